@@ -1,0 +1,171 @@
+//! What `sluice` and `sluice-proxy` say to each other over the control socket.
+//!
+//! HTTP/1.1 with JSON bodies. Every request carries [`crate::name::header::CONTROL_PROTOCOL`]; another
+//! version is refused with [`Problem`]. Routes:
+//!
+//! | request | answer |
+//! |---|---|
+//! | `GET /v1/health` | [`Health`] |
+//! | `GET /v1/upstream` | [`UpstreamHealth`] |
+//! | `GET /v1/runs` | list of [`RunView`] |
+//! | `PUT /v1/runs/{run}` with [`Register`] | [`Registered`] |
+//! | `GET /v1/runs/{run}` | [`RunView`] |
+//! | `DELETE /v1/runs/{run}?drain_ms=N` | [`RunView`], after the calls in flight have ended or were cut |
+//! | `GET /v1/runs/{run}/tap` | NDJSON of [`TapEvent`], until the run is closed |
+//! | `GET /v1/journal?after=SEQ[&follow]` | NDJSON of [`crate::record::JournalLine`] |
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    grant::RunGrant,
+    id::{RunId, SocketDirName},
+    money::NanoDollars,
+    record::Tokens,
+};
+
+/// Opens a run. Saying the same thing twice is harmless; saying something else about a live run is refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Register {
+    /// What the run may do.
+    pub grant: RunGrant,
+    /// Name of the socket directory it had before, when it is registered again with a proxy that restarted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub socket_dir: Option<SocketDirName>,
+}
+
+/// Answer to [`Register`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Registered {
+    /// Name of the run's socket directory.
+    pub socket_dir: SocketDirName,
+    /// The directory's path on the host, to be mounted into the sandbox.
+    pub path: PathBuf,
+}
+
+/// State of a run at the proxy. It only moves down this list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    /// Calls pass.
+    Open,
+    /// New calls are refused; those in flight may end.
+    Closing,
+    /// Nothing is in flight any more.
+    Closed,
+}
+
+/// A run as the proxy sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunView {
+    /// What it may do.
+    pub grant: RunGrant,
+    /// Where it stands.
+    pub state: RunState,
+    /// Calls in flight.
+    pub in_flight: u64,
+    /// What it used, of calls that have ended.
+    pub usage: Usage,
+}
+
+/// Sums over the calls of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Calls that were sent to the upstream.
+    pub calls: u64,
+    /// Calls that were refused.
+    pub refused: u64,
+    /// Their tokens.
+    pub tokens: Tokens,
+    /// Their cost, as far as it is known.
+    pub cost_nanodollars: NanoDollars,
+}
+
+/// Health of the proxy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Health {
+    /// Version of the program.
+    pub version: String,
+    /// Its process id.
+    pub pid: u32,
+    /// Seconds since it started.
+    pub uptime_s: u64,
+    /// Runs that are open.
+    pub runs: u64,
+    /// Calls in flight.
+    pub in_flight: u64,
+    /// Id of the journal; sequence numbers only compare within one.
+    pub journal_id: String,
+    /// Sequence number of the last record.
+    pub journal_seq: u64,
+    /// Base URL of the upstream.
+    pub upstream: String,
+}
+
+/// What the upstream said when it was asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "state")]
+pub enum UpstreamHealth {
+    /// It answered, and accepted the key.
+    Ready {
+        /// Its version, if it says so.
+        version: Option<String>,
+        /// Models it offers.
+        models: Vec<String>,
+    },
+    /// It answered, but not with a list of models.
+    Refused {
+        /// HTTP status of the answer.
+        status: u16,
+    },
+    /// It did not answer.
+    Unreachable {
+        /// Why, in words.
+        reason: String,
+    },
+}
+
+/// A piece of an answer on its way to an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum TapEvent {
+    /// Text.
+    Text {
+        /// The piece.
+        delta: String,
+    },
+    /// The model began to call a tool.
+    Tool {
+        /// Its name.
+        name: String,
+    },
+    /// Pieces the reader was too slow for.
+    Missed {
+        /// How many.
+        count: u64,
+    },
+}
+
+/// Body of every answer that is not a success.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// What is wrong.
+    pub error: ProblemDetail,
+}
+
+/// What is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProblemDetail {
+    /// As a code.
+    pub code: String,
+    /// In words, with the way to mend it.
+    pub message: String,
+}
+
+/// Path of a run's resource.
+#[must_use]
+pub fn run_path(run: &RunId) -> String {
+    format!("/v1/runs/{run}")
+}

@@ -1,0 +1,124 @@
+//! What a run may do, fixed by the host before its container starts.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    id::{AccountId, AgentId, ExternalId, RunId},
+    limit::{self, ByteSize, Millis},
+    name,
+};
+
+/// Identity and permissions of one attempt of one run. Nothing an agent sends can change any of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunGrant {
+    /// The run.
+    pub run_id: RunId,
+    /// Starts at 0 and rises only when the run is deliberately started anew.
+    #[serde(default)]
+    pub attempt: u32,
+    /// Who pays.
+    pub account: AccountId,
+    /// The agent that runs.
+    pub graph: AgentId,
+    /// What the application wants to find again in the upstream's records.
+    #[serde(default)]
+    pub correlation: Correlation,
+    /// Where and for whom the proxy listens.
+    #[serde(default)]
+    pub listener: Listener,
+    /// What a single call may use.
+    #[serde(default)]
+    pub limits: CallLimits,
+    /// Whether somebody may watch the run's answers as they stream.
+    #[serde(default)]
+    pub tap: Tap,
+}
+
+/// Ids of the application around Sluicegate. Absent ones are left out of what the upstream is told.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Correlation {
+    /// User on whose behalf the run was started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<ExternalId>,
+    /// Session the run belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<ExternalId>,
+    /// Trace the application already opened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub existing_trace: Option<ExternalId>,
+    /// User as the tracing system knows them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_user: Option<ExternalId>,
+}
+
+/// Where the proxy listens for a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind", deny_unknown_fields)]
+pub enum Listener {
+    /// A unix socket of the run's own; only processes of this uid, as the host counts, are heard.
+    Unix {
+        /// The uid.
+        peer_uid: u32,
+    },
+}
+
+impl Default for Listener {
+    fn default() -> Self {
+        Self::Unix { peer_uid: name::SANDBOX_UID }
+    }
+}
+
+/// What a single call of the run may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CallLimits {
+    /// Largest request body.
+    pub request_body: ByteSize,
+    /// Longest wait for the upstream's answer to begin; the upstream is told the same.
+    pub call_ms: Millis,
+}
+
+impl Default for CallLimits {
+    fn default() -> Self {
+        Self { request_body: limit::data_plane::REQUEST_BODY, call_ms: limit::data_plane::CALL }
+    }
+}
+
+/// Whether a run's answers may be watched while they stream. That it was on stands in every record.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tap {
+    /// Nobody can watch.
+    #[default]
+    Off,
+    /// Text of answers, in memory only.
+    Text,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grant_needs_an_identity_and_defaults_the_rest() {
+        let grant: RunGrant =
+            serde_json::from_str(r#"{"run_id":"r1","account":"acct-1","graph":"sandbox:agent"}"#).unwrap();
+        assert_eq!(grant.listener, Listener::Unix { peer_uid: 1001 });
+        assert_eq!(grant.tap, Tap::Off);
+        let read_back: RunGrant = serde_json::from_str(&serde_json::to_string(&grant).unwrap()).unwrap();
+        assert_eq!(read_back, grant);
+    }
+
+    #[test]
+    fn a_misspelt_permission_is_not_ignored() {
+        for json in [
+            r#"{"run_id":"r1","account":"a","graph":"s:a","tapp":"text"}"#,
+            r#"{"run_id":"r1","account":"a","graph":"s:a","limits":{"request_bytes":1}}"#,
+            r#"{"run_id":"R1","account":"a","graph":"s:a"}"#,
+        ] {
+            assert!(serde_json::from_str::<RunGrant>(json).is_err(), "{json}");
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! Ids. Each is checked where it enters, and trusted from then on.
+//!
+//! An id that parsed may be put into a path, a header, a label or a JSON string without further thought,
+//! except [`ExternalId`], which is only free of control characters. Minting ids is not done here: it needs
+//! a clock and randomness.
+
+use std::{fmt, str::FromStr, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+/// A text that is not the id it was meant to be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{value}` is not {kind}: expected {rule}")]
+pub struct InvalidId {
+    /// What it was meant to be, with its article: "a run id".
+    pub kind: &'static str,
+    /// What was given, cut to 80 characters and escaped.
+    pub value: String,
+    /// The rule it breaks, in words a person can act on.
+    pub rule: &'static str,
+}
+
+impl InvalidId {
+    fn new(kind: &'static str, rule: &'static str, value: &str) -> Self {
+        let value = value.chars().take(80).flat_map(char::escape_default).collect();
+        Self { kind, value, rule }
+    }
+}
+
+/// Declares an id that is a checked, cheaply cloned text.
+macro_rules! text_id {
+    ($(#[$doc:meta])* $name:ident, $kind:literal, $rule:literal, $check:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Checks `text` and keeps it.
+            ///
+            /// # Errors
+            /// [`InvalidId`], which names the rule.
+            pub fn parse(text: &str) -> Result<Self, InvalidId> {
+                let check: fn(&str) -> bool = $check;
+                if check(text) { Ok(Self(text.into())) } else { Err(InvalidId::new($kind, $rule, text)) }
+            }
+
+            /// The id as it was parsed.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}({})", stringify!($name), self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidId;
+            fn from_str(text: &str) -> Result<Self, InvalidId> {
+                Self::parse(text)
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = InvalidId;
+            fn try_from(text: String) -> Result<Self, InvalidId> {
+                Self::parse(&text)
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> String {
+                id.0.as_ref().to_owned()
+            }
+        }
+    };
+}
+
+text_id! {
+    /// One run of an agent: the unit that is granted, billed and closed. Safe in a path, a label, a host name.
+    RunId, "a run id",
+    "1 to 63 characters, lower-case letters, digits and `-`, not starting with `-`",
+    |text| (1..=63).contains(&text.len()) && !text.starts_with('-') && text.bytes().all(is_run_byte)
+}
+
+text_id! {
+    /// Who pays. Travels in a header, so it is visible ASCII without quotes, commas or blanks.
+    AccountId, "an account id",
+    "1 to 128 characters of A-Z a-z 0-9 _ . / : @ + = | ~ -",
+    |text| (1..=128).contains(&text.len()) && text.bytes().all(is_account_byte)
+}
+
+text_id! {
+    /// An entry of the agents registry, `family:name`. The specification calls the same thing a graph id.
+    AgentId, "an agent id",
+    "`family:name`, each of lower-case letters, digits and `-`, at most 64 characters in all",
+    |text| text.len() <= 64 && text.split_once(':').is_some_and(|(family, name)| is_agent_word(family) && is_agent_word(name))
+}
+
+text_id! {
+    /// An id that the application around Sluicegate minted and only wants to see again: user, session, trace.
+    ExternalId, "an external id",
+    "1 to 256 bytes without control characters",
+    |text| (1..=256).contains(&text.len()) && !text.chars().any(char::is_control)
+}
+
+text_id! {
+    /// Name of a run's socket directory: random, so that knowing one says nothing about another.
+    SocketDirName, "a socket directory name",
+    "32 lower-case hexadecimal digits",
+    |text| text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+const fn is_run_byte(byte: u8) -> bool {
+    byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'
+}
+
+const fn is_account_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(byte, b'_' | b'.' | b'/' | b':' | b'@' | b'+' | b'=' | b'|' | b'~' | b'-')
+}
+
+fn is_agent_word(word: &str) -> bool {
+    !word.is_empty() && !word.starts_with('-') && word.bytes().all(is_run_byte)
+}
+
+impl SocketDirName {
+    /// The name that spells `bits`, which must come from the system's random source.
+    #[must_use]
+    pub fn from_random(bits: u128) -> Self {
+        Self(format!("{bits:032x}").into())
+    }
+}
+
+/// One model call. Sluicegate assigns it before anything is sent, so that a call can be joined to the
+/// upstream's records even when no answer ever came. Written as a UUID, version 7 (RFC 9562, 5.7).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct CallId(u128);
+
+impl CallId {
+    /// The id of a call that began `unix_ms` milliseconds after the epoch; of `unique`, 74 bits are kept.
+    #[must_use]
+    pub const fn new(unix_ms: u64, unique: u128) -> Self {
+        const VERSION_7: u128 = 0x7 << 76;
+        const VARIANT: u128 = 0b10 << 62;
+        let time = (unix_ms as u128 & 0xffff_ffff_ffff) << 80;
+        let high = (unique >> 62 & 0xfff) << 64;
+        let low = unique & ((1 << 62) - 1);
+        Self(time | VERSION_7 | high | VARIANT | low)
+    }
+
+    /// Its 36 ASCII characters, without allocating.
+    #[must_use]
+    pub fn to_ascii(self) -> [u8; 36] {
+        const HEX: &[u8; 16] = b"0123456789abcdef";
+        let mut text = [b'-'; 36];
+        let mut at = 0;
+        for (index, byte) in self.0.to_be_bytes().into_iter().enumerate() {
+            if matches!(index, 4 | 6 | 8 | 10) {
+                at += 1;
+            }
+            text[at] = HEX[usize::from(byte >> 4)];
+            text[at + 1] = HEX[usize::from(byte & 0xf)];
+            at += 2;
+        }
+        text
+    }
+}
+
+impl fmt::Display for CallId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.to_ascii().into_iter().try_for_each(|byte| fmt::Write::write_char(f, char::from(byte)))
+    }
+}
+
+impl fmt::Debug for CallId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CallId({self})")
+    }
+}
+
+impl FromStr for CallId {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        let digits: String = text.split('-').collect();
+        u128::from_str_radix(&digits, 16)
+            .ok()
+            .map(Self)
+            .filter(|id| id.to_string() == text)
+            .ok_or_else(|| InvalidId::new("a call id", "a lower-case UUID", text))
+    }
+}
+
+impl TryFrom<String> for CallId {
+    type Error = InvalidId;
+    fn try_from(text: String) -> Result<Self, InvalidId> {
+        text.parse()
+    }
+}
+
+impl From<CallId> for String {
+    fn from(id: CallId) -> String {
+        id.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn run_ids_follow_the_published_pattern() {
+        let longest = "a".repeat(63);
+        for good in ["a", "0", "run-1", "a-", longest.as_str()] {
+            assert_eq!(RunId::parse(good).unwrap().as_str(), good);
+        }
+        let too_long = "a".repeat(64);
+        for bad in ["", "-a", "A", "a_b", "a/b", "..", "a.b", "a|b", "ä", "a\n", too_long.as_str()] {
+            assert!(RunId::parse(bad).is_err(), "{bad:?} was taken for a run id");
+        }
+    }
+
+    #[test]
+    fn account_ids_cannot_break_a_header_or_a_quoted_string() {
+        assert!(AccountId::parse("auth0|user+tag@example.com").is_ok());
+        for bad in ["", "a b", "a\"b", "a,b", "a;b", "a\\b", "a\r\nb", "é"] {
+            assert!(AccountId::parse(bad).is_err(), "{bad:?} was taken for an account id");
+        }
+    }
+
+    #[test]
+    fn agent_ids_have_two_words() {
+        assert!(AgentId::parse("sandbox:agent").is_ok());
+        for bad in ["agent", ":agent", "sandbox:", "sandbox:a:b", "Sandbox:agent", "sandbox:-x"] {
+            assert!(AgentId::parse(bad).is_err(), "{bad:?} was taken for an agent id");
+        }
+    }
+
+    #[test]
+    fn an_invalid_id_names_itself_and_the_rule_without_raw_control_characters() {
+        let error = RunId::parse("bad\x1b[31m").unwrap_err().to_string();
+        assert!(error.contains("is not a run id: expected 1 to 63 characters"), "{error}");
+        assert!(!error.contains('\x1b'), "{error}");
+    }
+
+    #[test]
+    fn call_ids_are_version_7_uuids_that_sort_by_time() {
+        let id = CallId::new(0x0123_4567_89ab, u128::MAX);
+        assert_eq!(id.to_string(), "01234567-89ab-7fff-bfff-ffffffffffff");
+        assert_eq!(id.to_string().parse::<CallId>().unwrap(), id);
+        assert!(CallId::new(1, 0) > CallId::new(0, u128::MAX));
+        for bad in
+            ["", "01234567", "01234567-89AB-7fff-bfff-ffffffffffff", "0123456789ab7fffbfffffffffffffff"]
+        {
+            assert!(bad.parse::<CallId>().is_err(), "{bad:?} was taken for a call id");
+        }
+    }
+
+    #[test]
+    fn ids_are_checked_when_they_are_read_from_json() {
+        assert!(serde_json::from_str::<RunId>("\"ok\"").is_ok());
+        assert!(serde_json::from_str::<RunId>("\"NOT OK\"").is_err());
+    }
+}

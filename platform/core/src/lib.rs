@@ -1,0 +1,20 @@
+//! What Sluicegate's processes must agree on: ids, names, grants, records, limits, secrets.
+//!
+//! Everything here is a value. Nothing in this crate reads a clock, a file or the environment, and nothing
+//! depends on tokio; whoever needs I/O belongs one layer up, in `platform-runtime`.
+//!
+//! Reading order: [`id`] and [`name`], then [`grant`] (what a run may do), [`record`] (what a call did) and
+//! [`control`] (what the two processes say to each other).
+
+pub mod control;
+pub mod event;
+pub mod grant;
+pub mod id;
+pub mod limit;
+pub mod money;
+pub mod name;
+pub mod record;
+pub mod refusal;
+pub mod route;
+pub mod secret;
+pub mod untrusted;

@@ -1,0 +1,179 @@
+//! Sizes and durations with their unit in the type, and every default in one place.
+
+use std::{fmt, str::FromStr, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+/// A number of bytes; written with a binary unit: `64KiB`, `32 MiB`, or plain bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ByteSize(pub u64);
+
+const UNITS: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
+
+impl ByteSize {
+    /// `count` binary kilobytes.
+    #[must_use]
+    pub const fn kib(count: u64) -> Self {
+        Self(count << 10)
+    }
+
+    /// `count` binary megabytes.
+    #[must_use]
+    pub const fn mib(count: u64) -> Self {
+        Self(count << 20)
+    }
+
+    /// For indexing into memory. A size that memory cannot hold is as good as the largest one it can.
+    #[must_use]
+    pub fn as_usize(self) -> usize {
+        usize::try_from(self.0).unwrap_or(usize::MAX)
+    }
+}
+
+/// A text that is not a size or duration.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not {expected}")]
+pub struct InvalidLimit {
+    /// What was given.
+    pub text: String,
+    /// What was expected, with an example.
+    pub expected: &'static str,
+}
+
+impl FromStr for ByteSize {
+    type Err = InvalidLimit;
+
+    fn from_str(text: &str) -> Result<Self, InvalidLimit> {
+        let invalid = || InvalidLimit {
+            text: text.to_owned(),
+            expected: "a size such as `512 KiB`, `32 MiB` or `1 GiB`",
+        };
+        let (number, unit) = UNITS
+            .iter()
+            .find_map(|(name, unit)| text.trim().strip_suffix(name).map(|number| (number.trim_end(), *unit)))
+            .unwrap_or((text.trim(), 1));
+        number.parse::<u64>().ok().and_then(|count| count.checked_mul(unit)).map(Self).ok_or_else(invalid)
+    }
+}
+
+impl fmt::Display for ByteSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fits = |(_, unit): &&(&str, u64)| self.0 >= *unit && self.0.is_multiple_of(*unit);
+        let (name, unit) = UNITS.iter().find(fits).unwrap_or(&UNITS[3]);
+        write!(f, "{} {name}", self.0 / unit)
+    }
+}
+
+/// A duration on the wire: whole milliseconds. In configuration it is written `1500ms` or `2m 30s`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Millis(pub u64);
+
+impl Millis {
+    /// `count` seconds.
+    #[must_use]
+    pub const fn seconds(count: u64) -> Self {
+        Self(count * 1000)
+    }
+
+    /// The same span as the standard library's type.
+    #[must_use]
+    pub const fn duration(self) -> Duration {
+        Duration::from_millis(self.0)
+    }
+}
+
+impl FromStr for Millis {
+    type Err = InvalidLimit;
+
+    fn from_str(text: &str) -> Result<Self, InvalidLimit> {
+        humantime::parse_duration(text)
+            .ok()
+            .and_then(|span| u64::try_from(span.as_millis()).ok())
+            .map(Self)
+            .ok_or_else(|| InvalidLimit {
+                text: text.to_owned(),
+                expected: "a duration such as `1500ms`, `90s` or `2m 30s`",
+            })
+    }
+}
+
+impl fmt::Display for Millis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        humantime::format_duration(self.duration()).fmt(f)
+    }
+}
+
+/// Longest path of a unix socket on Linux: `sun_path` is 108 bytes with its terminating zero (unix(7)).
+pub const SOCKET_PATH_MAX: usize = 107;
+
+/// Defaults of the data plane.
+pub mod data_plane {
+    use super::{ByteSize, Millis};
+
+    /// Largest request body.
+    pub const REQUEST_BODY: ByteSize = ByteSize::mib(32);
+    /// Longest a whole call may take; agents think for long.
+    pub const CALL: Millis = Millis::seconds(3600);
+    /// Time to open a connection to the upstream.
+    pub const CONNECT: Millis = Millis::seconds(5);
+    /// How long a client may take to send a request's head.
+    pub const HEADER_READ: Millis = Millis::seconds(30);
+    /// Idle upstream connections are closed before the upstream does it: uvicorn waits 5 s, gunicorn 2 s.
+    pub const POOL_IDLE: Millis = Millis(1500);
+    /// How long calls in flight may go on after a stop or a close was asked for.
+    pub const DRAIN: Millis = Millis::seconds(20);
+    /// Text deltas held for a reader of a live tap who does not keep up.
+    pub const TAP_BACKLOG: usize = 1024;
+}
+
+/// Defaults of a sandbox.
+pub mod sandbox {
+    use super::{ByteSize, Millis};
+
+    /// Wall-clock time of a run.
+    pub const RUNTIME: Millis = Millis::seconds(120);
+    /// Memory, swap included.
+    pub const MEMORY: ByteSize = ByteSize::mib(512);
+    /// Processes and threads.
+    pub const PIDS: u32 = 256;
+    /// Processor time, in thousandths of a core.
+    pub const MILLI_CPU: u32 = 2000;
+    /// What is kept of each of stdout and stderr.
+    pub const OUTPUT: ByteSize = ByteSize::mib(2);
+    /// Size of `/tmp`.
+    pub const TMP: ByteSize = ByteSize::mib(64);
+    /// Size of `/run`.
+    pub const RUN: ByteSize = ByteSize::mib(8);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_and_shown_with_units() {
+        for (text, bytes, shown) in [
+            ("0", 0, "0 B"),
+            ("1500", 1500, "1500 B"),
+            ("64KiB", 65_536, "64 KiB"),
+            (" 32 MiB ", 32 << 20, "32 MiB"),
+            ("1GiB", 1 << 30, "1 GiB"),
+        ] {
+            assert_eq!(text.parse::<ByteSize>().unwrap(), ByteSize(bytes));
+            assert_eq!(ByteSize(bytes).to_string(), shown);
+        }
+        for text in ["", "MiB", "-1", "1.5 MiB", "1 MB", "99999999999 GiB"] {
+            assert!(text.parse::<ByteSize>().is_err(), "{text:?} was taken for a size");
+        }
+    }
+
+    #[test]
+    fn durations_are_read_and_shown_with_units() {
+        assert_eq!("2m 30s".parse::<Millis>().unwrap(), Millis::seconds(150));
+        assert_eq!(Millis::seconds(150).to_string(), "2m 30s");
+        let error = "soon".parse::<Millis>().unwrap_err().to_string();
+        assert!(error.contains("such as"), "{error}");
+    }
+}

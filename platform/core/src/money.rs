@@ -1,0 +1,121 @@
+//! Money, as integer billionths of a dollar. Never a float: sums must not depend on their order.
+
+use std::{fmt, iter::Sum, ops::Add};
+
+use serde::{Deserialize, Serialize};
+
+/// An amount of 10⁻⁹ US dollars. Sums saturate: 18 billion dollars is more than any budget.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct NanoDollars(pub u64);
+
+impl NanoDollars {
+    /// Reads a JSON number of dollars as LiteLLM writes it (`0.000023`, `2.3e-05`), rounding to the nearest
+    /// billionth, halves up. `None` for anything that is not a finite amount of at least zero.
+    #[must_use]
+    pub fn parse_dollars(text: &str) -> Option<Self> {
+        const NANO: i32 = 9;
+        let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+            Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
+            None => (text, 0),
+        };
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let digits = [whole, fraction].concat();
+        let plain =
+            !whole.is_empty() && digits.len() <= 38 && digits.bytes().all(|byte| byte.is_ascii_digit());
+        if !plain {
+            return None;
+        }
+        let value: u128 = digits.parse().ok()?;
+        let shift = exponent.checked_add(NANO)?.checked_sub(i32::try_from(fraction.len()).ok()?)?;
+        let power = 10u128.checked_pow(shift.unsigned_abs());
+        let nanos = match (shift >= 0, power) {
+            (true, Some(power)) => value.checked_mul(power)?,
+            (true, None) if value == 0 => 0,
+            (true, None) => return None,
+            (false, Some(power)) => value / power + u128::from(value % power >= power.div_ceil(2)),
+            (false, None) => 0,
+        };
+        u64::try_from(nanos).ok().map(Self)
+    }
+}
+
+impl Add for NanoDollars {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl Sum for NanoDollars {
+    fn sum<I: Iterator<Item = Self>>(amounts: I) -> Self {
+        amounts.fold(Self::default(), Add::add)
+    }
+}
+
+impl fmt::Display for NanoDollars {
+    /// Dollars with the nine digits that are exact, trailing zeros beyond cents cut: `$0.000023`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fraction = format!("{:09}", self.0 % 1_000_000_000);
+        let kept = fraction.trim_end_matches('0').len().max(2);
+        write!(f, "${}.{}", self.0 / 1_000_000_000, &fraction[..kept])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_dollars_as_upstreams_write_them() {
+        let cases = [
+            ("0", 0),
+            ("0.0", 0),
+            ("1", 1_000_000_000),
+            ("2.3e-05", 23_000),
+            ("0.000023", 23_000),
+            ("1E-9", 1),
+            ("4e-10", 0),
+            ("5e-10", 1),
+            ("1.5e-9", 2),
+            ("0.1234567894", 123_456_789),
+            ("12.5", 12_500_000_000),
+            ("1e2", 100_000_000_000),
+            ("1e-999", 0),
+            ("0e99", 0),
+            ("2.2999999999999997e-05", 23_000),
+        ];
+        for (text, nanos) in cases {
+            assert_eq!(NanoDollars::parse_dollars(text), Some(NanoDollars(nanos)), "{text}");
+        }
+    }
+
+    #[test]
+    fn refuses_what_is_not_an_amount() {
+        for text in [
+            "",
+            "-1",
+            "+1",
+            "NaN",
+            "inf",
+            "1e",
+            "e5",
+            ".5",
+            "1.2.3",
+            "0x10",
+            "1e99",
+            "1_000",
+            " 1",
+            "1e3000000000",
+        ] {
+            assert_eq!(NanoDollars::parse_dollars(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn is_shown_in_dollars() {
+        assert_eq!(NanoDollars(23_000).to_string(), "$0.000023");
+        assert_eq!(NanoDollars(12_500_000_000).to_string(), "$12.50");
+        assert_eq!(NanoDollars(0).to_string(), "$0.00");
+    }
+}

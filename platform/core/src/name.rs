@@ -1,0 +1,112 @@
+//! Every name that two parties must spell the same way: environment variables, headers, paths, labels.
+//!
+//! The names marked *specified* are public: applications and images rely on them, they do not change.
+
+/// Names of environment variables.
+pub mod env {
+    /// Base URL of the model API inside a sandbox (*specified*).
+    pub const OPENAI_API_BASE: &str = "OPENAI_API_BASE";
+    /// Model a sandboxed agent should ask for (*specified*).
+    pub const COGNI_MODEL: &str = "COGNI_MODEL";
+    /// Id of the run a sandboxed agent is part of (*specified*).
+    pub const RUN_ID: &str = "RUN_ID";
+    /// Where the run's socket is inside a sandbox (*specified*).
+    pub const LLM_PROXY_SOCKET: &str = "LLM_PROXY_SOCKET";
+    /// Base URL of the upstream, read by `sluice-proxy` and `sluice` (*specified*).
+    pub const LITELLM_BASE_URL: &str = "LITELLM_BASE_URL";
+    /// The upstream's key, read by `sluice-proxy` alone (*specified*).
+    pub const LITELLM_MASTER_KEY: &str = "LITELLM_MASTER_KEY";
+    /// What an agent must never find in its environment besides [`LITELLM_MASTER_KEY`] (*specified*).
+    pub const OPENAI_API_KEY: &str = "OPENAI_API_KEY";
+    /// Path of the configuration file.
+    pub const SLUICE_CONFIG: &str = "SLUICE_CONFIG";
+    /// Log filter, in the syntax of `tracing_subscriber::EnvFilter`.
+    pub const SLUICE_LOG: &str = "SLUICE_LOG";
+    /// Prefix of all overrides: `SLUICE_<SECTION>_<KEY>`.
+    pub const OVERRIDE_PREFIX: &str = "SLUICE_";
+}
+
+/// Names of HTTP headers, in lower case as HTTP/2 and the `http` crate spell them.
+pub mod header {
+    /// Billing identity at LiteLLM.
+    pub const LITELLM_END_USER: &str = "x-litellm-end-user-id";
+    /// Billing identity at LiteLLM; wins over [`LITELLM_END_USER`], so both are set to the same value.
+    pub const LITELLM_CUSTOMER: &str = "x-litellm-customer-id";
+    /// JSON object that LiteLLM keeps with its spend row.
+    pub const LITELLM_METADATA: &str = "x-litellm-spend-logs-metadata";
+    /// Call id that LiteLLM takes over from the request.
+    pub const LITELLM_CALL_ID: &str = "x-litellm-call-id";
+    /// Session id of LiteLLM's spend row.
+    pub const LITELLM_SESSION: &str = "x-litellm-session-id";
+    /// Seconds after which LiteLLM gives the provider up.
+    pub const LITELLM_TIMEOUT: &str = "x-litellm-timeout";
+    /// What the call cost, in dollars, on answers that are not streamed.
+    pub const LITELLM_COST: &str = "x-litellm-response-cost";
+    /// Version of the LiteLLM that answered.
+    pub const LITELLM_VERSION: &str = "x-litellm-version";
+    /// Run id, for whoever reads the upstream's access log (*specified*).
+    pub const COGNI_RUN_ID: &str = "x-cogni-run-id";
+    /// Signed run token (*specified*).
+    pub const RUN_TOKEN: &str = "x-run-token";
+    /// Tells official SDKs not to repeat a request that can only fail again.
+    pub const SHOULD_RETRY: &str = "x-should-retry";
+    /// Version of the control protocol, on every request over the control socket.
+    pub const CONTROL_PROTOCOL: &str = "x-sluice-protocol";
+}
+
+/// Keys of the JSON object in [`header::LITELLM_METADATA`].
+pub mod metadata {
+    /// Run id.
+    pub const RUN_ID: &str = "run_id";
+    /// Attempt of the run.
+    pub const ATTEMPT: &str = "attempt";
+    /// Agent id.
+    pub const GRAPH_ID: &str = "graph_id";
+    /// Call id, repeated here because old LiteLLM versions keep it nowhere else.
+    pub const CALL_ID: &str = "call_id";
+    /// User on whose behalf the run was started.
+    pub const USER_ID: &str = "user_id";
+    /// Session the run belongs to.
+    pub const SESSION_ID: &str = "session_id";
+    /// Trace the application already opened.
+    pub const EXISTING_TRACE_ID: &str = "existing_trace_id";
+    /// User as the tracing system knows them.
+    pub const TRACE_USER_ID: &str = "trace_user_id";
+}
+
+/// Paths inside a sandbox.
+pub mod path {
+    /// Directory where the run's socket directory is mounted (*specified*).
+    pub const SOCKET_DIR: &str = "/llm-sock";
+    /// File name of the run's socket.
+    pub const SOCKET_FILE: &str = "llm.sock";
+    /// The run's socket (*specified*).
+    pub const SOCKET: &str = "/llm-sock/llm.sock";
+    /// The run's workspace (*specified*).
+    pub const WORKSPACE: &str = "/workspace";
+    /// Directory of the files that host and agent exchange, relative to the workspace (*specified*).
+    pub const COGNI_DIR: &str = ".cogni";
+    /// The conversation, relative to [`COGNI_DIR`] (*specified*).
+    pub const MESSAGES_FILE: &str = "messages.json";
+    /// What [`super::env::OPENAI_API_BASE`] is set to (*specified*).
+    pub const API_BASE: &str = "http://localhost:8080";
+}
+
+/// Labels on containers.
+pub mod label {
+    /// Which installation of Sluicegate made it.
+    pub const INSTALLATION: &str = "sluicegate.installation";
+    /// Which run it belongs to.
+    pub const RUN_ID: &str = "sluicegate.run";
+    /// Which agent runs in it.
+    pub const AGENT: &str = "sluicegate.agent";
+}
+
+/// Uid and gid of every sandboxed process. `1001` alone would leave group 0.
+pub const SANDBOX_UID: u32 = 1001;
+
+/// Group that may speak to the control socket.
+pub const CONTROL_GROUP: &str = "sluicegate";
+
+/// Version of the control protocol that this build speaks.
+pub const CONTROL_PROTOCOL: u32 = 1;

@@ -1,0 +1,204 @@
+//! One record per call: the contract between the data plane and everyone who bills, audits or explains.
+//!
+//! Never a prompt, an answer or a secret. Texts chosen by an agent or an upstream enter only as
+//! [`JournalText`]. The order of the fields is the order on disk.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    grant::Tap,
+    id::{AccountId, AgentId, CallId, ExternalId, RunId},
+    money::NanoDollars,
+    refusal::Refusal,
+    route::Route,
+    untrusted::JournalText,
+};
+
+/// Version of [`ExchangeRecord`] that this build writes.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// A line of the journal: the record, with its place in the sequence and in the hash chain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JournalLine {
+    /// Version of this schema.
+    pub v: u32,
+    /// Place in the journal, from 1, without gaps.
+    pub seq: u64,
+    /// The call.
+    #[serde(flatten)]
+    pub record: ExchangeRecord,
+    /// SHA-256 of the line before, without its line feed, in hexadecimal; zeros before the first line.
+    pub prev: String,
+}
+
+/// What became of one call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExchangeRecord {
+    /// When the call began: RFC 3339, UTC, microseconds.
+    pub ts: String,
+    /// The run it was made by.
+    pub run_id: RunId,
+    /// Attempt of that run.
+    pub attempt: u32,
+    /// Who pays.
+    pub account: AccountId,
+    /// User on whose behalf the run was started.
+    pub user: Option<ExternalId>,
+    /// The agent that ran.
+    pub graph: AgentId,
+    /// What the identity was read from.
+    pub identity: Identity,
+    /// Route of the model API.
+    pub route: Route,
+    /// Model the agent asked for.
+    pub model_asked: Option<JournalText>,
+    /// Model the upstream says has answered.
+    pub model_answered: Option<JournalText>,
+    /// Whether a stream was asked for.
+    pub stream: bool,
+    /// HTTP status: the upstream's real one, or Sluicegate's own when it answered itself.
+    pub status: u16,
+    /// How the call ended.
+    pub outcome: Outcome,
+    /// Why Sluicegate answered itself, if it did.
+    pub refusal: Option<Refusal>,
+    /// Bytes of request body that arrived.
+    pub request_bytes: u64,
+    /// Bytes of response body that were passed on.
+    pub response_bytes: u64,
+    /// Microseconds from the call's beginning to the first byte of the upstream's answer.
+    pub ttfb_us: Option<u64>,
+    /// Microseconds from the call's beginning to its end.
+    pub duration_us: u64,
+    /// Tokens used.
+    pub tokens: Tokens,
+    /// How well the tokens are known.
+    pub tokens_source: TokensSource,
+    /// What it cost.
+    pub cost_nanodollars: Option<NanoDollars>,
+    /// Where the cost is from.
+    pub cost_source: CostSource,
+    /// Id under which the upstream knows the call. Assigned by Sluicegate.
+    pub litellm_call_id: CallId,
+    /// Names of the tools the answer called.
+    pub tools: Vec<JournalText>,
+    /// What kind of call it was.
+    pub kind: Kind,
+    /// Whether the answer could be watched.
+    pub tap: Tap,
+}
+
+/// Tokens of one call, or the sum over several.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tokens {
+    /// Tokens of the prompt, cached ones included.
+    pub input: u64,
+    /// Tokens of the answer, reasoning included.
+    pub output: u64,
+    /// Those of the prompt that were read from a cache.
+    pub cached: u64,
+    /// Those of the answer that were spent on reasoning.
+    pub reasoning: u64,
+}
+
+impl std::ops::AddAssign for Tokens {
+    fn add_assign(&mut self, other: Self) {
+        self.input = self.input.saturating_add(other.input);
+        self.output = self.output.saturating_add(other.output);
+        self.cached = self.cached.saturating_add(other.cached);
+        self.reasoning = self.reasoning.saturating_add(other.reasoning);
+    }
+}
+
+/// What a call's identity was read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Identity {
+    /// The unix socket the connection came in on.
+    Socket,
+    /// A signed run token.
+    Token,
+    /// A registered W3C trace id.
+    Trace,
+    /// A leased slot path.
+    Slot,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The upstream's answer reached its own end and was passed on whole, whatever its status.
+    Complete,
+    /// The stream carried an error event, or its end without the mark that completes it.
+    StreamError,
+    /// The client left first.
+    ClientGone,
+    /// The upstream could not be reached, or broke off.
+    UpstreamGone,
+    /// A time limit passed.
+    TimedOut,
+    /// Sluicegate refused the call; nothing was sent.
+    Refused,
+    /// The run was closed while the call was in flight.
+    RunClosed,
+    /// The proxy went down while the call was in flight.
+    Interrupted,
+}
+
+/// How well a record's tokens are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TokensSource {
+    /// The upstream counted them.
+    Exact,
+    /// Sluicegate estimated them.
+    Estimated,
+    /// Nobody knows.
+    None,
+}
+
+/// Where a record's cost is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CostSource {
+    /// The upstream gave it.
+    Upstream,
+    /// The price table gave it.
+    Priced,
+    /// Nobody knows.
+    None,
+}
+
+/// What kind of call a record is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A call of the model API.
+    Model,
+}
+
+impl Outcome {
+    /// The word the journal writes.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::StreamError => "stream_error",
+            Self::ClientGone => "client_gone",
+            Self::UpstreamGone => "upstream_gone",
+            Self::TimedOut => "timed_out",
+            Self::Refused => "refused",
+            Self::RunClosed => "run_closed",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}

@@ -1,0 +1,105 @@
+//! The routes of the model API that Sluicegate knows.
+
+use serde::{Deserialize, Serialize};
+
+/// A call's route, as the journal and the metrics name it. Whatever is not on this list does not exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Route {
+    /// `POST /v1/chat/completions`
+    ChatCompletions,
+    /// `POST /v1/completions`
+    Completions,
+    /// `POST /v1/responses`
+    Responses,
+    /// `POST /v1/messages` (Anthropic)
+    Messages,
+    /// `POST /v1/messages/count_tokens` (Anthropic)
+    CountTokens,
+    /// `POST /v1/embeddings`
+    Embeddings,
+    /// Everything else.
+    Unknown,
+}
+
+/// Whose conventions a route's errors and streams follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// `{"error":{…}}`; streams end with `data: [DONE]`.
+    OpenAi,
+    /// `{"type":"error","error":{…}}`; streams end with a `message_stop` event.
+    Anthropic,
+}
+
+impl Route {
+    /// The route of a POST to exactly `path`.
+    #[must_use]
+    pub fn of_post(path: &str) -> Self {
+        match path {
+            "/v1/chat/completions" => Self::ChatCompletions,
+            "/v1/completions" => Self::Completions,
+            "/v1/responses" => Self::Responses,
+            "/v1/messages" => Self::Messages,
+            "/v1/messages/count_tokens" => Self::CountTokens,
+            "/v1/embeddings" => Self::Embeddings,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// The path it is forwarded to; what the client wrote is not used. `None` if it is not forwarded at all.
+    #[must_use]
+    pub const fn upstream_path(self) -> Option<&'static str> {
+        match self {
+            Self::ChatCompletions => Some("/v1/chat/completions"),
+            Self::Completions => Some("/v1/completions"),
+            Self::Responses => Some("/v1/responses"),
+            Self::Messages => Some("/v1/messages"),
+            Self::CountTokens => Some("/v1/messages/count_tokens"),
+            Self::Embeddings => Some("/v1/embeddings"),
+            Self::Unknown => None,
+        }
+    }
+
+    /// Whose conventions its errors and streams follow.
+    #[must_use]
+    pub const fn dialect(self) -> Dialect {
+        match self {
+            Self::Messages | Self::CountTokens => Dialect::Anthropic,
+            Self::ChatCompletions
+            | Self::Completions
+            | Self::Responses
+            | Self::Embeddings
+            | Self::Unknown => Dialect::OpenAi,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_exact_paths_are_routes_and_forwarding_repeats_them() {
+        for path in [
+            "/v1/chat/completions",
+            "/v1/completions",
+            "/v1/responses",
+            "/v1/messages",
+            "/v1/messages/count_tokens",
+            "/v1/embeddings",
+        ] {
+            assert_eq!(Route::of_post(path).upstream_path(), Some(path));
+        }
+        for path in [
+            "/v1/chat/completions/",
+            "//v1/messages",
+            "/v1/../v1/messages",
+            "/v1/%6dessages",
+            "/V1/messages",
+            "/key/list",
+            "/v1/files",
+        ] {
+            assert_eq!(Route::of_post(path), Route::Unknown, "{path}");
+        }
+    }
+}
