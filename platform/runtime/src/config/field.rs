@@ -1,0 +1,102 @@
+//! One setting: asked for, found or defaulted, checked, and described for the schema.
+
+use platform_core::name::env::OVERRIDE_PREFIX;
+use serde_json::json;
+use toml::de::DeValue;
+
+use super::{Section, Value, reader::join, value::kind};
+
+/// What the schema says of a key.
+#[derive(Debug, Clone)]
+pub(super) struct FieldDoc {
+    pub(super) key: String,
+    pub(super) doc: &'static str,
+    /// `None` for a table.
+    pub(super) schema: Option<serde_json::Value>,
+}
+
+impl FieldDoc {
+    pub(super) const fn table(key: String, doc: &'static str) -> Self {
+        Self { key, doc, schema: None }
+    }
+}
+
+/// A setting that is being read. It counts as asked for once one of the last four methods is called.
+#[derive(Debug)]
+pub struct Field<'s, 'a> {
+    section: &'s Section<'a>,
+    name: &'static str,
+    doc: &'static str,
+    variable: Option<&'static str>,
+}
+
+impl<'s, 'a> Field<'s, 'a> {
+    pub(super) const fn new(section: &'s Section<'a>, name: &'static str, doc: &'static str) -> Self {
+        Self { section, name, doc, variable: None }
+    }
+
+    /// Also reads it from the variable `name`, which has this setting's public name.
+    #[must_use]
+    pub const fn variable(mut self, name: &'static str) -> Self {
+        self.variable = Some(name);
+        self
+    }
+
+    /// The value, or `default` if nobody set it.
+    pub fn or<T: Value>(self, default: T) -> T {
+        let mut schema = T::schema();
+        schema["default"] = default.to_json();
+        self.read(schema).unwrap_or(default)
+    }
+
+    /// The value, if somebody set it.
+    #[must_use]
+    pub fn optional<T: Value>(self) -> Option<T> {
+        self.read(T::schema())
+    }
+
+    /// The values of an array, or `default`. Cannot be overridden.
+    pub fn list_or<T: Value>(self, default: Vec<T>) -> Vec<T> {
+        let default_json: Vec<_> = default.iter().map(Value::to_json).collect();
+        self.describe(json!({ "type": "array", "items": T::schema(), "default": default_json }));
+        let Some(value) = self.section.entry(self.name) else { return default };
+        let DeValue::Array(items) = value.get_ref() else {
+            self.mistake_at(value, format!("expected an array, found {}", kind(value.get_ref())));
+            return default;
+        };
+        let read = |item| {
+            T::from_toml(toml::Spanned::get_ref(item)).map_err(|problem| self.mistake_at(item, problem)).ok()
+        };
+        items.iter().filter_map(read).collect()
+    }
+
+    fn read<T: Value>(&self, schema: serde_json::Value) -> Option<T> {
+        self.describe(schema);
+        let key = self.key();
+        let reader = self.section.reader;
+        let variables = [Some(override_variable(&key)), self.variable.map(str::to_owned)];
+        if let Some((origin, text)) = reader.override_of(&key, variables) {
+            return T::from_text(text).map_err(|problem| reader.mistake(origin, &key, problem)).ok();
+        }
+        let value = self.section.entry(self.name)?;
+        T::from_toml(value.get_ref()).map_err(|problem| self.mistake_at(value, problem)).ok()
+    }
+
+    fn key(&self) -> String {
+        join(&self.section.key, self.name)
+    }
+
+    fn describe(&self, schema: serde_json::Value) {
+        self.section.reader.describe(FieldDoc { key: self.key(), doc: self.doc, schema: Some(schema) });
+    }
+
+    fn mistake_at(&self, value: &toml::Spanned<DeValue<'_>>, problem: String) {
+        self.section.reader.mistake(self.section.origin(value), &self.key(), problem);
+    }
+}
+
+/// `proxy.run_dir` is overridden by `SLUICE_PROXY_RUN_DIR`.
+fn override_variable(key: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    OVERRIDE_PREFIX.chars().chain(key.chars().map(plain)).collect()
+}

@@ -1,0 +1,105 @@
+//! Configuration: one TOML file, overridden by the environment, overridden by flags.
+//!
+//! The code that reads a setting is also its documentation: a field is read with its name, its description
+//! and its default, and from that same reading come the list of known keys, the check for unknown ones and the
+//! published JSON Schema. All mistakes are collected and reported together, each with where it is.
+//!
+//! This module and [`Environment`] are the only readers of the process's environment.
+
+mod field;
+mod mistake;
+mod reader;
+mod schema;
+mod value;
+
+use std::{collections::BTreeMap, fs, io, path::PathBuf};
+
+use platform_core::{name, secret::Secret};
+
+pub use self::{
+    field::Field,
+    mistake::{Mistake, Mistakes, Origin},
+    reader::{Section, defaults, read},
+    schema::json_schema,
+    value::Value,
+};
+
+/// Where configuration is looked for when nobody says otherwise.
+pub const DEFAULT_FILE: &str = "/etc/sluicegate/sluice.toml";
+
+/// The process's environment, captured once.
+#[derive(Debug, Clone, Default)]
+pub struct Environment(BTreeMap<String, String>);
+
+impl Environment {
+    /// The environment this process was started with. Variables that are not UTF-8 are left out.
+    #[must_use]
+    pub fn capture() -> Self {
+        Self(
+            std::env::vars_os()
+                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+                .collect(),
+        )
+    }
+
+    /// The value of `name`, if it is set and not empty.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// Moves a secret out, so that it is in one place only.
+    #[must_use]
+    pub fn take_secret(&mut self, name: &str) -> Option<Secret> {
+        self.0.remove(name).filter(|value| !value.is_empty()).map(Secret::new)
+    }
+
+    fn overrides(&self) -> impl Iterator<Item = (&str, &str)> {
+        let own = [name::env::SLUICE_CONFIG, name::env::SLUICE_LOG];
+        self.0
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .filter(move |(name, _)| name.starts_with(name::env::OVERRIDE_PREFIX) && !own.contains(name))
+    }
+}
+
+impl<const N: usize> From<[(&str, &str); N]> for Environment {
+    fn from(pairs: [(&str, &str); N]) -> Self {
+        Self(pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+    }
+}
+
+/// Everything a configuration is made from.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    /// The file's path, for messages, and its text. `None`: there is no file, all defaults.
+    pub file: Option<(PathBuf, String)>,
+    /// The environment.
+    pub environment: Environment,
+    /// Values of `--set section.key=value`.
+    pub flags: Vec<String>,
+}
+
+impl Sources {
+    /// Reads the file named by the flag or by `SLUICE_CONFIG`, else [`DEFAULT_FILE`] if there is one.
+    ///
+    /// # Errors
+    /// [`Mistakes`] with one entry, if a named file cannot be read.
+    pub fn locate(
+        flag: Option<PathBuf>,
+        environment: Environment,
+        flags: Vec<String>,
+    ) -> Result<Self, Mistakes> {
+        let named = flag.or_else(|| environment.get(name::env::SLUICE_CONFIG).map(PathBuf::from));
+        let path = named.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FILE));
+        let file = match fs::read_to_string(&path) {
+            Ok(text) => Some((path, text)),
+            Err(error) if named.is_none() && error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(Mistakes::unreadable(&path, &error)),
+        };
+        Ok(Self { file, environment, flags })
+    }
+}
+
+#[cfg(test)]
+mod tests;

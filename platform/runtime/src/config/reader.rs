@@ -1,0 +1,239 @@
+//! Walks a TOML document as the code asks for it, keeping book of what was asked and of what was wrong.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
+
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
+
+use super::{
+    Environment, Mistake, Mistakes, Origin, Sources,
+    field::{Field, FieldDoc},
+    value::kind,
+};
+
+/// Reads a whole configuration with `build`, which asks the root [`Section`] for everything there is.
+///
+/// # Errors
+/// All mistakes together: what cannot be parsed, wrong values, unknown keys and unknown overrides.
+pub fn read<T>(sources: &Sources, build: impl FnOnce(&Section<'_>) -> T) -> Result<T, Mistakes> {
+    let (path, text) =
+        sources.file.as_ref().map_or((Path::new(""), ""), |(path, text)| (path.as_path(), text.as_str()));
+    let (document, broken) = DeTable::parse_recoverable(text);
+    let reader = Reader::new(Text { path, text }, sources);
+    for error in broken {
+        let at = error.span().map_or(0, |span| span.start);
+        reader.mistake(reader.text.origin(at), "", error.message().to_owned());
+    }
+    let built = build(&Section { reader: &reader, key: String::new(), table: Some(document.get_ref()) });
+    reader.refuse_unknown(document.get_ref(), "");
+    reader.refuse_unused_overrides();
+    let mistakes = reader.mistakes.into_inner();
+    if mistakes.is_empty() { Ok(built) } else { Err(Mistakes::sorted(mistakes)) }
+}
+
+/// What `build` makes of an empty section: all defaults.
+pub fn defaults<T>(build: impl FnOnce(&Section<'_>) -> T) -> T {
+    over_nothing(build).0
+}
+
+/// Which fields `build` asks for.
+pub(super) fn fields_of<T>(build: impl FnOnce(&Section<'_>) -> T) -> Vec<FieldDoc> {
+    over_nothing(build).1
+}
+
+fn over_nothing<T>(build: impl FnOnce(&Section<'_>) -> T) -> (T, Vec<FieldDoc>) {
+    let sources = Sources::default();
+    let reader = Reader::new(Text { path: Path::new(""), text: "" }, &sources);
+    let built = build(&Section { reader: &reader, key: String::new(), table: None });
+    (built, reader.fields.into_inner())
+}
+
+#[derive(Clone, Copy)]
+struct Text<'a> {
+    path: &'a Path,
+    text: &'a str,
+}
+
+impl Text<'_> {
+    fn origin(self, offset: usize) -> Origin {
+        let before = &self.text.as_bytes()[..offset.min(self.text.len())];
+        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+        Origin::File { path: self.path.display().to_string(), line }
+    }
+}
+
+pub(super) struct Reader<'a> {
+    text: Text<'a>,
+    environment: &'a Environment,
+    flags: BTreeMap<&'a str, &'a str>,
+    mistakes: RefCell<Vec<Mistake>>,
+    fields: RefCell<Vec<FieldDoc>>,
+    /// Dotted keys somebody asked for; `section.*` where any name is allowed.
+    known: RefCell<BTreeSet<String>>,
+    /// Names of variables that a field would have used.
+    variables: RefCell<BTreeSet<String>>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(text: Text<'a>, sources: &'a Sources) -> Self {
+        let reader = Self {
+            text,
+            environment: &sources.environment,
+            flags: sources.flags.iter().filter_map(|flag| flag.split_once('=')).collect(),
+            mistakes: RefCell::default(),
+            fields: RefCell::default(),
+            known: RefCell::default(),
+            variables: RefCell::default(),
+        };
+        for flag in sources.flags.iter().filter(|flag| !flag.contains('=')) {
+            reader.mistake(Origin::Flag(flag.clone()), "", "expected section.key=value".to_owned());
+        }
+        reader
+    }
+
+    pub(super) fn mistake(&self, origin: Origin, key: &str, problem: String) {
+        self.mistakes.borrow_mut().push(Mistake { origin, key: key.to_owned(), problem });
+    }
+
+    pub(super) fn describe(&self, field: FieldDoc) {
+        self.known.borrow_mut().insert(field.key.clone());
+        self.fields.borrow_mut().push(field);
+    }
+
+    /// The override of `key`, flags before environment.
+    pub(super) fn override_of(&self, key: &str, variables: [Option<String>; 2]) -> Option<(Origin, &'a str)> {
+        let flag = self.flags.get(key).map(|value| (Origin::Flag(format!("{key}={value}")), *value));
+        let found = flag.or_else(|| {
+            variables
+                .iter()
+                .flatten()
+                .find_map(|name| Some((Origin::Variable(name.clone()), self.environment.get(name)?)))
+        });
+        self.variables.borrow_mut().extend(variables.into_iter().flatten());
+        found
+    }
+
+    fn refuse_unknown(&self, table: &DeTable<'_>, prefix: &str) {
+        for (key, value) in table {
+            let path = join(prefix, key.get_ref());
+            let known = self.known.borrow();
+            let open = known.contains(&join(prefix, "*"));
+            if !open && !known.contains(&path) {
+                let here: Vec<_> = known.iter().filter_map(|known| sibling(known, prefix)).collect();
+                let problem = format!("unknown key; known here: {}", here.join(", "));
+                self.mistake(self.text.origin(key.span().start), &path, problem);
+            } else if let DeValue::Table(inner) = value.get_ref() {
+                drop(known);
+                self.refuse_unknown(inner, &path);
+            }
+        }
+    }
+
+    fn refuse_unused_overrides(&self) {
+        for (name, _) in
+            self.environment.overrides().filter(|(name, _)| !self.variables.borrow().contains(*name))
+        {
+            self.mistake(Origin::Variable(name.to_owned()), "", "overrides no setting".to_owned());
+        }
+        for (key, value) in self.flags.iter().filter(|(key, _)| !self.known.borrow().contains(**key)) {
+            self.mistake(Origin::Flag(format!("{key}={value}")), key, "no such setting".to_owned());
+        }
+    }
+}
+
+/// `known` relative to `prefix`, if it lies directly below.
+fn sibling<'k>(known: &'k str, prefix: &str) -> Option<&'k str> {
+    let rest = if prefix.is_empty() { known } else { known.strip_prefix(prefix)?.strip_prefix('.')? };
+    (!rest.contains('.') && rest != "*").then_some(rest)
+}
+
+pub(super) fn join(prefix: &str, key: &str) -> String {
+    if prefix.is_empty() { key.to_owned() } else { format!("{prefix}.{key}") }
+}
+
+/// A table of the configuration.
+pub struct Section<'a> {
+    pub(super) reader: &'a Reader<'a>,
+    pub(super) key: String,
+    table: Option<&'a DeTable<'a>>,
+}
+
+impl std::fmt::Debug for Section<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Section").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Section<'a> {
+    /// The table `name` below this one; reads as empty if the file does not have it.
+    pub fn section<T>(&self, name: &str, doc: &'static str, build: impl FnOnce(&Section<'a>) -> T) -> T {
+        let key = join(&self.key, name);
+        self.reader.describe(FieldDoc::table(key.clone(), doc));
+        let table = self.entry(name).and_then(|value| self.table_in(&key, value));
+        build(&Section { reader: self.reader, key, table })
+    }
+
+    /// The tables below `name`, whose own names are free.
+    pub fn each<T>(
+        &self,
+        name: &str,
+        doc: &'static str,
+        mut build: impl FnMut(&str, &Section<'a>) -> T,
+    ) -> Vec<T> {
+        let key = join(&self.key, name);
+        self.reader.describe(FieldDoc::table(key.clone(), doc));
+        self.reader.describe(FieldDoc::table(join(&key, "*"), doc));
+        let Some(tables) = self.entry(name).and_then(|value| self.table_in(&key, value)) else {
+            // The schema is learnt from an empty document: show it one entry.
+            if self.table.is_none() {
+                build("*", &Section { reader: self.reader, key: join(&key, "*"), table: None });
+            }
+            return Vec::new();
+        };
+        let mut built = Vec::new();
+        for (entry, value) in tables {
+            let key = join(&key, entry.get_ref());
+            let table = self.table_in(&key, value);
+            built.push(build(entry.get_ref(), &Section { reader: self.reader, key, table }));
+        }
+        built
+    }
+
+    /// A setting of this section.
+    #[must_use]
+    pub fn field(&self, name: &'static str, doc: &'static str) -> Field<'_, 'a> {
+        Field::new(self, name, doc)
+    }
+
+    /// Reports that the section as a whole is wrong, at the line of `name` if the file has it.
+    pub fn reject(&self, name: &str, problem: String) {
+        let at = self.entry(name).map_or(0, |value| value.span().start);
+        self.reader.mistake(self.reader.text.origin(at), &join(&self.key, name), problem);
+    }
+
+    pub(super) fn entry(&self, name: &str) -> Option<&'a Spanned<DeValue<'a>>> {
+        self.table.and_then(|table| table.get(name))
+    }
+
+    pub(super) fn origin(&self, value: &Spanned<DeValue<'_>>) -> Origin {
+        self.reader.text.origin(value.span().start)
+    }
+
+    fn table_in(&self, key: &str, value: &'a Spanned<DeValue<'a>>) -> Option<&'a DeTable<'a>> {
+        if let DeValue::Table(table) = value.get_ref() {
+            return Some(table);
+        }
+        self.reader.mistake(
+            self.origin(value),
+            key,
+            format!("expected a table, found {}", kind(value.get_ref())),
+        );
+        None
+    }
+}

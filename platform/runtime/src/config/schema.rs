@@ -1,0 +1,37 @@
+//! The JSON Schema (draft 2020-12) of a configuration, learnt from the code that reads it.
+
+use serde_json::{Map, Value, json};
+
+use super::{Section, reader};
+
+/// Schema of everything `build` asks for. Unknown keys are refused at every depth, as the reader does.
+pub fn json_schema<T>(title: &str, build: impl FnOnce(&Section<'_>) -> T) -> Value {
+    let mut root = table("");
+    root["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    root["title"] = json!(title);
+    for field in reader::fields_of(build) {
+        let mut schema = field.schema.unwrap_or_else(|| table(field.doc));
+        schema["description"] = json!(field.doc);
+        insert(&mut root, &field.key, schema);
+    }
+    root
+}
+
+fn table(doc: &str) -> Value {
+    json!({ "type": "object", "description": doc, "properties": {}, "additionalProperties": false })
+}
+
+/// Puts `schema` where the dotted `key` says; `*` stands for any name.
+fn insert(root: &mut Value, key: &str, schema: Value) {
+    let mut place = root;
+    let (parents, last) = key.rsplit_once('.').unwrap_or(("", key));
+    for word in parents.split('.').filter(|word| !word.is_empty()) {
+        place = if word == "*" { &mut place["additionalProperties"] } else { &mut place["properties"][word] };
+    }
+    if last == "*" {
+        place["additionalProperties"] = schema;
+    } else if let Some(properties) = place["properties"].as_object_mut() {
+        let properties: &mut Map<String, Value> = properties;
+        properties.insert(last.to_owned(), schema);
+    }
+}

@@ -1,0 +1,100 @@
+//! What a person who writes a configuration meets.
+
+use std::path::PathBuf;
+
+use platform_core::limit::Millis;
+use serde_json::json;
+
+use super::{Environment, Mistakes, Section, Sources, json_schema, read};
+
+#[derive(Debug, PartialEq, Eq)]
+struct Sample {
+    threads: u32,
+    drain: Millis,
+    url: String,
+    colours: Vec<String>,
+    pets: Vec<(String, u32)>,
+}
+
+fn sample(root: &Section<'_>) -> Sample {
+    root.section("proxy", "The proxy.", |proxy| Sample {
+        threads: proxy.field("threads", "How many.").or(2),
+        drain: proxy.field("drain", "How long.").or(Millis::seconds(20)),
+        url: proxy.field("url", "Where.").variable("PUBLIC_URL").or("http://default".to_owned()),
+        colours: proxy.field("colours", "Which.").list_or(vec!["red".to_owned()]),
+        pets: root.each("pets", "Any of them.", |name, pet| {
+            (name.to_owned(), pet.field("legs", "How many.").or(4))
+        }),
+    })
+}
+
+fn with(text: &str, environment: Environment, flags: &[&str]) -> Result<Sample, Mistakes> {
+    let file = Some((PathBuf::from("s.toml"), text.to_owned()));
+    read(&Sources { file, environment, flags: flags.iter().map(ToString::to_string).collect() }, sample)
+}
+
+#[test]
+fn nothing_set_means_all_defaults() {
+    let read = with("", Environment::default(), &[]).unwrap();
+    assert_eq!(
+        (read.threads, read.drain, read.colours, read.pets),
+        (2, Millis::seconds(20), vec!["red".to_owned()], vec![])
+    );
+}
+
+#[test]
+fn flags_win_over_environment_over_file_over_defaults() {
+    let text = "[proxy]\nthreads = 3\nurl = 'http://file'\ndrain = '1s'\n[pets.\"a:b\"]\nlegs = 8\n";
+    let environment = Environment::from([
+        ("SLUICE_PROXY_DRAIN", "2s"),
+        ("PUBLIC_URL", "http://env"),
+        ("SLUICE_PROXY_THREADS", "4"),
+    ]);
+    let read = with(text, environment, &["proxy.threads=5"]).unwrap();
+    assert_eq!((read.threads, read.drain, read.url.as_str()), (5, Millis::seconds(2), "http://env"));
+    assert_eq!(read.pets, [("a:b".to_owned(), 8)]);
+}
+
+#[test]
+fn every_mistake_is_reported_at_once_with_its_place() {
+    let text = "[proxy]\nthreads = 'two'\ndrian = '1s'\nurl = 7\ncolours = ['red', 1]\n[prxy]\n[pets.cat]\nlgs = 4\nlegs = -1\n";
+    let environment = Environment::from([
+        ("SLUICE_PROXY_DRAIN", "soon"),
+        ("SLUICE_PROXY_NOTHING", "1"),
+        ("SLUICE_LOG", "info"),
+    ]);
+    let mistakes = with(text, environment, &["proxy.none=1", "bare"]).unwrap_err();
+    let expected = [
+        "s.toml:2: proxy.threads: expected a decimal whole number, found a string",
+        "s.toml:3: proxy.drian: unknown key; known here: colours, drain, threads, url",
+        "s.toml:4: proxy.url: expected a string, found an integer",
+        "s.toml:5: proxy.colours: expected a string, found an integer",
+        "s.toml:6: prxy: unknown key; known here: pets, proxy",
+        "s.toml:8: pets.cat.lgs: unknown key; known here: legs",
+        "s.toml:9: pets.cat.legs: expected a whole number from 0 to 4294967295, found `-1`",
+        "environment variable SLUICE_PROXY_DRAIN: proxy.drain: `soon` is not a duration such as `1500ms`, `90s` or `2m 30s`",
+        "environment variable SLUICE_PROXY_NOTHING: overrides no setting",
+        "--set bare: expected section.key=value",
+        "--set proxy.none=1: proxy.none: no such setting",
+    ];
+    assert_eq!(mistakes.0.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn text_that_is_not_toml_is_shown_by_line_together_with_what_could_be_read() {
+    let mistakes = with("[proxy]\nthreads = \ndrain = 'soon'\n", Environment::default(), &[]).unwrap_err();
+    let lines: Vec<_> = mistakes.0.iter().map(ToString::to_string).collect();
+    assert!(lines.iter().any(|line| line.starts_with("s.toml:2: ")), "{lines:?}");
+    assert!(lines.iter().any(|line| line.starts_with("s.toml:3: proxy.drain: `soon`")), "{lines:?}");
+}
+
+#[test]
+fn the_schema_lists_every_field_and_refuses_others_at_every_depth() {
+    let schema = json_schema("sample", sample);
+    assert_eq!(schema["properties"]["proxy"]["properties"]["threads"]["default"], json!(2));
+    assert_eq!(schema["properties"]["proxy"]["additionalProperties"], json!(false));
+    let pet = &schema["properties"]["pets"]["additionalProperties"];
+    assert_eq!(pet["properties"]["legs"]["description"], json!("How many."));
+    assert_eq!(pet["additionalProperties"], json!(false));
+    assert_eq!(schema["additionalProperties"], json!(false));
+}

@@ -1,0 +1,107 @@
+//! Types a setting can have: how they are read from TOML and from text, and what the schema says of them.
+
+use std::{net::SocketAddr, path::PathBuf, str::FromStr};
+
+use platform_core::{
+    id::AgentId,
+    limit::{ByteSize, Millis},
+};
+use serde_json::json;
+use toml::de::DeValue;
+
+/// A type a setting can have.
+pub trait Value: Sized {
+    /// Reads it from the environment or a flag.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    fn from_text(text: &str) -> Result<Self, String>;
+
+    /// Reads it from the file.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    fn from_toml(value: &DeValue<'_>) -> Result<Self, String> {
+        match value {
+            DeValue::String(text) => Self::from_text(text),
+            other => Err(format!("expected a string, found {}", kind(other))),
+        }
+    }
+
+    /// JSON Schema of one value.
+    fn schema() -> serde_json::Value;
+
+    /// The value as JSON, for the schema's `default`.
+    fn to_json(&self) -> serde_json::Value;
+}
+
+/// The TOML type of `value`, with its article.
+pub(super) const fn kind(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a string",
+        DeValue::Integer(_) => "an integer",
+        DeValue::Float(_) => "a float",
+        DeValue::Boolean(_) => "a boolean",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "an array",
+        DeValue::Table(_) => "a table",
+    }
+}
+
+fn parse<T: FromStr<Err: ToString>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: T::Err| error.to_string())
+}
+
+macro_rules! written_as_text {
+    ($($type:ty),*) => {$(
+        impl Value for $type {
+            fn from_text(text: &str) -> Result<Self, String> {
+                parse(text)
+            }
+            fn schema() -> serde_json::Value {
+                json!({ "type": "string" })
+            }
+            fn to_json(&self) -> serde_json::Value {
+                json!(self.to_string())
+            }
+        }
+    )*};
+}
+
+macro_rules! written_as_integer {
+    ($($type:ty),*) => {$(
+        impl Value for $type {
+            fn from_text(text: &str) -> Result<Self, String> {
+                text.parse().map_err(|_error| format!("expected a whole number from {} to {}, found `{text}`", Self::MIN, Self::MAX))
+            }
+            fn from_toml(value: &DeValue<'_>) -> Result<Self, String> {
+                match value {
+                    DeValue::Integer(number) if number.radix() == 10 => Self::from_text(number.as_str()),
+                    other => Err(format!("expected a decimal whole number, found {}", kind(other))),
+                }
+            }
+            fn schema() -> serde_json::Value {
+                json!({ "type": "integer", "minimum": Self::MIN, "maximum": Self::MAX })
+            }
+            fn to_json(&self) -> serde_json::Value {
+                json!(self)
+            }
+        }
+    )*};
+}
+
+written_as_text!(String, ByteSize, Millis, AgentId, SocketAddr);
+written_as_integer!(u16, u32, u64);
+
+impl Value for PathBuf {
+    fn from_text(text: &str) -> Result<Self, String> {
+        let path = Self::from(text);
+        if path.is_absolute() { Ok(path) } else { Err(format!("expected an absolute path, found `{text}`")) }
+    }
+    fn schema() -> serde_json::Value {
+        json!({ "type": "string", "pattern": "^/" })
+    }
+    fn to_json(&self) -> serde_json::Value {
+        json!(self)
+    }
+}

@@ -1,0 +1,12 @@
+//! Randomness from the operating system, for names that must not be guessed and ids that must not collide.
+
+/// 128 random bits from getrandom(2).
+///
+/// # Panics
+/// If the kernel has no random source, which leaves nothing sensible to do.
+#[must_use]
+pub fn bits() -> u128 {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).expect("getrandom(2) works on every kernel this runs on");
+    u128::from_ne_bytes(bytes)
+}

@@ -1,0 +1,237 @@
+//! Private unix sockets: bound where nobody can interfere, replaced without a gap, removed when dropped.
+//!
+//! A socket is bound under a name of its own and renamed over its place, so a stale socket never stands in
+//! the way and a client finds either the old one or the new one. Symlinks, other users' files and files that
+//! are not sockets are refused, never removed.
+
+use std::{
+    fs, io,
+    os::unix::{
+        fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt},
+        net::UnixListener,
+    },
+    path::{Path, PathBuf},
+};
+
+use platform_core::limit::SOCKET_PATH_MAX;
+
+/// Why a socket or its directory is not to be had.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The kernel keeps at most [`SOCKET_PATH_MAX`] bytes of a socket's path.
+    #[error("socket path {} is {} bytes long, at most {SOCKET_PATH_MAX} are possible: choose a shorter directory", path.display(), path.as_os_str().len())]
+    PathTooLong {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Somebody could make us follow it elsewhere.
+    #[error("{} is a symbolic link; it must be {expected} itself", path.display())]
+    Symlink {
+        /// The path.
+        path: PathBuf,
+        /// What should be there.
+        expected: &'static str,
+    },
+    /// Something else is there already.
+    #[error("{} exists and is not {expected}: move it away", path.display())]
+    Occupied {
+        /// The path.
+        path: PathBuf,
+        /// What should be there.
+        expected: &'static str,
+    },
+    /// It belongs to another user, who could replace it under us.
+    #[error("{} belongs to uid {owner}, not to this process's uid {own}", path.display())]
+    Foreign {
+        /// The path.
+        path: PathBuf,
+        /// Its owner.
+        owner: u32,
+        /// Who we are.
+        own: u32,
+    },
+    /// The system said no.
+    #[error("cannot {action} {}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Error {
+    fn io<'p>(action: &'static str, path: &'p Path) -> impl FnOnce(io::Error) -> Self + use<'p> {
+        move |source| Self::Io { action, path: path.to_owned(), source }
+    }
+}
+
+/// Makes `path` a directory of this user's own with exactly `mode`, whatever the umask says.
+///
+/// # Errors
+/// If something else is there, or the system refuses.
+pub fn private_dir(path: &Path, mode: u32) -> Result<(), Error> {
+    match fs::DirBuilder::new().mode(mode).create(path) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check_own(path, Kind::Directory)?,
+        Err(error) => return Err(Error::io("create directory", path)(error)),
+    }
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(Error::io("set the mode of", path))
+}
+
+/// A bound socket. Its file is removed on drop, unless somebody has bound another one over it since.
+#[derive(Debug)]
+pub struct PrivateSocket {
+    path: PathBuf,
+    inode: (u64, u64),
+}
+
+impl PrivateSocket {
+    /// Binds `path` with `mode`, in a directory that [`private_dir`] made. The listener does not block.
+    ///
+    /// # Errors
+    /// If the path is too long, something else is there, or the system refuses.
+    pub fn bind(path: &Path, mode: u32) -> Result<(Self, UnixListener), Error> {
+        // As short as the shortest name in use, so that it fits wherever the socket itself does.
+        let aside = path.with_file_name(format!(".{:07x}", crate::random::bits() & 0xfff_ffff));
+        if path.as_os_str().len().max(aside.as_os_str().len()) > SOCKET_PATH_MAX {
+            return Err(Error::PathTooLong { path: path.to_owned() });
+        }
+        match check_own(path, Kind::Socket) {
+            Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+            other => other?,
+        }
+        let listener = UnixListener::bind(&aside).map_err(Error::io("bind", path))?;
+        let placed = place(&aside, path, mode).inspect_err(|_error| drop(fs::remove_file(&aside)))?;
+        listener.set_nonblocking(true).map_err(Error::io("make non-blocking", path))?;
+        Ok((placed, listener))
+    }
+}
+
+fn place(aside: &Path, path: &Path, mode: u32) -> Result<PrivateSocket, Error> {
+    fs::set_permissions(aside, fs::Permissions::from_mode(mode))
+        .map_err(Error::io("set the mode of", path))?;
+    let made = fs::symlink_metadata(aside).map_err(Error::io("look at", path))?;
+    fs::rename(aside, path).map_err(Error::io("put in place", path))?;
+    Ok(PrivateSocket { path: path.to_owned(), inode: (made.dev(), made.ino()) })
+}
+
+impl Drop for PrivateSocket {
+    fn drop(&mut self) {
+        let still_ours =
+            fs::symlink_metadata(&self.path).is_ok_and(|found| (found.dev(), found.ino()) == self.inode);
+        if still_ours && let Err(error) = fs::remove_file(&self.path) {
+            tracing::warn!(path = %self.path.display(), %error, "socket file stays behind");
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Directory,
+    Socket,
+}
+
+fn check_own(path: &Path, kind: Kind) -> Result<(), Error> {
+    let found = fs::symlink_metadata(path).map_err(Error::io("look at", path))?;
+    let (fits, expected) = match kind {
+        Kind::Directory => (found.is_dir(), "a directory"),
+        Kind::Socket => (found.file_type().is_socket(), "a socket"),
+    };
+    let own = rustix::process::geteuid().as_raw();
+    let path = path.to_owned();
+    match () {
+        () if found.is_symlink() => Err(Error::Symlink { path, expected }),
+        () if !fits => Err(Error::Occupied { path, expected }),
+        () if found.uid() != own => Err(Error::Foreign { path, owner: found.uid(), own }),
+        () => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::{fs::symlink, net::UnixStream};
+
+    use super::*;
+
+    fn mode_of(path: &Path) -> u32 {
+        fs::symlink_metadata(path).unwrap().mode() & 0o7777
+    }
+
+    #[test]
+    fn binds_with_the_mode_asked_for_and_removes_the_file_on_drop() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("llm.sock");
+        let (socket, _listener) = PrivateSocket::bind(&path, 0o666).unwrap();
+        assert_eq!(mode_of(&path), 0o666);
+        assert!(UnixStream::connect(&path).is_ok());
+        drop(socket);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_stale_socket_is_replaced_and_its_owner_does_not_remove_the_new_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("llm.sock");
+        let (stale, stale_listener) = PrivateSocket::bind(&path, 0o600).unwrap();
+        drop(stale_listener);
+        let (_fresh, _listener) = PrivateSocket::bind(&path, 0o600).unwrap();
+        drop(stale);
+        assert!(UnixStream::connect(&path).is_ok());
+    }
+
+    #[test]
+    fn symlinks_and_other_files_are_refused_and_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let (link, file) = (dir.path().join("link"), dir.path().join("file"));
+        fs::write(&file, "precious").unwrap();
+        symlink(&file, &link).unwrap();
+        assert!(matches!(PrivateSocket::bind(&link, 0o600), Err(Error::Symlink { .. })));
+        assert!(matches!(PrivateSocket::bind(&file, 0o600), Err(Error::Occupied { .. })));
+        assert!(matches!(private_dir(&file, 0o700), Err(Error::Occupied { .. })));
+        assert_eq!(fs::read(&file).unwrap(), b"precious");
+        let elsewhere = dir.path().join("elsewhere");
+        symlink(dir.path(), &elsewhere).unwrap();
+        assert!(matches!(private_dir(&elsewhere, 0o700), Err(Error::Symlink { .. })));
+    }
+
+    #[test]
+    fn another_users_directory_and_socket_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("llm.sock");
+        let _stale = UnixListener::bind(&path).unwrap();
+        let theirs = std::os::unix::fs::chown(&path, Some(12345), None);
+        assert!(theirs.is_ok(), "this test gives a file away and must run as root");
+        assert!(matches!(PrivateSocket::bind(&path, 0o600), Err(Error::Foreign { owner: 12345, .. })));
+        std::os::unix::fs::chown(dir.path(), Some(12345), None).unwrap();
+        assert!(matches!(private_dir(dir.path(), 0o700), Err(Error::Foreign { owner: 12345, .. })));
+    }
+
+    #[test]
+    fn a_path_of_107_bytes_works_and_one_of_108_says_what_to_do() {
+        let dir = tempfile::tempdir().unwrap();
+        let room = SOCKET_PATH_MAX - dir.path().as_os_str().len() - "/".len();
+        let longest = dir.path().join("s".repeat(room));
+        assert_eq!(longest.as_os_str().len(), 107);
+        let (_socket, _listener) = PrivateSocket::bind(&longest, 0o600).unwrap();
+        let error =
+            PrivateSocket::bind(&dir.path().join("s".repeat(room + 1)), 0o600).unwrap_err().to_string();
+        assert!(
+            error.contains("is 108 bytes long, at most 107 are possible: choose a shorter directory"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn the_mode_of_a_directory_does_not_depend_on_what_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("runs");
+        private_dir(&path, 0o700).unwrap();
+        assert_eq!(mode_of(&path), 0o700);
+        private_dir(&path, 0o711).unwrap();
+        assert_eq!(mode_of(&path), 0o711);
+    }
+}

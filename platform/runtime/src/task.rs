@@ -1,0 +1,22 @@
+//! Spawned tasks, each with a name.
+//!
+//! `tokio::spawn` is banned by lint so that every task passes through here. A panic in a task is logged with
+//! the task's name and ends that task only; whoever must know more keeps the handle.
+
+use std::future::Future;
+
+use tokio::task::JoinHandle;
+use tracing::Instrument;
+
+/// Spawns `future` on the current thread's runtime. Dropping the handle lets it run on.
+///
+/// # Panics
+/// Outside a tokio runtime.
+#[expect(clippy::disallowed_methods, reason = "the one place that may")]
+pub fn spawn<F>(name: &'static str, future: F) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    tokio::spawn(future.instrument(tracing::debug_span!("task", name)))
+}

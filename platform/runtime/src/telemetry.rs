@@ -1,0 +1,25 @@
+//! Operational logs, on stderr. Not the journal: logs may be lost, sampled or switched off.
+
+use std::io::IsTerminal;
+
+use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt, util::SubscriberInitExt};
+
+/// Starts logging: readable lines on a terminal, JSON lines elsewhere. Does nothing if it already runs.
+///
+/// An unparsable `filter` falls back to `info`, and says so in the first line.
+pub fn init(filter: Option<&str>) {
+    let wanted = filter.unwrap_or("info");
+    let (filter, broken) = match EnvFilter::try_new(wanted) {
+        Ok(filter) => (filter, None),
+        Err(error) => (EnvFilter::new("info"), Some(error)),
+    };
+    let registry = tracing_subscriber::registry().with(filter);
+    let started = if std::io::stderr().is_terminal() {
+        registry.with(fmt::layer().with_writer(std::io::stderr).with_target(false)).try_init()
+    } else {
+        registry.with(fmt::layer().with_writer(std::io::stderr).json().flatten_event(true)).try_init()
+    };
+    if let (Ok(()), Some(error)) = (started, broken) {
+        tracing::warn!(filter = wanted, %error, "log filter is not valid, using info");
+    }
+}
