@@ -5,6 +5,7 @@
 
 pub mod config;
 pub mod random;
+pub mod report;
 pub mod settings;
 pub mod shutdown;
 pub mod socket;

@@ -1,0 +1,89 @@
+//! What the proxy works with, resolved: the settings, and the key they lead to.
+
+use std::{fs, io, path::PathBuf};
+
+use http::HeaderValue;
+use platform_core::{name, secret::Secret};
+use platform_runtime::settings::{self, Settings};
+
+use crate::upstream;
+
+/// Why the key is not to be had.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file cannot be read.
+    #[error("cannot read upstream.key_file {}", path.display())]
+    KeyFile {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// What is there cannot be sent in a header. The key itself is not shown.
+    #[error("the key in {origin} is empty or holds characters that a header cannot carry")]
+    Unusable {
+        /// Where the key was read from.
+        origin: String,
+    },
+}
+
+/// The proxy's configuration.
+#[derive(Debug)]
+pub struct Config {
+    pub(crate) proxy: settings::Proxy,
+    pub(crate) base_url: String,
+    pub(crate) upstream: upstream::Config,
+    /// `Bearer …`; marked sensitive, so that it is not printed.
+    pub(crate) authorization: Option<HeaderValue>,
+    own_uid: u32,
+}
+
+impl Config {
+    /// Resolves `settings`. The key is read from the file if one is named, else it is `from_environment`.
+    /// No key at all is possible: some upstreams want none.
+    ///
+    /// # Errors
+    /// If the key cannot be read or used.
+    pub fn resolve(settings: Settings, from_environment: Option<Secret>) -> Result<Self, Error> {
+        let Settings { upstream, proxy, .. } = settings;
+        let key = match &upstream.key_file {
+            Some(path) => {
+                let text = fs::read_to_string(path)
+                    .map_err(|source| Error::KeyFile { path: path.clone(), source })?;
+                Some((Secret::new(text), path.display().to_string()))
+            }
+            None => from_environment.map(|key| (key, name::env::LITELLM_MASTER_KEY.to_owned())),
+        };
+        let authorization =
+            key.map(|(key, origin)| bearer(&key).ok_or(Error::Unusable { origin })).transpose()?;
+        let authority = upstream.authority();
+        let host = HeaderValue::from_str(&authority)
+            .map_err(|_error| Error::Unusable { origin: "upstream.base_url".to_owned() })?;
+        Ok(Self {
+            base_url: upstream.base_url,
+            upstream: upstream::Config {
+                authority,
+                host,
+                connect: upstream.connect.duration(),
+                idle: upstream.pool_idle.duration(),
+            },
+            proxy,
+            authorization,
+            own_uid: rustix::process::geteuid().as_raw(),
+        })
+    }
+
+    /// Whether a process of `uid` may speak to the control socket.
+    pub(crate) fn may_control(&self, uid: u32) -> bool {
+        uid == 0 || uid == self.own_uid || self.proxy.control_uids.contains(&uid)
+    }
+}
+
+fn bearer(key: &Secret) -> Option<HeaderValue> {
+    let key = key.expose().trim();
+    let plain = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic());
+    let mut value = plain.then(|| HeaderValue::from_str(&format!("Bearer {key}")).ok())??;
+    value.set_sensitive(true);
+    Some(value)
+}

@@ -1,0 +1,81 @@
+//! Answers of the control socket: JSON documents, NDJSON streams, and problems.
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt};
+use http::{HeaderValue, Response, StatusCode, header};
+use http_body::Frame;
+use http_body_util::{BodyExt, Full, StreamBody, combinators::BoxBody};
+use platform_core::control::{Problem, ProblemDetail};
+use platform_runtime::report;
+use serde::Serialize;
+
+use crate::runs;
+
+pub(super) type Answer = Response<BoxBody<Bytes, std::io::Error>>;
+
+/// Why a control request is not fulfilled.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error(
+        "this proxy speaks control protocol {ours}, the request says {theirs}: use a `sluice` of the same version"
+    )]
+    Protocol { ours: u32, theirs: String },
+    #[error("no such resource")]
+    NotFound,
+    #[error("this proxy does not know run {0}")]
+    UnknownRun(String),
+    #[error("{0}")]
+    Invalid(String),
+    #[error("run {0} was registered without a tap")]
+    NoTap(String),
+    #[error(transparent)]
+    Register(#[from] runs::Error),
+    #[error("the journal cannot be read")]
+    Journal(#[source] crate::journal::Error),
+}
+
+impl Error {
+    const fn row(&self) -> (StatusCode, &'static str) {
+        match self {
+            Self::Protocol { .. } => (StatusCode::BAD_REQUEST, "protocol_mismatch"),
+            Self::NotFound => (StatusCode::NOT_FOUND, "not_found"),
+            Self::UnknownRun(_) => (StatusCode::NOT_FOUND, "run_unknown"),
+            Self::Invalid(_) => (StatusCode::BAD_REQUEST, "invalid_request"),
+            Self::NoTap(_) => (StatusCode::CONFLICT, "no_tap"),
+            Self::Register(runs::Error::Conflict { .. }) => (StatusCode::CONFLICT, "run_conflict"),
+            Self::Register(runs::Error::Closed { .. }) => (StatusCode::CONFLICT, "run_closed"),
+            Self::Register(_) => (StatusCode::INTERNAL_SERVER_ERROR, "listener_failed"),
+            Self::Journal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "journal_failed"),
+        }
+    }
+
+    pub(super) fn into_answer(self) -> Answer {
+        let (status, code) = self.row();
+        let message = report::chain(&self);
+        let problem = Problem { error: ProblemDetail { code: code.to_owned(), message } };
+        let mut answer = json(&problem);
+        *answer.status_mut() = status;
+        answer
+    }
+}
+
+/// `value` as a JSON document.
+pub(super) fn json(value: &impl Serialize) -> Answer {
+    let text =
+        serde_json::to_vec(value).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}").into_bytes());
+    answer("application/json", Full::from(text).map_err(|never| match never {}).boxed())
+}
+
+/// `pieces` of NDJSON, as they come.
+pub(super) fn ndjson(pieces: impl Stream<Item = std::io::Result<Bytes>> + Send + Sync + 'static) -> Answer {
+    answer(
+        "application/x-ndjson",
+        BodyExt::boxed(StreamBody::new(pieces.map(|piece| piece.map(Frame::data)))),
+    )
+}
+
+fn answer(content_type: &'static str, body: BoxBody<Bytes, std::io::Error>) -> Answer {
+    let mut answer = Response::new(body);
+    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    answer
+}

@@ -1,0 +1,114 @@
+//! control: what the control plane may ask of the data plane, over a unix socket of its own.
+//!
+//! The socket lies in a directory that is mounted nowhere. Who connects is asked of the kernel; what they
+//! say is [`platform_core::control`]. Runs on the main thread: it can be slow without slowing a call.
+
+mod answer;
+mod routes;
+mod streams;
+
+use std::{convert::Infallible, os::unix::net::UnixListener as StdListener, sync::Arc, time::Instant};
+
+use hyper::{server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use platform_core::name;
+use platform_runtime::{
+    shutdown::Watch,
+    socket::{self, PrivateSocket},
+    task,
+};
+use tokio::net::{UnixListener, UnixStream};
+
+use crate::{config::Config, journal::Journal, runs::Runs, upstream::Upstream};
+
+/// What control works with.
+#[derive(Debug)]
+pub(crate) struct Control {
+    pub(crate) runs: Runs,
+    pub(crate) journal: Arc<Journal>,
+    pub(crate) config: Config,
+    pub(crate) started: Instant,
+    /// A connection of control's own to the upstream, to ask it for its models.
+    pub(crate) upstream: Upstream,
+}
+
+/// The control socket, bound.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    socket: PrivateSocket,
+    listener: UnixListener,
+}
+
+impl Socket {
+    /// Binds it: the group [`name::CONTROL_GROUP`] may connect if there is one, else only the owner.
+    ///
+    /// # Errors
+    /// If directory or socket cannot be made.
+    pub(crate) fn bind(config: &Config) -> Result<Self, socket::Error> {
+        let group = group_id(name::CONTROL_GROUP);
+        let (dir, path) = (config.proxy.control_dir(), config.proxy.control_socket());
+        socket::private_dir(&dir, if group.is_some() { 0o750 } else { 0o700 })?;
+        let (socket, listener): (_, StdListener) = PrivateSocket::bind(&path, 0o660)?;
+        let io = |action: &'static str, path: &std::path::Path| {
+            let path = path.to_owned();
+            move |source| socket::Error::Io { action, path, source }
+        };
+        if let Some(group) = group {
+            for path in [&dir, &path] {
+                std::os::unix::fs::chown(path, None, Some(group))
+                    .map_err(io("give to the control group", path))?;
+            }
+        }
+        let listener = UnixListener::from_std(listener).map_err(io("listen on", &path))?;
+        Ok(Self { socket, listener })
+    }
+
+    /// Serves until a stop is asked for.
+    pub(crate) async fn serve(self, control: Arc<Control>, stop: Watch) {
+        loop {
+            let accepted = tokio::select! {
+                () = stop.requested() => break,
+                accepted = self.listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, _)) => drop(task::spawn(
+                    "control connection",
+                    connection(Arc::clone(&control), stream, stop.clone()),
+                )),
+                Err(error) => tracing::warn!(%error, "cannot accept on the control socket"),
+            }
+        }
+        drop(self.socket);
+    }
+}
+
+async fn connection(control: Arc<Control>, stream: UnixStream, stop: Watch) {
+    match stream.peer_cred() {
+        Ok(peer) if control.config.may_control(peer.uid()) => {}
+        Ok(peer) => {
+            return tracing::warn!(uid = peer.uid(), "control connection of a uid that is not on the list");
+        }
+        Err(error) => return tracing::warn!(%error, "control connection without a known uid"),
+    }
+    let service = service_fn(|request| {
+        let control = Arc::clone(&control);
+        async move { Ok::<_, Infallible>(routes::respond(control, request).await) }
+    });
+    let served =
+        http1::Builder::new().timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), service);
+    tokio::select! {
+        ended = served => if let Err(error) = ended {
+            tracing::debug!(%error, "control connection ended");
+        },
+        () = stop.requested() => {}
+    }
+}
+
+/// Gid of a group of this host. Reads `/etc/group`, the only place a static binary can ask.
+fn group_id(name: &str) -> Option<u32> {
+    let groups = std::fs::read_to_string("/etc/group").ok()?;
+    groups.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        (fields.next()? == name).then(|| fields.nth(1)?.parse().ok())?
+    })
+}

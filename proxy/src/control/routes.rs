@@ -1,0 +1,162 @@
+//! The routes of the control socket.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{Method, Request, Uri, request::Parts};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use platform_core::{
+    control::{Health, Register, UpstreamHealth},
+    id::RunId,
+    name::{CONTROL_PROTOCOL, header as own},
+};
+
+use platform_runtime::report;
+
+use super::{
+    Control,
+    answer::{Answer, Error, json},
+    streams,
+};
+
+/// Largest body of a control request.
+const LARGEST_BODY: usize = 64 << 10;
+/// Largest list of models that is read from the upstream.
+const LARGEST_MODEL_LIST: usize = 4 << 20;
+/// Longest wait for the upstream when it is asked how it is.
+const UPSTREAM_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Answers one request.
+pub(super) async fn respond(control: Arc<Control>, request: Request<Incoming>) -> Answer {
+    route(control, request).await.unwrap_or_else(Error::into_answer)
+}
+
+async fn route(control: Arc<Control>, request: Request<Incoming>) -> Result<Answer, Error> {
+    let (head, body) = request.into_parts();
+    check_protocol(&head)?;
+    let path: Vec<&str> = head.uri.path().trim_start_matches('/').split('/').collect();
+    match (&head.method, path.as_slice()) {
+        (&Method::GET, ["v1", "health"]) => Ok(json(&health(&control))),
+        (&Method::GET, ["v1", "upstream"]) => Ok(json(&upstream(&control).await)),
+        (&Method::GET, ["v1", "journal"]) => streams::journal(&control, &head.uri),
+        (&Method::GET, ["v1", "runs"]) => Ok(json(&control.runs.views())),
+        (&Method::PUT, ["v1", "runs", run]) => register(&control, run_id(run)?, body).await,
+        (&Method::GET, ["v1", "runs", run]) => view(&control, &run_id(run)?),
+        (&Method::DELETE, ["v1", "runs", run]) => close(&control, &run_id(run)?, &head.uri).await,
+        (&Method::GET, ["v1", "runs", run, "tap"]) => streams::tap(&control, &run_id(run)?),
+        _ => Err(Error::NotFound),
+    }
+}
+
+fn check_protocol(head: &Parts) -> Result<(), Error> {
+    let theirs =
+        head.headers.get(own::CONTROL_PROTOCOL).and_then(|value| value.to_str().ok()).unwrap_or("nothing");
+    if theirs == CONTROL_PROTOCOL.to_string() {
+        return Ok(());
+    }
+    Err(Error::Protocol { ours: CONTROL_PROTOCOL, theirs: theirs.to_owned() })
+}
+
+fn run_id(text: &str) -> Result<RunId, Error> {
+    RunId::parse(text).map_err(|error| Error::Invalid(error.to_string()))
+}
+
+fn health(control: &Control) -> Health {
+    let runs = control.runs.views();
+    Health {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        pid: std::process::id(),
+        uptime_s: control.started.elapsed().as_secs(),
+        runs: runs.len() as u64,
+        in_flight: runs.iter().map(|run| run.in_flight).sum(),
+        journal_id: control.journal.id().to_owned(),
+        journal_seq: control.journal.last_seq(),
+        upstream: control.config.base_url.clone(),
+    }
+}
+
+async fn register(control: &Control, run: RunId, body: Incoming) -> Result<Answer, Error> {
+    let body = read(body, LARGEST_BODY).await.map_err(Error::Invalid)?;
+    let register: Register = serde_json::from_slice(&body)
+        .map_err(|error| Error::Invalid(format!("not a registration: {error}")))?;
+    if register.grant.run_id != run {
+        return Err(Error::Invalid(format!(
+            "the grant is for run {}, the path says {run}",
+            register.grant.run_id
+        )));
+    }
+    Ok(json(&control.runs.register(register).await?))
+}
+
+fn view(control: &Control, run: &RunId) -> Result<Answer, Error> {
+    control.runs.view(run).map(|view| json(&view)).ok_or_else(|| Error::UnknownRun(run.to_string()))
+}
+
+async fn close(control: &Control, run: &RunId, uri: &Uri) -> Result<Answer, Error> {
+    let drain = match query(uri, "drain_ms") {
+        None => control.config.proxy.drain.duration(),
+        Some(text) => text
+            .parse()
+            .map(Duration::from_millis)
+            .map_err(|_error| Error::Invalid(format!("drain_ms is not a number: {text}")))?,
+    };
+    let view = control.runs.close(run, drain).await;
+    view.map(|view| json(&view)).ok_or_else(|| Error::UnknownRun(run.to_string()))
+}
+
+/// The value of `name` in a query string. Control's values need no percent-decoding.
+pub(super) fn query<'u>(uri: &'u Uri, name: &str) -> Option<&'u str> {
+    let pairs = uri.query().unwrap_or_default().split('&');
+    pairs
+        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+        .find_map(|(key, value)| (key == name).then_some(value))
+}
+
+async fn read(body: Incoming, limit: usize) -> Result<Bytes, String> {
+    let mut body = Limited::new(body, limit);
+    let mut whole = Vec::new();
+    while let Some(frame) = body.frame().await {
+        if let Ok(piece) = frame.map_err(|error| error.to_string())?.into_data() {
+            whole.extend_from_slice(&piece);
+        }
+    }
+    Ok(whole.into())
+}
+
+/// Asks the upstream for its models, with the key, which never leaves this process.
+async fn upstream(control: &Control) -> UpstreamHealth {
+    let unreachable = |reason: String| UpstreamHealth::Unreachable { reason };
+    match tokio::time::timeout(UPSTREAM_PATIENCE, ask_for_models(control)).await {
+        Ok(Ok(health)) => health,
+        Ok(Err(reason)) => unreachable(reason),
+        Err(_elapsed) => unreachable(format!("no answer within {} s", UPSTREAM_PATIENCE.as_secs())),
+    }
+}
+
+async fn ask_for_models(control: &Control) -> Result<UpstreamHealth, String> {
+    #[derive(serde::Deserialize)]
+    struct Models {
+        data: Vec<Model>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Model {
+        id: String,
+    }
+    let mut request = Request::new(Full::default());
+    *request.uri_mut() = Uri::from_static("/v1/models");
+    if let Some(authorization) = &control.config.authorization {
+        request.headers_mut().insert(http::header::AUTHORIZATION, authorization.clone());
+    }
+    let (answer, _connection) =
+        control.upstream.send(request).await.map_err(|error| report::chain(&error))?;
+    let (head, body) = answer.into_parts();
+    if !head.status.is_success() {
+        return Ok(UpstreamHealth::Refused { status: head.status.as_u16() });
+    }
+    let version =
+        head.headers.get(own::LITELLM_VERSION).and_then(|version| version.to_str().ok()).map(str::to_owned);
+    let list: Models = serde_json::from_slice(&read(body, LARGEST_MODEL_LIST).await?)
+        .map_err(|error| format!("not a list of models: {error}"))?;
+    Ok(UpstreamHealth::Ready { version, models: list.data.into_iter().map(|model| model.id).collect() })
+}

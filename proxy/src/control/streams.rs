@@ -1,0 +1,69 @@
+//! Control answers that go on: the journal as it grows, and the tap of a run.
+
+use bytes::Bytes;
+use futures_util::stream;
+use http::Uri;
+use platform_core::{control::TapEvent, id::RunId};
+use tokio::sync::broadcast::{Receiver, error::RecvError};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Control,
+    answer::{Answer, Error, ndjson},
+    routes::query,
+};
+use crate::journal::Follower;
+
+/// `GET /v1/journal?after=SEQ[&follow]`
+pub(super) fn journal(control: &Control, uri: &Uri) -> Result<Answer, Error> {
+    let after = query(uri, "after").unwrap_or("0");
+    let after =
+        after.parse().map_err(|_error| Error::Invalid(format!("after is not a sequence number: {after}")))?;
+    let follower = control.journal.follow(after).map_err(Error::Journal)?;
+    Ok(if query(uri, "follow").is_some() {
+        ndjson(stream::unfold(follower, |follower| async { Some(next_lines(follower).await) }))
+    } else {
+        ndjson(stream::unfold(follower, |mut follower| async {
+            let lines = follower.batch();
+            (!matches!(&lines, Ok(lines) if lines.is_empty())).then_some((lines, follower))
+        }))
+    })
+}
+
+async fn next_lines(mut follower: Follower) -> (std::io::Result<Bytes>, Follower) {
+    loop {
+        match follower.batch() {
+            Ok(lines) if lines.is_empty() => follower.more().await,
+            lines => return (lines, follower),
+        }
+    }
+}
+
+/// `GET /v1/runs/{run}/tap`
+pub(super) fn tap(control: &Control, run: &RunId) -> Result<Answer, Error> {
+    let live = control.runs.get(run).ok_or_else(|| Error::UnknownRun(run.to_string()))?;
+    let tap = live.watch().ok_or_else(|| Error::NoTap(run.to_string()))?;
+    let cut = live.cut_token().clone();
+    Ok(ndjson(stream::unfold((tap, cut), |(mut tap, cut)| async {
+        let event = next_event(&mut tap, &cut).await?;
+        Some((serde_json::to_vec(&event).map(line).map_err(Into::into), (tap, cut)))
+    })))
+}
+
+/// The next event, those before the run's end first.
+async fn next_event(tap: &mut Receiver<TapEvent>, cut: &CancellationToken) -> Option<TapEvent> {
+    tokio::select! {
+        biased;
+        event = tap.recv() => match event {
+            Ok(event) => Some(event),
+            Err(RecvError::Lagged(count)) => Some(TapEvent::Missed { count }),
+            Err(RecvError::Closed) => None,
+        },
+        () = cut.cancelled() => None,
+    }
+}
+
+fn line(mut json: Vec<u8>) -> Bytes {
+    json.push(b'\n');
+    json.into()
+}

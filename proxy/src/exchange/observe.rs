@@ -1,0 +1,192 @@
+//! observe: the answer streams through as it comes, a meter watches, and the end is told apart.
+//!
+//! The record is written before the last bytes are handed over. A stream that does not reach the upstream's
+//! own end is never closed cleanly: an error event follows if the stream stands between two events, then
+//! the connection is aborted, so that no client takes a part for the whole.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, Response, StatusCode, header};
+use http_body::{Body as _, Frame};
+use hyper::body::Incoming;
+use platform_core::{control::TapEvent, name::header as own, record::Outcome, refusal::Refusal};
+
+use super::{Body, forward::Answer, settle::Exchange};
+use crate::{
+    refusal,
+    upstream::Connection,
+    usage::{Format, Meter},
+};
+
+/// Response headers that pass. Everything else tells of the upstream's insides, or of other tenants.
+const PASSED: [HeaderName; 4] =
+    [header::CONTENT_TYPE, header::CACHE_CONTROL, header::RETRY_AFTER, HeaderName::from_static("request-id")];
+
+/// An answer on its way through.
+#[derive(Debug)]
+pub(crate) struct Observed {
+    state: State,
+    meter: Meter,
+    exchange: Exchange,
+}
+
+#[derive(Debug)]
+enum State {
+    /// The upstream sends.
+    Streaming(Box<Incoming>, Connection),
+    /// The upstream broke off and an error event was handed over; it is given a turn to be flushed.
+    Flushing(hyper::Error),
+    /// Nothing more comes after this error.
+    Aborting(hyper::Error),
+    /// All was handed over.
+    Done,
+}
+
+/// The response for the client.
+pub(super) fn respond(exchange: Exchange, (answer, connection): Answer) -> Response<Body> {
+    let (head, body) = answer.into_parts();
+    if let Some(reason) = unmendable(head.status) {
+        let dialect = exchange.route().dialect();
+        exchange.settle_mapped(reason);
+        return refusal::respond(reason, dialect);
+    }
+    let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let meter = Meter::new(exchange.route(), Format::of(content_type));
+    let call_id = exchange.call_id();
+    let observed = Observed { state: State::Streaming(Box::new(body), connection), meter, exchange };
+    let mut response = Response::new(Body::Observed(Box::new(observed)));
+    *response.status_mut() = head.status;
+    *response.headers_mut() = passed(&head.headers);
+    if let Ok(value) = http::HeaderValue::from_bytes(&call_id.to_ascii()) {
+        response.headers_mut().insert(own::LITELLM_CALL_ID, value);
+    }
+    response
+}
+
+/// An answer about Sluicegate's own key or money, which would only mislead an agent.
+fn unmendable(status: StatusCode) -> Option<Refusal> {
+    matches!(status.as_u16(), 401..=403).then_some(Refusal::UpstreamAuth)
+}
+
+fn passed(from: &HeaderMap) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(8);
+    for name in &PASSED {
+        if let Some(value) = from.get(name) {
+            headers.insert(name, value.clone());
+        }
+    }
+    headers
+}
+
+impl Observed {
+    /// The next piece of the answer, as [`http_body::Body::poll_frame`] wants it.
+    pub(super) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        match std::mem::replace(&mut self.state, State::Done) {
+            State::Streaming(body, connection) => self.poll_upstream(body, connection, cx),
+            State::Flushing(error) => {
+                self.state = State::Aborting(error);
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            State::Aborting(error) => Poll::Ready(Some(Err(error))),
+            State::Done => Poll::Ready(None),
+        }
+    }
+
+    /// Whether the last piece was handed over.
+    pub(super) const fn is_done(&self) -> bool {
+        matches!(self.state, State::Done)
+    }
+
+    /// How much is still to come, if the upstream said.
+    pub(super) fn size_hint(&self) -> http_body::SizeHint {
+        match &self.state {
+            State::Streaming(body, _) => body.size_hint(),
+            _ => http_body::SizeHint::default(),
+        }
+    }
+
+    fn poll_upstream(
+        &mut self,
+        mut body: Box<Incoming>,
+        connection: Connection,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        loop {
+            match Pin::new(body.as_mut()).poll_frame(cx) {
+                Poll::Pending => {
+                    self.state = State::Streaming(body, connection);
+                    return Poll::Pending;
+                }
+                Poll::Ready(Some(Ok(frame))) => {
+                    // Trailers do not pass.
+                    let Ok(piece) = frame.into_data() else { continue };
+                    self.note(&piece);
+                    if body.is_end_stream() {
+                        self.finish(connection);
+                    } else {
+                        self.state = State::Streaming(body, connection);
+                    }
+                    return Poll::Ready(Some(Ok(Frame::data(piece))));
+                }
+                Poll::Ready(None) => {
+                    self.finish(connection);
+                    return Poll::Ready(None);
+                }
+                Poll::Ready(Some(Err(error))) => return self.break_off(error),
+            }
+        }
+    }
+
+    fn note(&mut self, piece: &Bytes) {
+        self.exchange.passed_on(piece.len());
+        let run = self.exchange.run().clone();
+        match run.watched() {
+            Some(tap) => self.meter.feed(piece, Some(&mut |event| tell(tap, event))),
+            None => self.meter.feed(piece, None),
+        }
+    }
+
+    /// The upstream's own end: what it said is settled, and its connection serves the next call.
+    fn finish(&mut self, connection: Connection) {
+        let run = self.exchange.run().clone();
+        let reading = match run.watched() {
+            Some(tap) => self.meter.finish(Some(&mut |event| tell(tap, event))),
+            None => self.meter.finish(None),
+        };
+        let complete = self.meter.is_complete(&reading) || !self.exchange.status().is_success();
+        self.exchange.read(reading);
+        self.exchange.settle(if complete { Outcome::Complete } else { Outcome::StreamError });
+        self.exchange.plane().upstream.give_back(connection);
+    }
+
+    fn break_off(&mut self, error: hyper::Error) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        tracing::warn!(call = %self.exchange.call_id(), error = &error as &dyn std::error::Error, "upstream broke off");
+        let reading = self.meter.finish(None);
+        self.exchange.read(reading);
+        let event = self
+            .meter
+            .between_events()
+            .then(|| refusal::error_event(Refusal::UpstreamFailed, self.exchange.route().dialect()));
+        self.exchange.settle(Outcome::UpstreamGone);
+        match event {
+            Some(event) => {
+                self.state = State::Flushing(error);
+                Poll::Ready(Some(Ok(Frame::data(event.into()))))
+            }
+            None => Poll::Ready(Some(Err(error))),
+        }
+    }
+}
+
+fn tell(tap: &tokio::sync::broadcast::Sender<TapEvent>, event: TapEvent) {
+    // Nobody watching any more is no failure.
+    drop(tap.send(event));
+}

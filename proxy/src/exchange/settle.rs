@@ -1,0 +1,228 @@
+//! settle: exactly one record per call, whatever ended it.
+//!
+//! An [`Exchange`] is the record in the making. It is settled once, explicitly, where the call's end is
+//! known; if it is dropped before, the client has left or the run was cut, and that is the record.
+
+use std::{sync::Arc, time::Instant};
+
+use http::{Response, StatusCode};
+use hyper::body::Incoming;
+use platform_core::{
+    id::CallId,
+    money::NanoDollars,
+    name::header as own,
+    record::{CostSource, ExchangeRecord, Kind, Outcome, Tokens, TokensSource},
+    refusal::Refusal,
+    route::Route,
+    untrusted::JournalText,
+};
+
+use super::{NO_ROUTE, Plane, identify::Caller, rewrite::Asked};
+use crate::{
+    clock, refusal,
+    run::{Closing, InFlight, Run},
+    usage::Reading,
+};
+
+/// A call in the making of its record.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    plane: Arc<Plane>,
+    run: Arc<Run>,
+    began: Instant,
+    /// Present until the call is settled.
+    draft: Option<Box<ExchangeRecord>>,
+    call_id: CallId,
+    route: Route,
+    status: StatusCode,
+    /// Held until the call is settled, so that a run is idle only when all its records are written.
+    place: Option<InFlight>,
+}
+
+impl Exchange {
+    pub(super) fn begin(plane: &Arc<Plane>, caller: &Caller) -> Self {
+        let now = clock::now();
+        let call_id = plane.call_ids.next(now);
+        let grant = &caller.run.grant;
+        let draft = ExchangeRecord {
+            ts: clock::rfc3339(now),
+            run_id: grant.run_id.clone(),
+            attempt: grant.attempt,
+            account: grant.account.clone(),
+            user: grant.correlation.user.clone(),
+            graph: grant.graph.clone(),
+            identity: caller.identity,
+            route: NO_ROUTE,
+            model_asked: None,
+            model_answered: None,
+            stream: false,
+            status: 0,
+            outcome: Outcome::Refused,
+            refusal: None,
+            request_bytes: 0,
+            response_bytes: 0,
+            ttfb_us: None,
+            duration_us: 0,
+            tokens: Tokens::default(),
+            tokens_source: TokensSource::None,
+            cost_nanodollars: None,
+            cost_source: CostSource::None,
+            litellm_call_id: call_id,
+            tools: Vec::new(),
+            kind: Kind::Model,
+            tap: grant.tap,
+        };
+        Self {
+            plane: Arc::clone(plane),
+            run: Arc::clone(&caller.run),
+            began: Instant::now(),
+            draft: Some(Box::new(draft)),
+            call_id,
+            route: NO_ROUTE,
+            status: StatusCode::OK,
+            place: None,
+        }
+    }
+
+    /// Takes the call's place in the run, if run and journal are open.
+    pub(super) fn admit(&mut self, route: Route) -> Result<(), Refusal> {
+        self.route = route;
+        self.note(|draft| draft.route = route);
+        if !self.plane.journal.is_open() {
+            return Err(Refusal::JournalUnavailable);
+        }
+        self.place = Some(self.run.enter()?);
+        Ok(())
+    }
+
+    pub(super) const fn run(&self) -> &Arc<Run> {
+        &self.run
+    }
+
+    pub(super) const fn plane(&self) -> &Arc<Plane> {
+        &self.plane
+    }
+
+    pub(super) const fn route(&self) -> Route {
+        self.route
+    }
+
+    pub(super) const fn call_id(&self) -> CallId {
+        self.call_id
+    }
+
+    /// The upstream's status.
+    pub(super) const fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// Some of the request's body arrived.
+    pub(super) fn received(&mut self, bytes: usize) {
+        self.note(|draft| draft.request_bytes += bytes as u64);
+    }
+
+    /// What the body asks for is known.
+    pub(super) fn asked(&mut self, asked: &Asked<'_>) {
+        self.note(|draft| {
+            draft.model_asked = asked.model.as_deref().map(JournalText::of);
+            draft.stream = asked.stream.unwrap_or(false);
+        });
+    }
+
+    /// The head of the upstream's answer is there.
+    pub(super) fn answered(&mut self, answer: &Response<Incoming>) {
+        self.status = answer.status();
+        let status = answer.status().as_u16();
+        let cost = answer
+            .headers()
+            .get(own::LITELLM_COST)
+            .and_then(|cost| NanoDollars::parse_dollars(cost.to_str().ok()?));
+        let ttfb = self.elapsed_us();
+        self.note(|draft| {
+            draft.status = status;
+            draft.ttfb_us = Some(ttfb);
+            draft.cost_nanodollars = cost;
+        });
+    }
+
+    /// Some of the answer's body is passed on.
+    pub(super) fn passed_on(&mut self, bytes: usize) {
+        self.note(|draft| draft.response_bytes += bytes as u64);
+    }
+
+    /// What the answer said about itself.
+    pub(super) fn read(&mut self, reading: Reading) {
+        self.note(|draft| {
+            draft.model_answered = reading.model;
+            draft.tools = reading.tools;
+            if let Some(tokens) = reading.tokens {
+                (draft.tokens, draft.tokens_source) = (tokens, TokensSource::Exact);
+            }
+            draft.cost_nanodollars = reading.cost.or(draft.cost_nanodollars);
+        });
+    }
+
+    /// Sluicegate answers the call itself.
+    pub(super) fn refuse(mut self, reason: Refusal) {
+        self.note(|draft| {
+            draft.refusal = Some(reason);
+            draft.status = refusal::status(reason).as_u16();
+        });
+        self.settle(match reason {
+            Refusal::UpstreamUnreachable | Refusal::UpstreamFailed => Outcome::UpstreamGone,
+            Refusal::UpstreamTimeout => Outcome::TimedOut,
+            _ => Outcome::Refused,
+        });
+    }
+
+    /// Sluicegate puts an answer of its own in the place of the upstream's, whose status the record keeps.
+    pub(super) fn settle_mapped(mut self, reason: Refusal) {
+        self.note(|draft| draft.refusal = Some(reason));
+        self.settle(Outcome::Complete);
+    }
+
+    /// Writes the record. Later calls do nothing.
+    pub(super) fn settle(&mut self, outcome: Outcome) {
+        let duration = self.elapsed_us();
+        let Some(mut record) = self.draft.take() else { return };
+        record.outcome = outcome;
+        record.duration_us = duration;
+        if record.cost_nanodollars.is_some() {
+            record.cost_source = CostSource::Upstream;
+        }
+        self.run.count(&record);
+        if let Err(error) = self.plane.journal.append(&record) {
+            tracing::error!(call = %self.call_id, error = &error as &dyn std::error::Error, "call is not in the journal");
+        }
+        self.place = None;
+    }
+
+    fn note(&mut self, change: impl FnOnce(&mut ExchangeRecord)) {
+        if let Some(draft) = &mut self.draft {
+            change(draft);
+        }
+    }
+
+    fn elapsed_us(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// What it means that the call ends here, without anybody having said why.
+    fn early_end(&self) -> Outcome {
+        let cut = self.run.cut_token().is_cancelled();
+        match self.run.closing().filter(|_| cut) {
+            Some(Closing::Closed) => Outcome::RunClosed,
+            Some(Closing::Shutdown) => Outcome::Interrupted,
+            None => Outcome::ClientGone,
+        }
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        if self.draft.is_some() {
+            let outcome = self.early_end();
+            self.settle(outcome);
+        }
+    }
+}

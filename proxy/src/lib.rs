@@ -1,0 +1,129 @@
+//! Sluicegate's data plane.
+//!
+//! Agents reach it through one unix socket per run. It decides who is calling from the socket, writes the
+//! upstream's credential and the billing identity itself, watches what streams by, and records every call in
+//! a journal. The life of a call is [`exchange`], in the order of its files; what may be asked of the proxy is
+//! `control`. Threads and state: `worker` and `run`.
+
+mod clock;
+mod config;
+mod control;
+mod exchange;
+mod journal;
+mod refusal;
+mod run;
+mod runs;
+mod upstream;
+mod usage;
+mod worker;
+
+use std::{fs, io, path::PathBuf, sync::Arc, thread, time::Instant};
+
+use arc_swap::ArcSwap;
+use platform_runtime::{shutdown::Watch, socket};
+
+pub use self::config::{Config, Error as ConfigError};
+use self::{
+    control::{Control, Socket},
+    exchange::Snapshot,
+    journal::Journal,
+    runs::Runs,
+    upstream::Upstream,
+    worker::{Parts, Worker},
+};
+
+/// Why the proxy does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A directory cannot be made.
+    #[error("cannot make directory {}", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// A socket or its directory is not to be had.
+    #[error("cannot open a socket")]
+    Socket(#[from] socket::Error),
+    /// Another proxy answers on the control socket.
+    #[error("a proxy already serves {}: stop it, or use another proxy.run_dir", path.display())]
+    AlreadyRunning {
+        /// The control socket.
+        path: PathBuf,
+    },
+    /// The journal cannot be opened.
+    #[error("cannot open the journal")]
+    Journal(#[from] journal::Error),
+    /// A thread cannot be started.
+    #[error("cannot start a data-plane thread")]
+    Thread(#[source] io::Error),
+}
+
+/// A proxy whose control socket is bound: whoever connects is answered once it runs.
+#[derive(Debug)]
+pub struct App {
+    socket: Socket,
+    control: Control,
+    threads: Vec<thread::JoinHandle<()>>,
+}
+
+impl App {
+    /// Binds sockets, opens the journal and starts the threads. Must be called in the runtime it will run in.
+    ///
+    /// # Errors
+    /// If any of that fails; nothing is left running then.
+    pub fn build(config: Config) -> Result<Self, Error> {
+        let proxy = &config.proxy;
+        let journal_dir = proxy.state_dir.join("journal");
+        for dir in [&proxy.run_dir, &journal_dir] {
+            fs::create_dir_all(dir).map_err(|source| Error::Directory { path: dir.clone(), source })?;
+        }
+        if std::os::unix::net::UnixStream::connect(proxy.control_socket()).is_ok() {
+            return Err(Error::AlreadyRunning { path: proxy.control_socket() });
+        }
+        let journal = Arc::new(Journal::open(&journal_dir)?);
+        let listeners = proxy.listeners_dir();
+        socket::private_dir(&listeners, 0o700)?;
+        let socket = Socket::bind(&config)?;
+        let (workers, threads) = start_workers(&config, &journal)?;
+        let runs = Runs::new(listeners, config.authorization.clone(), workers);
+        let upstream = Upstream::new(config.upstream.clone());
+        Ok(Self {
+            socket,
+            control: Control { runs, journal, config, started: Instant::now(), upstream },
+            threads,
+        })
+    }
+
+    /// Path of the control socket.
+    #[must_use]
+    pub fn control_socket(&self) -> PathBuf {
+        self.control.config.proxy.control_socket()
+    }
+
+    /// Serves until a stop is asked for, then lets calls in flight end within the drain's time.
+    pub async fn run(self, stop: Watch) {
+        let control = Arc::new(self.control);
+        self.socket.serve(Arc::clone(&control), stop).await;
+        let grace = control.config.proxy.drain.duration();
+        control.runs.shut_down(grace).await;
+        for thread in self.threads {
+            if thread.join().is_err() {
+                tracing::error!("a data-plane thread panicked");
+            }
+        }
+    }
+}
+
+type Started = (Vec<Worker>, Vec<thread::JoinHandle<()>>);
+
+fn start_workers(config: &Config, journal: &Arc<Journal>) -> Result<Started, Error> {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let count = config.proxy.threads.map_or(cores, usize::from).max(1);
+    let snapshot =
+        Arc::new(ArcSwap::from_pointee(Snapshot { header_read: config.proxy.header_read.duration() }));
+    let parts = Parts { upstream: config.upstream.clone(), journal: Arc::clone(journal), snapshot };
+    (0..count).map(|index| Worker::start(index, parts.clone()).map_err(Error::Thread)).collect()
+}

@@ -1,0 +1,197 @@
+//! A live run: its grant, what it has used, and how it is closed.
+//!
+//! Shared by the thread that serves it and by control. All state is atomics and tokens; nothing here locks
+//! and nothing here does I/O.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use arc_swap::ArcSwapOption;
+use http::HeaderValue;
+use platform_core::{
+    control::{RunState, RunView, TapEvent, Usage},
+    grant::{RunGrant, Tap},
+    limit::data_plane::TAP_BACKLOG,
+    money::NanoDollars,
+    record::{ExchangeRecord, Outcome, Tokens},
+    refusal::Refusal,
+};
+use platform_runtime::shutdown::{Drain, drain};
+use tokio::sync::{Notify, broadcast};
+use tokio_util::sync::CancellationToken;
+
+use crate::exchange::Identification;
+
+/// A run that is or was open.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) grant: RunGrant,
+    /// Headers that are the same for every call of the run.
+    pub(crate) identification: Identification,
+    usage: Counters,
+    in_flight: AtomicU64,
+    idle: Notify,
+    /// No new connections and no new calls.
+    closing: CancellationToken,
+    /// Calls in flight are cut.
+    cut: CancellationToken,
+    closed_for: ArcSwapOption<Closing>,
+    tap: Option<broadcast::Sender<TapEvent>>,
+}
+
+/// Why a run is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Closing {
+    /// Somebody closed the run.
+    Closed,
+    /// The proxy goes down; the run may be registered again with the next one.
+    Shutdown,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    calls: AtomicU64,
+    refused: AtomicU64,
+    input: AtomicU64,
+    output: AtomicU64,
+    cached: AtomicU64,
+    reasoning: AtomicU64,
+    nanodollars: AtomicU64,
+}
+
+/// A call's place among those in flight. Given back on drop.
+#[derive(Debug)]
+pub(crate) struct InFlight(Arc<Run>);
+
+impl Run {
+    /// A run that just opened.
+    ///
+    /// # Errors
+    /// If its identity cannot be written as headers, which parsed ids make impossible.
+    pub(crate) fn new(grant: RunGrant, authorization: Option<HeaderValue>) -> Result<Self, http::Error> {
+        Ok(Self {
+            identification: Identification::of(&grant, authorization)?,
+            tap: (grant.tap == Tap::Text).then(|| broadcast::Sender::new(TAP_BACKLOG)),
+            grant,
+            usage: Counters::default(),
+            in_flight: AtomicU64::new(0),
+            idle: Notify::new(),
+            closing: CancellationToken::new(),
+            cut: CancellationToken::new(),
+            closed_for: ArcSwapOption::empty(),
+        })
+    }
+
+    /// Takes a place among the calls in flight.
+    pub(crate) fn enter(self: &Arc<Self>) -> Result<InFlight, Refusal> {
+        // Counted first, checked second: a close that sees zero afterwards has seen everyone who got in.
+        self.in_flight.fetch_add(1, Ordering::SeqCst);
+        let place = InFlight(Arc::clone(self));
+        match self.closing() {
+            None => Ok(place),
+            Some(Closing::Closed) => Err(Refusal::RunClosed),
+            Some(Closing::Shutdown) => Err(Refusal::Draining),
+        }
+    }
+
+    /// Adds a finished call to what the run has used.
+    pub(crate) fn count(&self, record: &ExchangeRecord) {
+        let add = |counter: &AtomicU64, amount| counter.fetch_add(amount, Ordering::Relaxed);
+        let usage = &self.usage;
+        add(if record.outcome == Outcome::Refused { &usage.refused } else { &usage.calls }, 1);
+        add(&usage.input, record.tokens.input);
+        add(&usage.output, record.tokens.output);
+        add(&usage.cached, record.tokens.cached);
+        add(&usage.reasoning, record.tokens.reasoning);
+        add(&usage.nanodollars, record.cost_nanodollars.unwrap_or_default().0);
+    }
+
+    /// Refuses new calls, waits at most `grace` for those in flight, then cuts what is left. Idempotent: a
+    /// second close waits for the first one's end.
+    pub(crate) async fn close(&self, reason: Closing, grace: Duration) -> Drain {
+        self.closed_for.rcu(|already| already.clone().or_else(|| Some(Arc::new(reason))));
+        self.closing.cancel();
+        let outcome = drain(self.until_idle(), grace).await;
+        self.cut.cancel();
+        self.until_idle().await;
+        outcome
+    }
+
+    async fn until_idle(&self) {
+        loop {
+            let idle = self.idle.notified();
+            tokio::pin!(idle);
+            idle.as_mut().enable();
+            if self.in_flight.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            idle.await;
+        }
+    }
+
+    /// Why the run is closing or closed, if it is.
+    pub(crate) fn closing(&self) -> Option<Closing> {
+        self.closed_for.load().as_deref().copied()
+    }
+
+    /// Cancelled when new connections and calls are no longer welcome.
+    pub(crate) const fn closing_token(&self) -> &CancellationToken {
+        &self.closing
+    }
+
+    /// Cancelled when calls in flight must end.
+    pub(crate) const fn cut_token(&self) -> &CancellationToken {
+        &self.cut
+    }
+
+    /// Where to tell what streams by, if the grant allows it and somebody watches.
+    pub(crate) fn watched(&self) -> Option<&broadcast::Sender<TapEvent>> {
+        self.tap.as_ref().filter(|tap| tap.receiver_count() > 0)
+    }
+
+    /// A new watcher, if the grant allows one.
+    pub(crate) fn watch(&self) -> Option<broadcast::Receiver<TapEvent>> {
+        self.tap.as_ref().map(broadcast::Sender::subscribe)
+    }
+
+    /// The run as control shows it.
+    pub(crate) fn view(&self) -> RunView {
+        let in_flight = self.in_flight.load(Ordering::SeqCst);
+        let state = match self.closing() {
+            None => RunState::Open,
+            Some(_) if in_flight > 0 => RunState::Closing,
+            Some(_) => RunState::Closed,
+        };
+        RunView { grant: self.grant.clone(), state, in_flight, usage: self.usage.sum() }
+    }
+}
+
+impl Counters {
+    fn sum(&self) -> Usage {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Usage {
+            calls: read(&self.calls),
+            refused: read(&self.refused),
+            tokens: Tokens {
+                input: read(&self.input),
+                output: read(&self.output),
+                cached: read(&self.cached),
+                reasoning: read(&self.reasoning),
+            },
+            cost_nanodollars: NanoDollars(read(&self.nanodollars)),
+        }
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        if self.0.in_flight.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.0.idle.notify_waiters();
+        }
+    }
+}

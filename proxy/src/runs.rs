@@ -1,0 +1,195 @@
+//! All runs this proxy knows, and their socket directories.
+//!
+//! A run's directory has a random name below a directory that only this user can enter, so nobody finds it
+//! who was not told. It outlives the proxy: a container has it mounted, and finds the socket in it again.
+
+use std::{
+    collections::VecDeque,
+    fs, io,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use dashmap::{DashMap, Entry};
+use futures_util::future::join_all;
+use http::HeaderValue;
+use platform_core::{
+    control::{Register, Registered, RunView},
+    id::{RunId, SocketDirName},
+    name::path::SOCKET_FILE,
+};
+use platform_runtime::{random, socket};
+
+use crate::{
+    run::{Closing, Run},
+    worker::{self, Worker},
+};
+
+/// Runs whose end is remembered, so that closing twice and asking late are harmless.
+const REMEMBERED: usize = 1024;
+
+/// Why a run was not opened.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// The run is there already, with another grant.
+    #[error("run {run} is open with another grant; close it first")]
+    Conflict {
+        /// The run.
+        run: RunId,
+    },
+    /// The run was closed. A new attempt is a new run here.
+    #[error("run {run} was closed; a closed run is not opened again")]
+    Closed {
+        /// The run.
+        run: RunId,
+    },
+    /// Its identity does not fit into headers.
+    #[error("the grant of run {run} cannot be written as headers")]
+    Unwritable {
+        /// The run.
+        run: RunId,
+        /// Why not.
+        #[source]
+        source: http::Error,
+    },
+    /// Its directory could not be made.
+    #[error(transparent)]
+    Directory(#[from] socket::Error),
+    /// Its thread could not open it.
+    #[error(transparent)]
+    Worker(#[from] worker::Error),
+}
+
+/// All runs.
+#[derive(Debug)]
+pub(crate) struct Runs {
+    dir: PathBuf,
+    authorization: Option<HeaderValue>,
+    workers: Vec<Worker>,
+    next_worker: AtomicUsize,
+    live: DashMap<RunId, Arc<Live>>,
+    closed: Mutex<VecDeque<RunView>>,
+}
+
+#[derive(Debug)]
+struct Live {
+    run: Arc<Run>,
+    registered: Registered,
+}
+
+impl Runs {
+    pub(crate) fn new(dir: PathBuf, authorization: Option<HeaderValue>, workers: Vec<Worker>) -> Self {
+        Self {
+            dir,
+            authorization,
+            workers,
+            next_worker: AtomicUsize::new(0),
+            live: DashMap::new(),
+            closed: Mutex::default(),
+        }
+    }
+
+    /// Opens a run, or confirms that it is open with this very grant.
+    pub(crate) async fn register(&self, register: Register) -> Result<Registered, Error> {
+        let run_id = register.grant.run_id.clone();
+        if self.remembered(&run_id).is_some() {
+            return Err(Error::Closed { run: run_id });
+        }
+        let live = self.prepare(register)?;
+        let (known, is_new) = match self.live.entry(run_id.clone()) {
+            Entry::Occupied(there) => (Arc::clone(there.get()), false),
+            Entry::Vacant(place) => (Arc::clone(&place.insert(live)), true),
+        };
+        if !is_new {
+            return Ok(known.registered.clone());
+        }
+        self.open(&known).await.inspect_err(|_error| {
+            self.live.remove(&run_id);
+            remove_dir(&known.registered);
+        })?;
+        Ok(known.registered.clone())
+    }
+
+    fn prepare(&self, register: Register) -> Result<Arc<Live>, Error> {
+        let Register { grant, socket_dir } = register;
+        let run = grant.run_id.clone();
+        if let Some(live) = self.find(&run) {
+            let same = live.run.grant == grant && live.run.closing().is_none();
+            return if same { Ok(live) } else { Err(Error::Conflict { run }) };
+        }
+        let name = socket_dir.unwrap_or_else(|| SocketDirName::from_random(random::bits()));
+        let registered = Registered { path: self.dir.join(name.as_str()), socket_dir: name };
+        let run = Run::new(grant, self.authorization.clone())
+            .map_err(|source| Error::Unwritable { run, source })?;
+        Ok(Arc::new(Live { run: Arc::new(run), registered }))
+    }
+
+    async fn open(&self, live: &Live) -> Result<(), Error> {
+        // The agent's uid must be able to pass through, and to do nothing else.
+        socket::private_dir(&live.registered.path, 0o711)?;
+        let turn = self.next_worker.fetch_add(1, Ordering::Relaxed) % self.workers.len();
+        Ok(self.workers[turn].open(Arc::clone(&live.run), live.registered.path.join(SOCKET_FILE)).await?)
+    }
+
+    /// The run, if it is open or closing.
+    pub(crate) fn get(&self, run: &RunId) -> Option<Arc<Run>> {
+        self.find(run).map(|live| Arc::clone(&live.run))
+    }
+
+    /// The run as control shows it, also for a while after it was closed.
+    pub(crate) fn view(&self, run: &RunId) -> Option<RunView> {
+        self.get(run).map(|run| run.view()).or_else(|| self.remembered(run))
+    }
+
+    /// All that are open or closing.
+    pub(crate) fn views(&self) -> Vec<RunView> {
+        self.live.iter().map(|live| live.run.view()).collect()
+    }
+
+    /// Closes a run and tells what it used. `None`: this proxy does not know it.
+    pub(crate) async fn close(&self, run: &RunId, grace: Duration) -> Option<RunView> {
+        let Some(live) = self.find(run) else { return self.remembered(run) };
+        live.run.close(Closing::Closed, grace).await;
+        let view = live.run.view();
+        if self.live.remove(run).is_some() {
+            remove_dir(&live.registered);
+            let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
+            closed.truncate(REMEMBERED - 1);
+            closed.push_front(view.clone());
+        }
+        Some(view)
+    }
+
+    /// Stops everything: calls in flight may end within `grace`, then they are cut. Directories stay.
+    pub(crate) async fn shut_down(&self, grace: Duration) {
+        let runs: Vec<_> = self.live.iter().map(|live| Arc::clone(&live.run)).collect();
+        join_all(runs.iter().map(|run| run.close(Closing::Shutdown, grace))).await;
+        join_all(self.workers.iter().map(Worker::stop)).await;
+    }
+
+    fn find(&self, run: &RunId) -> Option<Arc<Live>> {
+        self.live.get(run).map(|live| Arc::clone(&live))
+    }
+
+    fn remembered(&self, run: &RunId) -> Option<RunView> {
+        let closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
+        closed.iter().find(|view| view.grant.run_id == *run).cloned()
+    }
+}
+
+/// Removes a run's directory. The socket in it is gone, or goes with its listener right now.
+fn remove_dir(registered: &Registered) {
+    let socket = registered.path.join(SOCKET_FILE);
+    for removed in [fs::remove_file(&socket), fs::remove_dir(&registered.path)] {
+        match removed {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(path = %registered.path.display(), %error, "socket directory stays behind");
+            }
+            _ => {}
+        }
+    }
+}

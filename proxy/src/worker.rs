@@ -1,0 +1,96 @@
+//! Data-plane threads: one single-threaded runtime each, with an upstream pool of its own.
+//!
+//! A run belongs to one thread, which binds its socket and serves every call on it, so that no call wakes
+//! another thread. Control speaks to a thread through its queue, and only to open runs.
+
+use std::{io, path::PathBuf, sync::Arc, thread};
+
+use arc_swap::ArcSwap;
+use platform_runtime::{socket, task};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::{
+    clock::CallIds,
+    exchange::{Listener, Plane, Snapshot},
+    journal::Journal,
+    run::Run,
+    upstream::{self, Upstream},
+};
+
+/// Orders that wait. Control waits when there are more.
+const QUEUE: usize = 64;
+
+/// What control can ask of a thread.
+enum Order {
+    /// Open a run at a socket, and say whether that worked.
+    Open(Arc<Run>, PathBuf, oneshot::Sender<Result<(), socket::Error>>),
+    /// End the thread, and with it whatever it still serves.
+    Stop,
+}
+
+/// Why a run was not opened.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// Its socket could not be bound.
+    #[error(transparent)]
+    Socket(#[from] socket::Error),
+    /// The thread is gone, which only happens while the process stops.
+    #[error("the data plane has stopped")]
+    Stopped,
+}
+
+/// What every data-plane thread is made with.
+#[derive(Debug, Clone)]
+pub(crate) struct Parts {
+    pub(crate) upstream: upstream::Config,
+    pub(crate) journal: Arc<Journal>,
+    pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
+}
+
+/// The way to speak to a data-plane thread.
+#[derive(Debug)]
+pub(crate) struct Worker(mpsc::Sender<Order>);
+
+impl Worker {
+    /// Starts thread `index`.
+    ///
+    /// # Errors
+    /// If the system gives no thread or no event queue.
+    pub(crate) fn start(index: usize, parts: Parts) -> io::Result<(Self, thread::JoinHandle<()>)> {
+        let (queue, orders) = mpsc::channel(QUEUE);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let thread = thread::Builder::new().name(format!("plane-{index}")).spawn(move || {
+            runtime.block_on(serve(orders, parts));
+        })?;
+        Ok((Self(queue), thread))
+    }
+
+    /// Opens `run` at `socket`; when this returns, agents can connect.
+    pub(crate) async fn open(&self, run: Arc<Run>, socket: PathBuf) -> Result<(), Error> {
+        let (opened, answer) = oneshot::channel();
+        self.0.send(Order::Open(run, socket, opened)).await.map_err(|_gone| Error::Stopped)?;
+        Ok(answer.await.map_err(|_gone| Error::Stopped)??)
+    }
+
+    /// Ends the thread. It may have ended already.
+    pub(crate) async fn stop(&self) {
+        drop(self.0.send(Order::Stop).await);
+    }
+}
+
+async fn serve(mut orders: mpsc::Receiver<Order>, parts: Parts) {
+    let plane = Arc::new(Plane {
+        upstream: Upstream::new(parts.upstream),
+        journal: parts.journal,
+        snapshot: parts.snapshot,
+        call_ids: CallIds::new(),
+    });
+    while let Some(Order::Open(run, socket, opened)) = orders.recv().await {
+        let bound = Listener::bind(run, &socket).map(|listener| {
+            task::spawn("listener", listener.serve(Arc::clone(&plane)));
+        });
+        if opened.send(bound).is_err() {
+            tracing::warn!(socket = %socket.display(), "whoever asked for this socket has left");
+        }
+    }
+}
