@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Builds the sandbox images that are missing. An image's tag is the fingerprint of what it is made of, so an image that
+# is there is up to date and nothing is ever rebuilt in vain. Not a publisher: nothing is pulled and nothing is pushed,
+# except that a BASE_IMAGE given in the environment comes from where Docker finds it.
+#
+# usage: images.sh [--print]     --print only prints the references, as lines name=reference
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/sluicegate
+RUNTIME=services/sandbox-runtime
+
+say() { echo "images: $*" >&2; }
+die() { echo "images: error: $*" >&2; exit 1; }
+
+# Short hash over files and the reference of the image below.
+fingerprint() {
+  local base=$1
+  shift
+  { sha256sum "$@"; echo "$base"; } | sha256sum | cut -c 1-12
+}
+
+exists() { docker image inspect "$1" >/dev/null 2>&1; }
+
+build_runtime() {
+  local log
+  say "building $runtime on $base ..."
+  log=$(mktemp)
+  # DOCKER_BUILDKIT=0: Debian's Docker has no BuildKit, and newer clients warn about its absence at length.
+  if ! DOCKER_BUILDKIT=0 docker build --build-arg "BASE_IMAGE=$base" --tag "$runtime" "$RUNTIME" >"$log" 2>&1; then
+    tail -n 20 "$log" >&2
+    rm -f "$log"
+    die "could not build $runtime (see above)"
+  fi
+  rm -f "$log"
+}
+
+build() {
+  docker version --format '{{.Server.Version}}' >/dev/null 2>&1 ||
+    die "no Docker daemon answers: run scripts/docker.sh start (not installed: scripts/setup.sh docker)"
+  mkdir -p "$CACHE"
+  exec 9>"$CACHE/images.lock" # two builds at once would do the same work twice
+  flock 9
+  [[ -n ${BASE_IMAGE:-} ]] || services/base-image/build.sh >/dev/null
+  exists "$runtime" || build_runtime
+  docker tag "$runtime" sluicegate/sandbox-runtime:latest
+}
+
+base=${BASE_IMAGE:-$(services/base-image/build.sh --print)}
+runtime=sluicegate/sandbox-runtime:$(fingerprint "$base" "$RUNTIME"/{Dockerfile,entrypoint.sh,agent/run.mjs})
+
+case ${1:-} in
+  '') build ;;
+  --print) printf '%s\n' "base=$base" "sandbox-runtime=$runtime" ;;
+  *) echo "usage: scripts/images.sh [--print]" >&2; exit 64 ;;
+esac
