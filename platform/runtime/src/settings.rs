@@ -11,7 +11,7 @@ use platform_core::{
     name,
 };
 
-use crate::config::{self, Mistakes, Section, Sources};
+use crate::config::{self, Mistakes, Section, Sources, Value};
 
 /// The whole configuration.
 #[derive(Debug, Clone)]
@@ -78,6 +78,8 @@ pub struct Agent {
     pub image: String,
     /// Program and arguments; no shell is involved.
     pub argv: Vec<String>,
+    /// What the program prints on stdout.
+    pub protocol: Protocol,
     /// Model if the run does not say.
     pub model: String,
     /// Wall-clock time of a run.
@@ -90,6 +92,36 @@ pub struct Agent {
     pub milli_cpu: u32,
     /// What is kept of each of stdout and stderr.
     pub output: ByteSize,
+}
+
+/// What an agent's program prints on stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// One JSON envelope: `payloads[]`, `meta{durationMs, error}`.
+    Envelope,
+    /// The answer itself.
+    Text,
+}
+
+impl Value for Protocol {
+    fn from_text(text: &str) -> Result<Self, String> {
+        match text {
+            "envelope" => Ok(Self::Envelope),
+            "text" => Ok(Self::Text),
+            other => Err(format!("expected `envelope` or `text`, found `{other}`")),
+        }
+    }
+
+    fn schema() -> serde_json::Value {
+        serde_json::json!({ "enum": ["envelope", "text"] })
+    }
+
+    fn to_json(&self) -> serde_json::Value {
+        match self {
+            Self::Envelope => "envelope".into(),
+            Self::Text => "text".into(),
+        }
+    }
 }
 
 /// The agent that is there without configuration.
@@ -257,6 +289,7 @@ impl Agent {
                 .or("sluicegate/sandbox-runtime:latest".to_owned()),
             argv: field("argv", "Program and arguments; no shell is involved.")
                 .list_or(vec!["node".to_owned(), "/agent/run.mjs".to_owned()]),
+            protocol: field("protocol", "What the program prints on stdout: `envelope` or `text`.").or(Protocol::Envelope),
             model: field("model", "Model if the run does not say.").or("fake".to_owned()),
             runtime: field("runtime", "Wall-clock time of a run.").or(limit::sandbox::RUNTIME),
             memory: field("memory", "Memory, swap included.").or(limit::sandbox::MEMORY),

@@ -123,7 +123,10 @@ impl Drop for PrivateSocket {
     fn drop(&mut self) {
         let still_ours =
             fs::symlink_metadata(&self.path).is_ok_and(|found| (found.dev(), found.ino()) == self.inode);
-        if still_ours && let Err(error) = fs::remove_file(&self.path) {
+        if still_ours
+            && let Err(error) = fs::remove_file(&self.path)
+            && error.kind() != io::ErrorKind::NotFound
+        {
             tracing::warn!(path = %self.path.display(), %error, "socket file stays behind");
         }
     }

@@ -48,6 +48,11 @@ impl Environment {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
+    /// All variables that are set and not empty.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str())).filter(|(_, value)| !value.is_empty())
+    }
+
     /// Moves a secret out, so that it is in one place only.
     #[must_use]
     pub fn take_secret(&mut self, name: &str) -> Option<Secret> {

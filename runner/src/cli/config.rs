@@ -1,0 +1,26 @@
+//! `sluice config`
+
+use std::io::{self, Write};
+
+use platform_runtime::settings::Settings;
+
+use super::{Context, Error, exit::Exit};
+
+#[derive(clap::Subcommand)]
+pub(super) enum Command {
+    /// Read the configuration as a run would, and report every mistake
+    Check,
+    /// Print the JSON Schema of the configuration file
+    Schema,
+}
+
+/// The configuration was read to get here, so it is right.
+pub(super) fn check(context: &Context) -> Result<Exit, Error> {
+    writeln!(io::stdout(), "the configuration is valid, {} agents", context.settings.agents.len())?;
+    Ok(Exit::Success)
+}
+
+pub(super) fn schema() -> Result<Exit, Error> {
+    writeln!(io::stdout(), "{:#}", Settings::json_schema())?;
+    Ok(Exit::Success)
+}

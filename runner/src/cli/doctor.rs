@@ -1,0 +1,53 @@
+//! `sluice doctor`
+
+use std::io::{self, Write};
+
+use platform_core::{
+    grant::Correlation,
+    id::{AccountId, AgentId},
+};
+use platform_runtime::settings::DEFAULT_AGENT;
+
+use super::{Context, Error, exit::Exit, run::new_run_id};
+use crate::{
+    doctor::{self, Check, Verdict},
+    run::Order,
+};
+
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// Print JSON instead of a list
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
+    let agent_id = AgentId::parse(DEFAULT_AGENT)?;
+    let template = Order {
+        run_id: new_run_id()?,
+        account: AccountId::parse("doctor")?,
+        correlation: Correlation::default(),
+        agent: context.settings.agents[&agent_id].clone(),
+        agent_id: agent_id.clone(),
+        messages: vec![],
+    };
+    let checks =
+        doctor::examine(&context.settings, doctor::probe(&context.settings, agent_id, template)).await;
+    let ready = checks.iter().all(Check::is_ok);
+    let mut out = io::stdout();
+    if arguments.json {
+        writeln!(out, "{}", serde_json::json!({ "ready": ready, "checks": checks }))?;
+    } else {
+        checks.iter().try_for_each(|check| print(&mut out, check))?;
+    }
+    Ok(if ready { Exit::Success } else { Exit::Unavailable })
+}
+
+fn print(out: &mut impl Write, check: &Check) -> io::Result<()> {
+    let name = check.name;
+    match &check.verdict {
+        Verdict::Ok { found } => writeln!(out, "ok       {name}: {found}"),
+        Verdict::Broken { found, mend } => writeln!(out, "broken   {name}: {found}\n         mend: {mend}"),
+        Verdict::Unknown { needs } => writeln!(out, "unknown  {name}: needs {needs}"),
+    }
+}

@@ -1,0 +1,69 @@
+//! Exit codes, in one place. Those above 64 follow sysexits(3), those above 120 what shells use.
+
+use std::process::ExitCode;
+
+use platform_core::event::RunErrorCode;
+use platform_runtime::config::Mistakes;
+
+use crate::{data_plane, sandbox::docker, supervise};
+
+/// How a command ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Exit {
+    Success,
+    /// The agent failed, or a check did not pass.
+    Failure,
+    /// Wrong usage or configuration.
+    Usage,
+    /// Something a run needs is not there.
+    Unavailable,
+    /// Sluicegate or Docker failed.
+    Internal,
+    Timeout,
+    Cancelled,
+    OutOfMemory,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Success => 0,
+            Exit::Failure => 1,
+            Exit::Usage => 2,
+            Exit::Unavailable => 69,
+            Exit::Internal => 70,
+            Exit::Timeout => 124,
+            Exit::Cancelled => 130,
+            Exit::OutOfMemory => 137,
+        })
+    }
+}
+
+impl From<RunErrorCode> for Exit {
+    fn from(code: RunErrorCode) -> Self {
+        match code {
+            RunErrorCode::Timeout => Self::Timeout,
+            RunErrorCode::OomKilled => Self::OutOfMemory,
+            RunErrorCode::ContainerFailed => Self::Failure,
+            RunErrorCode::Cancelled => Self::Cancelled,
+            RunErrorCode::Internal => Self::Internal,
+        }
+    }
+}
+
+/// The exit for an error that ended a command.
+pub(super) fn of_error(error: &(dyn std::error::Error + 'static)) -> Exit {
+    if error.is::<Mistakes>() || error.is::<Misused>() {
+        Exit::Usage
+    } else if error.is::<data_plane::Error>() || error.is::<docker::Error>() || error.is::<supervise::Error>()
+    {
+        Exit::Unavailable
+    } else {
+        Exit::Internal
+    }
+}
+
+/// Arguments that cannot be right.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct Misused(pub(super) String);

@@ -1,0 +1,136 @@
+//! The commands of `sluice`: what was typed, turned into calls of the library and an exit code.
+
+mod agents;
+mod audit;
+mod config;
+mod doctor;
+mod exit;
+mod run;
+mod show;
+mod table;
+mod up;
+
+use std::{io, path::PathBuf, process::ExitCode};
+
+use clap::{CommandFactory, Parser, Subcommand};
+use platform_core::name;
+use platform_runtime::{
+    config::{Environment, Mistakes, Sources},
+    report,
+    settings::Settings,
+    telemetry,
+};
+
+use self::exit::Exit;
+
+/// Runs untrusted coding agents in sealed containers: no network, no credential, no identity of their own.
+#[derive(Parser)]
+#[command(
+    name = "sluice",
+    version,
+    after_help = "\
+Examples:
+  sluice up                               start the data plane and keep it running
+  sluice run \"Why is the sky blue?\"       ask the default agent, watch the answer come
+  sluice run --model gpt-4o --json \"Hi\"   the same as a stream of JSON events
+  sluice doctor                           is everything there that a run needs?
+  sluice audit tail -f                    every model call, as it is recorded
+
+Exit codes: 0 success, 1 the agent failed, 2 wrong usage or configuration, 69 something a run needs is
+missing, 70 Sluicegate or Docker failed, 124 time limit, 130 cancelled, 137 memory limit."
+)]
+struct Arguments {
+    /// Configuration file [default: $SLUICE_CONFIG, else /etc/sluicegate/sluice.toml if there is one]
+    #[arg(long, value_name = "FILE", global = true)]
+    config: Option<PathBuf>,
+    /// Override one setting; may be repeated
+    #[arg(long, value_name = "SECTION.KEY=VALUE", global = true)]
+    set: Vec<String>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Start the data plane and keep it running, until Ctrl-C
+    Up,
+    /// Run an agent once and show its answer
+    Run(run::Arguments),
+    /// List the agents that can run here
+    Agents(agents::Arguments),
+    /// Look whether everything is there that a run needs
+    Doctor(doctor::Arguments),
+    /// Read the journal of model calls
+    #[command(subcommand)]
+    Audit(audit::Command),
+    /// Check the configuration, or print its schema
+    #[command(subcommand)]
+    Config(config::Command),
+    /// Print completions for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// What a command is given besides its own arguments.
+struct Context {
+    settings: Settings,
+    /// What `--config` and `--set` said, to hand on to a child.
+    passed_on: Vec<String>,
+    environment: Environment,
+}
+
+/// Why a command failed, where its exit code does not say it all.
+type Error = Box<dyn std::error::Error>;
+
+/// Parses the arguments and runs the command.
+#[must_use]
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let environment = Environment::capture();
+    telemetry::init(environment.get(name::env::SLUICE_LOG).or(Some("warn,runner::supervise=info")));
+    let outcome = dispatch(arguments, environment).unwrap_or_else(|error| {
+        report::error("sluice", error.as_ref());
+        exit::of_error(error.as_ref())
+    });
+    outcome.into()
+}
+
+fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Error> {
+    let Arguments { config, set, command } = arguments;
+    match command {
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Arguments::command(), "sluice", &mut io::stdout());
+            return Ok(Exit::Success);
+        }
+        Command::Config(config::Command::Schema) => return config::schema(),
+        _ => {}
+    }
+    let context = context(config, set, environment)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        match command {
+            Command::Up => up::up(&context).await,
+            Command::Run(arguments) => run::run(&context, arguments).await,
+            Command::Agents(arguments) => agents::agents(&context, arguments).await,
+            Command::Doctor(arguments) => doctor::doctor(&context, arguments).await,
+            Command::Audit(command) => audit::audit(&context, command).await,
+            Command::Config(_) => config::check(&context),
+            Command::Completions { .. } => Ok(Exit::Success),
+        }
+    })
+}
+
+fn context(config: Option<PathBuf>, set: Vec<String>, environment: Environment) -> Result<Context, Mistakes> {
+    let named = config.or_else(|| environment.get(name::env::SLUICE_CONFIG).map(PathBuf::from));
+    let mut passed_on = Vec::new();
+    if let Some(path) = &named {
+        passed_on.extend(["--config".to_owned(), path.display().to_string()]);
+    }
+    for flag in &set {
+        passed_on.extend(["--set".to_owned(), flag.clone()]);
+    }
+    let sources = Sources::locate(named, environment.clone(), set)?;
+    Ok(Context { settings: Settings::read(&sources)?, passed_on, environment })
+}

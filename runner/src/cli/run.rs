@@ -1,0 +1,156 @@
+//! `sluice run`: one question, its answer as it comes, and an exit code that says how it went.
+
+use std::{
+    io::{self, Read},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use platform_core::{
+    event::AgentEvent,
+    grant::Correlation,
+    id::{AccountId, AgentId, ExternalId, RunId},
+};
+use platform_runtime::{random, settings::DEFAULT_AGENT, shutdown, task};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Context, Error,
+    exit::{Exit, Misused},
+    show::Show,
+};
+use crate::{
+    data_plane::DataPlane,
+    run::{self, Host, Order},
+    sandbox::docker::Docker,
+    workspace::Message,
+};
+
+/// Events between the run and the terminal.
+const EVENTS: usize = 1024;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  sluice run \"Explain this repository\"
+  git diff | sluice run -              the question from standard input
+  sluice run --image my-agent:dev \"Hi\"  the agent's entry, another image")]
+pub(super) struct Arguments {
+    /// The agent to run
+    #[arg(long, default_value = DEFAULT_AGENT, value_name = "AGENT")]
+    agent: AgentId,
+    /// The model to ask [default: the agent's]
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// Who pays
+    #[arg(long, default_value = "local", value_name = "ACCOUNT")]
+    account: AccountId,
+    /// User on whose behalf it runs, for the upstream's records
+    #[arg(long, value_name = "ID")]
+    user: Option<ExternalId>,
+    /// Id of the run [default: a new one]
+    #[arg(long, value_name = "RUN")]
+    run_id: Option<RunId>,
+    /// Another image for this run
+    #[arg(long, value_name = "IMAGE")]
+    image: Option<String>,
+    #[command(flatten)]
+    output: OutputArguments,
+    /// The question; `-` reads it from standard input
+    question: String,
+}
+
+/// How the run is shown.
+#[derive(clap::Args, Clone, Copy)]
+pub(super) struct OutputArguments {
+    /// Print every event as a line of JSON; the last one is the result
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Pass what the agent wrote on as it is, escape sequences included
+    #[arg(long)]
+    pub(super) raw: bool,
+}
+
+/// An id for a run that has none: sorts by time, does not collide.
+pub(super) fn new_run_id() -> Result<RunId, Error> {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis();
+    Ok(RunId::parse(&format!("run-{since_epoch:x}-{:08x}", random::bits() & 0xffff_ffff))?)
+}
+
+pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
+    let output = arguments.output;
+    let order = order(context, arguments)?;
+    let settings = &context.settings;
+    let host = Host {
+        data_plane: DataPlane::at(&settings.proxy.control_socket()),
+        docker: Docker::connect(&settings.sandbox.docker_socket).await?,
+        workspaces: settings.sandbox.workspace_dir.clone(),
+        installation: settings.sandbox.installation.clone(),
+    };
+    host.data_plane.health().await?;
+    let cancel = cancelled_by_signals()?;
+    let (events, mut shown) = mpsc::channel::<AgentEvent>(EVENTS);
+    let mut show = Show::new(output);
+    let (finished, shown) = tokio::join!(
+        async {
+            let events = events;
+            run::execute(&host, &order, &events, &cancel).await
+        },
+        async {
+            let mut written = Ok(());
+            // A terminal that is gone must not end the run's clean-up, so events are read to their end.
+            while let Some(event) = shown.recv().await {
+                written = written.and_then(|()| show.event(&event));
+            }
+            written.map(|()| show)
+        },
+    );
+    shown?.result(&order, &finished)?;
+    Ok(finished.answer.map_or_else(|failure| failure.code.into(), |_| Exit::Success))
+}
+
+fn order(context: &Context, arguments: Arguments) -> Result<Order, Error> {
+    let agents = &context.settings.agents;
+    let Some(agent) = agents.get(&arguments.agent) else {
+        let known: Vec<_> = agents.keys().map(ToString::to_string).collect();
+        return Err(Box::new(Misused(format!(
+            "no agent {}; there are: {}",
+            arguments.agent,
+            known.join(", ")
+        ))));
+    };
+    let mut agent = agent.clone();
+    agent.model = arguments.model.unwrap_or(agent.model);
+    agent.image = arguments.image.unwrap_or(agent.image);
+    let content = match arguments.question.as_str() {
+        "-" => read_stdin()?,
+        question => question.to_owned(),
+    };
+    Ok(Order {
+        run_id: arguments.run_id.map_or_else(new_run_id, Ok)?,
+        account: arguments.account,
+        correlation: Correlation { user: arguments.user, ..Correlation::default() },
+        agent_id: arguments.agent,
+        agent,
+        messages: vec![Message { role: "user", content }],
+    })
+}
+
+fn read_stdin() -> io::Result<String> {
+    let mut text = String::new();
+    io::stdin().read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Cancelled by the first SIGINT or SIGTERM. Later ones change nothing: clean-up is under way and short.
+fn cancelled_by_signals() -> io::Result<CancellationToken> {
+    let cancel = CancellationToken::new();
+    let (signalled, trigger) = (shutdown::signalled()?, cancel.clone());
+    task::spawn("signals", async move {
+        signalled.await;
+        trigger.cancel();
+        // Keeps the handlers installed.
+        std::future::pending::<()>().await;
+    });
+    Ok(cancel)
+}

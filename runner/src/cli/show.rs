@@ -1,0 +1,150 @@
+//! How a run looks: on a terminal, in a pipe, as JSON.
+//!
+//! On a terminal the answer appears as the model writes it, on stdout; progress and the agent's complaints
+//! go to stderr. In a pipe stdout holds the final answer and nothing else. What an agent wrote is made safe
+//! for the terminal unless `--raw` was said.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    time::Duration,
+};
+
+use platform_core::event::{AgentEvent, OutputStream, Phase};
+use platform_runtime::terminal::{Output, Sanitizer};
+use serde_json::json;
+
+use super::run::OutputArguments;
+use crate::run::{Failure, Finished, Order};
+
+/// Shows one run.
+#[derive(Debug)]
+pub(super) struct Show {
+    style: Style,
+    answer: Sanitizer,
+    complaints: Sanitizer,
+    /// What of the answer was shown already.
+    streamed: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Style {
+    /// Live, for a person.
+    Live,
+    /// The final answer, for a program.
+    Final,
+    /// Every event, for a program.
+    Json,
+}
+
+impl Show {
+    pub(super) fn new(arguments: OutputArguments) -> Self {
+        let style = match arguments.json {
+            true => Style::Json,
+            false if io::stdout().is_terminal() => Style::Live,
+            false => Style::Final,
+        };
+        let output = if arguments.raw { Output::Raw } else { Output::Safe };
+        Self {
+            style,
+            answer: Sanitizer::new(output),
+            complaints: Sanitizer::new(output),
+            streamed: String::new(),
+        }
+    }
+
+    pub(super) fn event(&mut self, event: &AgentEvent) -> io::Result<()> {
+        if self.style == Style::Json {
+            return writeln!(io::stdout(), "{}", serde_json::to_string(event)?);
+        }
+        match event {
+            AgentEvent::TextDelta { delta } if self.style == Style::Live => {
+                self.streamed += delta;
+                let mut out = io::stdout();
+                out.write_all(self.answer.clean(delta).as_bytes())?;
+                out.flush()
+            }
+            AgentEvent::Log { stream: OutputStream::Stderr, text } => {
+                io::stderr().write_all(self.complaints.clean(text).as_bytes())
+            }
+            AgentEvent::Tool { name } => progress(&format!("tool: {name}")),
+            AgentEvent::Status { phase: Phase::Starting } => progress("starting the sandbox"),
+            AgentEvent::AssistantFinal { content } => self.final_answer(content),
+            _ => Ok(()),
+        }
+    }
+
+    /// Shows of the final answer what was not streamed. It is authoritative: where it differs, it is shown whole.
+    fn final_answer(&mut self, content: &str) -> io::Result<()> {
+        let mut out = io::stdout();
+        let shown = self.streamed.trim_end();
+        // An agent may have streamed other calls before the one that made the answer.
+        let rest = if shown.ends_with(content.trim_end()) { Some("") } else { content.strip_prefix(shown) };
+        if rest.is_none() {
+            writeln!(out, "\n\nfinal answer:")?;
+        }
+        out.write_all(self.answer.clean(rest.unwrap_or(content)).as_bytes())?;
+        writeln!(out)
+    }
+
+    /// Shows how the run ended.
+    pub(super) fn result(&self, order: &Order, finished: &Finished) -> io::Result<()> {
+        if self.style == Style::Json {
+            return writeln!(io::stdout(), "{}", result_json(order, finished));
+        }
+        if self.style == Style::Live && finished.answer.is_err() && !self.streamed.is_empty() {
+            writeln!(io::stdout())?;
+        }
+        if let Err(Failure { code, message }) = &finished.answer {
+            let message = Sanitizer::new(Output::Safe).clean(message).into_owned();
+            writeln!(io::stderr(), "sluice: {} failed ({}): {message}", order.run_id, code.code())?;
+        }
+        progress(&summary(order, finished))
+    }
+}
+
+/// A line for a person who watches; not for logs.
+fn progress(line: &str) -> io::Result<()> {
+    let mut err = io::stderr();
+    if err.is_terminal() { writeln!(err, "\x1b[2m· {line}\x1b[0m") } else { Ok(()) }
+}
+
+fn summary(order: &Order, finished: &Finished) -> String {
+    let usage = finished.usage;
+    let calls = if usage.calls == 1 { "call" } else { "calls" };
+    format!(
+        "{}: {} {calls}, {} tokens in, {} out, {}, {}.{:03} s",
+        order.run_id,
+        usage.calls,
+        usage.tokens.input,
+        usage.tokens.output,
+        usage.cost_nanodollars,
+        finished.duration.as_secs(),
+        finished.duration.subsec_millis(),
+    )
+}
+
+fn result_json(order: &Order, finished: &Finished) -> serde_json::Value {
+    let ended = finished.ended.as_ref();
+    let failure = finished.answer.as_ref().err();
+    json!({
+        "type": "result",
+        "run_id": order.run_id,
+        "agent": order.agent_id,
+        "account": order.account,
+        "ok": failure.is_none(),
+        "text": finished.answer.as_ref().ok(),
+        "error": failure.map(|failure| json!({ "code": failure.code, "message": failure.message })),
+        "exit_code": ended.and_then(|ended| ended.exit_code),
+        "killed_by": ended.and_then(|ended| ended.killed_by),
+        "oom_seen": ended.is_some_and(|ended| ended.oom_seen),
+        "stdout": ended.map(|ended| json!({ "text": ended.stdout.text, "cut_bytes": ended.stdout.cut_bytes })),
+        "stderr": ended.map(|ended| json!({ "text": ended.stderr.text, "cut_bytes": ended.stderr.cut_bytes })),
+        "usage": finished.usage,
+        "start_ms": finished.start.map(milliseconds),
+        "duration_ms": milliseconds(finished.duration),
+    })
+}
+
+fn milliseconds(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,198 @@
+//! Client of the proxy's control socket. A connection per request: control is rare.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use bytes::Bytes;
+use http::{Method, Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::{body::Incoming, client::conn::http1};
+use hyper_util::rt::TokioIo;
+use platform_core::{
+    control::{Health, Problem, Register, Registered, RunView, UpstreamHealth, run_path},
+    id::RunId,
+    limit::Millis,
+    name::{CONTROL_PROTOCOL, header as own},
+};
+use platform_runtime::task;
+use serde::{Serialize, de::DeserializeOwned};
+use tokio::net::UnixStream;
+
+/// Longest single answer that is not a stream. The list of 10,000 runs fits.
+const LARGEST_ANSWER: usize = 32 << 20;
+/// Longest line of a stream.
+const LARGEST_LINE: usize = 1 << 20;
+
+/// Why the data plane did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// Nobody serves the socket.
+    #[error("no proxy answers on {}: start one with `sluice up`", socket.display())]
+    NotRunning {
+        /// The socket.
+        socket: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// It said no.
+    #[error("the proxy refused: {message}")]
+    Refused {
+        /// As a code.
+        code: String,
+        /// In words.
+        message: String,
+    },
+    /// The connection broke.
+    #[error("the connection to the proxy broke")]
+    Broken(#[source] hyper::Error),
+    /// It answered something else than the protocol says.
+    #[error("the proxy answered something that is not in the protocol: {0}")]
+    Unexpected(String),
+}
+
+/// The data plane, as control reaches it.
+#[derive(Debug, Clone)]
+pub(crate) struct DataPlane {
+    socket: PathBuf,
+}
+
+/// Lines of JSON that come as long as the proxy sends them.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    body: Incoming,
+    pending: Vec<u8>,
+    /// How much of `pending` was handed out.
+    taken: usize,
+}
+
+impl DataPlane {
+    pub(crate) fn at(socket: &Path) -> Self {
+        Self { socket: socket.to_owned() }
+    }
+
+    pub(crate) async fn health(&self) -> Result<Health, Error> {
+        self.ask(Method::GET, "/v1/health", None::<&()>).await
+    }
+
+    pub(crate) async fn upstream(&self) -> Result<UpstreamHealth, Error> {
+        self.ask(Method::GET, "/v1/upstream", None::<&()>).await
+    }
+
+    pub(crate) async fn register(&self, register: &Register) -> Result<Registered, Error> {
+        self.ask(Method::PUT, &run_path(&register.grant.run_id), Some(register)).await
+    }
+
+    /// Closes a run, giving calls in flight `drain` to end, and tells what it used.
+    pub(crate) async fn close(&self, run: &RunId, drain: Millis) -> Result<RunView, Error> {
+        self.ask(Method::DELETE, &format!("{}?drain_ms={}", run_path(run), drain.0), None::<&()>).await
+    }
+
+    pub(crate) async fn tap(&self, run: &RunId) -> Result<Lines, Error> {
+        self.lines(&format!("{}/tap", run_path(run))).await
+    }
+
+    /// The journal's lines after `after`; goes on with new ones if `follow` says so.
+    pub(crate) async fn journal(&self, after: u64, follow: Follow) -> Result<Lines, Error> {
+        let suffix = match follow {
+            Follow::UntilEnd => "",
+            Follow::On => "&follow",
+        };
+        self.lines(&format!("/v1/journal?after={after}{suffix}")).await
+    }
+
+    async fn lines(&self, path: &str) -> Result<Lines, Error> {
+        let body = self.send(Method::GET, path, Bytes::new()).await?;
+        Ok(Lines { body, pending: Vec::new(), taken: 0 })
+    }
+
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&impl Serialize>,
+    ) -> Result<T, Error> {
+        let unexpected = |error: serde_json::Error| Error::Unexpected(error.to_string());
+        let body = body.map(serde_json::to_vec).transpose().map_err(unexpected)?.unwrap_or_default();
+        let answer = read(self.send(method, path, body.into()).await?).await?;
+        serde_json::from_slice(&answer).map_err(unexpected)
+    }
+
+    async fn send(&self, method: Method, path: &str, body: Bytes) -> Result<Incoming, Error> {
+        let not_running = |source| Error::NotRunning { socket: self.socket.clone(), source };
+        let stream = UnixStream::connect(&self.socket).await.map_err(not_running)?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(Error::Broken)?;
+        task::spawn("control client", async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "control connection ended");
+            }
+        });
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(http::header::HOST, "control")
+            .header(own::CONTROL_PROTOCOL, CONTROL_PROTOCOL)
+            .body(Full::new(body))
+            .map_err(|error| Error::Unexpected(error.to_string()))?;
+        let answer = sender.send_request(request).await.map_err(Error::Broken)?;
+        let (status, body) = (answer.status(), answer.into_body());
+        if status.is_success() { Ok(body) } else { Err(refused(status, &read(body).await?)) }
+    }
+}
+
+/// Whether a stream goes on when its present end is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Follow {
+    /// What there is now.
+    UntilEnd,
+    /// And what will come.
+    On,
+}
+
+impl Lines {
+    /// The next line, without its line feed; `None` at the end of the stream. Cancel safe.
+    pub(crate) async fn next(&mut self) -> Result<Option<&[u8]>, Error> {
+        loop {
+            if let Some(length) = self.pending[self.taken..].iter().position(|byte| *byte == b'\n') {
+                let start = self.taken;
+                self.taken += length + 1;
+                return Ok(Some(&self.pending[start..start + length]));
+            }
+            self.pending.drain(..self.taken);
+            self.taken = 0;
+            if self.pending.len() > LARGEST_LINE {
+                return Err(Error::Unexpected("a line of more than 1 MiB".to_owned()));
+            }
+            match self.body.frame().await {
+                None => return Ok(None),
+                Some(frame) => {
+                    if let Ok(piece) = frame.map_err(Error::Broken)?.into_data() {
+                        self.pending.extend_from_slice(&piece);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn refused(status: StatusCode, body: &[u8]) -> Error {
+    match serde_json::from_slice::<Problem>(body) {
+        Ok(Problem { error }) => Error::Refused { code: error.code, message: error.message },
+        Err(_) => Error::Unexpected(format!("status {status}")),
+    }
+}
+
+async fn read(mut body: Incoming) -> Result<Vec<u8>, Error> {
+    let mut whole = Vec::new();
+    while let Some(frame) = body.frame().await {
+        if let Ok(piece) = frame.map_err(Error::Broken)?.into_data() {
+            whole.extend_from_slice(&piece);
+        }
+        if whole.len() > LARGEST_ANSWER {
+            return Err(Error::Unexpected("an answer of more than 32 MiB".to_owned()));
+        }
+    }
+    Ok(whole)
+}

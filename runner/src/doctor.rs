@@ -1,0 +1,190 @@
+//! `sluice doctor`: is everything there that a run needs, and if not, how to mend it.
+
+use std::collections::BTreeSet;
+
+use platform_core::{control::UpstreamHealth, id::AgentId};
+use platform_runtime::{
+    report,
+    settings::{Protocol, Settings},
+};
+use serde::Serialize;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    data_plane::DataPlane,
+    run::{self, Host, Order},
+    sandbox::docker::Docker,
+};
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+pub(crate) struct Check {
+    pub(crate) name: &'static str,
+    #[serde(flatten)]
+    pub(crate) verdict: Verdict,
+}
+
+/// What was found.
+#[derive(Debug, Serialize)]
+#[serde(tag = "verdict", rename_all = "snake_case")]
+pub(crate) enum Verdict {
+    /// As it should be.
+    Ok { found: String },
+    /// Not as it should be.
+    Broken { found: String, mend: String },
+    /// Could not be looked at, because something before it is broken.
+    Unknown { needs: &'static str },
+}
+
+impl Check {
+    const fn ok(name: &'static str, found: String) -> Self {
+        Self { name, verdict: Verdict::Ok { found } }
+    }
+
+    fn broken(name: &'static str, found: String, mend: &str) -> Self {
+        Self { name, verdict: Verdict::Broken { found, mend: mend.to_owned() } }
+    }
+
+    const fn unknown(name: &'static str, needs: &'static str) -> Self {
+        Self { name, verdict: Verdict::Unknown { needs } }
+    }
+
+    pub(crate) const fn is_ok(&self) -> bool {
+        matches!(self.verdict, Verdict::Ok { .. })
+    }
+}
+
+const DOCKER: &str = "docker";
+const IMAGES: &str = "images";
+const PROXY: &str = "proxy";
+const UPSTREAM: &str = "upstream";
+const SOCKET: &str = "socket in a container";
+
+/// Looks at everything. `probe` is the run used to see whether a container reaches its socket.
+pub(crate) async fn examine(settings: &Settings, probe: Option<Order>) -> Vec<Check> {
+    let data_plane = DataPlane::at(&settings.proxy.control_socket());
+    let docker = Docker::connect(&settings.sandbox.docker_socket).await;
+    let mut checks = vec![docker_check(&docker).await];
+    let docker = docker.ok();
+    checks.push(match &docker {
+        Some(docker) => images(docker, settings).await,
+        None => Check::unknown(IMAGES, DOCKER),
+    });
+    let proxy = proxy(&data_plane).await;
+    let proxy_is_there = proxy.is_ok();
+    checks.push(proxy);
+    checks.push(if proxy_is_there { upstream(&data_plane).await } else { Check::unknown(UPSTREAM, PROXY) });
+    checks.push(match (docker, probe, checks.iter().take(3).find(|check| !check.is_ok())) {
+        (_, _, Some(needed)) => Check::unknown(SOCKET, needed.name),
+        (Some(docker), Some(probe), None) => socket(settings, docker, data_plane, probe).await,
+        _ => Check::unknown(SOCKET, IMAGES),
+    });
+    checks
+}
+
+/// A run of the default agent's image that does nothing but reach its socket: the image's entrypoint waits
+/// for an answer of `/health` through it.
+pub(crate) fn probe(settings: &Settings, agent_id: AgentId, template: Order) -> Option<Order> {
+    let mut agent = settings.agents.get(&agent_id)?.clone();
+    agent.argv = vec!["true".to_owned()];
+    agent.protocol = Protocol::Text;
+    Some(Order { agent_id, agent, ..template })
+}
+
+async fn docker_check(docker: &Result<Docker, crate::sandbox::docker::Error>) -> Check {
+    let version = match docker {
+        Ok(docker) => docker.version().await.map_err(|error| report::chain(&error)),
+        Err(error) => Err(report::chain(error)),
+    };
+    match version {
+        Ok(version) => Check::ok(DOCKER, format!("engine {}, API {}", version.engine, version.api)),
+        Err(error) => Check::broken(
+            DOCKER,
+            error,
+            "start Docker (`scripts/docker.sh start` where no init system does), or set sandbox.docker_socket",
+        ),
+    }
+}
+
+async fn images(docker: &Docker, settings: &Settings) -> Check {
+    let wanted: BTreeSet<_> = settings.agents.values().map(|agent| agent.image.as_str()).collect();
+    let mut missing = Vec::new();
+    for image in &wanted {
+        if !matches!(docker.has_image(image).await, Ok(true)) {
+            missing.push(*image);
+        }
+    }
+    match missing.as_slice() {
+        [] => Check::ok(IMAGES, wanted.into_iter().collect::<Vec<_>>().join(", ")),
+        missing => Check::broken(
+            IMAGES,
+            format!("not on this host: {}", missing.join(", ")),
+            "build them with `make images`, or name others in [agents]",
+        ),
+    }
+}
+
+async fn proxy(data_plane: &DataPlane) -> Check {
+    match data_plane.health().await {
+        Ok(health) => Check::ok(
+            PROXY,
+            format!(
+                "version {}, pid {}, {} runs, journal at {}",
+                health.version, health.pid, health.runs, health.journal_seq
+            ),
+        ),
+        Err(error) => Check::broken(
+            PROXY,
+            report::chain(&error),
+            "start it with `sluice up`, or set proxy.run_dir to where it runs",
+        ),
+    }
+}
+
+async fn upstream(data_plane: &DataPlane) -> Check {
+    match data_plane.upstream().await {
+        Ok(UpstreamHealth::Ready { version, models }) => {
+            let version =
+                version.map_or_else(|| "says no version".to_owned(), |version| format!("LiteLLM {version}"));
+            Check::ok(UPSTREAM, format!("{version}, {} models", models.len()))
+        }
+        Ok(UpstreamHealth::Refused { status }) => Check::broken(
+            UPSTREAM,
+            format!("answers {status} to GET /v1/models"),
+            "check the key in upstream.key_file",
+        ),
+        Ok(UpstreamHealth::Unreachable { reason }) => {
+            Check::broken(UPSTREAM, reason, "start it, or set upstream.base_url")
+        }
+        Err(error) => Check::broken(UPSTREAM, report::chain(&error), "look at the proxy's log"),
+    }
+}
+
+async fn socket(settings: &Settings, docker: Docker, data_plane: DataPlane, probe: Order) -> Check {
+    let host = Host {
+        data_plane,
+        docker,
+        workspaces: settings.sandbox.workspace_dir.clone(),
+        installation: settings.sandbox.installation.clone(),
+    };
+    let (events, mut ignored) = mpsc::channel(64);
+    let (finished, ()) = tokio::join!(
+        async move {
+            let events = events;
+            run::execute(&host, &probe, &events, &CancellationToken::new()).await
+        },
+        async { while ignored.recv().await.is_some() {} },
+    );
+    match finished.answer {
+        Ok(_) => Check::ok(
+            SOCKET,
+            format!("reached in {} ms, container start included", finished.duration.as_millis()),
+        ),
+        Err(failure) => Check::broken(
+            SOCKET,
+            failure.message,
+            "look at the proxy's log; is proxy.run_dir on a local file system that Docker can mount?",
+        ),
+    }
+}

@@ -1,0 +1,111 @@
+//! What an agent prints: the specification's `SandboxProgramContract`, one JSON document on stdout.
+//!
+//! It is the agent's own word. Whether calls succeeded and what they cost is read from the journal.
+
+use platform_runtime::settings::Protocol;
+use serde::Deserialize;
+
+/// An answer, or why there is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// The answer.
+    Answer(String),
+    /// The agent reports a failure.
+    Failure {
+        /// What it had to say before that.
+        partial: String,
+        /// Why.
+        message: String,
+    },
+    /// What it printed is not what its entry says it prints.
+    Unreadable(String),
+}
+
+#[derive(Deserialize)]
+struct Envelope {
+    payloads: Vec<Payload>,
+    meta: Meta,
+}
+
+#[derive(Deserialize)]
+struct Payload {
+    #[serde(default)]
+    text: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Meta {
+    #[serde(default)]
+    error: Option<Failure>,
+}
+
+#[derive(Deserialize)]
+struct Failure {
+    /// The specification says `kind` in one place and `code` in another.
+    #[serde(alias = "kind")]
+    code: String,
+    #[serde(default)]
+    message: Option<String>,
+}
+
+/// Reads `stdout` as `protocol` says.
+pub(crate) fn read(protocol: Protocol, stdout: &str) -> Said {
+    match protocol {
+        Protocol::Text => Said::Answer(stdout.trim_end_matches('\n').to_owned()),
+        Protocol::Envelope => match serde_json::from_str::<Envelope>(stdout) {
+            Ok(envelope) => envelope.into(),
+            Err(error) => Said::Unreadable(format!("stdout is not an envelope: {error}")),
+        },
+    }
+}
+
+impl From<Envelope> for Said {
+    fn from(envelope: Envelope) -> Self {
+        let texts: Vec<_> = envelope.payloads.into_iter().filter_map(|payload| payload.text).collect();
+        let text = texts.join("\n\n");
+        match envelope.meta.error {
+            None => Self::Answer(text),
+            Some(Failure { code, message }) => {
+                let message = message.map_or(code.clone(), |message| format!("{code}: {message}"));
+                Self::Failure { partial: text, message }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_envelope_is_an_answer_a_failure_or_unreadable() {
+        let answer = |text: &str| Said::Answer(text.to_owned());
+        let cases = [
+            (r#"{"payloads":[{"text":"Hi"}],"meta":{"durationMs":1,"error":null}}"#, answer("Hi")),
+            (
+                r#"{"payloads":[{"text":"a","mediaUrl":null},{"text":"b"}],"meta":{"aborted":false}}"#,
+                answer("a\n\nb"),
+            ),
+            (r#"{"payloads":[],"meta":{}}"#, answer("")),
+            (
+                r#"{"payloads":[{"text":"Hal"}],"meta":{"error":{"code":"llm_error","message":"cut"}}}"#,
+                Said::Failure { partial: "Hal".to_owned(), message: "llm_error: cut".to_owned() },
+            ),
+            (
+                r#"{"payloads":[],"meta":{"error":{"kind":"input_error"}}}"#,
+                Said::Failure { partial: String::new(), message: "input_error".to_owned() },
+            ),
+        ];
+        for (stdout, said) in cases {
+            assert_eq!(read(Protocol::Envelope, stdout), said, "{stdout}");
+        }
+        for stdout in ["", "Hi", "{}", r#"{"payloads":[]}"#, "{\"payloads\":[],\"meta\":{}} trailing"] {
+            assert!(matches!(read(Protocol::Envelope, stdout), Said::Unreadable(_)), "{stdout}");
+        }
+    }
+
+    #[test]
+    fn text_is_taken_as_it_is() {
+        assert_eq!(read(Protocol::Text, "line\n\n"), Said::Answer("line".to_owned()));
+    }
+}

@@ -1,0 +1,7 @@
+//! `sluice`: everything is in the library.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    runner::cli::main()
+}

@@ -1,0 +1,112 @@
+//! What a sandbox is allowed, as data, and what became of it. Default deny: what is not said here is not there.
+
+mod capture;
+pub(crate) mod docker;
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use platform_core::{
+    event::{OutputStream, RunErrorCode},
+    limit::{ByteSize, Millis},
+};
+
+pub(crate) use self::capture::{Capture, Captured};
+
+/// A container to be run once.
+#[derive(Debug, Clone)]
+pub(crate) struct SandboxSpec {
+    /// Name of the container.
+    pub(crate) name: String,
+    /// Image, which must be there already: nothing is pulled.
+    pub(crate) image: String,
+    /// Program and arguments. No shell is involved.
+    pub(crate) argv: Vec<String>,
+    /// The whole environment besides the image's.
+    pub(crate) environment: BTreeMap<&'static str, String>,
+    /// How to find the container again.
+    pub(crate) labels: BTreeMap<&'static str, String>,
+    /// Host directory that becomes `/workspace`.
+    pub(crate) workspace: PathBuf,
+    /// Host directory of the run's socket.
+    pub(crate) socket_dir: PathBuf,
+    pub(crate) limits: Limits,
+}
+
+/// What a sandbox may use.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Wall-clock time.
+    pub(crate) runtime: Millis,
+    /// Memory, swap included.
+    pub(crate) memory: ByteSize,
+    /// Processes and threads.
+    pub(crate) pids: u32,
+    /// Processor time, in thousandths of a core.
+    pub(crate) milli_cpu: u32,
+    /// What is kept of each of stdout and stderr.
+    pub(crate) output: ByteSize,
+}
+
+/// How a sandbox ended.
+#[derive(Debug, Clone)]
+pub(crate) struct Ended {
+    /// Exit code of the agent's process; absent if it never ran.
+    pub(crate) exit_code: Option<i64>,
+    /// Who ended it, if it did not end by itself.
+    pub(crate) killed_by: Option<KilledBy>,
+    /// A process of it was killed for want of memory. The agent may have survived that and exited with 0.
+    pub(crate) oom_seen: bool,
+    /// What it printed.
+    pub(crate) stdout: Captured,
+    /// What it complained about.
+    pub(crate) stderr: Captured,
+}
+
+/// Who ended a sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum KilledBy {
+    /// Its time was up.
+    Timeout,
+    /// Somebody asked for it.
+    Cancel,
+}
+
+impl Ended {
+    /// The code of its failure, if it failed.
+    pub(crate) fn error_code(&self) -> Option<RunErrorCode> {
+        match (self.killed_by, self.exit_code) {
+            (Some(KilledBy::Timeout), _) => Some(RunErrorCode::Timeout),
+            (Some(KilledBy::Cancel), _) => Some(RunErrorCode::Cancelled),
+            (None, Some(0)) => None,
+            (None, _) if self.oom_seen => Some(RunErrorCode::OomKilled),
+            (None, _) => Some(RunErrorCode::ContainerFailed),
+        }
+    }
+}
+
+/// A piece of output as it comes.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    pub(crate) stream: OutputStream,
+    pub(crate) text: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_code_says_who_is_to_blame() {
+        let ended = |killed_by, exit_code, oom_seen| {
+            let nothing = Capture::new(ByteSize::kib(1)).finish();
+            Ended { exit_code, killed_by, oom_seen, stdout: nothing.clone(), stderr: nothing }.error_code()
+        };
+        assert_eq!(ended(None, Some(0), false), None);
+        assert_eq!(ended(None, Some(0), true), None, "a killed child does not make a success a failure");
+        assert_eq!(ended(None, Some(42), false), Some(RunErrorCode::ContainerFailed));
+        assert_eq!(ended(None, Some(137), true), Some(RunErrorCode::OomKilled));
+        assert_eq!(ended(Some(KilledBy::Timeout), Some(137), false), Some(RunErrorCode::Timeout));
+        assert_eq!(ended(Some(KilledBy::Cancel), Some(137), true), Some(RunErrorCode::Cancelled));
+    }
+}

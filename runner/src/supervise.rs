@@ -1,0 +1,183 @@
+//! `sluice up`: keeps a proxy running, its own child or one that runs already.
+//!
+//! The child gets a cleared environment. The upstream's key reaches it as a file that it alone reads.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use platform_core::{control::Health, name};
+use platform_runtime::config::Environment;
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::{
+    process::{Child, Command},
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::data_plane::DataPlane;
+
+/// Longest wait for a proxy to come up.
+const START: Duration = Duration::from_secs(10);
+/// Pause before a proxy that ended is started again; grows with each failure.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The longest such pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// A proxy that ran for so long did not fail at its start.
+const HEALTHY: Duration = Duration::from_secs(60);
+
+/// Why there is no proxy.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// The key is where it should not be.
+    #[error(
+        "{} is set in the environment of `sluice up`, but the control plane must not hold the upstream's key: write it to a file that only the proxy's user can read, name that file in upstream.key_file, and unset the variable",
+        name::env::LITELLM_MASTER_KEY
+    )]
+    HoldsKey,
+    /// The program is not there.
+    #[error("cannot start {}", program.display())]
+    Spawn {
+        /// The program.
+        program: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// It ended or did not answer.
+    #[error("the proxy did not come up within {} s; its own messages are above", START.as_secs())]
+    NotReady,
+    /// The system lost track of it.
+    #[error("cannot wait for the proxy")]
+    Wait(#[source] io::Error),
+}
+
+/// How to start a proxy, and how long it may take to stop.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) program: PathBuf,
+    pub(crate) arguments: Vec<String>,
+    /// The whole environment of the child.
+    pub(crate) environment: Vec<(String, String)>,
+    pub(crate) drain: Duration,
+}
+
+/// What serves the control socket.
+#[derive(Debug)]
+pub(crate) enum Proxy {
+    /// Our child.
+    Own(Child),
+    /// Somebody else's, left alone when we stop.
+    Adopted,
+}
+
+/// Of our own environment, what a proxy may see: settings, never a secret.
+pub(crate) fn child_environment(environment: &Environment) -> Result<Vec<(String, String)>, Error> {
+    if environment.get(name::env::LITELLM_MASTER_KEY).is_some() {
+        return Err(Error::HoldsKey);
+    }
+    let wanted =
+        |name: &str| name.starts_with(name::env::OVERRIDE_PREFIX) || name == name::env::LITELLM_BASE_URL;
+    Ok(environment
+        .iter()
+        .filter(|(name, _)| wanted(name))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect())
+}
+
+/// The program beside our own, or found on the path.
+pub(crate) fn program_beside_us() -> PathBuf {
+    let beside = std::env::current_exe().ok().map(|own| own.with_file_name("sluice-proxy"));
+    beside.filter(|path| path.exists()).unwrap_or_else(|| Path::new("sluice-proxy").to_owned())
+}
+
+/// Adopts a proxy that runs, else starts one and waits until it answers.
+pub(crate) async fn start(plan: &Plan, data_plane: &DataPlane) -> Result<(Proxy, Health), Error> {
+    if let Ok(health) = data_plane.health().await {
+        return Ok((Proxy::Adopted, health));
+    }
+    let mut child = spawn(plan)?;
+    let deadline = Instant::now() + START;
+    while Instant::now() < deadline {
+        if child.try_wait().map_err(Error::Wait)?.is_some() {
+            return Err(Error::NotReady);
+        }
+        if let Ok(health) = data_plane.health().await {
+            return Ok((Proxy::Own(child), health));
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+    stop(child, plan.drain).await?;
+    Err(Error::NotReady)
+}
+
+/// Watches over `proxy` until `cancel`, and starts it again when it ends. Then stops it, if it is ours.
+pub(crate) async fn watch_over(
+    mut proxy: Proxy,
+    plan: &Plan,
+    data_plane: &DataPlane,
+    cancel: &CancellationToken,
+) -> Result<(), Error> {
+    let mut pause = PAUSE;
+    loop {
+        let Proxy::Own(child) = &mut proxy else {
+            cancel.cancelled().await;
+            return Ok(());
+        };
+        let began = Instant::now();
+        tokio::select! {
+            () = cancel.cancelled() => break,
+            ended = child.wait() => tracing::warn!(status = %ended.map_err(Error::Wait)?, "the proxy ended, starting it again"),
+        }
+        pause = if began.elapsed() > HEALTHY { PAUSE } else { pause };
+        tokio::select! {
+            () = cancel.cancelled() => return Ok(()),
+            () = sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
+        }
+        match start(plan, data_plane).await {
+            Ok((started, health)) => {
+                tracing::info!(pid = health.pid, "the proxy is back");
+                proxy = started;
+            }
+            Err(error) => {
+                tracing::error!(error = &error as &dyn std::error::Error, "the proxy does not come back")
+            }
+        }
+    }
+    match proxy {
+        Proxy::Own(child) => stop(child, plan.drain).await,
+        Proxy::Adopted => Ok(()),
+    }
+}
+
+fn spawn(plan: &Plan) -> Result<Child, Error> {
+    let mut command = Command::new(&plan.program);
+    command
+        .args(&plan.arguments)
+        .env_clear()
+        .envs(plan.environment.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::null())
+        // Of its own group, so that Ctrl-C reaches it through us, in order.
+        .process_group(0)
+        .kill_on_drop(true);
+    command.spawn().map_err(|source| Error::Spawn { program: plan.program.clone(), source })
+}
+
+/// Asks the child to stop, and makes it stop when it takes longer than its drain allows.
+async fn stop(mut child: Child, drain: Duration) -> Result<(), Error> {
+    if let Some(pid) = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()))
+        && let Err(error) = kill_process(pid, Signal::TERM)
+    {
+        tracing::debug!(%error, "the proxy has ended already");
+    }
+    match timeout(drain + Duration::from_secs(2), child.wait()).await {
+        Ok(ended) => ended.map(drop).map_err(Error::Wait),
+        Err(_elapsed) => {
+            tracing::warn!("the proxy did not stop in time, killing it");
+            child.kill().await.map_err(Error::Wait)
+        }
+    }
+}

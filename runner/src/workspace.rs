@@ -1,0 +1,144 @@
+//! A run's workspace on the host: made before the container, mounted into it, removed after it.
+
+use std::{
+    fs, io,
+    os::unix::fs::{DirBuilderExt, chown},
+    path::{Path, PathBuf},
+};
+
+use platform_core::{
+    id::RunId,
+    name::{SANDBOX_UID, path},
+};
+use platform_runtime::socket::{self, private_dir};
+use serde::Serialize;
+
+/// Why there is no workspace.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// A directory cannot be made.
+    #[error("cannot make a directory of the workspace")]
+    Directory(#[from] socket::Error),
+    /// The system said no.
+    #[error("cannot {action} {}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// One message of the conversation an agent is given.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Message {
+    /// `user`, `assistant` or `system`.
+    pub(crate) role: &'static str,
+    /// The text.
+    pub(crate) content: String,
+}
+
+/// A workspace. It stays until [`Workspace::remove`].
+#[derive(Debug)]
+pub(crate) struct Workspace {
+    path: PathBuf,
+}
+
+impl Workspace {
+    /// Makes the workspace of `run` below `root`, owned by the sandbox's user, with the conversation in it.
+    /// Leaves nothing behind when it fails.
+    pub(crate) fn create(root: &Path, run: &RunId, messages: &[Message]) -> Result<Self, Error> {
+        fs::create_dir_all(root).map_err(io("make", root))?;
+        // Only this user gets in from the host; the container has each workspace mounted directly.
+        private_dir(root, 0o700)?;
+        let workspace = Self { path: root.join(run.as_str()) };
+        fs::DirBuilder::new().mode(0o755).create(&workspace.path).map_err(io("make", &workspace.path))?;
+        match workspace.fill(messages) {
+            Ok(()) => Ok(workspace),
+            Err(error) => {
+                workspace.remove();
+                Err(error)
+            }
+        }
+    }
+
+    fn fill(&self, messages: &[Message]) -> Result<(), Error> {
+        let cogni = self.path.join(path::COGNI_DIR);
+        let file = cogni.join(path::MESSAGES_FILE);
+        private_dir(&cogni, 0o755)?;
+        let json = serde_json::to_vec_pretty(messages).map_err(|error| io("write", &file)(error.into()))?;
+        fs::write(&file, json).map_err(io("write", &file))?;
+        for path in [&self.path, &cogni, &file] {
+            chown(path, Some(SANDBOX_UID), Some(SANDBOX_UID))
+                .map_err(io("give to the sandbox's user", path))?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes it with everything the agent put there. Symbolic links are removed, not followed.
+    pub(crate) fn remove(self) {
+        if let Err(error) = fs::remove_dir_all(&self.path) {
+            tracing::warn!(path = %self.path.display(), %error, "workspace stays behind");
+        }
+    }
+}
+
+fn io<'p>(action: &'static str, path: &'p Path) -> impl FnOnce(io::Error) -> Error + use<'p> {
+    move |source| Error::Io { action, path: path.to_owned(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt, symlink};
+
+    use super::*;
+
+    fn messages() -> [Message; 1] {
+        [Message { role: "user", content: "hello \"there\"".to_owned() }]
+    }
+
+    #[test]
+    fn belongs_to_the_sandboxs_user_and_holds_the_conversation() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("workspaces");
+        let workspace = Workspace::create(&root, &RunId::parse("r1").unwrap(), &messages()).unwrap();
+        let file = workspace.path().join(".cogni/messages.json");
+        for path in [workspace.path(), file.as_path()] {
+            let found = fs::metadata(path).unwrap();
+            assert_eq!((found.uid(), found.gid()), (1001, 1001), "{}", path.display());
+        }
+        let json: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+        assert_eq!(json, serde_json::json!([{ "role": "user", "content": "hello \"there\"" }]));
+        assert_eq!(fs::metadata(&root).unwrap().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn removal_does_not_follow_links_out_of_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let precious = dir.path().join("precious");
+        fs::create_dir(&precious).unwrap();
+        fs::write(precious.join("file"), "x").unwrap();
+        let root = dir.path().join("workspaces");
+        let workspace = Workspace::create(&root, &RunId::parse("r1").unwrap(), &messages()).unwrap();
+        symlink(&precious, workspace.path().join("link")).unwrap();
+        workspace.remove();
+        assert_eq!(fs::read_dir(&root).unwrap().count(), 0);
+        assert!(precious.join("file").exists());
+    }
+
+    #[test]
+    fn a_run_never_gets_the_workspace_of_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = RunId::parse("r1").unwrap();
+        let _first = Workspace::create(dir.path(), &run, &messages()).unwrap();
+        assert!(Workspace::create(dir.path(), &run, &messages()).is_err());
+        assert!(dir.path().join("r1/.cogni/messages.json").exists(), "the first one is untouched");
+    }
+}
