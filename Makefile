@@ -1,0 +1,55 @@
+# The only commands there are to know. Each does the set-up it needs and says so.
+
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/sluicegate
+export PATH := $(CACHE)/cargo/bin:$(PATH)
+# The same flags everywhere, so that nothing is built twice.
+CARGO := cargo
+PROFILE ?= dev
+
+.PHONY: help demo test setup images build lint deny unit it stack ci clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## Run one agent through everything and show what was recorded (LITELLM_BASE_URL and a key: for real)
+	@scripts/demo.sh
+
+test: ## Set up and run every test
+	@scripts/stages.sh setup build unit it stack
+
+setup: ## Install what is missing: Docker, images, LiteLLM, tools
+	@scripts/setup.sh all
+
+images: ## Build the sandbox images if their inputs have changed
+	@scripts/setup.sh docker
+	@scripts/images.sh
+
+build: ## Build all programs and tests
+	$(CARGO) build --workspace --all-targets --locked
+
+lint: ## Format, clippy, documentation, shell scripts
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items
+	shellcheck .ci/run scripts/*.sh services/*/*.sh
+
+deny: ## Licences, sources and banned crates
+	cargo-deny --locked --offline check bans licenses sources
+
+unit: ## Tests beside the code, documentation examples, the sandbox agent's own tests
+	$(CARGO) nextest run --workspace --locked --lib --bins -E 'not package(tests)'
+	$(CARGO) nextest run --locked -p bench --tests
+	$(CARGO) test --workspace --locked --doc --quiet
+	node --test services/sandbox-runtime/agent/run.test.mjs
+
+it: ## Whole-system tests: real processes, real containers
+	$(CARGO) nextest run --locked -p tests --test it
+
+stack: ## The same with the real LiteLLM
+	$(CARGO) nextest run --locked -p tests --test stack --no-tests=fail
+
+ci: ## Everything CI runs, with seconds per stage
+	@scripts/stages.sh setup lint deny build unit it stack
+
+clean: ## Remove what was built; the cache in $(CACHE) stays
+	$(CARGO) clean

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Runs make targets one after the other and prints how many seconds each took. Stops at the first that fails.
+#
+# usage: stages.sh TARGET...
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+report=()
+for stage in "$@"; do
+  echo "== $stage"
+  began=$SECONDS
+  if ! make --no-print-directory "$stage"; then
+    echo "== $stage FAILED after $((SECONDS - began)) s" >&2
+    exit 1
+  fi
+  report+=("$(printf '%-8s %5d s' "$stage" $((SECONDS - began)))")
+done
+printf '%s\n' "== seconds per stage" "${report[@]}" "$(printf '%-8s %5d s' all "$SECONDS")"
