@@ -127,7 +127,7 @@ impl Run {
             let idle = self.idle.notified();
             tokio::pin!(idle);
             idle.as_mut().enable();
-            if self.in_flight.load(Ordering::SeqCst) == 0 {
+            if self.in_flight() == 0 {
                 return;
             }
             idle.await;
@@ -159,9 +159,14 @@ impl Run {
         self.tap.as_ref().map(broadcast::Sender::subscribe)
     }
 
+    /// Calls in flight.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.in_flight.load(Ordering::SeqCst)
+    }
+
     /// The run as control shows it.
     pub(crate) fn view(&self) -> RunView {
-        let in_flight = self.in_flight.load(Ordering::SeqCst);
+        let in_flight = self.in_flight();
         let state = match self.closing() {
             None => RunState::Open,
             Some(_) if in_flight > 0 => RunState::Closing,

@@ -150,6 +150,11 @@ impl Runs {
         self.live.iter().map(|live| live.run.view()).collect()
     }
 
+    /// How many are open or closing, and how many calls they have in flight.
+    pub(crate) fn load(&self) -> (u64, u64) {
+        self.live.iter().fold((0, 0), |(runs, calls), live| (runs + 1, calls + live.run.in_flight()))
+    }
+
     /// Closes a run and tells what it used. `None`: this proxy does not know it.
     pub(crate) async fn close(&self, run: &RunId, grace: Duration) -> Option<RunView> {
         let Some(live) = self.find(run) else { return self.remembered(run) };

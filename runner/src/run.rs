@@ -59,6 +59,8 @@ pub(crate) struct Order {
     pub(crate) correlation: Correlation,
     pub(crate) agent_id: AgentId,
     pub(crate) agent: Agent,
+    /// Model the agent is told to ask for.
+    pub(crate) model: String,
     pub(crate) messages: Vec<Message>,
 }
 
@@ -180,7 +182,7 @@ fn spec(host: &Host, order: &Order, workspace: &Workspace, socket_dir: PathBuf) 
     let environment = [
         (env::OPENAI_API_BASE, path::API_BASE.to_owned()),
         (env::RUN_ID, run_id.to_string()),
-        (env::COGNI_MODEL, agent.model.clone()),
+        (env::COGNI_MODEL, order.model.clone()),
         (env::LLM_PROXY_SOCKET, path::SOCKET.to_owned()),
     ];
     SandboxSpec {

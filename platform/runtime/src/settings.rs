@@ -33,6 +33,8 @@ pub struct Upstream {
     pub base_url: String,
     /// File that holds the key and nothing else.
     pub key_file: Option<PathBuf>,
+    /// Model for agents whose entry names none.
+    pub default_model: Option<String>,
     /// Longest wait for a connection.
     pub connect: Millis,
     /// How long an idle connection is kept for the next call.
@@ -80,8 +82,8 @@ pub struct Agent {
     pub argv: Vec<String>,
     /// What the program prints on stdout.
     pub protocol: Protocol,
-    /// Model if the run does not say.
-    pub model: String,
+    /// Model if the run does not say; `upstream.default_model` if absent.
+    pub model: Option<String>,
     /// Wall-clock time of a run.
     pub runtime: Millis,
     /// Memory, swap included.
@@ -165,6 +167,7 @@ impl Upstream {
                 .or("http://127.0.0.1:4000".to_owned()),
             key_file: field("key_file", "File that holds the upstream's key and nothing else; it should be readable by the proxy's user only.")
                 .optional(),
+            default_model: field("default_model", "Model for agents whose entry names none.").optional(),
             connect: field("connect", "Longest wait for a connection to the upstream.").or(limit::data_plane::CONNECT),
             pool_idle: field("pool_idle", "How long an idle connection is kept. Must be below the upstream's own limit: gunicorn 2s, uvicorn 5s.")
                 .or(limit::data_plane::POOL_IDLE),
@@ -289,8 +292,10 @@ impl Agent {
                 .or("sluicegate/sandbox-runtime:latest".to_owned()),
             argv: field("argv", "Program and arguments; no shell is involved.")
                 .list_or(vec!["node".to_owned(), "/agent/run.mjs".to_owned()]),
-            protocol: field("protocol", "What the program prints on stdout: `envelope` or `text`.").or(Protocol::Envelope),
-            model: field("model", "Model if the run does not say.").or("fake".to_owned()),
+            protocol: field("protocol", "What the program prints on stdout: `envelope` or `text`.")
+                .or(Protocol::Envelope),
+            model: field("model", "Model if the run does not say; `upstream.default_model` if absent.")
+                .optional(),
             runtime: field("runtime", "Wall-clock time of a run.").or(limit::sandbox::RUNTIME),
             memory: field("memory", "Memory, swap included.").or(limit::sandbox::MEMORY),
             pids: field("pids", "Processes and threads.").or(limit::sandbox::PIDS),

@@ -63,13 +63,13 @@ fn run_id(text: &str) -> Result<RunId, Error> {
 }
 
 fn health(control: &Control) -> Health {
-    let runs = control.runs.views();
+    let (runs, in_flight) = control.runs.load();
     Health {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
         uptime_s: control.started.elapsed().as_secs(),
-        runs: runs.len() as u64,
-        in_flight: runs.iter().map(|run| run.in_flight).sum(),
+        runs,
+        in_flight,
         journal_id: control.journal.id().to_owned(),
         journal_seq: control.journal.last_seq(),
         upstream: control.config.base_url.clone(),

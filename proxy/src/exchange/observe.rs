@@ -147,8 +147,7 @@ impl Observed {
 
     fn note(&mut self, piece: &Bytes) {
         self.exchange.passed_on(piece.len());
-        let run = self.exchange.run().clone();
-        match run.watched() {
+        match self.exchange.run().watched() {
             Some(tap) => self.meter.feed(piece, Some(&mut |event| tell(tap, event))),
             None => self.meter.feed(piece, None),
         }
@@ -156,8 +155,7 @@ impl Observed {
 
     /// The upstream's own end: what it said is settled, and its connection serves the next call.
     fn finish(&mut self, connection: Connection) {
-        let run = self.exchange.run().clone();
-        let reading = match run.watched() {
+        let reading = match self.exchange.run().watched() {
             Some(tap) => self.meter.finish(Some(&mut |event| tell(tap, event))),
             None => self.meter.finish(None),
         };

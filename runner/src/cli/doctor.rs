@@ -29,6 +29,8 @@ pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Ex
         correlation: Correlation::default(),
         agent: context.settings.agents[&agent_id].clone(),
         agent_id: agent_id.clone(),
+        // The probe asks no model.
+        model: String::new(),
         messages: vec![],
     };
     let checks =

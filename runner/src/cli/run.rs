@@ -6,6 +6,7 @@ use std::{
 };
 
 use platform_core::{
+    control::UpstreamHealth,
     event::AgentEvent,
     grant::Correlation,
     id::{AccountId, AgentId, ExternalId, RunId},
@@ -39,7 +40,7 @@ pub(super) struct Arguments {
     /// The agent to run
     #[arg(long, default_value = DEFAULT_AGENT, value_name = "AGENT")]
     agent: AgentId,
-    /// The model to ask [default: the agent's]
+    /// The model to ask [default: the agent's, else upstream.default_model]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// Who pays
@@ -79,10 +80,11 @@ pub(super) fn new_run_id() -> Result<RunId, Error> {
 
 pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
     let output = arguments.output;
-    let order = order(context, arguments)?;
     let settings = &context.settings;
+    let data_plane = DataPlane::at(&settings.proxy.control_socket());
+    let order = order(context, &data_plane, arguments).await?;
     let host = Host {
-        data_plane: DataPlane::at(&settings.proxy.control_socket()),
+        data_plane,
         docker: Docker::connect(&settings.sandbox.docker_socket).await?,
         workspaces: settings.sandbox.workspace_dir.clone(),
         installation: settings.sandbox.installation.clone(),
@@ -109,7 +111,7 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit,
     Ok(finished.answer.map_or_else(|failure| failure.code.into(), |_| Exit::Success))
 }
 
-fn order(context: &Context, arguments: Arguments) -> Result<Order, Error> {
+async fn order(context: &Context, data_plane: &DataPlane, arguments: Arguments) -> Result<Order, Error> {
     let agents = &context.settings.agents;
     let Some(agent) = agents.get(&arguments.agent) else {
         let known: Vec<_> = agents.keys().map(ToString::to_string).collect();
@@ -120,7 +122,10 @@ fn order(context: &Context, arguments: Arguments) -> Result<Order, Error> {
         ))));
     };
     let mut agent = agent.clone();
-    agent.model = arguments.model.unwrap_or(agent.model);
+    let default = || agent.model.clone().or_else(|| context.settings.upstream.default_model.clone());
+    let Some(model) = arguments.model.or_else(default) else {
+        return Err(Box::new(Misused(no_model(&arguments.agent, data_plane).await)));
+    };
     agent.image = arguments.image.unwrap_or(agent.image);
     let content = match arguments.question.as_str() {
         "-" => read_stdin()?,
@@ -132,8 +137,18 @@ fn order(context: &Context, arguments: Arguments) -> Result<Order, Error> {
         correlation: Correlation { user: arguments.user, ..Correlation::default() },
         agent_id: arguments.agent,
         agent,
+        model,
         messages: vec![Message { role: "user", content }],
     })
+}
+
+/// Tells which model could be named.
+async fn no_model(agent: &AgentId, data_plane: &DataPlane) -> String {
+    let offered = match data_plane.upstream().await {
+        Ok(UpstreamHealth::Ready { models, .. }) => format!("; the upstream offers: {}", models.join(", ")),
+        _ => String::new(),
+    };
+    format!("{agent} has no model: pass --model, or set its `model` or upstream.default_model{offered}")
 }
 
 fn read_stdin() -> io::Result<String> {

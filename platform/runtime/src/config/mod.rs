@@ -50,7 +50,10 @@ impl Environment {
 
     /// All variables that are set and not empty.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str())).filter(|(_, value)| !value.is_empty())
+        self.0
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .filter(|(_, value)| !value.is_empty())
     }
 
     /// Moves a secret out, so that it is in one place only.
