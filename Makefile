@@ -31,7 +31,7 @@ lint: ## Format, clippy, documentation, shell scripts
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items
-	shellcheck .ci/run scripts/*.sh services/*/*.sh
+	shellcheck -x .ci/run scripts/*.sh services/*/*.sh
 
 deny: ## Licences, sources and banned crates
 	cargo-deny --locked --offline check bans licenses sources

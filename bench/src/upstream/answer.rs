@@ -1,0 +1,121 @@
+//! What an answer says and reports, before an API gives it a shape.
+
+use std::borrow::Cow;
+
+use super::{
+    ask::Ask,
+    ledger::Call,
+    script::{Content, Script},
+    usage::Usage,
+};
+
+/// Ten words, so that counts in tests are easy.
+const SENTENCE: &str = "Hello from the scripted upstream, it is a lovely day.";
+
+/// The tool that `fake-tools` calls.
+pub(super) const TOOL: &str = "get_weather";
+/// Its arguments, as a provider would tear them: not at the borders of JSON's own tokens.
+const FRAGMENTS: [&str; 5] = ["{\"ci", "ty\":\"Par", "is\",", "\"unit\":\"cel", "sius\"}"];
+
+/// One answer. Its parts are sent one per event, or joined if nothing is streamed.
+pub(super) struct Answer {
+    pub(super) seq: u64,
+    pub(super) created: u64,
+    pub(super) model: String,
+    pub(super) says: Says,
+    pub(super) usage: Option<Usage>,
+}
+
+pub(super) enum Says {
+    Text(Vec<Cow<'static, str>>),
+    ToolCall(Vec<Cow<'static, str>>),
+}
+
+impl Answer {
+    pub(super) fn to(ask: &Ask, script: &Script, call: &Call) -> Self {
+        let says = match script.content {
+            Content::Sentence => Says::Text(words(SENTENCE)),
+            Content::Words(count) => Says::Text(many_words(count)),
+            Content::Filler(bytes) => Says::Text(vec!["x".repeat(bytes).into()]),
+            Content::Echo => Says::Text(words(&ask.last_user_text())),
+            Content::ToolCall => Says::ToolCall(FRAGMENTS.map(Cow::from).to_vec()),
+        };
+        let mut usage = Usage::of(ask.prompt_bytes(), says.parts().len());
+        usage.price = script.tells_cost.then(|| usage.price());
+        Self {
+            seq: call.seq(),
+            created: call.unix_seconds(),
+            model: ask.model.clone(),
+            says,
+            usage: script.tells_usage.then_some(usage),
+        }
+    }
+
+    pub(super) fn id(&self, prefix: &str) -> String {
+        format!("{prefix}fake{}", self.seq)
+    }
+}
+
+impl Says {
+    pub(super) fn parts(&self) -> &[Cow<'static, str>] {
+        match self {
+            Self::Text(parts) | Self::ToolCall(parts) => parts,
+        }
+    }
+
+    /// All parts joined.
+    pub(super) fn whole(&self) -> String {
+        self.parts().concat()
+    }
+}
+
+/// Cuts text before the space in front of each word, as tokenizers do: joined again it is the same text.
+fn words(text: &str) -> Vec<Cow<'static, str>> {
+    let end_of_last = text.trim_end().len();
+    let (mut words, mut start, mut in_word) = (Vec::new(), 0, false);
+    for (at, character) in text.char_indices() {
+        if in_word && character.is_whitespace() && at < end_of_last {
+            words.push(text[start..at].to_owned().into());
+            start = at;
+        }
+        in_word = !character.is_whitespace();
+    }
+    if start < text.len() {
+        words.push(text[start..].to_owned().into());
+    }
+    words
+}
+
+/// So many words, those of the sentence over and over.
+fn many_words(count: usize) -> Vec<Cow<'static, str>> {
+    let spaced = SENTENCE.split(' ').cycle().take(count).enumerate();
+    spaced.map(|(at, word)| if at == 0 { word.into() } else { format!(" {word}").into() }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_joined_are_the_text() {
+        let table = [
+            ("", vec![]),
+            ("one", vec!["one"]),
+            ("one two", vec!["one", " two"]),
+            ("  one\n\ntwo \u{a0}drei ", vec!["  one", "\n\ntwo", " \u{a0}drei "]),
+            (" ", vec![" "]),
+        ];
+        for (text, expected) in table {
+            assert_eq!(words(text), expected);
+        }
+    }
+
+    #[test]
+    fn so_many_words_are_so_many() {
+        assert_eq!(words(SENTENCE).len(), 10);
+        for count in [0, 1, 10, 11, 50] {
+            let text = many_words(count).concat();
+            assert_eq!(text.split_whitespace().count(), count, "{text}");
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! `/v1/embeddings`: every input has the same short vector.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::Written;
+use crate::upstream::{answer::Answer, ask::Ask};
+
+const VECTOR: [f32; 3] = [0.5, -0.25, 0.125];
+/// The same as little-endian floats in base64, which OpenAI's SDKs ask for unless told otherwise.
+const VECTOR_BASE64: &str = "AAAAPwAAgL4AAAA+";
+
+#[derive(Serialize)]
+struct List<'a> {
+    object: &'static str,
+    data: Vec<Value>,
+    model: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<Value>,
+}
+
+pub(super) fn whole(ask: &Ask, answer: &Answer) -> Written {
+    let vector = match ask.field("encoding_format").and_then(Value::as_str) {
+        Some("base64") => json!(VECTOR_BASE64),
+        _ => json!(VECTOR),
+    };
+    let one = |index| json!({ "object": "embedding", "index": index, "embedding": vector });
+    super::json(&List {
+        object: "list",
+        data: (0..inputs(ask)).map(one).collect(),
+        model: &answer.model,
+        usage: answer.usage.map(|usage| usage.of_embeddings()),
+    })
+}
+
+/// A list holds several inputs unless it is one input's token numbers.
+fn inputs(ask: &Ask) -> usize {
+    match ask.field("input") {
+        Some(Value::Array(list)) if !list.iter().all(Value::is_number) => list.len(),
+        _ => 1,
+    }
+}

@@ -1,0 +1,88 @@
+//! The APIs the upstream speaks: which path is which, and the shape each gives to an answer.
+//!
+//! The shapes are those that OpenAI and Anthropic publish, in their order of fields on the outermost level,
+//! because a reader of streams may depend on what comes first.
+
+mod chat;
+mod completions;
+mod embeddings;
+mod event;
+mod messages;
+mod refusal;
+mod responses;
+
+use bytes::Bytes;
+use http::StatusCode;
+use serde::Serialize;
+
+use super::{answer::Answer, ask::Ask};
+
+pub(super) use event::{Event, Kind};
+
+/// An API that takes a model and answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Api {
+    Chat,
+    Completions,
+    Responses,
+    Messages,
+    Embeddings,
+}
+
+/// A body that cannot be written. Never seen: every shape is a plain structure with text keys.
+pub(super) type Written = serde_json::Result<Bytes>;
+
+impl Api {
+    /// By its path without `/v1`, which LiteLLM may or may not add.
+    pub(super) fn at(path: &str) -> Option<Self> {
+        match path {
+            "/chat/completions" => Some(Self::Chat),
+            "/completions" => Some(Self::Completions),
+            "/responses" => Some(Self::Responses),
+            "/messages" => Some(Self::Messages),
+            "/embeddings" => Some(Self::Embeddings),
+            _ => None,
+        }
+    }
+
+    /// The body of an answer that is not streamed.
+    pub(super) fn whole(self, ask: &Ask, answer: &Answer) -> Written {
+        match self {
+            Self::Chat => chat::whole(answer),
+            Self::Completions => completions::whole(answer),
+            Self::Responses => responses::whole(answer),
+            Self::Messages => messages::whole(answer),
+            Self::Embeddings => embeddings::whole(ask, answer),
+        }
+    }
+
+    /// The events of a streamed answer.
+    pub(super) fn events(self, ask: &Ask, answer: &Answer) -> serde_json::Result<Vec<Event>> {
+        match self {
+            Self::Chat => chat::events(ask, answer),
+            Self::Completions => completions::events(ask, answer),
+            Self::Responses => responses::events(answer),
+            Self::Messages => messages::events(answer),
+            Self::Embeddings => Ok(Vec::new()),
+        }
+    }
+
+    /// The body of an error. `api` is unknown if the path was.
+    pub(super) fn refusal(api: Option<Self>, status: StatusCode, message: &str) -> Written {
+        json(&refusal::object(api, status, message))
+    }
+
+    /// The event that tells of an error in the middle of a stream.
+    pub(super) fn error_event(self, message: &str) -> serde_json::Result<Event> {
+        let object = refusal::object(Some(self), StatusCode::INTERNAL_SERVER_ERROR, message);
+        match self {
+            Self::Chat | Self::Completions | Self::Embeddings => Event::data(&object),
+            Self::Messages => Event::named("error", &object),
+            Self::Responses => Event::typed("error", object),
+        }
+    }
+}
+
+fn json(shape: &impl Serialize) -> Written {
+    serde_json::to_vec(shape).map(Bytes::from)
+}

@@ -1,0 +1,135 @@
+//! What a request asks for, whichever API it uses. Reads only what a script needs and never judges the rest:
+//! whether a request should have been let through is the test's question, and the ledger has its bytes.
+
+use serde_json::Value;
+
+use super::api::Api;
+
+/// A request's body and the API it came in by.
+pub(super) struct Ask {
+    pub(super) api: Api,
+    pub(super) model: String,
+    body: Value,
+}
+
+/// Why a body asks for nothing.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AskError {
+    #[error("the body is not JSON: {0}")]
+    NotJson(String),
+    #[error("the body has no `model`")]
+    NoModel,
+}
+
+impl Ask {
+    pub(super) fn read(api: Api, body: &[u8]) -> Result<Self, AskError> {
+        let body: Value =
+            serde_json::from_slice(body).map_err(|error| AskError::NotJson(error.to_string()))?;
+        let model = body.get("model").and_then(Value::as_str).ok_or(AskError::NoModel)?.to_owned();
+        Ok(Self { api, model, body })
+    }
+
+    /// Embeddings are never streamed.
+    pub(super) fn is_streamed(&self) -> bool {
+        self.api != Api::Embeddings && self.body.get("stream").and_then(Value::as_bool).unwrap_or(false)
+    }
+
+    pub(super) fn wants_usage_chunk(&self) -> bool {
+        self.body.pointer("/stream_options/include_usage").and_then(Value::as_bool).unwrap_or(false)
+    }
+
+    pub(super) fn field(&self, name: &str) -> Option<&Value> {
+        self.body.get(name)
+    }
+
+    /// Bytes of all text in the prompt: instructions and messages, without roles, tools and media.
+    pub(super) fn prompt_bytes(&self) -> usize {
+        let fields = self.prompt_fields().iter().filter_map(|name| self.field(name));
+        fields.flat_map(texts).map(str::len).sum()
+    }
+
+    /// The text of the last message whose role is `user`, or of the last piece of a prompt without roles.
+    pub(super) fn last_user_text(&self) -> String {
+        let Some(prompt) = self.prompt_fields().last().and_then(|name| self.field(name)) else {
+            return String::new();
+        };
+        let turns = prompt.as_array().map_or(std::slice::from_ref(prompt), Vec::as_slice);
+        let by_user = |turn: &&Value| turn.get("role").is_none_or(|role| role == "user");
+        turns.iter().rfind(by_user).map(|turn| texts(turn).concat()).unwrap_or_default()
+    }
+
+    /// Where the prompt is, what the user says last.
+    fn prompt_fields(&self) -> &'static [&'static str] {
+        match self.api {
+            Api::Chat => &["messages"],
+            Api::Completions => &["prompt"],
+            Api::Responses => &["instructions", "input"],
+            Api::Messages => &["system", "messages"],
+            Api::Embeddings => &["input"],
+        }
+    }
+}
+
+/// The text in a message, an item, a part, or a list of such.
+fn texts(value: &Value) -> Vec<&str> {
+    match value {
+        Value::String(text) => vec![text],
+        Value::Array(list) => list.iter().flat_map(texts).collect(),
+        Value::Object(fields) => {
+            ["content", "text"].iter().filter_map(|name| fields.get(*name)).flat_map(texts).collect()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_prompt_is_found_in_every_api() {
+        let parts = json!([{ "type": "text", "text": "one " }, { "type": "image_url", "image_url": {} },
+            { "type": "text", "text": "two" }]);
+        let table = [
+            (
+                Api::Chat,
+                json!({"messages": [{ "role": "system", "content": "be" }, { "role": "user", "content": parts },
+                { "role": "assistant", "content": null }]}),
+                9,
+                "one two",
+            ),
+            (Api::Chat, json!({}), 0, ""),
+            (Api::Completions, json!({"prompt": "äöü"}), 6, "äöü"),
+            (Api::Completions, json!({"prompt": ["a", "bc"]}), 3, "bc"),
+            (Api::Responses, json!({"instructions": "be", "input": "hi"}), 4, "hi"),
+            (
+                Api::Responses,
+                json!({"input": [{ "role": "user", "content": [{ "type": "input_text", "text": "hey" }]},
+                { "role": "assistant", "content": "ho" }]}),
+                5,
+                "hey",
+            ),
+            (
+                Api::Messages,
+                json!({"system": [{ "type": "text", "text": "be" }],
+                "messages": [{ "role": "user", "content": "yo" }]}),
+                4,
+                "yo",
+            ),
+            (Api::Embeddings, json!({"input": [[1, 2], "abc"]}), 3, "abc"),
+        ];
+        for (api, mut body, bytes, last) in table {
+            body["model"] = "fake".into();
+            let ask = Ask::read(api, body.to_string().as_bytes()).unwrap();
+            assert_eq!((ask.prompt_bytes(), ask.last_user_text().as_str()), (bytes, last), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_body_without_a_model_asks_for_nothing() {
+        assert!(matches!(Ask::read(Api::Chat, b"{"), Err(AskError::NotJson(_))));
+        assert!(matches!(Ask::read(Api::Chat, br#"{"model":7}"#), Err(AskError::NoModel)));
+    }
+}

@@ -1,0 +1,113 @@
+//! The guard that keeps the ledger true about one request, from its head to its end.
+//!
+//! It is a guard because of how a departed client shows itself: hyper drops whatever it was polling, be it the
+//! future that answers or the body of the response. Being dropped is therefore an ending like any other.
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use bytes::{Bytes, BytesMut};
+use http::request::Parts;
+
+use super::{Ending, Entry, Ledger, Outcome};
+
+/// One request in the ledger. The last call of [`answered`](Self::answered) or [`cut`](Self::cut), or else the
+/// drop, is its end.
+pub(in crate::upstream) struct Call {
+    ledger: Ledger,
+    seq: u64,
+    unix_seconds: u64,
+    stage: Stage,
+}
+
+enum Stage {
+    Arriving { body: BytesMut },
+    Answering { events: usize },
+    Ended,
+}
+
+impl Call {
+    /// Enters a request whose head is there.
+    pub(in crate::upstream) fn arriving(head: &Parts, ledger: Ledger) -> Self {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let headers = head.headers.iter().map(|(name, value)| {
+            (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+        });
+        let seq = ledger.begin(Entry {
+            seq: 0,
+            arrived: Instant::now(),
+            unix_ms: u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX),
+            method: head.method.to_string(),
+            path: head.uri.to_string(),
+            headers: headers.collect(),
+            body: Bytes::new(),
+            ending: Ending::Arriving,
+        });
+        let stage = Stage::Arriving { body: BytesMut::new() };
+        Self { ledger, seq, unix_seconds: since_1970.as_secs(), stage }
+    }
+
+    /// Its number in the ledger.
+    pub(in crate::upstream) fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    /// When it arrived, in seconds since 1970.
+    pub(in crate::upstream) fn unix_seconds(&self) -> u64 {
+        self.unix_seconds
+    }
+
+    /// Takes a piece of its body and says how long the body is by now.
+    pub(in crate::upstream) fn push(&mut self, piece: &[u8]) -> usize {
+        match &mut self.stage {
+            Stage::Arriving { body } => {
+                body.extend_from_slice(piece);
+                body.len()
+            }
+            Stage::Answering { .. } | Stage::Ended => 0,
+        }
+    }
+
+    /// Its body is whole: whoever waits for the request sees it now.
+    pub(in crate::upstream) fn received(&mut self) -> Bytes {
+        match std::mem::replace(&mut self.stage, Stage::Answering { events: 0 }) {
+            Stage::Arriving { body } => {
+                let body = body.freeze();
+                self.ledger.received(self.seq, body.clone());
+                body
+            }
+            Stage::Answering { .. } | Stage::Ended => Bytes::new(),
+        }
+    }
+
+    /// A content event was handed to the connection.
+    pub(in crate::upstream) fn sent_content(&mut self) {
+        if let Stage::Answering { events } = &mut self.stage {
+            *events += 1;
+        }
+    }
+
+    /// The whole answer was handed to the connection.
+    pub(in crate::upstream) fn answered(&mut self) {
+        self.end(Outcome::Answered);
+    }
+
+    /// The script demands a reset.
+    pub(in crate::upstream) fn cut(&mut self) {
+        self.end(Outcome::Cut);
+    }
+
+    fn end(&mut self, outcome: Outcome) {
+        if matches!(self.stage, Stage::Arriving { .. }) {
+            self.received();
+        }
+        if let Stage::Answering { events } = std::mem::replace(&mut self.stage, Stage::Ended) {
+            self.ledger.end(self.seq, outcome, events);
+        }
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        self.end(Outcome::Dropped);
+    }
+}

@@ -1,0 +1,135 @@
+//! A scripted model provider: speaks the APIs of OpenAI and Anthropic, does what the model's name says, and
+//! keeps a ledger of everything it saw.
+//!
+//! It stands in for a provider in tests, demonstrations and benchmarks. It is not a model, it judges no
+//! request, and it must never be reachable from outside: its ledger holds credentials as they came.
+
+mod answer;
+mod api;
+mod ask;
+mod ledger;
+mod playback;
+mod respond;
+mod script;
+mod staging;
+mod usage;
+
+use std::{convert::Infallible, future::Future, io, net::SocketAddr, sync::Arc};
+
+use hyper::{server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::watch,
+    task::JoinHandle,
+};
+
+pub use ledger::{Ending, Entry, Ledger, WaitTimedOut};
+pub use script::{Content, DIRECTIVES, Directive, Fate, Script, ScriptError};
+
+/// The upstream, serving. Stops when it is dropped.
+#[derive(Debug)]
+pub struct ScriptedUpstream {
+    address: SocketAddr,
+    ledger: Ledger,
+    stop: Arc<watch::Sender<bool>>,
+    serving: JoinHandle<()>,
+}
+
+impl ScriptedUpstream {
+    /// Serves on a free port of the loopback interface, in the current tokio runtime.
+    ///
+    /// # Errors
+    /// If no port can be bound.
+    pub async fn start() -> io::Result<Self> {
+        Self::start_on(SocketAddr::from(([127, 0, 0, 1], 0))).await
+    }
+
+    /// Serves on `address`, in the current tokio runtime.
+    ///
+    /// # Errors
+    /// If it cannot be bound.
+    pub async fn start_on(address: SocketAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        let (ledger, stop) = (Ledger::new(), Arc::new(watch::Sender::new(false)));
+        let serving = spawn(accept(listener, ledger.clone(), Arc::clone(&stop)));
+        Ok(Self { address, ledger, stop, serving })
+    }
+
+    /// `http://127.0.0.1:PORT`
+    #[must_use]
+    pub fn base_url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// `http://127.0.0.1:PORT/v1`, as OpenAI's SDKs want it.
+    #[must_use]
+    pub fn openai_base_url(&self) -> String {
+        self.base_url() + "/v1"
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What it saw.
+    #[must_use]
+    pub fn ledger(&self) -> Ledger {
+        self.ledger.clone()
+    }
+
+    /// Closes the listener and every connection.
+    pub async fn stop(mut self) {
+        self.begin_stop();
+        // It ends by itself once told; a panic in it has been printed already.
+        drop((&mut self.serving).await);
+    }
+
+    fn begin_stop(&self) {
+        self.ledger.stopping();
+        self.stop.send_replace(true);
+    }
+}
+
+impl Drop for ScriptedUpstream {
+    fn drop(&mut self) {
+        self.begin_stop();
+    }
+}
+
+async fn accept(listener: TcpListener, ledger: Ledger, stop: Arc<watch::Sender<bool>>) {
+    let mut stopped = stop.subscribe();
+    loop {
+        tokio::select! {
+            _ = stopped.wait_for(|stop| *stop) => return,
+            accepted = listener.accept() => {
+                let Ok((stream, _)) = accepted else { continue };
+                drop(spawn(connection(stream, ledger.clone(), stop.subscribe())));
+            }
+        }
+    }
+}
+
+async fn connection(stream: TcpStream, ledger: Ledger, mut stopped: watch::Receiver<bool>) {
+    // A test that cannot switch this off would measure Nagle's algorithm.
+    if stream.set_nodelay(true).is_err() {
+        return;
+    }
+    let service = service_fn(move |request| {
+        let ledger = ledger.clone();
+        async move { Ok::<_, Infallible>(respond::respond(ledger, request).await) }
+    });
+    tokio::select! {
+        // How a connection ends is in the ledger, as far as a request was concerned.
+        _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service) => {}
+        _ = stopped.wait_for(|stop| *stop) => {}
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the equipment shares no code with what it tests")]
+fn spawn(future: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+    tokio::spawn(future)
+}

@@ -1,0 +1,117 @@
+//! A response body that plays beats, and tells the ledger how far it came.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, ready},
+    vec,
+};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use tokio::time::{Sleep, sleep};
+
+use super::{api::Kind, ledger::Call, staging::Beat};
+
+/// Why a connection gets no (further) answer. hyper closes it then, and finds this as its error's source.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NoAnswer {
+    /// The script wants the connection reset.
+    #[error("the script cuts the connection")]
+    Cut,
+}
+
+/// The body. hyper drops it when it is played to its end or when the client is gone: the ledger is told by the
+/// drop of the call.
+pub(super) struct Playback {
+    beats: vec::IntoIter<Beat>,
+    pause: Option<Pin<Box<Sleep>>>,
+    /// Told to the client beforehand, if the answer is in one piece.
+    length: Option<u64>,
+    call: Option<Call>,
+}
+
+impl Playback {
+    /// An answer of unknown length.
+    pub(super) fn streamed(call: Call, beats: Vec<Beat>) -> Self {
+        Self { beats: beats.into_iter(), pause: None, length: None, call: Some(call) }
+    }
+
+    /// An answer in one piece. It says its length even if its beats break off before.
+    pub(super) fn whole(call: Call, beats: Vec<Beat>, length: usize) -> Self {
+        Self { length: u64::try_from(length).ok(), ..Self::streamed(call, beats) }
+    }
+
+    /// Nothing, which is complete at once: hyper never asks for the body of an answer that may have none.
+    pub(super) fn empty(mut call: Call) -> Self {
+        call.answered();
+        Self::whole(call, Vec::new(), 0)
+    }
+
+    /// An answer about the ledger, which does not enter it.
+    pub(super) fn unrecorded(body: Bytes) -> Self {
+        let length = u64::try_from(body.len()).ok();
+        let beats = vec![Beat::Send(body, Kind::Frame)];
+        Self { beats: beats.into_iter(), pause: None, length, call: None }
+    }
+
+    fn sent(&mut self, kind: Kind) {
+        if let Some(call) = &mut self.call {
+            if kind == Kind::Content {
+                call.sent_content();
+            }
+            if self.beats.as_slice().is_empty() {
+                call.answered();
+            }
+        }
+    }
+}
+
+impl Body for Playback {
+    type Data = Bytes;
+    type Error = NoAnswer;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, NoAnswer>>> {
+        loop {
+            if let Some(pause) = &mut self.pause {
+                ready!(pause.as_mut().poll(cx));
+                self.pause = None;
+            }
+            // A stall stays where it is: whoever polls again stalls again.
+            if self.beats.as_slice().first() == Some(&Beat::Stall) {
+                return Poll::Pending;
+            }
+            match self.beats.next() {
+                None => return Poll::Ready(None),
+                Some(Beat::Pause(length)) => self.pause = Some(Box::pin(sleep(length))),
+                Some(Beat::Flush) => {
+                    // hyper writes out what it has whenever the body is not ready, and then asks again.
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Some(Beat::Send(bytes, kind)) => {
+                    self.sent(kind);
+                    return Poll::Ready(Some(Ok(Frame::data(bytes))));
+                }
+                Some(Beat::Cut) => {
+                    if let Some(call) = &mut self.call {
+                        call.cut();
+                    }
+                    return Poll::Ready(Some(Err(NoAnswer::Cut)));
+                }
+                Some(Beat::Stall) => return Poll::Pending,
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.beats.as_slice().is_empty() && self.pause.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.length.map(SizeHint::with_exact).unwrap_or_default()
+    }
+}

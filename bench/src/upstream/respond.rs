@@ -1,0 +1,169 @@
+//! One request to its response: which API, which script, which status and headers.
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use serde_json::json;
+
+use super::{
+    answer::Answer,
+    api::Api,
+    ask::Ask,
+    ledger::{Call, Ledger},
+    playback::Playback,
+    script::{DIRECTIVES, Fate, Script},
+    staging::{self, Beat},
+};
+
+/// Largest body that is taken.
+const LARGEST_BODY: usize = 256 << 20;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+
+/// Answers `request` and enters it into the ledger, unless it is about the ledger.
+pub(super) async fn respond(ledger: Ledger, request: Request<Incoming>) -> Response<Playback> {
+    let (head, body) = request.into_parts();
+    if head.uri.path() == "/_ledger" {
+        return about_the_ledger(&ledger, &head.method);
+    }
+    let mut call = Call::arriving(&head, ledger);
+    let Some(body) = receive(&mut call, body).await else {
+        return response(StatusCode::BAD_REQUEST, JSON, Playback::empty(call));
+    };
+    let path = head.uri.path().strip_prefix("/v1").unwrap_or(head.uri.path());
+    match (&head.method, path, Api::at(path)) {
+        (&Method::POST, _, Some(api)) => answer(call, api, &body).await,
+        (&Method::GET, "/models", _) => whole(call, StatusCode::OK, models()),
+        (&Method::GET, "/health/liveliness", _) => whole(call, StatusCode::OK, "\"I'm alive!\"".into()),
+        _ => refuse(call, None, StatusCode::NOT_FOUND, &no_such_path(&head)),
+    }
+}
+
+async fn receive(call: &mut Call, mut body: Incoming) -> Option<Bytes> {
+    while let Some(frame) = body.frame().await {
+        if let Ok(piece) = frame.ok()?.into_data()
+            && call.push(&piece) > LARGEST_BODY
+        {
+            return None;
+        }
+    }
+    Some(call.received())
+}
+
+async fn answer(call: Call, api: Api, body: &[u8]) -> Response<Playback> {
+    let ask = match Ask::read(api, body) {
+        Ok(ask) => ask,
+        Err(error) => return refuse(call, Some(api), StatusCode::BAD_REQUEST, &error.to_string()),
+    };
+    let script: Script = match ask.model.parse() {
+        Ok(script) => script,
+        Err(error) => return refuse(call, Some(api), StatusCode::BAD_REQUEST, &format!("{error}")),
+    };
+    if let Some(pause) = script.first_byte {
+        tokio::time::sleep(pause).await;
+    }
+    match script.fate {
+        Fate::Hang => std::future::pending().await,
+        Fate::Status(status) => refuse(call, Some(api), status, "The script wants this status."),
+        Fate::Complete | Fate::Stall(_) | Fate::Cut(_) | Fate::ErrorMid(_) => play(call, &ask, &script),
+    }
+}
+
+fn play(mut call: Call, ask: &Ask, script: &Script) -> Response<Playback> {
+    if script.fate == Fate::Cut(0) {
+        // An error as the body's first frame would let the head out; a body that fails before does not.
+        call.cut();
+        return response(StatusCode::OK, JSON, Playback::streamed(call, vec![Beat::Cut]));
+    }
+    let answer = Answer::to(ask, script, &call);
+    let cost = answer.usage.and_then(|usage| usage.price).map(|price| price.header());
+    let streamed = ask.is_streamed();
+    let built =
+        if streamed { stream(call, ask, script, &answer) } else { document(call, ask, script, &answer) };
+    let mut response = match built {
+        Ok(response) => response,
+        Err((call, error)) => {
+            return refuse(call, Some(ask.api), StatusCode::INTERNAL_SERVER_ERROR, &error.to_string());
+        }
+    };
+    // LiteLLM tells the price in a header only where it knows it in time.
+    if let Some(cost) = cost.filter(|_| !streamed).and_then(|cost| HeaderValue::from_str(&cost).ok()) {
+        response.headers_mut().insert("x-litellm-response-cost", cost);
+    }
+    response
+}
+
+type Built = Result<Response<Playback>, (Call, serde_json::Error)>;
+
+fn stream(call: Call, ask: &Ask, script: &Script, answer: &Answer) -> Built {
+    let events = ask.api.events(ask, answer);
+    let error = ask.api.error_event("The script wants an error in the middle.");
+    match (events, error) {
+        (Ok(events), Ok(error)) => {
+            let beats = staging::streamed(script, events, error);
+            Ok(response(StatusCode::OK, EVENTS, Playback::streamed(call, beats)))
+        }
+        (Err(error), _) | (_, Err(error)) => Err((call, error)),
+    }
+}
+
+fn document(call: Call, ask: &Ask, script: &Script, answer: &Answer) -> Built {
+    match ask.api.whole(ask, answer) {
+        Ok(body) => {
+            let length = body.len();
+            let beats = staging::whole(script, body);
+            Ok(response(StatusCode::OK, JSON, Playback::whole(call, beats, length)))
+        }
+        Err(error) => Err((call, error)),
+    }
+}
+
+fn refuse(call: Call, api: Option<Api>, status: StatusCode, message: &str) -> Response<Playback> {
+    let body = Api::refusal(api, status, message).unwrap_or_default();
+    let mut response = whole(call, status, body);
+    if status == StatusCode::TOO_MANY_REQUESTS {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("7"));
+    }
+    response
+}
+
+fn whole(call: Call, status: StatusCode, body: Bytes) -> Response<Playback> {
+    let has_no_body = matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    if has_no_body {
+        return response(status, JSON, Playback::empty(call));
+    }
+    let length = body.len();
+    let beats = staging::whole(&Script::default(), body);
+    response(status, JSON, Playback::whole(call, beats, length))
+}
+
+fn response(status: StatusCode, content_type: HeaderValue, body: Playback) -> Response<Playback> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    response
+}
+
+fn about_the_ledger(ledger: &Ledger, method: &Method) -> Response<Playback> {
+    let body = match *method {
+        Method::DELETE => {
+            ledger.clear();
+            Bytes::from_static(b"[]")
+        }
+        _ => ledger.export().unwrap_or_default(),
+    };
+    response(StatusCode::OK, JSON, Playback::unrecorded(body))
+}
+
+fn models() -> Bytes {
+    let names = std::iter::once("fake").chain(DIRECTIVES.iter().map(|directive| directive.example));
+    let data: Vec<_> =
+        names.map(|id| json!({ "id": id, "object": "model", "created": 1, "owned_by": "bench" })).collect();
+    json!({ "object": "list", "data": data }).to_string().into()
+}
+
+fn no_such_path(head: &Parts) -> String {
+    format!("{} {} is not served here", head.method, head.uri.path())
+}

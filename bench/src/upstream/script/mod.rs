@@ -1,0 +1,224 @@
+//! What the upstream shall do, as the model name says it.
+//!
+//! The name carries the script because a name passes unchanged through whatever stands between a test and
+//! this upstream, and because tests that run at once then share no state. Names are read here only; what a
+//! script means for the bytes on the wire is in `staging`.
+
+use std::{str::FromStr, time::Duration};
+
+use http::StatusCode;
+
+/// Most words `words<N>` may ask for: an answer is built before it is sent.
+const MOST_WORDS: usize = 100_000;
+/// Most bytes `big<N>` may ask for.
+const MOST_BYTES: usize = 64 << 20;
+const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
+
+/// One word of the language that model names are written in.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Directive {
+    /// How it is written.
+    pub form: &'static str,
+    /// A model name that uses it.
+    pub example: &'static str,
+    /// What it does.
+    pub meaning: &'static str,
+}
+
+const fn directive(form: &'static str, example: &'static str, meaning: &'static str) -> Directive {
+    Directive { form, example, meaning }
+}
+
+/// Every directive. `GET /v1/models` and the message about an unknown one are made of this list.
+pub const DIRECTIVES: [Directive; 13] = [
+    directive("words<N>", "fake-words50", "answers with N words"),
+    directive("big<N>", "fake-big200k", "answers with one piece of N bytes; k and m multiply by 1024"),
+    directive("echo", "fake-echo", "answers with the text of the last user message"),
+    directive("tools", "fake-tools", "calls the tool `get_weather`, its arguments in fragments"),
+    directive("firstbyte<N>ms", "fake-firstbyte500ms", "waits before the response headers"),
+    directive("gap<N>ms", "fake-gap100ms", "waits before each event, or before the whole body"),
+    directive("status<N>", "fake-status429", "answers with this status, 200 to 599, and an error object"),
+    directive("hang", "fake-hang", "never answers"),
+    directive("stall<N>", "fake-stall3", "sends nothing after N content events, keeps the connection"),
+    directive("cut<N>", "fake-cut3", "resets the connection after N content events; 0: before the headers"),
+    directive("errmid<N>", "fake-errmid3", "after N content events an error event, then a clean end"),
+    directive("nousage", "fake-nousage", "reports no usage"),
+    directive("cost", "fake-cost", "reports a price the way LiteLLM does"),
+];
+
+/// What one model name asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Script {
+    /// What the answer says.
+    pub content: Content,
+    /// How the answer ends.
+    pub fate: Fate,
+    /// Pause before the response headers.
+    pub first_byte: Option<Duration>,
+    /// Pause before each event.
+    pub gap: Option<Duration>,
+    /// Whether usage is reported.
+    pub tells_usage: bool,
+    /// Whether a price is reported.
+    pub tells_cost: bool,
+}
+
+/// What an answer says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// The fixed sentence.
+    Sentence,
+    /// So many words.
+    Words(usize),
+    /// One piece of so many bytes.
+    Filler(usize),
+    /// The last user message.
+    Echo,
+    /// A tool call instead of text.
+    ToolCall,
+}
+
+/// How an answer ends. The counts are of content events: those that carry a word of the answer or a fragment of
+/// its tool call. If there are fewer than the count, it happens after the last one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// As it should.
+    Complete,
+    /// With this status and an error object, before any content.
+    Status(StatusCode),
+    /// Not at all: no response headers either.
+    Hang,
+    /// Not at all, after so many content events.
+    Stall(usize),
+    /// With a reset connection after so many content events; with none, before the headers.
+    Cut(usize),
+    /// With an error event after so many content events.
+    ErrorMid(usize),
+}
+
+/// Why a model name is no script.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ScriptError {
+    /// It does not start with `fake`.
+    #[error("The model `{0}` does not exist: the names of this upstream start with `fake`")]
+    UnknownModel(String),
+    /// A word of it means nothing.
+    #[error("unknown directive `{0}`; known are: {known}", known = forms())]
+    UnknownDirective(String),
+    /// A word of it has a value that does not fit.
+    #[error("the value of `{directive}` does not fit `{form}`")]
+    BadValue {
+        /// As it was given.
+        directive: String,
+        /// As it is written.
+        form: &'static str,
+    },
+    /// It says the same thing twice, or two things that exclude each other.
+    #[error("`{0}` contradicts an earlier directive")]
+    Contradiction(String),
+}
+
+fn forms() -> String {
+    DIRECTIVES.map(|directive| directive.form).join(", ")
+}
+
+impl Default for Script {
+    fn default() -> Self {
+        Self {
+            content: Content::Sentence,
+            fate: Fate::Complete,
+            first_byte: None,
+            gap: None,
+            tells_usage: true,
+            tells_cost: false,
+        }
+    }
+}
+
+impl FromStr for Script {
+    type Err = ScriptError;
+
+    fn from_str(model: &str) -> Result<Self, ScriptError> {
+        let mut words = model.split('-');
+        if words.next() != Some("fake") {
+            return Err(ScriptError::UnknownModel(model.to_owned()));
+        }
+        let mut script = Self::default();
+        for word in words {
+            script.follow(word)?;
+        }
+        Ok(script)
+    }
+}
+
+impl Script {
+    fn follow(&mut self, word: &str) -> Result<(), ScriptError> {
+        let (name, value) = word.split_at(word.find(|c: char| c.is_ascii_digit()).unwrap_or(word.len()));
+        let Some(directive) = DIRECTIVES.iter().find(|directive| stem(directive.form) == name) else {
+            return Err(ScriptError::UnknownDirective(word.to_owned()));
+        };
+        let bad = || ScriptError::BadValue { directive: word.to_owned(), form: directive.form };
+        if value.is_empty() != (directive.form == name) {
+            return Err(bad());
+        }
+        let first_time = match name {
+            "words" => self.say(Content::Words(count(value).filter(|n| *n <= MOST_WORDS).ok_or_else(bad)?)),
+            "big" => self.say(Content::Filler(bytes(value).filter(|n| *n <= MOST_BYTES).ok_or_else(bad)?)),
+            "echo" => self.say(Content::Echo),
+            "tools" => self.say(Content::ToolCall),
+            "firstbyte" => self.first_byte.replace(pause(value).ok_or_else(bad)?).is_none(),
+            "gap" => self.gap.replace(pause(value).ok_or_else(bad)?).is_none(),
+            "status" => self.end(Fate::Status(status(value).ok_or_else(bad)?)),
+            "hang" => self.end(Fate::Hang),
+            "stall" => self.end(Fate::Stall(count(value).ok_or_else(bad)?)),
+            "cut" => self.end(Fate::Cut(count(value).ok_or_else(bad)?)),
+            "errmid" => self.end(Fate::ErrorMid(count(value).ok_or_else(bad)?)),
+            "nousage" => std::mem::replace(&mut self.tells_usage, false),
+            "cost" => !std::mem::replace(&mut self.tells_cost, true),
+            _ => return Err(ScriptError::UnknownDirective(word.to_owned())),
+        };
+        if first_time { Ok(()) } else { Err(ScriptError::Contradiction(word.to_owned())) }
+    }
+
+    fn say(&mut self, content: Content) -> bool {
+        std::mem::replace(&mut self.content, content) == Content::Sentence
+    }
+
+    fn end(&mut self, fate: Fate) -> bool {
+        std::mem::replace(&mut self.fate, fate) == Fate::Complete
+    }
+}
+
+/// The name in a form: `gap` of `gap<N>ms`.
+fn stem(form: &str) -> &str {
+    form.split('<').next().unwrap_or(form)
+}
+
+fn count(value: &str) -> Option<usize> {
+    value.parse().ok()
+}
+
+fn bytes(value: &str) -> Option<usize> {
+    match value.strip_suffix('k') {
+        Some(kibibytes) => count(kibibytes)?.checked_mul(1 << 10),
+        None => match value.strip_suffix('m') {
+            Some(mebibytes) => count(mebibytes)?.checked_mul(1 << 20),
+            None => count(value),
+        },
+    }
+}
+
+fn pause(value: &str) -> Option<Duration> {
+    let milliseconds = value.strip_suffix("ms")?.parse().ok()?;
+    Some(Duration::from_millis(milliseconds)).filter(|pause| *pause <= LONGEST_PAUSE)
+}
+
+/// Interim (1xx) statuses are left out: they are not the answer to a request.
+fn status(value: &str) -> Option<StatusCode> {
+    let code = value.parse().ok().filter(|code| (200..=599).contains(code))?;
+    StatusCode::from_u16(code).ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,143 @@
+//! What a script means for the bytes on the wire: an answer becomes a list of beats, one after the other.
+//! Decides everything, sends nothing; `playback` plays the beats without knowing why they are so.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::{
+    api::{Event, Kind},
+    script::{Fate, Script},
+};
+
+/// One step of a response body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Beat {
+    /// Wait.
+    Pause(Duration),
+    /// Let what was sent so far reach the socket, so that it is a write of its own.
+    Flush,
+    /// Hand this over.
+    Send(Bytes, Kind),
+    /// Never go on.
+    Stall,
+    /// Reset the connection.
+    Cut,
+}
+
+/// The beats of a streamed answer. `error` is sent if the script wants an error in the middle.
+pub(super) fn streamed(script: &Script, mut events: Vec<Event>, error: Event) -> Vec<Beat> {
+    let ending = match script.fate {
+        Fate::Stall(after) => {
+            events.truncate(break_point(&events, after));
+            Some(Beat::Stall)
+        }
+        Fate::Cut(after) => {
+            events.truncate(break_point(&events, after));
+            Some(Beat::Cut)
+        }
+        Fate::ErrorMid(after) => {
+            events.truncate(break_point(&events, after));
+            events.push(error);
+            None
+        }
+        Fate::Complete | Fate::Status(_) | Fate::Hang => None,
+    };
+    let played = events.into_iter().flat_map(|event| [before(script), Beat::Send(event.frame, event.kind)]);
+    // A reset throws away what was not written yet.
+    let ending = ending.into_iter().flat_map(|beat| [Beat::Flush, beat]);
+    played.chain(ending).collect()
+}
+
+/// The beats of an answer in one piece. One that shall break breaks in its middle, or before its first byte if
+/// it shall do so after no content event.
+pub(super) fn whole(script: &Script, body: Bytes) -> Vec<Beat> {
+    let half = |after| if after == 0 { Bytes::new() } else { body.slice(..body.len() / 2) };
+    match script.fate {
+        Fate::Stall(after) => vec![before(script), Beat::Send(half(after), Kind::Frame), Beat::Stall],
+        Fate::Cut(after) => {
+            vec![before(script), Beat::Send(half(after), Kind::Frame), Beat::Flush, Beat::Cut]
+        }
+        Fate::Complete | Fate::Status(_) | Fate::Hang | Fate::ErrorMid(_) => {
+            vec![before(script), Beat::Send(body, Kind::Content)]
+        }
+    }
+}
+
+fn before(script: &Script) -> Beat {
+    script.gap.map_or(Beat::Flush, Beat::Pause)
+}
+
+/// How many events are played if the answer breaks after so many content events: up to that one, or up to the
+/// last one if there are fewer; up to the first one if it breaks before any.
+fn break_point(events: &[Event], after: usize) -> usize {
+    let mut content =
+        events.iter().enumerate().filter(|(_, event)| event.kind == Kind::Content).map(|(at, _)| at);
+    match after.checked_sub(1) {
+        None => content.next().unwrap_or(events.len()),
+        Some(nth) => content.take(nth + 1).last().map_or(events.len(), |at| at + 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(text: &'static str, kind: Kind) -> Event {
+        Event { frame: Bytes::from_static(text.as_bytes()), kind }
+    }
+
+    /// What is sent, and the beat it ends with if it breaks: `head one two tail` is the whole answer.
+    fn play(model: &str) -> (String, Option<Beat>) {
+        let events = vec![
+            event("head ", Kind::Frame),
+            event("one ", Kind::Content),
+            event("two ", Kind::Content),
+            event("tail", Kind::Frame),
+        ];
+        let mut beats = streamed(&model.parse().unwrap(), events, event("error", Kind::Frame));
+        let ending = beats.pop_if(|beat| matches!(beat, Beat::Stall | Beat::Cut));
+        let sent = beats.iter().filter_map(|beat| match beat {
+            Beat::Send(frame, _) => std::str::from_utf8(frame).ok(),
+            _ => None,
+        });
+        (sent.collect(), ending)
+    }
+
+    #[test]
+    fn a_stream_breaks_where_the_script_says() {
+        let table = [
+            ("fake", "head one two tail", None),
+            ("fake-stall0", "head ", Some(Beat::Stall)),
+            ("fake-stall1", "head one ", Some(Beat::Stall)),
+            ("fake-cut2", "head one two ", Some(Beat::Cut)),
+            ("fake-cut9", "head one two ", Some(Beat::Cut)),
+            ("fake-errmid0", "head error", None),
+            ("fake-errmid1", "head one error", None),
+        ];
+        for (model, sent, ending) in table {
+            assert_eq!(play(model), (sent.to_owned(), ending), "{model}");
+        }
+    }
+
+    #[test]
+    fn every_event_is_a_write_of_its_own() {
+        let events = || vec![event("a", Kind::Content), event("b", Kind::Content)];
+        let send = |text| Beat::Send(Bytes::from_static(text), Kind::Content);
+        let error = || event("error", Kind::Frame);
+        let beats = streamed(&Script::default(), events(), error());
+        assert_eq!(beats, [Beat::Flush, send(b"a"), Beat::Flush, send(b"b")]);
+        let pause = Beat::Pause(Duration::from_millis(5));
+        let beats = streamed(&"fake-gap5ms".parse().unwrap(), events(), error());
+        assert_eq!(beats, [pause.clone(), send(b"a"), pause, send(b"b")]);
+    }
+
+    #[test]
+    fn a_body_breaks_in_its_middle() {
+        let beats = |model: &str| whole(&model.parse().unwrap(), Bytes::from_static(b"abcdef"));
+        let send = |bytes| Beat::Send(Bytes::from_static(bytes), Kind::Frame);
+        assert_eq!(beats("fake-stall1"), [Beat::Flush, send(b"abc"), Beat::Stall]);
+        assert_eq!(beats("fake-cut1"), [Beat::Flush, send(b"abc"), Beat::Flush, Beat::Cut]);
+        assert_eq!(beats("fake-stall0"), [Beat::Flush, send(b""), Beat::Stall]);
+    }
+}

@@ -1,0 +1,62 @@
+# shellcheck shell=bash
+# A whole Sluicegate on temporary paths, for scripts to source: `world_start` starts it, leaving the script stops it.
+# Not for production, and not for tests, which have a harness of their own.
+
+WORLD_PORT=18089
+
+# world_start CARGO_PROFILE TOML: builds, starts the scripted upstream (or uses LITELLM_BASE_URL) and `sluice up`.
+# Sets WORLD (a directory), WORLD_UPSTREAM (a base URL), SLUICE_CONFIG and PATH.
+world_start() {
+  local profile=$1 more=$2 directory=$1 key=${LITELLM_MASTER_KEY:-sk-demo-key}
+  [[ $profile != dev ]] || directory=debug
+  echo 'building (the first time takes a few minutes) ...' >&2
+  cargo build --quiet --locked --profile "$profile" --package proxy --package runner --package bench --bins
+  PATH=$PWD/target/$directory:$PATH
+  WORLD=$(mktemp -d /tmp/sluice-world.XXXXXX)
+  trap world_stop EXIT
+  # The control plane refuses to start while it holds the key: the proxy reads it from a file.
+  unset LITELLM_MASTER_KEY
+  (umask 077 && printf '%s' "$key" >"$WORLD/key")
+  WORLD_UPSTREAM=${LITELLM_BASE_URL:-http://127.0.0.1:$WORLD_PORT}
+  if [[ -z ${LITELLM_BASE_URL:-} ]]; then
+    scripted-upstream --listen "127.0.0.1:$WORLD_PORT" >"$WORLD/upstream.log" 2>&1 &
+  fi
+  export SLUICE_CONFIG=$WORLD/sluice.toml
+  world_config "$more" >"$SLUICE_CONFIG"
+  sluice up >"$WORLD/up.log" 2>&1 &
+  world_wait
+}
+
+world_config() {
+  cat <<TOML
+[upstream]
+base_url = "$WORLD_UPSTREAM"
+key_file = "$WORLD/key"
+[proxy]
+run_dir = "$WORLD/run"
+state_dir = "$WORLD/state"
+[sandbox]
+workspace_dir = "$WORLD/workspaces"
+installation = "$(basename "$WORLD")"
+$1
+TOML
+}
+
+world_wait() {
+  local _
+  for _ in $(seq 200); do
+    ! grep -q '^ready' "$WORLD/up.log" || return 0
+    sleep 0.05
+  done
+  cat "$WORLD/up.log" >&2
+  return 1
+}
+
+world_stop() {
+  local jobs
+  jobs=$(jobs -p)
+  # shellcheck disable=SC2086 # a list of process ids
+  [[ -z $jobs ]] || kill $jobs 2>/dev/null || true
+  wait
+  rm -rf "$WORLD"
+}

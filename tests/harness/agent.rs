@@ -1,0 +1,201 @@
+//! What speaks through a run's socket: HTTP as an SDK would send it, or raw bytes.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::{body::Incoming, client::conn::http1};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::net::UnixStream;
+
+/// A client on a unix socket. Every request has a connection of its own.
+#[derive(Debug, Clone)]
+pub struct Agent {
+    socket: PathBuf,
+    headers: HeaderMap,
+}
+
+/// A whole answer.
+#[derive(Debug)]
+pub struct Answer {
+    /// HTTP status.
+    pub status: StatusCode,
+    /// Headers.
+    pub headers: HeaderMap,
+    /// Body.
+    pub body: Bytes,
+}
+
+/// An answer whose body is still to come. Dropping it closes the connection.
+#[derive(Debug)]
+pub struct Stream {
+    /// HTTP status.
+    pub status: StatusCode,
+    /// Headers.
+    pub headers: HeaderMap,
+    body: Incoming,
+}
+
+impl Agent {
+    /// A client on `socket`.
+    #[must_use]
+    pub fn on(socket: &Path) -> Self {
+        Self { socket: socket.to_owned(), headers: HeaderMap::new() }
+    }
+
+    /// Sends `name: value` with every request, beside what it sends already.
+    #[must_use]
+    pub fn with_header(mut self, name: &str, value: &str) -> Self {
+        self.headers
+            .append(HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_str(value).unwrap());
+        self
+    }
+
+    /// Asks `model` through chat completions, not streamed.
+    pub async fn chat(&self, model: &str) -> Answer {
+        self.post("/v1/chat/completions", &chat_body(model, Answering::Whole)).await
+    }
+
+    /// Asks `model` through chat completions, streamed, usage asked for.
+    pub async fn stream(&self, model: &str) -> Stream {
+        self.send(
+            Method::POST,
+            "/v1/chat/completions",
+            chat_body(model, Answering::Streamed).to_string().into(),
+        )
+        .await
+        .unwrap()
+    }
+
+    /// Posts `body` and reads the whole answer.
+    pub async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.request(Method::POST, path, body.to_string().into()).await.unwrap()
+    }
+
+    /// Gets `path`.
+    pub async fn get(&self, path: &str) -> Answer {
+        self.request(Method::GET, path, Bytes::new()).await.unwrap()
+    }
+
+    /// Sends any request and reads the whole answer.
+    ///
+    /// # Errors
+    /// If the connection fails or the answer breaks off.
+    pub async fn request(&self, method: Method, path: &str, body: Bytes) -> Result<Answer, BoxError> {
+        self.send(method, path, body).await?.whole().await
+    }
+
+    /// Sends any request and reads the answer's head.
+    ///
+    /// # Errors
+    /// If the connection fails.
+    pub async fn send(&self, method: Method, path: &str, body: Bytes) -> Result<Stream, BoxError> {
+        let stream = UnixStream::connect(&self.socket).await?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        spawn(async move { drop(connection.await) });
+        let mut request = Request::builder().method(method).uri(path).header("host", "localhost:8080");
+        if !self.headers.contains_key("content-type") {
+            request = request.header("content-type", "application/json");
+        }
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        let answer: Response<Incoming> = sender.send_request(request.body(Full::new(body))?).await?;
+        let (head, body) = answer.into_parts();
+        Ok(Stream { status: head.status, headers: head.headers, body })
+    }
+
+    /// A raw connection.
+    ///
+    /// # Errors
+    /// If nobody listens.
+    pub async fn connect(&self) -> std::io::Result<UnixStream> {
+        UnixStream::connect(&self.socket).await
+    }
+}
+
+/// Whatever can go wrong between a client and its answer.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Whether an answer is to come whole or in events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answering {
+    /// One JSON document.
+    Whole,
+    /// Events, the last of them with usage.
+    Streamed,
+}
+
+/// A chat request.
+#[must_use]
+pub fn chat_body(model: &str, answering: Answering) -> Value {
+    let mut body = json!({ "model": model, "messages": [{ "role": "user", "content": "Say hello." }] });
+    if answering == Answering::Streamed {
+        body["stream"] = json!(true);
+        body["stream_options"] = json!({ "include_usage": true });
+    }
+    body
+}
+
+impl Answer {
+    /// The body as JSON.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
+    }
+
+    /// The body as text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+impl Stream {
+    /// The next piece of the body and when it came; `None` at its end.
+    ///
+    /// # Errors
+    /// If the connection breaks.
+    pub async fn next(&mut self) -> Result<Option<(Bytes, Instant)>, BoxError> {
+        while let Some(frame) = self.body.frame().await {
+            if let Ok(piece) = frame?.into_data() {
+                return Ok(Some((piece, Instant::now())));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The whole answer.
+    ///
+    /// # Errors
+    /// If the connection breaks before its end.
+    pub async fn whole(mut self) -> Result<Answer, BoxError> {
+        let mut body = Vec::new();
+        while let Some((piece, _)) = self.next().await? {
+            body.extend_from_slice(&piece);
+        }
+        Ok(Answer { status: self.status, headers: self.headers, body: body.into() })
+    }
+
+    /// What came before the connection broke, and whether it broke.
+    pub async fn until_break(mut self) -> (String, Result<(), BoxError>) {
+        let mut body = Vec::new();
+        let ended = loop {
+            match self.next().await {
+                Ok(Some((piece, _))) => body.extend_from_slice(&piece),
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        (String::from_utf8_lossy(&body).into_owned(), ended)
+    }
+}
+
+fn spawn(future: impl Future<Output = ()> + Send + 'static) {
+    platform_runtime::task::spawn("test client", future);
+}

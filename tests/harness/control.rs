@@ -1,0 +1,90 @@
+//! The control socket, as the control plane uses it.
+
+use std::path::Path;
+
+use http::{HeaderValue, Method};
+use platform_core::{
+    control::{Health, Problem, Register, Registered, RunView},
+    grant::RunGrant,
+    id::RunId,
+    name::{CONTROL_PROTOCOL, header},
+    record::JournalLine,
+};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use crate::agent::{Agent, Answer, BoxError, Stream};
+
+/// A client of the control socket.
+#[derive(Debug, Clone)]
+pub struct Control(Agent);
+
+impl Control {
+    /// A client of `socket`, speaking this build's version.
+    #[must_use]
+    pub fn on(socket: &Path) -> Self {
+        Self(Agent::on(socket).with_header(
+            header::CONTROL_PROTOCOL,
+            &HeaderValue::from(CONTROL_PROTOCOL).to_str().unwrap().to_owned(),
+        ))
+    }
+
+    /// Health of the proxy.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub async fn health(&self) -> Result<Health, BoxError> {
+        Ok(serde_json::from_slice(&self.0.request(Method::GET, "/v1/health", Vec::new().into()).await?.body)?)
+    }
+
+    /// Registers a run.
+    ///
+    /// # Errors
+    /// What the proxy answers if it refuses.
+    pub async fn register(&self, grant: &RunGrant) -> Result<Registered, Problem> {
+        let register = Register { grant: grant.clone(), socket_dir: None };
+        result(
+            self.send(Method::PUT, &format!("/v1/runs/{}", grant.run_id), json!(register).to_string()).await,
+        )
+    }
+
+    /// A run as the proxy sees it.
+    ///
+    /// # Errors
+    /// What the proxy answers if it refuses.
+    pub async fn run(&self, run: &RunId) -> Result<RunView, Problem> {
+        result(self.send(Method::GET, &format!("/v1/runs/{run}"), String::new()).await)
+    }
+
+    /// Closes a run, giving calls in flight so many milliseconds.
+    ///
+    /// # Errors
+    /// What the proxy answers if it refuses.
+    pub async fn close(&self, run: &RunId, drain_ms: u64) -> Result<RunView, Problem> {
+        result(self.send(Method::DELETE, &format!("/v1/runs/{run}?drain_ms={drain_ms}"), String::new()).await)
+    }
+
+    /// The journal after `seq`, as far as it goes.
+    pub async fn journal(&self, after: u64) -> Vec<JournalLine> {
+        let answer = self.send(Method::GET, &format!("/v1/journal?after={after}"), String::new()).await;
+        answer.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// A stream of NDJSON.
+    pub async fn follow(&self, path: &str) -> Stream {
+        self.0.send(Method::GET, path, Vec::new().into()).await.unwrap()
+    }
+
+    /// Any request.
+    pub async fn send(&self, method: Method, path: &str, body: String) -> Answer {
+        self.0.request(method, path, body.into()).await.unwrap()
+    }
+}
+
+fn result<T: DeserializeOwned>(answer: Answer) -> Result<T, Problem> {
+    if answer.status.is_success() {
+        Ok(serde_json::from_slice(&answer.body).unwrap())
+    } else {
+        Err(serde_json::from_slice(&answer.body).unwrap())
+    }
+}

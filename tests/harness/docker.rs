@@ -1,0 +1,26 @@
+//! Looking at Docker from outside, with its own client.
+
+use platform_core::name::label;
+use tokio::process::Command;
+
+/// Runs `docker` with `arguments` and returns what it printed.
+///
+/// # Panics
+/// If it fails, with what is missing. Never skips.
+pub async fn docker(arguments: &[&str]) -> String {
+    let output = Command::new("docker").args(arguments).output().await;
+    let output = output.expect("the docker client is needed: run `make setup`");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "docker {arguments:?} failed, is the daemon running (`make setup`)? {stderr}"
+    );
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+/// Names of all containers of an installation, running or not.
+pub async fn containers_of(installation: &str) -> Vec<String> {
+    let filter = format!("label={}={installation}", label::INSTALLATION);
+    let names = docker(&["ps", "--all", "--filter", &filter, "--format", "{{.Names}}"]).await;
+    names.lines().map(str::to_owned).collect()
+}

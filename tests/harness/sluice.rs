@@ -1,0 +1,92 @@
+//! The real command line.
+
+use std::{
+    path::Path,
+    process::{Output, Stdio},
+    time::Duration,
+};
+
+use serde_json::Value;
+use tokio::process::Command;
+
+use crate::process::binary;
+
+/// Longest a command may take before the test fails.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// `sluice` with a configuration and an otherwise empty environment.
+#[derive(Debug)]
+pub struct Sluice {
+    command: Command,
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Exit code; absent if a signal ended it.
+    pub code: Option<i32>,
+    /// What it printed.
+    pub stdout: String,
+    /// What it complained about.
+    pub stderr: String,
+}
+
+impl Sluice {
+    pub(crate) fn with_config(config: &Path) -> Self {
+        let mut command = Command::new(binary("sluice"));
+        command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").arg("--config").arg(config);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        Self { command }
+    }
+
+    /// Adds a variable to its environment.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Runs it with `arguments` to its end.
+    pub async fn run(mut self, arguments: &[&str]) -> Outcome {
+        self.command.args(arguments);
+        let output = tokio::time::timeout(PATIENCE, self.command.output()).await;
+        output
+            .unwrap_or_else(|_| panic!("sluice {arguments:?} did not end within {PATIENCE:?}"))
+            .unwrap()
+            .into()
+    }
+
+    /// Starts it with `arguments`. It is killed when the handle is dropped.
+    #[must_use]
+    pub fn spawn(mut self, arguments: &[&str]) -> tokio::process::Child {
+        self.command.args(arguments).spawn().unwrap()
+    }
+}
+
+impl From<Output> for Outcome {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+impl Outcome {
+    /// The last line of `--json` output: the result.
+    #[must_use]
+    pub fn result(&self) -> Value {
+        let last = self.stdout.lines().last().unwrap_or_else(|| panic!("no output: {self:?}"));
+        serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// All lines of `--json` output.
+    #[must_use]
+    pub fn events(&self) -> Vec<Value> {
+        self.stdout
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+            .collect()
+    }
+}

@@ -1,0 +1,213 @@
+//! A world of its own for each test: a scripted upstream, a real proxy, temporary paths.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use bench::upstream::ScriptedUpstream;
+use platform_core::{
+    grant::{CallLimits, Correlation, Listener, RunGrant, Tap},
+    id::{AccountId, AgentId, RunId},
+    record::JournalLine,
+};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::{Child, Command};
+
+use crate::{agent::Agent, control::Control, eventually::eventually, process::binary, sluice::Sluice};
+
+/// The upstream's key in every world. If it shows up anywhere but in the upstream's requests, that is a leak.
+pub const CANARY_KEY: &str = "sk-canary-7f3a91c2";
+
+/// Everything a test needs. Stopped and removed on drop.
+#[derive(Debug)]
+pub struct World {
+    /// Plays the model provider and remembers what it saw.
+    pub upstream: ScriptedUpstream,
+    /// The control socket.
+    pub control: Control,
+    dir: tempfile::TempDir,
+    proxy: Option<Child>,
+}
+
+/// A run that was registered by hand: no container, the test is the agent.
+#[derive(Debug)]
+pub struct Run {
+    /// What it was granted.
+    pub grant: RunGrant,
+    /// A client on its socket.
+    pub agent: Agent,
+    /// Its socket.
+    pub socket: PathBuf,
+}
+
+impl World {
+    /// A world with default settings.
+    pub async fn start() -> Self {
+        Self::with("").await
+    }
+
+    /// A world whose configuration ends with `toml`.
+    pub async fn with(toml: &str) -> Self {
+        let upstream = ScriptedUpstream::start().await.unwrap();
+        let base_url = upstream.base_url();
+        Self::in_front_of(upstream, &base_url, toml).await
+    }
+
+    /// A world whose proxy forwards to `base_url`, which may lead to the scripted upstream by a detour.
+    pub async fn in_front_of(upstream: ScriptedUpstream, base_url: &str, toml: &str) -> Self {
+        // Short: a socket's path has at most 107 bytes.
+        let dir = tempfile::Builder::new().prefix("sw-").tempdir_in("/tmp").unwrap();
+        let root = dir.path().display();
+        fs::write(dir.path().join("key"), CANARY_KEY).unwrap();
+        fs::set_permissions(dir.path().join("key"), fs::Permissions::from_mode(0o600)).unwrap();
+        let config = format!(
+            "[upstream]\nbase_url = '{base_url}'\nkey_file = '{root}/key'\ndefault_model = 'fake'\n\
+             [proxy]\nrun_dir = '{root}/run'\nstate_dir = '{root}/state'\nthreads = 2\ndrain = '2s'\n\
+             [sandbox]\nworkspace_dir = '{root}/workspaces'\ninstallation = '{}'\n{toml}\n",
+            dir.path().file_name().unwrap().to_string_lossy(),
+        );
+        fs::write(dir.path().join("sluice.toml"), config).unwrap();
+        let control = Control::on(&dir.path().join("run/control/control.sock"));
+        let mut world = Self { upstream, control, dir, proxy: None };
+        world.start_proxy().await;
+        world
+    }
+
+    /// Starts the proxy, also again after [`World::stop_proxy`].
+    pub async fn start_proxy(&mut self) {
+        let log = fs::OpenOptions::new().create(true).append(true).open(self.proxy_log()).unwrap();
+        let child = Command::new(binary("sluice-proxy"))
+            .arg("--config")
+            .arg(self.config())
+            .env_clear()
+            .env("SLUICE_LOG", "debug")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        self.proxy = Some(child);
+        eventually(
+            "the proxy answers",
+            || async { self.control.health().await.map_err(|error| (error.to_string(), self.log())) },
+            Result::is_ok,
+        )
+        .await
+        .unwrap();
+    }
+
+    /// Sends SIGTERM and waits for the end; returns whether it succeeded.
+    pub async fn stop_proxy(&mut self) -> bool {
+        self.signal_proxy(Signal::TERM);
+        let mut child = self.proxy.take().unwrap();
+        tokio::time::timeout(Duration::from_secs(10), child.wait())
+            .await
+            .expect("the proxy stops")
+            .unwrap()
+            .success()
+    }
+
+    /// Sends a signal to the proxy.
+    pub fn signal_proxy(&self, signal: Signal) {
+        kill_process(Pid::from_raw(self.proxy_pid().cast_signed()).unwrap(), signal).unwrap();
+    }
+
+    /// Process id of the proxy.
+    #[must_use]
+    pub fn proxy_pid(&self) -> u32 {
+        self.proxy.as_ref().unwrap().id().unwrap()
+    }
+
+    /// Registers a run `run` of account `account`, with this test as its agent.
+    pub async fn run(&self, run: &str, account: &str) -> Run {
+        self.run_with(grant(run, account)).await
+    }
+
+    /// Registers a run with any grant.
+    pub async fn run_with(&self, grant: RunGrant) -> Run {
+        let registered = self.control.register(&grant).await.unwrap();
+        let socket = registered.path.join("llm.sock");
+        Run { grant, agent: Agent::on(&socket), socket }
+    }
+
+    /// All records so far.
+    pub async fn journal(&self) -> Vec<JournalLine> {
+        self.control.journal(0).await
+    }
+
+    /// The journal, once it has `count` records.
+    pub async fn records(&self, count: usize) -> Vec<JournalLine> {
+        eventually("the journal has its records", || self.journal(), |lines| lines.len() >= count).await
+    }
+
+    /// The command line, in this world.
+    #[must_use]
+    pub fn sluice(&self) -> Sluice {
+        Sluice::with_config(&self.config())
+    }
+
+    /// Path of the configuration.
+    #[must_use]
+    pub fn config(&self) -> PathBuf {
+        self.path().join("sluice.toml")
+    }
+
+    /// Directory of everything in this world.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Name under which this world's containers are labelled.
+    #[must_use]
+    pub fn installation(&self) -> String {
+        self.path().file_name().unwrap().to_string_lossy().into_owned()
+    }
+
+    /// What the proxy logged.
+    #[must_use]
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.proxy_log()).unwrap_or_default()
+    }
+
+    fn proxy_log(&self) -> PathBuf {
+        self.path().join("proxy.log")
+    }
+
+    /// Asserts that no run has left anything: no container, no socket directory, no workspace.
+    ///
+    /// # Panics
+    /// If something is left.
+    pub async fn assert_nothing_left(&self) {
+        let containers = crate::docker::containers_of(&self.installation()).await;
+        assert_eq!(containers, Vec::<String>::new(), "containers are left");
+        for dir in ["run/runs", "workspaces"] {
+            let left: Vec<_> = fs::read_dir(self.path().join(dir))
+                .into_iter()
+                .flatten()
+                .map(|entry| entry.unwrap().path())
+                .collect();
+            assert_eq!(left, Vec::<PathBuf>::new(), "something is left in {dir}");
+        }
+    }
+}
+
+/// A grant for a test that is the agent itself: the listener hears this test's own uid.
+#[must_use]
+pub fn grant(run: &str, account: &str) -> RunGrant {
+    RunGrant {
+        run_id: RunId::parse(run).unwrap(),
+        attempt: 0,
+        account: AccountId::parse(account).unwrap(),
+        graph: AgentId::parse("sandbox:agent").unwrap(),
+        correlation: Correlation::default(),
+        listener: Listener::Unix { peer_uid: rustix::process::geteuid().as_raw() },
+        limits: CallLimits::default(),
+        tap: Tap::Off,
+    }
+}

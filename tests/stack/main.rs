@@ -1,0 +1,1 @@
+//! The real LiteLLM between Sluicegate and the scripted upstream.
