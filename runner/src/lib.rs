@@ -10,4 +10,5 @@ mod envelope;
 mod run;
 mod sandbox;
 mod supervise;
+mod verdict;
 mod workspace;

@@ -18,20 +18,17 @@ use platform_core::{
     limit::Millis,
     name::{env, path},
 };
-use platform_runtime::{
-    report,
-    settings::{Agent, Protocol},
-};
+use platform_runtime::{report, settings::Agent};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     data_plane::{self, DataPlane, Lines},
-    envelope::{self, Said},
     sandbox::{
         Ended, Limits, Piece, SandboxSpec,
         docker::{self, Container, Docker},
     },
+    verdict::{self, Failure},
     workspace::{self, Message, Workspace},
 };
 
@@ -79,13 +76,6 @@ pub(crate) struct Finished {
     pub(crate) duration: Duration,
 }
 
-/// Why there is no answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Failure {
-    pub(crate) code: RunErrorCode,
-    pub(crate) message: String,
-}
-
 /// Why a step before the agent's own failed.
 #[derive(Debug, thiserror::Error)]
 enum Error {
@@ -122,7 +112,7 @@ pub(crate) async fn execute(
     let usage = settle(host, order, made).await;
     let (ended, answer) = match outcome {
         Ok(ended) => {
-            let answer = judge(&order.agent, &ended);
+            let answer = verdict::judge(&order.agent, &ended);
             (Some(ended), answer)
         }
         Err(error) => (None, Err(Failure { code: RunErrorCode::Internal, message: report::chain(&error) })),
@@ -246,41 +236,6 @@ async fn settle(host: &Host, order: &Order, made: Made) -> Usage {
         }
         None => Usage::default(),
     }
-}
-
-/// What the end of a container means for the run.
-fn judge(agent: &Agent, ended: &Ended) -> Result<String, Failure> {
-    let said = envelope::read(agent.protocol, &ended.stdout.text);
-    if let Some(code) = ended.error_code() {
-        let message = match (code, said) {
-            (RunErrorCode::Timeout, _) => format!("stopped after {}", agent.runtime),
-            (RunErrorCode::OomKilled, _) => format!("needed more than {} of memory", agent.memory),
-            (RunErrorCode::Cancelled, _) => "cancelled".to_owned(),
-            (_, Said::Failure { message, .. }) => message,
-            _ => exit_message(ended, agent.protocol),
-        };
-        return Err(Failure { code, message });
-    }
-    let failed = |message| Err(Failure { code: RunErrorCode::ContainerFailed, message });
-    match said {
-        Said::Answer(text) => Ok(text),
-        Said::Failure { message, .. } => failed(message),
-        Said::Unreadable(message) => failed(message),
-    }
-}
-
-fn exit_message(ended: &Ended, protocol: Protocol) -> String {
-    let code = ended.exit_code.map_or_else(|| "no exit code".to_owned(), |code| format!("exit code {code}"));
-    let hint = match protocol {
-        Protocol::Envelope => "and without an envelope",
-        Protocol::Text => "",
-    };
-    let last = ended.stderr.text.lines().rev().find(|line| !line.trim().is_empty());
-    let parts = [
-        format!("the agent ended with {code} {hint}").trim_end().to_owned(),
-        last.unwrap_or_default().to_owned(),
-    ];
-    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ")
 }
 
 /// The run's last events. They wait for their reader.

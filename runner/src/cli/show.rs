@@ -14,7 +14,10 @@ use platform_runtime::terminal::{Output, Sanitizer};
 use serde_json::json;
 
 use super::run::OutputArguments;
-use crate::run::{Failure, Finished, Order};
+use crate::{
+    run::{Finished, Order},
+    verdict::Failure,
+};
 
 /// Shows one run.
 #[derive(Debug)]

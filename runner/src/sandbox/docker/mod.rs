@@ -1,4 +1,6 @@
-//! Sandboxes on Docker. The only file that speaks to it.
+//! Sandboxes on Docker. The only module that speaks to it.
+
+mod request;
 
 use std::{path::Path, time::Duration};
 
@@ -6,21 +8,17 @@ use bollard::{
     API_DEFAULT_VERSION, Docker as Client,
     container::{AttachContainerResults, LogOutput},
     errors::Error as ClientError,
-    models::{ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountType},
     query_parameters::{
         AttachContainerOptionsBuilder, CreateContainerOptionsBuilder, InspectContainerOptions,
         KillContainerOptions, RemoveContainerOptionsBuilder, StartContainerOptions, WaitContainerOptions,
     },
 };
 use futures_util::StreamExt;
-use platform_core::{
-    event::OutputStream,
-    limit::{self, ByteSize},
-    name::{self, SANDBOX_UID, path},
-};
+use platform_core::{event::OutputStream, limit::ByteSize};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::request::labels;
 use super::{Capture, Ended, KilledBy, Limits, Piece, SandboxSpec};
 
 /// How long Docker may take to answer; not how long a container may run.
@@ -114,7 +112,7 @@ impl Docker {
     /// Makes a container and attaches to its output. When it fails, there is none.
     pub(crate) async fn create(&self, spec: &SandboxSpec) -> Result<Container, Error> {
         let options = CreateContainerOptionsBuilder::new().name(&spec.name).build();
-        let created = self.0.create_container(Some(options), body(spec)).await;
+        let created = self.0.create_container(Some(options), request::body(spec)).await;
         created.map_err(|source| match is_not_found(&source) {
             true => Error::NoImage { image: spec.image.clone() },
             false => refused("create", &spec.name)(source),
@@ -219,76 +217,6 @@ impl Output {
     }
 }
 
-/// Everything a sandbox is denied or granted, in Docker's words.
-fn body(spec: &SandboxSpec) -> ContainerCreateBody {
-    let pairs = |(key, value): (&&'static str, &String)| ((*key).to_owned(), value.clone());
-    ContainerCreateBody {
-        image: Some(spec.image.clone()),
-        cmd: Some(spec.argv.clone()),
-        env: Some(spec.environment.iter().map(|(key, value)| format!("{key}={value}")).collect()),
-        labels: Some(spec.labels.iter().map(pairs).collect()),
-        // Both: `1001` alone leaves group 0.
-        user: Some(format!("{SANDBOX_UID}:{SANDBOX_UID}")),
-        working_dir: Some(path::WORKSPACE.to_owned()),
-        attach_stdout: Some(true),
-        attach_stderr: Some(true),
-        host_config: Some(host_config(spec)),
-        ..ContainerCreateBody::default()
-    }
-}
-
-fn host_config(spec: &SandboxSpec) -> HostConfig {
-    let bytes = |size: ByteSize| i64::try_from(size.0).unwrap_or(i64::MAX);
-    let tmpfs = |size: ByteSize| format!("rw,noexec,nosuid,nodev,size={}", size.0);
-    HostConfig {
-        network_mode: Some("none".to_owned()),
-        readonly_rootfs: Some(true),
-        cap_drop: Some(vec!["ALL".to_owned()]),
-        security_opt: Some(vec!["no-new-privileges:true".to_owned()]),
-        pids_limit: Some(i64::from(spec.limits.pids)),
-        memory: Some(bytes(spec.limits.memory)),
-        memory_swap: Some(bytes(spec.limits.memory)),
-        nano_cpus: Some(i64::from(spec.limits.milli_cpu) * 1_000_000),
-        // An init reaps what the agent leaves behind.
-        init: Some(true),
-        tmpfs: Some(
-            [
-                ("/tmp".to_owned(), tmpfs(limit::sandbox::TMP)),
-                ("/run".to_owned(), tmpfs(limit::sandbox::RUN)),
-            ]
-            .into(),
-        ),
-        mounts: Some(vec![
-            bind(&spec.workspace, path::WORKSPACE, Access::ReadWrite),
-            // connect(2) asks for write permission on the socket, not on the mount.
-            bind(&spec.socket_dir, path::SOCKET_DIR, Access::ReadOnly),
-        ]),
-        log_config: Some(HostConfigLogConfig {
-            typ: Some("json-file".to_owned()),
-            config: Some(
-                [("max-size".to_owned(), "4m".to_owned()), ("max-file".to_owned(), "1".to_owned())].into(),
-            ),
-        }),
-        ..HostConfig::default()
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Access {
-    ReadWrite,
-    ReadOnly,
-}
-
-fn bind(source: &Path, target: &str, access: Access) -> Mount {
-    Mount {
-        typ: Some(MountType::BIND),
-        source: Some(source.to_string_lossy().into_owned()),
-        target: Some(target.to_owned()),
-        read_only: Some(matches!(access, Access::ReadOnly)),
-        ..Mount::default()
-    }
-}
-
 async fn wait(docker: &Client, container: &str) -> Result<(), Error> {
     let mut waited = docker.wait_container(container, None::<WaitContainerOptions>);
     match waited.next().await {
@@ -330,15 +258,4 @@ const fn is_not_found(error: &ClientError) -> bool {
 /// Not there, or on its way out already.
 const fn is_gone(error: &ClientError) -> bool {
     matches!(error, ClientError::DockerResponseServerError { status_code: 404 | 409, .. })
-}
-
-/// Labels of a run's container.
-pub(crate) fn labels(
-    installation: &str,
-    run: &str,
-    agent: &str,
-) -> std::collections::BTreeMap<&'static str, String> {
-    let pairs =
-        [(name::label::INSTALLATION, installation), (name::label::RUN_ID, run), (name::label::AGENT, agent)];
-    pairs.into_iter().map(|(key, value)| (key, value.to_owned())).collect()
 }

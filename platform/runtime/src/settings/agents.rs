@@ -1,0 +1,116 @@
+//! What can run in a sandbox. Adding an agent is adding an entry.
+
+use std::collections::BTreeMap;
+
+use platform_core::{
+    id::AgentId,
+    limit::{self, ByteSize, Millis},
+};
+
+use crate::config::{self, Section, Value};
+
+/// The agent that is there without configuration.
+pub const DEFAULT_AGENT: &str = "sandbox:agent";
+
+/// `[agents."family:name"]`
+#[derive(Debug, Clone)]
+pub struct Agent {
+    /// For people.
+    pub name: String,
+    /// For people.
+    pub description: String,
+    /// Image of the container.
+    pub image: String,
+    /// Program and arguments; no shell is involved.
+    pub argv: Vec<String>,
+    /// What the program prints on stdout.
+    pub protocol: Protocol,
+    /// Model if the run does not say; `upstream.default_model` if absent.
+    pub model: Option<String>,
+    /// Wall-clock time of a run.
+    pub runtime: Millis,
+    /// Memory, swap included.
+    pub memory: ByteSize,
+    /// Processes and threads.
+    pub pids: u32,
+    /// Processor time, in thousandths of a core.
+    pub milli_cpu: u32,
+    /// What is kept of each of stdout and stderr.
+    pub output: ByteSize,
+}
+
+/// What an agent's program prints on stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// One JSON envelope: `payloads[]`, `meta{durationMs, error}`.
+    Envelope,
+    /// The answer itself.
+    Text,
+}
+
+impl Value for Protocol {
+    fn from_text(text: &str) -> Result<Self, String> {
+        match text {
+            "envelope" => Ok(Self::Envelope),
+            "text" => Ok(Self::Text),
+            other => Err(format!("expected `envelope` or `text`, found `{other}`")),
+        }
+    }
+
+    fn schema() -> serde_json::Value {
+        serde_json::json!({ "enum": ["envelope", "text"] })
+    }
+
+    fn to_json(&self) -> serde_json::Value {
+        match self {
+            Self::Envelope => "envelope".into(),
+            Self::Text => "text".into(),
+        }
+    }
+}
+
+pub(super) fn read(root: &Section<'_>) -> BTreeMap<AgentId, Agent> {
+    let read = |id: &str, section: &Section<'_>| {
+        let agent = Agent::section(section);
+        let id = AgentId::parse(id).map_err(|error| section.reject("", error.to_string())).ok()?;
+        Some((id, agent))
+    };
+    let mut agents: BTreeMap<_, _> = root
+        .each("agents", "What can run in a sandbox, by agent id (`family:name`).", read)
+        .into_iter()
+        .flatten()
+        .collect();
+    if let Ok(id) = AgentId::parse(DEFAULT_AGENT) {
+        agents.entry(id).or_insert_with(|| config::defaults(Agent::section));
+    }
+    agents
+}
+
+impl Agent {
+    fn section(section: &Section<'_>) -> Self {
+        let field = |name, doc| section.field(name, doc);
+        Self {
+            name: field("name", "Name for people.").or("Sandbox Agent".to_owned()),
+            description: field("description", "What it does, for people.")
+                .or("LLM agent in an isolated container".to_owned()),
+            image: field("image", "Image of the container.")
+                .or("sluicegate/sandbox-runtime:latest".to_owned()),
+            argv: field("argv", "Program and arguments; no shell is involved.")
+                .list_or(vec!["node".to_owned(), "/agent/run.mjs".to_owned()]),
+            protocol: field("protocol", "What the program prints on stdout: `envelope` or `text`.")
+                .or(Protocol::Envelope),
+            model: field("model", "Model if the run does not say; `upstream.default_model` if absent.")
+                .optional(),
+            runtime: field("runtime", "Wall-clock time of a run.").or(limit::sandbox::RUNTIME),
+            memory: field("memory", "Memory, swap included.").or(limit::sandbox::MEMORY),
+            pids: field("pids", "Processes and threads.").or(limit::sandbox::PIDS),
+            milli_cpu: field("milli_cpu", "Processor time, in thousandths of a core.")
+                .or(limit::sandbox::MILLI_CPU),
+            output: field(
+                "output",
+                "What is kept of each of stdout and stderr; beginning and end are kept, the middle is cut.",
+            )
+            .or(limit::sandbox::OUTPUT),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! All settings there are, of both programs, as one file holds them.
+//!
+//! Each program uses its own sections, but reads the whole file, so that a mistake anywhere is found by
+//! whichever starts first.
+
+mod agents;
+mod proxy;
+mod sandbox;
+#[cfg(test)]
+mod tests;
+mod upstream;
+
+use std::collections::BTreeMap;
+
+use platform_core::id::AgentId;
+
+pub use self::{
+    agents::{Agent, DEFAULT_AGENT, Protocol},
+    proxy::Proxy,
+    sandbox::Sandbox,
+    upstream::Upstream,
+};
+use crate::config::{self, Mistakes, Section, Sources};
+
+/// The whole configuration.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The model API that calls are forwarded to.
+    pub upstream: Upstream,
+    /// The data plane.
+    pub proxy: Proxy,
+    /// Where sandboxes run.
+    pub sandbox: Sandbox,
+    /// What can run in them.
+    pub agents: BTreeMap<AgentId, Agent>,
+}
+
+impl Settings {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// All mistakes at once.
+    pub fn read(sources: &Sources) -> Result<Self, Mistakes> {
+        config::read(sources, Self::section)
+    }
+
+    /// JSON Schema of the file.
+    #[must_use]
+    pub fn json_schema() -> serde_json::Value {
+        config::json_schema("Sluicegate configuration", Self::section)
+    }
+
+    fn section(root: &Section<'_>) -> Self {
+        Self {
+            upstream: root.section(
+                "upstream",
+                "The model API that calls are forwarded to.",
+                Upstream::section,
+            ),
+            proxy: root.section("proxy", "The data plane, `sluice-proxy`.", Proxy::section),
+            sandbox: root.section("sandbox", "Where sandboxes run.", Sandbox::section),
+            agents: agents::read(root),
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! The data plane, and where its sockets are.
+
+use std::path::PathBuf;
+
+use platform_core::limit::{self, Millis};
+
+use crate::config::Section;
+
+/// `[proxy]`
+#[derive(Debug, Clone)]
+pub struct Proxy {
+    /// Sockets; a directory that does not outlive a boot.
+    pub run_dir: PathBuf,
+    /// The journal.
+    pub state_dir: PathBuf,
+    /// Data-plane threads; one per core if absent.
+    pub threads: Option<u16>,
+    /// How long calls in flight may go on after a stop.
+    pub drain: Millis,
+    /// How long a client may take to send a request's head.
+    pub header_read: Millis,
+    /// Users besides our own and root who may speak to the control socket.
+    pub control_uids: Vec<u32>,
+}
+
+impl Proxy {
+    pub(super) fn section(section: &Section<'_>) -> Self {
+        let field = |name, doc| section.field(name, doc);
+        Self {
+            run_dir: field(
+                "run_dir",
+                "Directory of the sockets. Must be short: a socket's path has at most 107 bytes.",
+            )
+            .or("/run/sluicegate".into()),
+            state_dir: field("state_dir", "Directory of the journal.").or("/var/lib/sluicegate/proxy".into()),
+            threads: field("threads", "Data-plane threads; one per core if absent.").optional(),
+            drain: field("drain", "How long calls in flight may go on after a stop was asked for.")
+                .or(limit::data_plane::DRAIN),
+            header_read: field("header_read", "How long a client may take to send a request's head.")
+                .or(limit::data_plane::HEADER_READ),
+            control_uids: field(
+                "control_uids",
+                "Users besides the proxy's own and root who may speak to the control socket.",
+            )
+            .list_or(vec![]),
+        }
+    }
+
+    /// Directory of the control socket; never mounted anywhere.
+    #[must_use]
+    pub fn control_dir(&self) -> PathBuf {
+        self.run_dir.join("control")
+    }
+
+    /// The control socket.
+    #[must_use]
+    pub fn control_socket(&self) -> PathBuf {
+        self.control_dir().join("control.sock")
+    }
+
+    /// Directory of the runs' socket directories.
+    #[must_use]
+    pub fn listeners_dir(&self) -> PathBuf {
+        self.run_dir.join("runs")
+    }
+}

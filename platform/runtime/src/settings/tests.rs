@@ -1,0 +1,57 @@
+//! Settings as a file holds them.
+
+use platform_core::{
+    id::AgentId,
+    limit::{ByteSize, Millis},
+};
+
+use super::{DEFAULT_AGENT, Settings};
+use crate::config::{Environment, Mistakes, Sources};
+
+fn parse(text: &str) -> Result<Settings, Mistakes> {
+    Settings::read(&Sources { file: Some(("s.toml".into(), text.to_owned())), ..Sources::default() })
+}
+
+#[test]
+fn the_agent_that_ships_is_there_without_a_file() {
+    let settings = Settings::read(&Sources::default()).unwrap();
+    let agent = &settings.agents[&AgentId::parse(DEFAULT_AGENT).unwrap()];
+    assert_eq!((agent.runtime, agent.memory), (Millis::seconds(120), ByteSize::mib(512)));
+    assert_eq!(agent.argv, ["node", "/agent/run.mjs"]);
+}
+
+#[test]
+fn an_agent_is_an_entry() {
+    let settings =
+        parse("[agents.'team:reviewer']\nimage = 'reviewer:1'\nargv = ['/bin/review', '--all']\n").unwrap();
+    assert_eq!(settings.agents.len(), 2);
+    assert_eq!(settings.agents[&AgentId::parse("team:reviewer").unwrap()].argv, ["/bin/review", "--all"]);
+    assert!(parse("[agents.reviewer]\n").unwrap_err().to_string().contains("is not an agent id"));
+}
+
+#[test]
+fn base_urls_are_checked_where_they_are_written() {
+    for (url, authority) in [
+        ("http://litellm:4000", "litellm:4000"),
+        ("http://10.0.0.1/", "10.0.0.1:80"),
+        ("http://[::1]:4000", "[::1]:4000"),
+    ] {
+        let environment = Environment::from([("LITELLM_BASE_URL", url)]);
+        assert_eq!(
+            Settings::read(&Sources { environment, ..Sources::default() }).unwrap().upstream.authority(),
+            authority
+        );
+    }
+    for url in [
+        "https://x",
+        "litellm:4000",
+        "http://",
+        "http://a/v1",
+        "http://a:b",
+        "http://user@host",
+        "http://a:99999",
+    ] {
+        let error = parse(&format!("\n[upstream]\nbase_url = '{url}'\n")).unwrap_err().to_string();
+        assert!(error.contains("s.toml:3: upstream.base_url: "), "{url}: {error}");
+    }
+}

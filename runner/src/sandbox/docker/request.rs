@@ -1,0 +1,88 @@
+//! A sandbox in Docker's words: everything it is denied and the little it is granted.
+
+use std::{collections::BTreeMap, path::Path};
+
+use bollard::models::{ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountType};
+use platform_core::{
+    limit::{self, ByteSize},
+    name::{self, SANDBOX_UID, path},
+};
+
+use crate::sandbox::SandboxSpec;
+
+/// The whole request.
+pub(super) fn body(spec: &SandboxSpec) -> ContainerCreateBody {
+    let pairs = |(key, value): (&&'static str, &String)| ((*key).to_owned(), value.clone());
+    ContainerCreateBody {
+        image: Some(spec.image.clone()),
+        cmd: Some(spec.argv.clone()),
+        env: Some(spec.environment.iter().map(|(key, value)| format!("{key}={value}")).collect()),
+        labels: Some(spec.labels.iter().map(pairs).collect()),
+        // Both: `1001` alone leaves group 0.
+        user: Some(format!("{SANDBOX_UID}:{SANDBOX_UID}")),
+        working_dir: Some(path::WORKSPACE.to_owned()),
+        attach_stdout: Some(true),
+        attach_stderr: Some(true),
+        host_config: Some(host_config(spec)),
+        ..ContainerCreateBody::default()
+    }
+}
+
+fn host_config(spec: &SandboxSpec) -> HostConfig {
+    let bytes = |size: ByteSize| i64::try_from(size.0).unwrap_or(i64::MAX);
+    let tmpfs = |size: ByteSize| format!("rw,noexec,nosuid,nodev,size={}", size.0);
+    HostConfig {
+        network_mode: Some("none".to_owned()),
+        readonly_rootfs: Some(true),
+        cap_drop: Some(vec!["ALL".to_owned()]),
+        security_opt: Some(vec!["no-new-privileges:true".to_owned()]),
+        pids_limit: Some(i64::from(spec.limits.pids)),
+        memory: Some(bytes(spec.limits.memory)),
+        memory_swap: Some(bytes(spec.limits.memory)),
+        nano_cpus: Some(i64::from(spec.limits.milli_cpu) * 1_000_000),
+        // An init reaps what the agent leaves behind.
+        init: Some(true),
+        tmpfs: Some(
+            [
+                ("/tmp".to_owned(), tmpfs(limit::sandbox::TMP)),
+                ("/run".to_owned(), tmpfs(limit::sandbox::RUN)),
+            ]
+            .into(),
+        ),
+        mounts: Some(vec![
+            bind(&spec.workspace, path::WORKSPACE, Access::ReadWrite),
+            // connect(2) asks for write permission on the socket, not on the mount.
+            bind(&spec.socket_dir, path::SOCKET_DIR, Access::ReadOnly),
+        ]),
+        log_config: Some(HostConfigLogConfig {
+            typ: Some("json-file".to_owned()),
+            config: Some(
+                [("max-size".to_owned(), "4m".to_owned()), ("max-file".to_owned(), "1".to_owned())].into(),
+            ),
+        }),
+        ..HostConfig::default()
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Access {
+    ReadWrite,
+    ReadOnly,
+}
+
+fn bind(source: &Path, target: &str, access: Access) -> Mount {
+    Mount {
+        typ: Some(MountType::BIND),
+        source: Some(source.to_string_lossy().into_owned()),
+        target: Some(target.to_owned()),
+        read_only: Some(matches!(access, Access::ReadOnly)),
+        ..Mount::default()
+    }
+}
+
+/// Labels of a run's container.
+pub(crate) fn labels(installation: &str, run: &str, agent: &str) -> BTreeMap<&'static str, String> {
+    let pairs =
+        [(name::label::INSTALLATION, installation), (name::label::RUN_ID, run), (name::label::AGENT, agent)];
+    pairs.into_iter().map(|(key, value)| (key, value.to_owned())).collect()
+}
