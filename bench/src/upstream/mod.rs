@@ -14,7 +14,7 @@ mod script;
 mod staging;
 mod usage;
 
-use std::{convert::Infallible, future::Future, io, net::SocketAddr, sync::Arc};
+use std::{convert::Infallible, io, net::SocketAddr, sync::Arc};
 
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
@@ -23,6 +23,8 @@ use tokio::{
     sync::watch,
     task::JoinHandle,
 };
+
+use crate::spawn;
 
 pub use ledger::{Ending, Entry, Ledger, WaitTimedOut};
 pub use script::{Content, DIRECTIVES, Directive, Fate, Script, ScriptError};
@@ -127,9 +129,4 @@ async fn connection(stream: TcpStream, ledger: Ledger, mut stopped: watch::Recei
         _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service) => {}
         _ = stopped.wait_for(|stop| *stop) => {}
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "the equipment shares no code with what it tests")]
-fn spawn(future: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
-    tokio::spawn(future)
 }

@@ -1,0 +1,90 @@
+//! The scripted upstream's fast mode: answers from prepared bytes, so that it is never the bottleneck.
+//!
+//! It reads just enough of a request to know where the next one begins, and what the path asks for:
+//!
+//! | path ends with | answer |
+//! |---|---|
+//! | `/chat/completions` | one JSON document of about 600 bytes; a stream if the body asks for one |
+//!
+//! A stream has as many events as the model's name says (`events64`), as fast as they go, or with a pause
+//! between them (`gap20ms`). Each event carries the moment it was written, so that a client in the same process
+//! can tell how long it was on its way. It keeps no ledger and checks nothing: that is [`crate::upstream`].
+
+mod answer;
+mod request;
+
+use std::{io, net::SocketAddr, time::Duration};
+
+use tokio::{
+    io::AsyncWriteExt,
+    net::{TcpListener, TcpStream},
+    task::JoinHandle,
+};
+
+use self::request::{Asked, Requests};
+use crate::spawn;
+
+/// The fast upstream, serving until it is dropped.
+#[derive(Debug)]
+pub struct FastUpstream {
+    address: SocketAddr,
+    serving: JoinHandle<()>,
+}
+
+impl FastUpstream {
+    /// Serves on a free port of the loopback interface, in the current tokio runtime.
+    ///
+    /// # Errors
+    /// If no port can be bound.
+    pub async fn start() -> io::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?;
+        Ok(Self { address, serving: spawn(accept(listener)) })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for FastUpstream {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+async fn accept(listener: TcpListener) {
+    loop {
+        // Out of descriptors, most likely: the clients will say so.
+        let Ok((stream, _)) = listener.accept().await else { continue };
+        if stream.set_nodelay(true).is_ok() {
+            drop(spawn(async move { drop(connection(stream).await) }));
+        }
+    }
+}
+
+async fn connection(mut stream: TcpStream) -> io::Result<()> {
+    let mut requests = Requests::default();
+    while let Some(asked) = requests.next(&mut stream).await? {
+        match asked {
+            Asked::Document => stream.write_all(answer::DOCUMENT).await?,
+            Asked::Stream { events, gap } => stream_events(&mut stream, events, gap).await?,
+        }
+    }
+    Ok(())
+}
+
+async fn stream_events(stream: &mut TcpStream, events: u32, gap: Option<Duration>) -> io::Result<()> {
+    stream.write_all(answer::STREAM_HEAD).await?;
+    let mut next = tokio::time::Instant::now();
+    for _ in 0..events {
+        if let Some(gap) = gap {
+            next += gap;
+            tokio::time::sleep_until(next).await;
+        }
+        stream.write_all(&answer::event()).await?;
+    }
+    stream.write_all(answer::STREAM_END).await
+}

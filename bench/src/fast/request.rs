@@ -1,0 +1,91 @@
+//! Finding the requests in a connection's bytes, and what each asks for.
+
+use std::{io, time::Duration};
+
+use tokio::{io::AsyncReadExt, net::TcpStream};
+
+/// What a request asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    Document,
+    Stream { events: u32, gap: Option<Duration> },
+}
+
+/// A connection's requests, one after the other.
+#[derive(Debug, Default)]
+pub(super) struct Requests {
+    buffer: Vec<u8>,
+}
+
+impl Requests {
+    /// The next request, its body read and dropped; `None` once the client has closed.
+    pub(super) async fn next(&mut self, stream: &mut TcpStream) -> io::Result<Option<Asked>> {
+        let head = loop {
+            if let Some(end) = find(&self.buffer, b"\r\n\r\n") {
+                break end + 4;
+            }
+            if stream.read_buf(&mut self.buffer).await? == 0 {
+                return Ok(None);
+            }
+        };
+        let length = content_length(&self.buffer[..head]).ok_or(io::ErrorKind::InvalidData)?;
+        while self.buffer.len() < head + length {
+            if stream.read_buf(&mut self.buffer).await? == 0 {
+                return Ok(None);
+            }
+        }
+        let asked = asked(&self.buffer[head..head + length]);
+        self.buffer.drain(..head + length);
+        Ok(Some(asked))
+    }
+}
+
+/// Every request in a benchmark says its length; a peer that makes it chunked is not measured but mended.
+fn content_length(head: &[u8]) -> Option<usize> {
+    let head = std::str::from_utf8(head).ok()?;
+    head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse().ok())?
+    })
+}
+
+/// The model stands at the beginning of the body, where the load generator puts it.
+fn asked(body: &[u8]) -> Asked {
+    let start = &body[..body.len().min(128)];
+    let number = |word: &[u8]| find(start, word).map(|at| digits(&start[at + word.len()..]));
+    match number(b"events") {
+        None => Asked::Document,
+        Some(events) => {
+            let gap = number(b"gap").map(|milliseconds| Duration::from_millis(u64::from(milliseconds)));
+            Asked::Stream { events, gap }
+        }
+    }
+}
+
+fn digits(text: &[u8]) -> u32 {
+    text.iter()
+        .take_while(|byte| byte.is_ascii_digit())
+        .fold(0, |number, digit| number * 10 + u32::from(digit - b'0'))
+}
+
+fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    memchr::memmem::find(haystack, needle)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_model_says_what_is_asked_for() {
+        let stream = |events, gap| Asked::Stream { events, gap };
+        let cases = [
+            ("{\"model\":\"fast\",\"messages\":[]}", Asked::Document),
+            ("{\"model\":\"fast-events64\",\"stream\":true}", stream(64, None)),
+            ("{\"model\":\"fast-events9-gap20ms\"}", stream(9, Some(Duration::from_millis(20)))),
+        ];
+        for (body, expected) in cases {
+            assert_eq!(asked(body.as_bytes()), expected, "{body}");
+        }
+    }
+}

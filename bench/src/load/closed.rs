@@ -1,0 +1,39 @@
+//! Closed load: as many requests at a time as there are connections, each after the last.
+
+use std::{io, sync::Arc, time::Duration};
+
+use super::{Connection, Round, Target};
+use crate::{measure::clock, spawn_result};
+
+/// Sends `request` over `connections` connections again and again for `span`.
+///
+/// # Errors
+/// The first failure of any connection.
+pub async fn closed(
+    target: &Target,
+    request: Arc<[u8]>,
+    connections: usize,
+    span: Duration,
+) -> io::Result<Round> {
+    let mut running = Vec::new();
+    for _ in 0..connections {
+        let mut connection = Connection::open(target).await?;
+        let request = Arc::clone(&request);
+        running.push(spawn_result(async move {
+            let mut round = Round::default();
+            let began = clock::nanos();
+            let until = began + u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+            while clock::nanos() < until {
+                let sent = clock::nanos();
+                let received = connection.exchange(&request).await?;
+                round.requests += 1;
+                round.latency.push(received.last_byte_ns - sent);
+                round.first_byte.push(received.first_byte_ns - sent);
+                round.event_delay.extend(received.event_delay);
+            }
+            round.elapsed_ns = clock::nanos() - began;
+            Ok(round)
+        }));
+    }
+    Round::of_all(running).await
+}

@@ -1,0 +1,144 @@
+//! One connection: writes prepared bytes, reads answers with as little work as finding their end takes.
+
+use std::io;
+
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    net::{TcpStream, UnixStream},
+};
+
+use super::Target;
+use crate::measure::clock;
+
+/// A connection to a peer.
+pub struct Connection {
+    stream: Box<dyn Duplex>,
+    buffer: Vec<u8>,
+}
+
+trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection").finish_non_exhaustive()
+    }
+}
+
+/// An answer, as far as it is measured.
+#[derive(Debug, Default)]
+pub struct Received {
+    /// When its first byte came.
+    pub first_byte_ns: u64,
+    /// When its last byte came.
+    pub last_byte_ns: u64,
+    /// How long each of its events was on its way.
+    pub event_delay: Vec<u64>,
+}
+
+/// How an answer's end is found.
+enum Length {
+    Bytes(usize),
+    Chunked,
+}
+
+impl Connection {
+    /// Connects to `target`.
+    ///
+    /// # Errors
+    /// If nobody listens.
+    pub async fn open(target: &Target) -> io::Result<Self> {
+        let stream: Box<dyn Duplex> = match target {
+            Target::Tcp(address) => {
+                let stream = TcpStream::connect(address).await?;
+                stream.set_nodelay(true)?;
+                Box::new(stream)
+            }
+            Target::Unix(path) => Box::new(UnixStream::connect(path).await?),
+        };
+        Ok(Self { stream, buffer: Vec::with_capacity(16 << 10) })
+    }
+
+    /// Sends `request` and reads the answer to its end. Not cancel safe.
+    ///
+    /// # Errors
+    /// If the connection breaks, or the answer is no success.
+    pub async fn exchange(&mut self, request: &[u8]) -> io::Result<Received> {
+        self.stream.write_all(request).await?;
+        self.buffer.clear();
+        let mut received = Received::default();
+        let head = loop {
+            self.read().await?;
+            if received.first_byte_ns == 0 {
+                received.first_byte_ns = clock::nanos();
+            }
+            if let Some(end) = memchr::memmem::find(&self.buffer, b"\r\n\r\n") {
+                break end + 4;
+            }
+        };
+        match length(&self.buffer[..head])? {
+            Length::Bytes(length) => {
+                while self.buffer.len() < head + length {
+                    self.read().await?;
+                }
+            }
+            Length::Chunked => self.read_events(head, &mut received).await?,
+        }
+        received.last_byte_ns = clock::nanos();
+        Ok(received)
+    }
+
+    async fn read_events(&mut self, mut seen: usize, received: &mut Received) -> io::Result<()> {
+        loop {
+            let now = clock::nanos();
+            seen += note_events(&self.buffer[seen..], now, &mut received.event_delay);
+            if self.buffer.ends_with(b"0\r\n\r\n") {
+                return Ok(());
+            }
+            self.buffer.drain(..seen);
+            seen = 0;
+            self.read().await?;
+        }
+    }
+
+    async fn read(&mut self) -> io::Result<()> {
+        match self.stream.read_buf(&mut self.buffer).await? {
+            0 => Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "the peer closed before its answer was complete",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn length(head: &[u8]) -> io::Result<Length> {
+    let text = String::from_utf8_lossy(head);
+    if !text.starts_with("HTTP/1.1 200") {
+        let status = text.lines().next().unwrap_or_default().to_owned();
+        return Err(io::Error::other(format!("the peer answered {status}")));
+    }
+    let value = |line: &str, wanted: &str| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case(wanted).then(|| value.trim().to_owned())
+    };
+    let length =
+        text.lines().find_map(|line| value(line, "content-length")).and_then(|text| text.parse().ok());
+    Ok(length.map_or(Length::Chunked, Length::Bytes))
+}
+
+/// Notes the delay of every event whose time stamp is whole; returns how much of `bytes` is done with.
+fn note_events(bytes: &[u8], now: u64, delays: &mut Vec<u64>) -> usize {
+    const MARK: &[u8] = b"\"t\":";
+    const DIGITS: usize = 19;
+    let mut done = 0;
+    for at in memchr::memmem::find_iter(bytes, MARK) {
+        let start = at + MARK.len();
+        let Some(stamp) = bytes.get(start..start + DIGITS) else { return done };
+        let sent = stamp.iter().fold(0u64, |number, digit| number * 10 + u64::from(digit - b'0'));
+        delays.push(now.saturating_sub(sent));
+        done = start + DIGITS;
+    }
+    // A mark may be cut in two.
+    done.max(bytes.len().saturating_sub(MARK.len() + DIGITS))
+}

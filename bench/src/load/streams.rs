@@ -1,0 +1,36 @@
+//! Many streams at once, each read to its end, once.
+
+use std::{io, sync::Arc};
+
+use super::{Connection, Round, Target};
+use crate::{measure::clock, spawn_result};
+
+/// Opens `count` connections, then sends `request` on each and reads all streams to their ends.
+///
+/// # Errors
+/// The first failure of any connection.
+pub async fn streams(target: &Target, request: Arc<[u8]>, count: usize) -> io::Result<Round> {
+    let mut connections = Vec::new();
+    for _ in 0..count {
+        connections.push(Connection::open(target).await?);
+    }
+    let began = clock::nanos();
+    let mut running = Vec::new();
+    for mut connection in connections {
+        let request = Arc::clone(&request);
+        running.push(spawn_result(async move {
+            let sent = clock::nanos();
+            let received = connection.exchange(&request).await?;
+            Ok(Round {
+                requests: 1,
+                elapsed_ns: 0,
+                latency: vec![received.last_byte_ns - sent],
+                first_byte: vec![received.first_byte_ns - sent],
+                event_delay: received.event_delay,
+            })
+        }));
+    }
+    let mut all = Round::of_all(running).await?;
+    all.elapsed_ns = clock::nanos() - began;
+    Ok(all)
+}

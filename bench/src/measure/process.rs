@@ -1,0 +1,64 @@
+//! CPU time and memory of a process and its children, as the kernel counts them.
+//!
+//! CPU time is read from `/proc/<pid>/task/*/schedstat`, which counts nanoseconds; `/proc/<pid>/stat` counts
+//! hundredths of a second.
+
+use std::{fs, io, path::Path};
+
+/// What a peer's processes have used.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Used {
+    /// Nanoseconds on a processor, user and system.
+    pub cpu_ns: u64,
+    /// Resident memory, bytes.
+    pub rss: u64,
+}
+
+/// Sums over processes.
+///
+/// # Errors
+/// If one of them is gone.
+pub fn used(pids: &[u32]) -> io::Result<Used> {
+    let mut sum = Used::default();
+    for pid in pids {
+        let dir = Path::new("/proc").join(pid.to_string());
+        for task in fs::read_dir(dir.join("task"))? {
+            // A thread may end between listing and reading; what it used is then missing, and it was short.
+            let schedstat = fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
+            sum.cpu_ns += schedstat.split(' ').next().and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+        }
+        sum.rss += resident(&fs::read_to_string(dir.join("status"))?);
+    }
+    Ok(sum)
+}
+
+/// The processes that `pid` has started and that are still there, itself first.
+#[must_use]
+pub fn with_children(pid: u32) -> Vec<u32> {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let below = children.split_whitespace().filter_map(|text| text.parse().ok()).flat_map(with_children);
+    std::iter::once(pid).chain(below).collect()
+}
+
+fn resident(status: &str) -> u64 {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1024
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_counted() {
+        let own = [std::process::id()];
+        let before = used(&own).unwrap();
+        let mut sum = 0u64;
+        for number in 0..20_000_000u64 {
+            sum = std::hint::black_box(sum.wrapping_add(number));
+        }
+        let after = used(&own).unwrap();
+        assert!(after.cpu_ns > before.cpu_ns, "{before:?} {after:?} {sum}");
+        assert!(after.rss > 0);
+    }
+}
