@@ -6,7 +6,10 @@
 pub mod fast;
 pub mod load;
 pub mod measure;
+pub mod peer;
+pub mod report;
 pub mod upstream;
+pub mod workload;
 
 use std::future::Future;
 

@@ -1,0 +1,16 @@
+//! No peer at all: what load generator and upstream can do by themselves.
+
+use super::{Launch, Peer};
+use crate::load::Target;
+
+pub(super) const PEER: Peer = Peer {
+    name: "direct",
+    lacks: "everything: no hop",
+    launch: |site| {
+        Ok(Launch {
+            command: None,
+            ready: Target::Tcp(site.upstream),
+            target: |site| Ok(Target::Tcp(site.upstream)),
+        })
+    },
+};

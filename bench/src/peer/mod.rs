@@ -1,0 +1,159 @@
+//! The peers that are measured side by side. A peer is a file here and, if it is configured, a file in
+//! `bench/peers`; adding one is adding those and a line in [`ALL`].
+//!
+//! Each does as much of Sluicegate's work as it can: sets the credential and the billing identity, keeps
+//! connections to the upstream, writes an access log. What it cannot do is said in the report.
+
+mod direct;
+mod haproxy;
+mod nginx;
+mod relay;
+mod sluicegate;
+
+use std::{
+    fs, io,
+    net::{SocketAddr, TcpListener, TcpStream},
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::{load::Target, measure::process};
+
+pub use self::relay::serve as serve_relay;
+
+/// Every peer, in the order of the report.
+pub const ALL: [Peer; 7] =
+    [direct::PEER, relay::PEER, haproxy::PEER, nginx::STATIC, nginx::TUNED, nginx::LUA, sluicegate::PEER];
+
+/// Longest wait for a peer to come up.
+const START: Duration = Duration::from_secs(10);
+
+/// Something that stands between client and upstream.
+#[derive(Debug, Clone, Copy)]
+pub struct Peer {
+    /// As reports name it.
+    pub name: &'static str,
+    /// What of Sluicegate's work it does not do.
+    pub lacks: &'static str,
+    launch: fn(&Site) -> io::Result<Launch>,
+}
+
+/// Where a peer is started.
+#[derive(Debug)]
+pub struct Site {
+    /// A directory of its own.
+    pub dir: PathBuf,
+    /// Where it forwards to.
+    pub upstream: SocketAddr,
+    /// Directory of this build's programs.
+    pub programs: PathBuf,
+    /// A free port.
+    port: u16,
+}
+
+/// How a peer is started.
+struct Launch {
+    command: Option<Command>,
+    /// Accepts connections when the peer is ready.
+    ready: Target,
+    /// Where load goes, asked once it is ready.
+    target: fn(&Site) -> io::Result<Target>,
+}
+
+/// A peer that runs. Stopped on drop.
+#[derive(Debug)]
+pub struct Running {
+    /// Where load goes.
+    pub target: Target,
+    /// Its directory and surroundings.
+    pub site: Site,
+    child: Option<Child>,
+}
+
+impl Peer {
+    /// Starts it in a new directory below `dir`.
+    ///
+    /// # Errors
+    /// If it does not come up.
+    pub fn start(&self, dir: &Path, upstream: SocketAddr) -> io::Result<Running> {
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let own = std::env::current_exe()?;
+        let programs = own.parent().unwrap_or(Path::new(".")).to_owned();
+        let site = Site { dir: dir.join(self.name), upstream, programs, port };
+        fs::create_dir_all(&site.dir)?;
+        let Launch { command, ready, target } = (self.launch)(&site)?;
+        let log = fs::File::create(site.dir.join("output.log"))?;
+        let started = command.map(|mut command| {
+            let spawned = command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn();
+            spawned.map_err(|error| {
+                io::Error::new(error.kind(), format!("{}: {:?}: {error}", self.name, command.get_program()))
+            })
+        });
+        let mut running = Running { target: ready.clone(), child: started.transpose()?, site };
+        running.wait_for(&ready)?;
+        running.target = target(&running.site)?;
+        Ok(running)
+    }
+}
+
+impl Site {
+    /// The port this peer may listen on.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], self.port))
+    }
+
+    /// Writes the configuration in `template` with its placeholders filled in, and returns its path.
+    fn configure(&self, template: &str) -> io::Result<PathBuf> {
+        let text = template
+            .replace("@DIR@", &self.dir.display().to_string())
+            .replace("@LISTEN@", &self.address().to_string())
+            .replace("@UPSTREAM@", &self.upstream.to_string());
+        let path = self.dir.join("peer.conf");
+        fs::write(&path, text)?;
+        Ok(path)
+    }
+}
+
+impl Running {
+    /// What its processes have used so far.
+    ///
+    /// # Errors
+    /// If one of them is gone.
+    pub fn used(&self) -> io::Result<process::Used> {
+        self.child
+            .as_ref()
+            .map_or(Ok(process::Used::default()), |child| process::used(&process::with_children(child.id())))
+    }
+
+    fn wait_for(&self, ready: &Target) -> io::Result<()> {
+        let deadline = Instant::now() + START;
+        loop {
+            let connected = match ready {
+                Target::Tcp(address) => TcpStream::connect(address).map(drop),
+                Target::Unix(path) => UnixStream::connect(path).map(drop),
+            };
+            match connected {
+                Ok(()) => return Ok(()),
+                Err(error) if Instant::now() > deadline => {
+                    let log = fs::read_to_string(self.site.dir.join("output.log")).unwrap_or_default();
+                    return Err(io::Error::other(format!("the peer did not come up: {error}\n{log}")));
+                }
+                Err(_) => thread::sleep(Duration::from_millis(10)),
+            }
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let Some(child) = &mut self.child else { return };
+        // All of these end at once on SIGTERM when nothing is in flight, and their workers with them.
+        let pid = child.id().to_string();
+        drop(Command::new("kill").arg(pid).status());
+        drop(child.wait());
+    }
+}

@@ -1,0 +1,11 @@
+//! Small calls on connections that stay open: 1 KB in, 600 B out. What a hop costs when there is nothing to do.
+
+use super::{Load, Workload, request};
+
+const fn workload(name: &'static str, about: &'static str, connections: usize) -> Workload {
+    Workload { name, about, load: Load::Closed { connections }, request: || request::chat("fast", 1024) }
+}
+
+pub(super) const ONE: Workload = workload("small-1", "1 KB in, 600 B out, 1 connection", 1);
+pub(super) const MANY: Workload = workload("small-32", "1 KB in, 600 B out, 32 connections", 32);
+pub(super) const CROWD: Workload = workload("small-256", "1 KB in, 600 B out, 256 connections", 256);

@@ -1,0 +1,26 @@
+//! The requests that workloads send, written out once.
+
+use std::sync::Arc;
+
+/// A run token for `nginx-lua`: run `bench`, attempt 0, valid until 2286, signed with the key `secret`. The others
+/// get it too and drop it or pass it on.
+const TOKEN: &str = "bench|0|9999999999.ewnqruLgjz73cpCZXPttmRyKzj5y2MMwchTsTEEvjF8";
+
+/// A chat request whose body has `bytes` bytes, for a model that makes the fast upstream do what is wanted.
+pub(super) fn chat(model: &str, bytes: usize) -> Arc<[u8]> {
+    let stream = model.contains("events");
+    let start = format!(
+        "{{\"model\":\"{model}\",\"stream\":{stream},\"messages\":[{{\"role\":\"user\",\"content\":\""
+    );
+    let end = "\"}]}";
+    let filler = "hello world ".chars().cycle().take(bytes.saturating_sub(start.len() + end.len()));
+    let body: String = start.chars().chain(filler).chain(end.chars()).collect();
+    format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost:8080\r\ncontent-type: application/json\r\n\
+         accept: application/json\r\nuser-agent: OpenAI/Python 2.54.0\r\nauthorization: Bearer sandbox\r\n\
+         x-stainless-lang: python\r\nx-run-token: {TOKEN}\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+    .into()
+}
