@@ -145,13 +145,20 @@ pub(super) struct Asked<'a> {
     pub(super) stream: Option<bool>,
 }
 
+/// Reads the body. serde would take an array for a struct, so the first byte decides.
+fn asked(body: &[u8]) -> Result<Asked<'_>, Refusal> {
+    let is_object = body.trim_ascii_start().first() == Some(&b'{');
+    let parsed = is_object.then(|| serde_json::from_slice(body).ok()).flatten();
+    parsed.ok_or(Refusal::BodyInvalid)
+}
+
 /// The request that goes to the upstream.
 pub(super) fn request(
     exchange: &mut Exchange,
     from: &HeaderMap,
     body: Bytes,
 ) -> Result<Request<Full<Bytes>>, Refusal> {
-    let asked: Asked<'_> = serde_json::from_slice(&body).map_err(|_error| Refusal::BodyInvalid)?;
+    let asked = asked(&body)?;
     exchange.asked(&asked);
     let path = exchange.route().upstream_path().ok_or(Refusal::RouteUnknown)?;
     let mut request = Request::new(Full::new(body));
@@ -239,6 +246,25 @@ mod tests {
             assert_eq!(headers.get_all(name).iter().collect::<Vec<_>>(), [value], "{name}");
         }
         assert_eq!(headers.len(), expected.len() + 2);
+    }
+
+    #[test]
+    fn only_one_whole_object_is_a_body() {
+        assert_eq!(asked(b" \n{\"stream\":true,\"model\":\"m\"}").unwrap().stream, Some(true));
+        let bad: [&[u8]; 9] = [
+            b"",
+            b"[]",
+            b"[\"m\",true]",
+            b"null",
+            b"\"m\"",
+            b"{",
+            b"{}{}",
+            b"{\"model\":1}",
+            b"{\"model\":\"a\",\"model\":\"b\"}",
+        ];
+        for body in bad {
+            assert!(matches!(asked(body), Err(Refusal::BodyInvalid)), "{}", String::from_utf8_lossy(body));
+        }
     }
 
     #[test]
