@@ -2,7 +2,7 @@
 //!
 //! Agents reach it through one unix socket per run. It decides who is calling from the socket, writes the
 //! upstream's credential and the billing identity itself, watches what streams by, and records every call in
-//! a journal. The life of a call is [`exchange`], in the order of its files; what may be asked of the proxy is
+//! a journal. The life of a call is `exchange`, in the order of its files; what may be asked of the proxy is
 //! `control`. Threads and state: `worker` and `run`.
 
 mod clock;

@@ -2,7 +2,7 @@
 //!
 //! [`accept`] → [`identify`] → [`admit`] → [`rewrite`] → [`forward`] → [`observe`] → [`settle`]
 //!
-//! Knows nothing of control: a call meets control only in its [`Run`], which is closed under it, and in the
+//! Knows nothing of control: a call meets control only in its [`crate::run::Run`], which is closed under it, and in the
 //! [`Snapshot`], which it loads once.
 
 mod accept;
