@@ -14,7 +14,7 @@ use platform_core::{
     control::{Register, RunView, TapEvent, Usage},
     event::{AgentEvent, Phase, RunErrorCode},
     grant::{Correlation, Listener, RunGrant, Tap},
-    id::{AccountId, AgentId, RunId},
+    id::{AccountId, AgentId, InstallationId, RunId},
     limit::Millis,
     name::{env, path},
 };
@@ -45,7 +45,7 @@ pub(crate) struct Host {
     pub(crate) data_plane: DataPlane,
     pub(crate) docker: Docker,
     pub(crate) workspaces: PathBuf,
-    pub(crate) installation: String,
+    pub(crate) installation: InstallationId,
 }
 
 /// What is to be run, for whom.
@@ -176,11 +176,11 @@ fn spec(host: &Host, order: &Order, workspace: &Workspace, socket_dir: PathBuf) 
         (env::LLM_PROXY_SOCKET, path::SOCKET.to_owned()),
     ];
     SandboxSpec {
-        name: format!("sluice-{run_id}"),
+        name: format!("sluice-{}-{run_id}", host.installation),
         image: agent.image.clone(),
         argv: agent.argv.clone(),
         environment: BTreeMap::from(environment),
-        labels: docker::labels(&host.installation, run_id.as_str(), order.agent_id.as_str()),
+        labels: docker::labels(host.installation.as_str(), run_id.as_str(), order.agent_id.as_str()),
         workspace: workspace.path().to_owned(),
         socket_dir,
         limits: Limits {

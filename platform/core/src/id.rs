@@ -108,6 +108,15 @@ text_id! {
 }
 
 text_id! {
+    /// One installation of Sluicegate on a Docker that several may share. Part of container names.
+    InstallationId, "an installation id",
+    "1 to 32 letters, digits, `_`, `.` or `-`, not starting with a sign",
+    |text| (1..=32).contains(&text.len())
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
+}
+
+text_id! {
     /// An id that the application around Sluicegate minted and only wants to see again: user, session, trace.
     ExternalId, "an external id",
     "1 to 256 bytes without control characters",

@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf, str::FromStr};
 
 use platform_core::{
-    id::AgentId,
+    id::{AgentId, InstallationId},
     limit::{ByteSize, Millis},
 };
 use serde_json::json;
@@ -90,7 +90,7 @@ macro_rules! written_as_integer {
     )*};
 }
 
-written_as_text!(String, ByteSize, Millis, AgentId, SocketAddr);
+written_as_text!(String, ByteSize, Millis, AgentId, InstallationId, SocketAddr);
 written_as_integer!(u16, u32, u64);
 
 impl Value for PathBuf {

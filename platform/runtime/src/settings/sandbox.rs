@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use platform_core::id::InstallationId;
+
 use crate::config::Section;
 
 /// `[sandbox]`
@@ -12,7 +14,7 @@ pub struct Sandbox {
     /// Workspaces of runs.
     pub workspace_dir: PathBuf,
     /// Tells this installation's containers from another's on the same Docker.
-    pub installation: String,
+    pub installation: InstallationId,
 }
 
 impl Sandbox {
@@ -26,7 +28,11 @@ impl Sandbox {
                 "installation",
                 "Name of this installation; containers of another are never touched.",
             )
-            .or("default".to_owned()),
+            .or(default_installation()),
         }
     }
+}
+
+fn default_installation() -> InstallationId {
+    InstallationId::parse("default").expect("it follows its own rule")
 }

@@ -30,7 +30,9 @@ pub(super) fn body(spec: &SandboxSpec) -> ContainerCreateBody {
 
 fn host_config(spec: &SandboxSpec) -> HostConfig {
     let bytes = |size: ByteSize| i64::try_from(size.0).unwrap_or(i64::MAX);
-    let tmpfs = |size: ByteSize| format!("rw,noexec,nosuid,nodev,size={}", size.0);
+    let tmpfs = |size: ByteSize| {
+        format!("rw,noexec,nosuid,nodev,uid={SANDBOX_UID},gid={SANDBOX_UID},mode=0755,size={}", size.0)
+    };
     HostConfig {
         network_mode: Some("none".to_owned()),
         readonly_rootfs: Some(true),
