@@ -1,6 +1,7 @@
 //! What speaks through a run's socket: HTTP as an SDK would send it, or raw bytes.
 
 use std::{
+    net::SocketAddr,
     path::{Path, PathBuf},
     time::Instant,
 };
@@ -11,14 +12,28 @@ use http_body_util::{BodyExt, Full};
 use hyper::{body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use tokio::net::UnixStream;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpStream, UnixStream},
+};
 
-/// A client on a unix socket. Every request has a connection of its own.
+/// A client of one address. Every request has a connection of its own.
 #[derive(Debug, Clone)]
 pub struct Agent {
-    socket: PathBuf,
+    address: Address,
     headers: HeaderMap,
 }
+
+#[derive(Debug, Clone)]
+enum Address {
+    Unix(PathBuf),
+    Tcp(SocketAddr),
+}
+
+/// A connection. Dropping it closes it.
+pub trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
 
 /// A whole answer.
 #[derive(Debug)]
@@ -45,7 +60,13 @@ impl Agent {
     /// A client on `socket`.
     #[must_use]
     pub fn on(socket: &Path) -> Self {
-        Self { socket: socket.to_owned(), headers: HeaderMap::new() }
+        Self { address: Address::Unix(socket.to_owned()), headers: HeaderMap::new() }
+    }
+
+    /// A client of a TCP address: of a bridge in front of a socket, or of an upstream without Sluicegate.
+    #[must_use]
+    pub fn over_tcp(address: SocketAddr) -> Self {
+        Self { address: Address::Tcp(address), headers: HeaderMap::new() }
     }
 
     /// Sends `name: value` with every request, beside what it sends already.
@@ -95,8 +116,7 @@ impl Agent {
     /// # Errors
     /// If the connection fails.
     pub async fn send(&self, method: Method, path: &str, body: Bytes) -> Result<Stream, BoxError> {
-        let stream = UnixStream::connect(&self.socket).await?;
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(self.connect().await?)).await?;
         spawn(async move { drop(connection.await) });
         let mut request = Request::builder().method(method).uri(path).header("host", "localhost:8080");
         if !self.headers.contains_key("content-type") {
@@ -114,8 +134,11 @@ impl Agent {
     ///
     /// # Errors
     /// If nobody listens.
-    pub async fn connect(&self) -> std::io::Result<UnixStream> {
-        UnixStream::connect(&self.socket).await
+    pub async fn connect(&self) -> std::io::Result<Box<dyn Wire>> {
+        Ok(match &self.address {
+            Address::Unix(socket) => Box::new(UnixStream::connect(socket).await?),
+            Address::Tcp(address) => Box::new(TcpStream::connect(address).await?),
+        })
     }
 }
 

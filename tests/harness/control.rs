@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use http::{HeaderValue, Method};
+use http::Method;
 use platform_core::{
     control::{Health, Problem, Register, Registered, RunView},
     grant::RunGrant,
@@ -13,7 +13,10 @@ use platform_core::{
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use crate::agent::{Agent, Answer, BoxError, Stream};
+use crate::{
+    agent::{Agent, Answer, BoxError, Stream},
+    lines::Lines,
+};
 
 /// A client of the control socket.
 #[derive(Debug, Clone)]
@@ -23,10 +26,7 @@ impl Control {
     /// A client of `socket`, speaking this build's version.
     #[must_use]
     pub fn on(socket: &Path) -> Self {
-        Self(Agent::on(socket).with_header(
-            header::CONTROL_PROTOCOL,
-            &HeaderValue::from(CONTROL_PROTOCOL).to_str().unwrap().to_owned(),
-        ))
+        Self(Agent::on(socket).with_header(header::CONTROL_PROTOCOL, &CONTROL_PROTOCOL.to_string()))
     }
 
     /// Health of the proxy.
@@ -73,6 +73,11 @@ impl Control {
     /// A stream of NDJSON.
     pub async fn follow(&self, path: &str) -> Stream {
         self.0.send(Method::GET, path, Vec::new().into()).await.unwrap()
+    }
+
+    /// The text of a run as it streams.
+    pub async fn tap(&self, run: &RunId) -> Lines {
+        Lines::of(self.follow(&format!("/v1/runs/{run}/tap")).await)
     }
 
     /// Any request.

@@ -15,16 +15,29 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// If it does not come true, with the last thing seen.
 pub async fn eventually<T: Debug, F: Future<Output = T>>(
     what: &str,
+    look: impl FnMut() -> F,
+    wanted: impl Fn(&T) -> bool,
+) -> T {
+    eventually_within(PATIENCE, what, look, wanted).await
+}
+
+/// The same, for what takes longer than anything should.
+///
+/// # Panics
+/// If it does not come true within `patience`, with the last thing seen.
+pub async fn eventually_within<T: Debug, F: Future<Output = T>>(
+    patience: Duration,
+    what: &str,
     mut look: impl FnMut() -> F,
     wanted: impl Fn(&T) -> bool,
 ) -> T {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + patience;
     loop {
         let seen = look().await;
         if wanted(&seen) {
             return seen;
         }
-        assert!(Instant::now() < deadline, "{what}: not so after {PATIENCE:?}; last seen: {seen:?}");
+        assert!(Instant::now() < deadline, "{what}: not so after {patience:?}; last seen: {seen:?}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

@@ -7,18 +7,32 @@
 #![allow(clippy::unwrap_used, reason = "a harness that cannot start fails the test, with the place")]
 
 pub mod agent;
+pub mod bridge;
 pub mod control;
+pub mod detour;
 pub mod docker;
+pub mod events;
 pub mod eventually;
+pub mod lines;
+pub mod litellm;
+pub mod nginx;
 mod process;
+pub mod raw;
 pub mod sluice;
+pub mod stranger;
 mod world;
 
 pub use self::{
     agent::{Agent, Answer},
+    bridge::Bridge,
     control::Control,
+    detour::Detour,
     eventually::eventually,
+    lines::Lines,
+    litellm::LiteLlm,
+    nginx::OriginalProxy,
     process::binary,
+    raw::Raw,
     sluice::Outcome,
     world::{CANARY_KEY, Run, World, grant},
 };

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tokio::process::Command;
 
@@ -89,4 +90,19 @@ impl Outcome {
             .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
             .collect()
     }
+}
+
+/// Sends what Ctrl-C sends.
+pub fn interrupt(child: &tokio::process::Child) {
+    signal(child, Signal::INT);
+}
+
+/// Sends what a service manager sends.
+pub fn terminate(child: &tokio::process::Child) {
+    signal(child, Signal::TERM);
+}
+
+fn signal(child: &tokio::process::Child, signal: Signal) {
+    let pid = child.id().expect("it runs").cast_signed();
+    kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
 }

@@ -101,6 +101,19 @@ impl World {
         .unwrap();
     }
 
+    /// Starts a proxy that is expected not to start, beside the one that may run, and returns its complaint.
+    ///
+    /// # Panics
+    /// If it starts.
+    pub async fn proxy_fails_to_start(&self) -> String {
+        let mut proxy = Command::new(binary("sluice-proxy"));
+        proxy.arg("--config").arg(self.config()).env_clear().stdin(Stdio::null()).kill_on_drop(true);
+        let ended = tokio::time::timeout(Duration::from_secs(10), proxy.output()).await;
+        let output = ended.expect("the proxy started, and should not have").unwrap();
+        assert!(!output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
     /// Sends SIGTERM and waits for the end; returns whether it succeeded.
     pub async fn stop_proxy(&mut self) -> bool {
         self.signal_proxy(Signal::TERM);
@@ -155,6 +168,22 @@ impl World {
     #[must_use]
     pub fn config(&self) -> PathBuf {
         self.path().join("sluice.toml")
+    }
+
+    /// Replaces a piece of the configuration, for whatever reads it next.
+    ///
+    /// # Panics
+    /// If it has no such piece.
+    pub fn reconfigure(&self, piece: &str, other: &str) {
+        let config = fs::read_to_string(self.config()).unwrap();
+        assert!(config.contains(piece), "no {piece} in {config}");
+        fs::write(self.config(), config.replace(piece, other)).unwrap();
+    }
+
+    /// The journal's file.
+    #[must_use]
+    pub fn journal_file(&self) -> PathBuf {
+        self.path().join("state/journal/00000000000000000001.ndjson")
     }
 
     /// Directory of everything in this world.

@@ -1,4 +1,17 @@
 //! One integration binary, many stories: linking once is what takes time.
 
+#![allow(clippy::unwrap_used, reason = "a test that panics fails, with the place")]
+
+mod answers;
+mod control;
+mod endings;
+mod identity;
+mod journal;
 mod path;
+mod refusals;
+mod sandbox;
+mod shutdown;
+mod sockets;
+mod streaming;
+mod tap;
 mod tidy;

@@ -1,1 +1,21 @@
 //! The real LiteLLM between Sluicegate and the scripted upstream.
+//!
+//! It takes seconds to start, and each test is a process of its own: so there are few tests, and each tells a
+//! whole story with one LiteLLM.
+
+#![allow(clippy::unwrap_used, reason = "a test that panics fails, with the place")]
+
+mod calls;
+mod container;
+mod endings;
+
+use bench::upstream::ScriptedUpstream;
+use harness::{CANARY_KEY, LiteLlm, World};
+
+/// A world whose upstream is LiteLLM, with the scripted upstream behind it.
+async fn world_with_litellm() -> (World, LiteLlm) {
+    let upstream = ScriptedUpstream::start().await.unwrap();
+    let litellm = LiteLlm::in_front_of(&upstream, CANARY_KEY).await;
+    let world = World::in_front_of(upstream, &litellm.base_url, "").await;
+    (world, litellm)
+}

@@ -1,0 +1,53 @@
+//! The bridge between a sandbox's `localhost:8080` and its socket, with the options of the sandbox's entrypoint.
+
+use std::{
+    net::{SocketAddr, TcpListener},
+    path::Path,
+    process::Stdio,
+};
+
+use tokio::process::{Child, Command};
+
+use crate::{agent::Agent, eventually::eventually};
+
+/// A `socat`. Killed on drop.
+#[derive(Debug)]
+pub struct Bridge {
+    /// A client on its TCP side.
+    pub agent: Agent,
+    _socat: Child,
+}
+
+impl Bridge {
+    /// A bridge to `socket`.
+    ///
+    /// # Panics
+    /// If socat is missing or does not listen.
+    pub async fn to(socket: &Path) -> Self {
+        let port = free_port().port();
+        let socat = Command::new("socat")
+            .args(["-b", "65536"])
+            .arg(format!("TCP-LISTEN:{port},fork,reuseaddr,bind=127.0.0.1,nodelay,backlog=128"))
+            .arg(format!("UNIX-CONNECT:{}", socket.display()))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("socat is needed, as in the sandbox: run `make setup`");
+        let agent = Agent::over_tcp(SocketAddr::from(([127, 0, 0, 1], port)));
+        eventually("socat listens", || async { agent.connect().await.map(drop) }, Result::is_ok)
+            .await
+            .unwrap();
+        Self { agent, _socat: socat }
+    }
+}
+
+/// A port of the loopback interface that is free now.
+///
+/// # Panics
+/// If there is none.
+#[must_use]
+pub fn free_port() -> SocketAddr {
+    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap()
+}

@@ -1,0 +1,86 @@
+//! A detour between the proxy and its upstream, where connections can be counted and cut.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use tokio::{
+    io::copy_bidirectional,
+    net::{TcpListener, TcpStream},
+    sync::watch,
+};
+
+/// Forwards connections to another address.
+#[derive(Debug)]
+pub struct Detour {
+    address: SocketAddr,
+    connections: Arc<AtomicUsize>,
+    open: watch::Sender<usize>,
+    cuts: watch::Sender<usize>,
+}
+
+impl Detour {
+    /// A detour to `target`.
+    ///
+    /// # Panics
+    /// If no port can be had.
+    pub async fn to(target: SocketAddr) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let detour = Self {
+            address: listener.local_addr().unwrap(),
+            connections: Arc::default(),
+            open: watch::Sender::new(0),
+            cuts: watch::Sender::new(0),
+        };
+        let (connections, open) = (Arc::clone(&detour.connections), detour.open.clone());
+        let cuts = detour.cuts.clone();
+        platform_runtime::task::spawn("detour", async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                connections.fetch_add(1, Ordering::SeqCst);
+                open.send_modify(|open| *open += 1);
+                let (open, forwarded) = (open.clone(), forward(stream, target, cuts.subscribe()));
+                platform_runtime::task::spawn("detour connection", async move {
+                    forwarded.await;
+                    open.send_modify(|open| *open -= 1);
+                });
+            }
+        });
+        detour
+    }
+
+    /// `http://127.0.0.1:PORT`
+    #[must_use]
+    pub fn base_url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// How many connections were made so far.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+
+    /// Closes every connection there is, as an upstream does with idle ones, and returns when that is done.
+    ///
+    /// # Panics
+    /// Never: what is waited for lives as long as this.
+    pub async fn close_connections(&self) {
+        self.cuts.send_modify(|cuts| *cuts += 1);
+        self.open.subscribe().wait_for(|open| *open == 0).await.unwrap();
+    }
+}
+
+async fn forward(mut from: TcpStream, target: SocketAddr, mut cuts: watch::Receiver<usize>) {
+    let mut to = TcpStream::connect(target).await.unwrap();
+    for stream in [&from, &to] {
+        stream.set_nodelay(true).unwrap();
+    }
+    tokio::select! {
+        _ = copy_bidirectional(&mut from, &mut to) => {}
+        _ = cuts.changed() => {}
+    }
+}

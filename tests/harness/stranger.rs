@@ -1,0 +1,58 @@
+//! Somebody else on the same host: socat, as another user.
+
+use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Stdio};
+
+use tokio::{io::AsyncWriteExt, process::Command};
+
+use crate::raw::Raw;
+
+/// What a stranger got.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Got {
+    /// Nobody to speak to: the file system did not let them near, or nobody listens.
+    NoConnection,
+    /// A connection, and not a byte on it.
+    NoAnswer,
+    /// An HTTP status.
+    Status(u16),
+}
+
+/// Sends `request` to `socket` as user `uid`.
+///
+/// # Panics
+/// If socat cannot be run as that user.
+pub async fn ask_as(uid: u32, socket: &Path, request: Raw) -> Got {
+    let mut socat = Command::new("socat")
+        .args(["-t", "0.01", "STDIO,ignoreeof"])
+        .arg(format!("UNIX-CONNECT:{}", socket.display()))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .uid(uid)
+        .gid(uid)
+        .spawn()
+        .expect("socat is needed, and to be root: run `make setup`");
+    let mut stdin = socat.stdin.take().unwrap();
+    // A socat that could not connect may be gone already.
+    drop(stdin.write_all(&request.header("connection", "close").bytes()).await);
+    let output = socat.wait_with_output().await.unwrap();
+    let (answer, complaint) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    match answer.split(' ').nth(1) {
+        Some(status) => Got::Status(status.parse().unwrap()),
+        None if complaint.contains(" connect(") => Got::NoConnection,
+        None => Got::NoAnswer,
+    }
+}
+
+/// Opens every directory from `/tmp` down to `path`, and `path` itself, to everybody: what is left to keep a
+/// stranger out is the program behind the socket.
+///
+/// # Panics
+/// If a mode cannot be set.
+pub fn open_to_everybody(path: &Path) {
+    for path in path.ancestors().take_while(|path| *path != Path::new("/tmp")) {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
+    }
+}

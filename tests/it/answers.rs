@@ -1,0 +1,139 @@
+//! What an answer tells: its headers to the agent, its figures to the journal.
+
+use std::collections::BTreeSet;
+
+use harness::{
+    Agent, Answer, World,
+    agent::{Answering, chat_body},
+};
+use platform_core::{
+    record::{CostSource, ExchangeRecord, Tokens, TokensSource},
+    route::Route,
+};
+use serde_json::{Value, json};
+
+/// Thirty-three bytes: nine prompt tokens by the scripted upstream's rule, two of them from its cache.
+const PROMPT: &str = "Please tell me about the weather.";
+const INPUT: Tokens = Tokens { input: 9, output: 0, cached: 2, reasoning: 0 };
+
+fn header_names(answer: &Answer) -> BTreeSet<&str> {
+    answer.headers.keys().map(http::HeaderName::as_str).collect()
+}
+
+#[tokio::test]
+async fn of_the_upstreams_response_headers_only_harmless_ones_pass() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    let whole = run.agent.chat("fake-cost").await;
+    assert_eq!(
+        header_names(&whole),
+        BTreeSet::from(["content-length", "content-type", "date", "x-litellm-call-id"])
+    );
+    assert_eq!(whole.headers["x-litellm-call-id"].to_str().unwrap(), call_id(&world, 0).await);
+    let streamed = run.agent.stream("fake-cost").await.whole().await.unwrap();
+    assert_eq!(
+        header_names(&streamed),
+        BTreeSet::from(["content-type", "date", "transfer-encoding", "x-litellm-call-id"])
+    );
+    assert_eq!(streamed.headers["content-type"], "text/event-stream");
+    assert_eq!(streamed.headers["x-litellm-call-id"].to_str().unwrap(), call_id(&world, 1).await);
+    let limited = run.agent.chat("fake-status429").await;
+    assert_eq!(limited.headers["retry-after"], "7");
+    // The upstream did send one that must not pass.
+    let direct = Agent::over_tcp(world.upstream.address()).chat("fake-cost").await;
+    assert!(direct.headers.contains_key("x-litellm-response-cost"), "{:?}", direct.headers);
+}
+
+async fn call_id(world: &World, index: usize) -> String {
+    world.records(index + 1).await[index].record.litellm_call_id.to_string()
+}
+
+/// A request of each API, for the prompt above.
+fn asked(path: &str, model: &str, answering: Answering) -> Value {
+    let mut body = chat_body(model, answering);
+    body["messages"][0]["content"] = json!(PROMPT);
+    if !path.ends_with("chat/completions") && !path.ends_with("messages") {
+        body["messages"] = Value::Null;
+    }
+    body["prompt"] = json!(PROMPT);
+    body["input"] = json!(PROMPT);
+    body
+}
+
+#[tokio::test]
+async fn usage_is_recorded_as_the_upstream_counted_it() {
+    // Ten words. OpenAI's APIs say that a fifth of them was reasoning, Anthropic's and the embeddings' do not.
+    let (written, reasoned) = (Tokens { output: 10, ..INPUT }, Tokens { output: 10, reasoning: 2, ..INPUT });
+    let table = [
+        ("/v1/chat/completions", Route::ChatCompletions, reasoned),
+        ("/v1/completions", Route::Completions, reasoned),
+        ("/v1/responses", Route::Responses, reasoned),
+        ("/v1/messages", Route::Messages, written),
+        ("/v1/embeddings", Route::Embeddings, Tokens { cached: 0, ..INPUT }),
+    ];
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    let mut calls = 0;
+    for (path, route, tokens) in table {
+        for (answering, model) in
+            [(Answering::Whole, "fake-words10-cost"), (Answering::Streamed, "fake-words10-cost")]
+        {
+            calls += 1;
+            let answer = run.agent.post(path, &asked(path, model, answering)).await;
+            assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+            let record = world.records(calls).await.pop().unwrap().record;
+            assert_eq!(
+                (record.route, record.tokens, record.tokens_source),
+                (route, tokens, TokensSource::Exact)
+            );
+            let micro_dollars = tokens.input + 2 * record.tokens.output.max(embedded_words(route));
+            assert_eq!(
+                cost(&record),
+                (Some(micro_dollars * 1000), CostSource::Upstream),
+                "{path} {answering:?}"
+            );
+            assert_eq!(record.stream, answering == Answering::Streamed);
+            assert_eq!(record.response_bytes, answer.body.len() as u64);
+            assert_eq!(record.model_answered.as_ref().unwrap().as_str(), model);
+        }
+    }
+}
+
+/// The scripted upstream charges embeddings for the words it does not say.
+fn embedded_words(route: Route) -> u64 {
+    if route == Route::Embeddings { 10 } else { 0 }
+}
+
+fn cost(record: &ExchangeRecord) -> (Option<u64>, CostSource) {
+    (record.cost_nanodollars.map(|cost| cost.0), record.cost_source)
+}
+
+#[tokio::test]
+async fn what_the_upstream_does_not_say_is_not_made_up() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    run.agent.chat("fake-nousage").await;
+    run.agent.stream("fake-nousage").await.whole().await.unwrap();
+    for line in world.records(2).await {
+        let record = line.record;
+        assert_eq!((record.tokens, record.tokens_source), (Tokens::default(), TokensSource::None));
+        assert_eq!(cost(&record), (None, CostSource::None));
+    }
+}
+
+#[tokio::test]
+async fn tools_that_an_answer_calls_are_named_and_their_arguments_are_not() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    let mut calls = 0;
+    for path in ["/v1/chat/completions", "/v1/responses", "/v1/messages"] {
+        for answering in [Answering::Whole, Answering::Streamed] {
+            calls += 1;
+            let answer = run.agent.post(path, &asked(path, "fake-tools", answering)).await;
+            assert!(answer.text().contains("Par"), "the arguments reach the agent: {}", answer.text());
+            let record = world.records(calls).await.pop().unwrap().record;
+            let tools: Vec<_> = record.tools.iter().map(|tool| tool.as_str()).collect();
+            assert_eq!(tools, ["get_weather"], "{path} {answering:?}");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! How calls end other than well, what the client is told then, and what the journal.
+
+use std::time::Duration;
+
+use bench::upstream::{Ending, ScriptedUpstream};
+use harness::{
+    Answer, Detour, World,
+    agent::{Answering, chat_body},
+    bridge::free_port,
+    events::{events, spoken},
+    grant,
+};
+use http::Method;
+use platform_core::{
+    grant::{CallLimits, RunGrant},
+    limit::Millis,
+    record::{ExchangeRecord, Outcome},
+    refusal::Refusal,
+};
+use serde_json::{Value, json};
+
+const CHAT: &str = "/v1/chat/completions";
+const MESSAGES: &str = "/v1/messages";
+
+async fn last_record(world: &World, count: usize) -> ExchangeRecord {
+    world.records(count).await.pop().unwrap().record
+}
+
+/// Asserts that Sluicegate refused a call, that it said so in the route's own shape, and when to come again.
+fn assert_refused(answer: &Answer, path: &str, (status, code): (u16, &str), retry_after: Option<&str>) {
+    assert_eq!(
+        (answer.status.as_u16(), &answer.headers["content-type"]),
+        (status, &"application/json".parse().unwrap())
+    );
+    let body = answer.json();
+    assert_eq!(body["error"]["code"], code, "{path}: {body}");
+    assert!(body["error"]["message"].as_str().is_some_and(|message| message.len() > 10), "{path}: {body}");
+    assert_eq!(body.get("type"), (path == MESSAGES).then_some(&json!("error")), "{path}: {body}");
+    let header = |name: &str| answer.headers.get(name).map(|value| value.to_str().unwrap().to_owned());
+    assert_eq!(header("retry-after").as_deref(), retry_after, "{path}");
+    assert_eq!(header("x-should-retry").as_deref(), retry_after.is_none().then_some("false"), "{path}");
+}
+
+#[tokio::test]
+async fn a_stream_that_the_upstream_cuts_ends_with_an_error_and_a_broken_connection() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    let (text, ended) = run.agent.stream("fake-cut3").await.until_break().await;
+    assert_eq!(spoken(&text).concat(), "Hello from the");
+    let last = events(&text).pop().unwrap().to_owned();
+    let error: Value = serde_json::from_str(last.strip_prefix("data: ").unwrap()).unwrap();
+    assert_eq!(
+        (events(&text).len(), error["error"]["code"].as_str()),
+        (5, Some("upstream_failed")),
+        "{text}"
+    );
+    assert!(ended.is_err(), "a client must not take the part for the whole");
+    let record = last_record(&world, 1).await;
+    assert_eq!((record.outcome, record.status), (Outcome::UpstreamGone, 200));
+    assert_eq!(
+        record.response_bytes,
+        (text.len() - last.len() - 2) as u64,
+        "the upstream's bytes are counted"
+    );
+
+    let (text, ended) = run.agent.stream("fake-words3").await.until_break().await;
+    assert!(ended.is_ok() && text.ends_with("data: [DONE]\n\n"), "a stream that is not cut ends cleanly");
+}
+
+#[tokio::test]
+async fn a_cut_message_stream_ends_with_an_error_event_of_its_own_kind() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    let body = json!({ "model": "fake-cut3", "stream": true, "max_tokens": 9, "messages": [] });
+    let stream = run.agent.send(Method::POST, MESSAGES, body.to_string().into()).await.unwrap();
+    let (text, ended) = stream.until_break().await;
+    let last = events(&text).pop().unwrap().to_owned();
+    let data = last.strip_prefix("event: error\ndata: ").unwrap_or_else(|| panic!("{last}"));
+    let error: Value = serde_json::from_str(data).unwrap();
+    assert_eq!((&error["type"], &error["error"]["code"]), (&json!("error"), &json!("upstream_failed")));
+    assert!(ended.is_err());
+}
+
+#[tokio::test]
+async fn a_document_that_the_upstream_cuts_is_never_complete() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    let body = chat_body("fake-cut1", Answering::Whole).to_string();
+    let stream = run.agent.send(Method::POST, CHAT, body.into()).await.unwrap();
+    let length: usize = stream.headers["content-length"].to_str().unwrap().parse().unwrap();
+    let (text, ended) = stream.until_break().await;
+    assert!(ended.is_err() && text.len() < length);
+    assert_eq!(last_record(&world, 1).await.outcome, Outcome::UpstreamGone);
+}
+
+#[tokio::test]
+async fn an_upstream_that_breaks_off_before_its_answer_is_not_asked_again() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    for (count, path) in [(1, CHAT), (2, MESSAGES)] {
+        let answer = run.agent.post(path, &chat_body("fake-cut0", Answering::Streamed)).await;
+        assert_refused(&answer, path, (502, "upstream_failed"), None);
+        let record = last_record(&world, count).await;
+        assert_eq!((record.outcome, record.refusal), (Outcome::UpstreamGone, Some(Refusal::UpstreamFailed)));
+        assert_eq!((record.status, world.upstream.ledger().len()), (502, count));
+    }
+}
+
+#[tokio::test]
+async fn an_error_in_mid_stream_passes_and_is_recorded_as_one() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    for (count, path) in [(1, CHAT), (2, MESSAGES), (3, "/v1/responses"), (4, "/v1/completions")] {
+        let mut body = chat_body("fake-errmid3", Answering::Streamed);
+        body["input"] = json!("Say hello.");
+        let answer = run.agent.post(path, &body).await;
+        assert!(events(&answer.text()).pop().unwrap().contains("in the middle"), "{path}: {}", answer.text());
+        let record = last_record(&world, count).await;
+        assert_eq!((record.outcome, record.status), (Outcome::StreamError, 200), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_upstream_says_about_our_own_key_stays_between_it_and_us() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    for (n, status) in [401, 402, 403].into_iter().enumerate() {
+        for (path, count) in [(CHAT, 2 * n + 1), (MESSAGES, 2 * n + 2)] {
+            let answer =
+                run.agent.post(path, &chat_body(&format!("fake-status{status}"), Answering::Whole)).await;
+            assert_refused(&answer, path, (502, "upstream_auth"), None);
+            assert!(!answer.text().contains("The script"), "{}", answer.text());
+            let record = last_record(&world, count).await;
+            assert_eq!((record.status, record.refusal), (status, Some(Refusal::UpstreamAuth)));
+        }
+    }
+}
+
+#[tokio::test]
+async fn other_errors_of_the_upstream_pass_as_they_are() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    for (n, status) in [400, 404, 422, 429, 500, 503, 529].into_iter().enumerate() {
+        let answer = run.agent.chat(&format!("fake-status{status}")).await;
+        assert_eq!(answer.status.as_u16(), status);
+        assert_eq!(answer.json()["error"]["message"], "The script wants this status.");
+        assert_eq!(answer.headers.contains_key("retry-after"), status == 429);
+        let record = last_record(&world, n + 1).await;
+        assert_eq!((record.status, record.outcome, record.refusal), (status, Outcome::Complete, None));
+    }
+}
+
+#[tokio::test]
+async fn an_upstream_that_is_down_is_worth_another_try() {
+    let upstream = ScriptedUpstream::start().await.unwrap();
+    let world = World::in_front_of(upstream, &format!("http://{}", free_port()), "").await;
+    let run = world.run("r1", "acct-1").await;
+    for (count, path) in [(1, CHAT), (2, MESSAGES)] {
+        let answer = run.agent.post(path, &chat_body("fake", Answering::Whole)).await;
+        assert_refused(&answer, path, (503, "upstream_unreachable"), Some("1"));
+        let record = last_record(&world, count).await;
+        assert_eq!((record.outcome, record.status), (Outcome::UpstreamGone, 503));
+    }
+}
+
+#[tokio::test]
+async fn an_upstream_that_does_not_answer_in_time_is_cancelled() {
+    let world = World::start().await;
+    let limits = CallLimits { call_ms: Millis(200), ..CallLimits::default() };
+    let run = world.run_with(RunGrant { limits, ..grant("r1", "acct-1") }).await;
+    let answer = run.agent.chat("fake-hang").await;
+    assert_refused(&answer, CHAT, (504, "upstream_timeout"), None);
+    let seen = world.upstream.ledger().wait_for_ending(1, Duration::from_secs(5)).await.unwrap();
+    assert!(matches!(seen.ending, Ending::ClientGone { .. }), "{:?}", seen.ending);
+    assert_eq!(seen.header("x-litellm-timeout"), ["1"], "the upstream is told, in whole seconds");
+    let record = last_record(&world, 1).await;
+    assert_eq!((record.outcome, record.refusal), (Outcome::TimedOut, Some(Refusal::UpstreamTimeout)));
+}
+
+#[tokio::test]
+async fn a_connection_that_the_upstream_closed_while_idle_costs_no_call() {
+    let upstream = ScriptedUpstream::start().await.unwrap();
+    let detour = Detour::to(upstream.address()).await;
+    let world = World::in_front_of(upstream, &detour.base_url(), "").await;
+    let run = world.run("r1", "acct-1").await;
+    for model in ["fake", "fake-words3", "fake-status400"] {
+        run.agent.chat(model).await;
+    }
+    assert_eq!(detour.connections(), 1, "calls one after the other share a connection");
+    for calls in 2..30 {
+        detour.close_connections().await;
+        assert_eq!(run.agent.chat("fake").await.status, 200, "call {calls}");
+        assert_eq!(detour.connections(), calls);
+    }
+}

@@ -1,0 +1,37 @@
+//! What a sandbox is denied and what it is granted, seen from inside a real container.
+
+mod ends;
+mod limits;
+mod network;
+mod secrets;
+mod walls;
+mod workspace;
+
+use harness::{Outcome, World};
+
+/// An entry of the registry that runs `script` in a shell, with more settings.
+pub(crate) fn shell_agent(script: &str, settings: &str) -> String {
+    // A JSON string is a TOML string.
+    let script = serde_json::json!(script);
+    let runtime = if settings.contains("runtime") { "" } else { "runtime = '20s'\n" };
+    format!("[agents.'test:sh']\nargv = ['bash', '-c', {script}]\nprotocol = 'text'\n{runtime}{settings}\n")
+}
+
+/// A world with an agent that runs `script`.
+pub(crate) async fn world_with(script: &str) -> World {
+    World::with(&shell_agent(script, "")).await
+}
+
+/// Runs the world's shell agent to its end.
+pub(crate) async fn run(world: &World) -> Outcome {
+    world.sluice().run(&["run", "--agent", "test:sh", "--run-id", "r1", "--json", "q"]).await
+}
+
+/// What `script` prints in a sandbox. It must succeed, and leave nothing.
+async fn inside(script: &str) -> String {
+    let world = world_with(script).await;
+    let outcome = run(&world).await;
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    world.assert_nothing_left().await;
+    outcome.result()["stdout"]["text"].as_str().unwrap().to_owned()
+}

@@ -1,0 +1,165 @@
+//! Answers stream: event by event as the upstream sends them, no faster than the client reads them, and no
+//! longer than it is there.
+
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+use bench::upstream::Ending;
+use harness::{
+    Agent, Bridge, Raw, World,
+    agent::{Answering, chat_body},
+    events::{events, spoken},
+    eventually,
+    raw::read_until,
+};
+use http::Method;
+use platform_core::record::{Outcome, Tokens, TokensSource};
+
+/// How far apart the upstream sends events in `fake-gap100ms`, less what a busy machine may lose of it.
+const SPACED: Duration = Duration::from_millis(60);
+/// How long it may take until the upstream is rid of a call whose client has left.
+const AT_ONCE: Duration = Duration::from_millis(100);
+
+/// The pieces of a streamed answer, and the smallest gap between two of them.
+async fn arrivals(agent: &Agent, model: &str) -> (Vec<String>, Duration) {
+    let mut stream = agent.stream(model).await;
+    let (mut pieces, mut times) = (Vec::new(), Vec::new());
+    while let Some((piece, at)) = stream.next().await.unwrap() {
+        pieces.push(String::from_utf8(piece.to_vec()).unwrap());
+        times.push(at);
+    }
+    (pieces, times.windows(2).map(|pair| pair[1] - pair[0]).min().unwrap())
+}
+
+#[tokio::test]
+async fn events_arrive_one_by_one_with_the_upstreams_spacing() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    let bridge = Bridge::to(&run.socket).await;
+    for agent in [&run.agent, &bridge.agent] {
+        let (pieces, gap) = arrivals(agent, "fake-words4-gap100ms").await;
+        assert!(
+            pieces.iter().all(|piece| events(piece).len() == 1 && piece.ends_with("\n\n")),
+            "{pieces:#?}"
+        );
+        assert_eq!(spoken(&pieces.concat()).concat(), "Hello from the scripted");
+        assert!(gap >= SPACED, "two of them came {gap:?} apart");
+    }
+    // A stream that was not spaced on its way in would be seen as such.
+    let (_, gap) = arrivals(&run.agent, "fake-words4").await;
+    assert!(gap < SPACED, "{gap:?}");
+}
+
+/// A client that leaves once it has read so much of the answer to a request.
+struct Departure {
+    model: &'static str,
+    answering: Answering,
+    read: &'static str,
+    /// Content events the upstream has sent by then.
+    after_events: usize,
+}
+
+const DEPARTURES: [Departure; 5] = [
+    Departure { model: "fake-hang", answering: Answering::Streamed, read: "", after_events: 0 },
+    Departure { model: "fake-hang", answering: Answering::Whole, read: "", after_events: 0 },
+    Departure { model: "fake-firstbyte60000ms", answering: Answering::Streamed, read: "", after_events: 0 },
+    Departure { model: "fake-stall3", answering: Answering::Streamed, read: " the\"", after_events: 3 },
+    Departure { model: "fake-stall1", answering: Answering::Whole, read: "\"object\"", after_events: 0 },
+];
+
+#[tokio::test]
+async fn a_client_that_leaves_cancels_its_call_at_once() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    let bridge = Bridge::to(&run.socket).await;
+    let mut calls = 0;
+    for departure in DEPARTURES {
+        for agent in [&run.agent, &bridge.agent] {
+            calls += 1;
+            let (ending, after) = depart(&world, agent, &departure, calls).await;
+            let Departure { model, after_events, .. } = departure;
+            assert!(matches!(ending, Ending::ClientGone { .. }), "{model}: {ending:?}");
+            assert_eq!(ending.events(), Some(after_events), "{model}");
+            assert!(after < AT_ONCE, "{model}: cancelled after {after:?}");
+        }
+    }
+    eventually(
+        "no call is in flight",
+        || world.control.health(),
+        |health| health.as_ref().unwrap().in_flight == 0,
+    )
+    .await
+    .unwrap();
+    let records: Vec<_> = world.journal().await.into_iter().map(|line| line.record).collect();
+    assert_eq!(records.len(), calls, "one record per call");
+    for record in records {
+        assert_eq!((record.outcome, record.refusal), (Outcome::ClientGone, None));
+        assert_eq!((record.tokens, record.tokens_source), (Tokens::default(), TokensSource::None));
+    }
+}
+
+/// How the upstream saw call number `seq` end, and how long after its client had left.
+async fn depart(world: &World, agent: &Agent, departure: &Departure, seq: usize) -> (Ending, Duration) {
+    let body = chat_body(departure.model, departure.answering);
+    let mut wire = Raw::post("/v1/chat/completions", &body).begin(agent).await;
+    let ledger = world.upstream.ledger();
+    let seen = ledger.wait_for(seq, Duration::from_secs(5)).await.unwrap();
+    read_until(&mut wire, departure.read).await;
+    assert!(seen.last().unwrap().ending.is_open());
+    let left = Instant::now();
+    drop(wire);
+    let ended = ledger.wait_for_ending(seq as u64, Duration::from_secs(5)).await.unwrap().ending;
+    (ended, ended.at().unwrap() - left)
+}
+
+#[tokio::test]
+async fn a_client_that_stays_cancels_nothing() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    let answer = run.agent.stream("fake-words3-firstbyte300ms-gap50ms").await.whole().await.unwrap();
+    assert!(answer.text().ends_with("data: [DONE]\n\n"));
+    assert!(matches!(world.upstream.ledger().last().unwrap().ending, Ending::Answered { events: 3, .. }));
+    assert_eq!(world.records(1).await[0].record.outcome, Outcome::Complete);
+}
+
+/// What a slow client's answer may occupy in the proxy.
+const SLACK_KIB: u64 = 8 << 10;
+
+#[tokio::test]
+async fn a_client_that_does_not_read_holds_back_the_upstream_and_fills_no_memory() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    run.agent.chat("fake").await;
+    let before = memory_kib(&world);
+    let body = chat_body("fake-big48m", Answering::Whole).to_string();
+    let stream = run.agent.send(Method::POST, "/v1/chat/completions", body.into()).await.unwrap();
+    let idle = || async {
+        let cpu = cpu_ticks(&world);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        cpu == cpu_ticks(&world)
+    };
+    eventually("the proxy has taken in what it takes in", idle, |idle| *idle).await;
+    let grown = memory_kib(&world).saturating_sub(before);
+    assert!(grown < SLACK_KIB, "48 MiB are on their way, the proxy has grown by {grown} KiB");
+    // Nothing is lost by waiting.
+    let length: u64 = stream.headers["content-length"].to_str().unwrap().parse().unwrap();
+    assert!(length > 48 << 20);
+    assert_eq!(stream.whole().await.unwrap().body.len() as u64, length);
+    let record = &world.records(2).await[1].record;
+    assert_eq!((record.outcome, record.response_bytes), (Outcome::Complete, length));
+}
+
+fn memory_kib(world: &World) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", world.proxy_pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// Processor time of the proxy, user and system.
+fn cpu_ticks(world: &World) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", world.proxy_pid())).unwrap();
+    let after_name = stat.rsplit(')').next().unwrap();
+    after_name.split_whitespace().skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum()
+}

@@ -1,0 +1,80 @@
+//! The live tap: what a run's answers say, while they are said, to whoever the grant lets watch.
+
+use harness::{Lines, Run, World, grant};
+use platform_core::grant::{RunGrant, Tap};
+use serde_json::{Value, json};
+
+async fn watched_run(world: &World) -> (Run, Lines) {
+    let run = world.run_with(RunGrant { tap: Tap::Text, ..grant("r1", "acct-1") }).await;
+    let tap = world.control.tap(&run.grant.run_id).await;
+    (run, tap)
+}
+
+fn text(event: &Value) -> &str {
+    event["delta"].as_str().unwrap_or_else(|| panic!("{event}"))
+}
+
+#[tokio::test]
+async fn deltas_are_told_while_they_stream() {
+    let world = World::start().await;
+    let (run, mut tap) = watched_run(&world).await;
+    let stream = run.agent.stream("fake-words4-gap100ms").await;
+    // The upstream has most of its pauses still before it when the first word is told.
+    assert_eq!(tap.next().await.unwrap(), json!({ "type": "text", "delta": "Hello" }));
+    assert!(world.upstream.ledger().last().unwrap().ending.is_open());
+    stream.whole().await.unwrap();
+    world.control.close(&run.grant.run_id, 0).await.unwrap();
+    let rest: String = tap.rest().await.iter().map(text).collect();
+    assert_eq!(rest, " from the scripted", "the tap ends with its run");
+}
+
+#[tokio::test]
+async fn tools_are_named_and_whole_answers_told_too() {
+    let world = World::start().await;
+    let (run, mut tap) = watched_run(&world).await;
+    run.agent.stream("fake-tools").await.whole().await.unwrap();
+    assert_eq!(tap.next().await.unwrap(), json!({ "type": "tool", "name": "get_weather" }));
+    run.agent.chat("fake-words3").await;
+    assert_eq!(tap.next().await.unwrap(), json!({ "type": "text", "delta": "Hello from the" }));
+}
+
+#[tokio::test]
+async fn one_run_is_not_told_of_another() {
+    let world = World::start().await;
+    let (run, mut tap) = watched_run(&world).await;
+    let other = world.run_with(RunGrant { tap: Tap::Text, ..grant("r2", "acct-1") }).await;
+    other.agent.chat("fake-words2").await;
+    run.agent.chat("fake-words1").await;
+    assert_eq!(text(&tap.next().await.unwrap()), "Hello");
+}
+
+#[tokio::test]
+async fn a_reader_that_does_not_keep_up_misses_pieces_and_slows_nobody() {
+    const WORDS: usize = 40_000;
+    let world = World::start().await;
+    let (run, tap) = watched_run(&world).await;
+    // Nobody reads the tap until the answer has been read to its end.
+    let answer = run.agent.stream(&format!("fake-words{WORDS}")).await.whole().await.unwrap();
+    assert!(answer.text().ends_with("data: [DONE]\n\n"));
+    world.control.close(&run.grant.run_id, 0).await.unwrap();
+    let told = tap.rest().await;
+    let missed: u64 = told
+        .iter()
+        .filter(|event| event["type"] == "missed")
+        .map(|event| event["count"].as_u64().unwrap())
+        .sum();
+    let texts = told.iter().filter(|event| event["type"] == "text").count();
+    assert!(missed > 0 && texts > 0, "{missed} missed, {texts} told");
+    assert_eq!(missed + texts as u64, WORDS as u64, "what was missed is counted");
+}
+
+#[tokio::test]
+async fn that_a_run_could_be_watched_is_in_its_records() {
+    let world = World::start().await;
+    let (watched, _) = watched_run(&world).await;
+    let unwatched = world.run("r2", "acct-1").await;
+    watched.agent.chat("fake").await;
+    unwatched.agent.chat("fake").await;
+    let taps: Vec<_> = world.records(2).await.into_iter().map(|line| line.record.tap).collect();
+    assert_eq!(taps, [Tap::Text, Tap::Off]);
+}

@@ -1,0 +1,201 @@
+//! Calls as LiteLLM accounts for them, and as Sluicegate does: the same call, the same payer, the same figures.
+
+use std::collections::BTreeSet;
+
+use harness::{
+    CANARY_KEY, LiteLlm, Run, World,
+    agent::{Answering, chat_body},
+    grant,
+};
+use platform_core::{
+    grant::{Correlation, RunGrant},
+    id::ExternalId,
+    money::NanoDollars,
+    record::{CostSource, ExchangeRecord, Outcome, TokensSource},
+};
+use serde_json::{Value, json};
+
+use crate::world_with_litellm;
+
+/// Where LiteLLM tells what a call cost.
+enum Told {
+    /// With the answer: in a header, or in the usage of a stream.
+    InBand,
+    /// In its own records only, for reconciliation.
+    Later,
+}
+
+struct Call {
+    path: &'static str,
+    model: &'static str,
+    answering: Answering,
+    cost: Told,
+}
+
+const fn whole(path: &'static str, model: &'static str) -> Call {
+    Call { path, model, answering: Answering::Whole, cost: Told::InBand }
+}
+
+const fn streamed(path: &'static str, model: &'static str, cost: Told) -> Call {
+    Call { path, model, answering: Answering::Streamed, cost }
+}
+
+/// One model where the model does not matter: LiteLLM 1.106.2 takes some routes' calls for free when a wildcard
+/// deployment serves them for the first time.
+const CALLS: [Call; 9] = [
+    whole("/v1/chat/completions", "fake"),
+    streamed("/v1/chat/completions", "fake-words50", Told::InBand),
+    whole("/v1/completions", "fake-words5"),
+    streamed("/v1/completions", "fake-words5", Told::InBand),
+    whole("/v1/responses", "fake"),
+    streamed("/v1/responses", "fake", Told::InBand),
+    whole("/v1/messages", "fake"),
+    // LiteLLM 1.106.2 leaves the cost out of Anthropic's streams.
+    streamed("/v1/messages", "fake", Told::Later),
+    whole("/v1/embeddings", "fake"),
+];
+
+impl Call {
+    fn body(&self) -> Value {
+        let Self { path, model, answering, .. } = *self;
+        let mut body = chat_body(model, answering);
+        let text = body["messages"][0]["content"].take();
+        match path {
+            "/v1/completions" => body = replace(body, "prompt", text),
+            "/v1/responses" | "/v1/embeddings" => body = replace(body, "input", text),
+            "/v1/messages" => {
+                body["messages"][0]["content"] = text;
+                body["max_tokens"] = json!(100);
+            }
+            _ => body["messages"][0]["content"] = text,
+        }
+        body
+    }
+}
+
+/// A chat request's body with its prompt in another field.
+fn replace(mut body: Value, field: &str, text: Value) -> Value {
+    let fields = body.as_object_mut().unwrap();
+    fields.remove("messages");
+    if field == "input" {
+        fields.remove("stream_options");
+    }
+    fields.insert(field.to_owned(), text);
+    body
+}
+
+async fn run(world: &World) -> Run {
+    let id = |text: &str| Some(ExternalId::parse(text).unwrap());
+    let correlation = Correlation {
+        user: id("user-1"),
+        session: id("session-1"),
+        existing_trace: id("trace-1"),
+        trace_user: id("trace-user-1"),
+    };
+    world.run_with(RunGrant { attempt: 1, correlation, ..grant("r1", "acct-1") }).await
+}
+
+/// The newest record, and LiteLLM's of the same call.
+async fn both_records(world: &World, litellm: &LiteLlm, count: usize) -> (ExchangeRecord, Value) {
+    let ours = world.records(count).await.pop().unwrap().record;
+    let theirs = litellm.record_of(&ours.litellm_call_id.to_string()).await;
+    (ours, theirs)
+}
+
+#[tokio::test]
+async fn litellm_and_the_journal_tell_the_same_of_a_call() {
+    let (world, litellm) = world_with_litellm().await;
+    let run = run(&world).await;
+    for (n, call) in CALLS.into_iter().enumerate() {
+        let Call { path, answering, .. } = call;
+        let answer = run.agent.post(path, &call.body()).await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        let (ours, theirs) = both_records(&world, &litellm, n + 1).await;
+        assert_eq!(
+            (&theirs["end_user"], &theirs["trace_id"], &theirs["status"]),
+            (&json!("acct-1"), &json!("r1"), &json!("success")),
+            "{theirs}"
+        );
+        let metadata = json!({
+            "run_id": "r1", "attempt": 1, "graph_id": "sandbox:agent", "call_id": ours.litellm_call_id,
+            "user_id": "user-1", "session_id": "session-1", "existing_trace_id": "trace-1",
+            "trace_user_id": "trace-user-1",
+        });
+        assert_eq!(theirs["spend_logs_metadata"], metadata, "{path} {answering:?}");
+        assert_same_figures(&call, &ours, &theirs);
+    }
+}
+
+fn assert_same_figures(call: &Call, ours: &ExchangeRecord, theirs: &Value) {
+    assert_eq!((ours.outcome, ours.tokens_source), (Outcome::Complete, TokensSource::Exact), "{theirs}");
+    assert_eq!(theirs["prompt_tokens"], ours.tokens.input, "{ours:?}\n{theirs}");
+    assert_eq!(theirs["completion_tokens"], ours.tokens.output, "{ours:?}\n{theirs}");
+    let cost = NanoDollars::parse_dollars(&theirs["response_cost"].to_string());
+    assert!(cost.is_some_and(|cost| cost.0 > 0), "{theirs}");
+    let known = match call.cost {
+        Told::InBand => (cost, CostSource::Upstream),
+        Told::Later => (None, CostSource::None),
+    };
+    assert_eq!((ours.cost_nanodollars, ours.cost_source), known, "{ours:?}\n{theirs}");
+}
+
+#[tokio::test]
+async fn an_agent_cannot_have_litellm_bill_somebody_else() {
+    let (world, litellm) = world_with_litellm().await;
+    let run = run(&world).await;
+    let claims = [
+        ("x-litellm-customer-id", "victim"),
+        ("x-litellm-end-user-id", "victim"),
+        ("x-litellm-call-id", "victim-call"),
+        ("x-litellm-tags", "victim-tag"),
+        ("x-litellm-spend-logs-metadata", "{\"run_id\":\"victim\"}"),
+    ];
+    let claiming = |agent: &harness::Agent| {
+        claims.iter().fold(agent.clone(), |agent, (name, value)| agent.with_header(name, value))
+    };
+    assert_eq!(claiming(&run.agent).chat("fake").await.status, 200);
+    let (_, theirs) = both_records(&world, &litellm, 1).await;
+    assert_eq!(
+        (&theirs["end_user"], &theirs["spend_logs_metadata"]["run_id"]),
+        (&json!("acct-1"), &json!("r1"))
+    );
+    assert!(!theirs.to_string().contains("victim"), "{theirs}");
+
+    // Sent to LiteLLM itself, every one of them is believed.
+    let direct = claiming(&litellm.agent).with_header("authorization", &format!("Bearer {CANARY_KEY}"));
+    let answer = direct.chat("fake").await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let theirs = litellm.record_of("victim-call").await;
+    assert_eq!(
+        (&theirs["end_user"], &theirs["spend_logs_metadata"]["run_id"]),
+        (&json!("victim"), &json!("victim"))
+    );
+    assert!(theirs["request_tags"].to_string().contains("victim-tag"), "{theirs}");
+
+    assert_only_harmless_headers(&world, &run, &answer).await;
+}
+
+/// Of all that LiteLLM says about itself and its other tenants, nothing reaches the agent.
+async fn assert_only_harmless_headers(world: &World, run: &Run, direct: &harness::Answer) {
+    for name in
+        ["x-litellm-model-api-base", "x-litellm-version", "x-litellm-key-spend", "x-litellm-response-cost"]
+    {
+        assert!(direct.headers.contains_key(name), "LiteLLM says {name}: {:?}", direct.headers);
+    }
+    let harmless = BTreeSet::from([
+        "cache-control",
+        "content-length",
+        "content-type",
+        "date",
+        "request-id",
+        "transfer-encoding",
+        "x-litellm-call-id",
+    ]);
+    let whole = run.agent.chat("fake").await;
+    let streamed = run.agent.stream("fake").await.whole().await.unwrap();
+    for headers in [whole.headers, streamed.headers] {
+        let strange: Vec<_> = headers.keys().filter(|name| !harmless.contains(name.as_str())).collect();
+        assert!(strange.is_empty(), "{strange:?}");
+    }
+    assert_eq!(world.records(3).await.len(), 3);
+}
