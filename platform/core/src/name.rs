@@ -42,8 +42,6 @@ pub mod header {
     pub const LITELLM_TIMEOUT: &str = "x-litellm-timeout";
     /// What the call cost, in dollars, on answers that are not streamed.
     pub const LITELLM_COST: &str = "x-litellm-response-cost";
-    /// Version of the LiteLLM that answered.
-    pub const LITELLM_VERSION: &str = "x-litellm-version";
     /// Run id, for whoever reads the upstream's access log (*specified*).
     pub const COGNI_RUN_ID: &str = "x-cogni-run-id";
     /// Signed run token (*specified*).

@@ -6,6 +6,7 @@
 mod answer;
 mod routes;
 mod streams;
+mod upstream;
 
 use std::{convert::Infallible, os::unix::net::UnixListener as StdListener, sync::Arc, time::Instant};
 

@@ -4,28 +4,22 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Method, Request, Uri, request::Parts};
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use platform_core::{
-    control::{Health, Register, UpstreamHealth},
+    control::{Health, Register},
     id::RunId,
     name::{CONTROL_PROTOCOL, header as own},
 };
 
-use platform_runtime::report;
-
 use super::{
     Control,
     answer::{Answer, Error, json},
-    streams,
+    streams, upstream,
 };
 
 /// Largest body of a control request.
 const LARGEST_BODY: usize = 64 << 10;
-/// Largest list of models that is read from the upstream.
-const LARGEST_MODEL_LIST: usize = 4 << 20;
-/// Longest wait for the upstream when it is asked how it is.
-const UPSTREAM_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Answers one request.
 pub(super) async fn respond(control: Arc<Control>, request: Request<Incoming>) -> Answer {
@@ -38,7 +32,7 @@ async fn route(control: Arc<Control>, request: Request<Incoming>) -> Result<Answ
     let path: Vec<&str> = head.uri.path().trim_start_matches('/').split('/').collect();
     match (&head.method, path.as_slice()) {
         (&Method::GET, ["v1", "health"]) => Ok(json(&health(&control))),
-        (&Method::GET, ["v1", "upstream"]) => Ok(json(&upstream(&control).await)),
+        (&Method::GET, ["v1", "upstream"]) => Ok(json(&upstream::ask(&control).await)),
         (&Method::GET, ["v1", "journal"]) => streams::journal(&control, &head.uri),
         (&Method::GET, ["v1", "runs"]) => Ok(json(&control.runs.views())),
         (&Method::PUT, ["v1", "runs", run]) => register(&control, run_id(run)?, body).await,
@@ -113,7 +107,7 @@ pub(super) fn query<'u>(uri: &'u Uri, name: &str) -> Option<&'u str> {
         .find_map(|(key, value)| (key == name).then_some(value))
 }
 
-async fn read(body: Incoming, limit: usize) -> Result<Bytes, String> {
+pub(super) async fn read(body: Incoming, limit: usize) -> Result<Bytes, String> {
     let mut body = Limited::new(body, limit);
     let mut whole = Vec::new();
     while let Some(frame) = body.frame().await {
@@ -122,41 +116,4 @@ async fn read(body: Incoming, limit: usize) -> Result<Bytes, String> {
         }
     }
     Ok(whole.into())
-}
-
-/// Asks the upstream for its models, with the key, which never leaves this process.
-async fn upstream(control: &Control) -> UpstreamHealth {
-    let unreachable = |reason: String| UpstreamHealth::Unreachable { reason };
-    match tokio::time::timeout(UPSTREAM_PATIENCE, ask_for_models(control)).await {
-        Ok(Ok(health)) => health,
-        Ok(Err(reason)) => unreachable(reason),
-        Err(_elapsed) => unreachable(format!("no answer within {} s", UPSTREAM_PATIENCE.as_secs())),
-    }
-}
-
-async fn ask_for_models(control: &Control) -> Result<UpstreamHealth, String> {
-    #[derive(serde::Deserialize)]
-    struct Models {
-        data: Vec<Model>,
-    }
-    #[derive(serde::Deserialize)]
-    struct Model {
-        id: String,
-    }
-    let mut request = Request::new(Full::default());
-    *request.uri_mut() = Uri::from_static("/v1/models");
-    if let Some(authorization) = &control.config.authorization {
-        request.headers_mut().insert(http::header::AUTHORIZATION, authorization.clone());
-    }
-    let (answer, _connection) =
-        control.upstream.send(request).await.map_err(|error| report::chain(&error))?;
-    let (head, body) = answer.into_parts();
-    if !head.status.is_success() {
-        return Ok(UpstreamHealth::Refused { status: head.status.as_u16() });
-    }
-    let version =
-        head.headers.get(own::LITELLM_VERSION).and_then(|version| version.to_str().ok()).map(str::to_owned);
-    let list: Models = serde_json::from_slice(&read(body, LARGEST_MODEL_LIST).await?)
-        .map_err(|error| format!("not a list of models: {error}"))?;
-    Ok(UpstreamHealth::Ready { version, models: list.data.into_iter().map(|model| model.id).collect() })
 }

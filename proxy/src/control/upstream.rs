@@ -1,0 +1,77 @@
+//! Asking the upstream how it is. Needs the key, which never leaves this process: control only hears the answer.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, StatusCode, Uri, header::AUTHORIZATION};
+use http_body_util::Full;
+use platform_core::control::UpstreamHealth;
+use platform_runtime::report;
+use serde::{Deserialize, de::DeserializeOwned};
+
+use super::{Control, routes::read};
+
+/// Largest answer that is read.
+const LARGEST_ANSWER: usize = 4 << 20;
+/// Longest wait for all of it.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Where LiteLLM tells its version: to whoever has the key since 1.100 or so, to everybody before.
+const VERSION_PATHS: [&str; 2] = ["/health/readiness/details", "/health/readiness"];
+
+#[derive(Deserialize)]
+struct Models {
+    data: Vec<Model>,
+}
+
+#[derive(Deserialize)]
+struct Model {
+    id: String,
+}
+
+#[derive(Deserialize)]
+struct Readiness {
+    litellm_version: Option<String>,
+}
+
+/// How the upstream is.
+pub(super) async fn ask(control: &Control) -> UpstreamHealth {
+    match tokio::time::timeout(PATIENCE, look(control)).await {
+        Ok(Ok(health)) => health,
+        Ok(Err(reason)) => UpstreamHealth::Unreachable { reason },
+        Err(_elapsed) => {
+            UpstreamHealth::Unreachable { reason: format!("no answer within {} s", PATIENCE.as_secs()) }
+        }
+    }
+}
+
+async fn look(control: &Control) -> Result<UpstreamHealth, String> {
+    let (status, body) = get(control, "/v1/models").await?;
+    if !status.is_success() {
+        return Ok(UpstreamHealth::Refused { status: status.as_u16() });
+    }
+    let list: Models = parse(&body).ok_or("what it answers to GET /v1/models is not a list of models")?;
+    let models = list.data.into_iter().map(|model| model.id).collect();
+    for path in VERSION_PATHS {
+        let (_, body) = get(control, path).await?;
+        if let Some(Readiness { litellm_version: Some(version) }) = parse(&body) {
+            return Ok(UpstreamHealth::Ready { version: Some(version), models });
+        }
+    }
+    Ok(UpstreamHealth::Ready { version: None, models })
+}
+
+async fn get(control: &Control, path: &'static str) -> Result<(StatusCode, Bytes), String> {
+    let mut request = Request::new(Full::default());
+    *request.uri_mut() = Uri::from_static(path);
+    if let Some(authorization) = &control.config.authorization {
+        request.headers_mut().insert(AUTHORIZATION, authorization.clone());
+    }
+    let (answer, _connection) =
+        control.upstream.send(request).await.map_err(|error| report::chain(&error))?;
+    let (head, body) = answer.into_parts();
+    Ok((head.status, read(body, LARGEST_ANSWER).await?))
+}
+
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
+    serde_json::from_slice(body).ok()
+}
