@@ -20,6 +20,8 @@ mod process;
 pub mod raw;
 pub mod sluice;
 pub mod stranger;
+pub mod terminal;
+pub mod up;
 mod world;
 
 pub use self::{
@@ -34,5 +36,6 @@ pub use self::{
     process::binary,
     raw::Raw,
     sluice::Outcome,
+    up::Up,
     world::{CANARY_KEY, Run, World, grant},
 };

@@ -1,6 +1,7 @@
 //! The real command line.
 
 use std::{
+    fs::File,
     path::Path,
     process::{Output, Stdio},
     time::Duration,
@@ -18,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// `sluice` with a configuration and an otherwise empty environment.
 #[derive(Debug)]
 pub struct Sluice {
-    command: Command,
+    pub(crate) command: Command,
 }
 
 /// How a command ended.
@@ -44,6 +45,13 @@ impl Sluice {
     #[must_use]
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.command.env(name, value);
+        self
+    }
+
+    /// Lets it read `file` as its standard input.
+    #[must_use]
+    pub fn stdin(mut self, file: File) -> Self {
+        self.command.stdin(file);
         self
     }
 

@@ -8,7 +8,7 @@ use tokio::{
 
 use crate::sluice::Sluice;
 
-/// `sluice up`, ready. On drop it is killed, and so is the proxy that it named.
+/// `sluice up`, ready. If a test fails before it stops it, drop kills it together with the proxy it watches over.
 #[derive(Debug)]
 pub struct Up {
     /// The command itself.
@@ -57,7 +57,9 @@ impl Up {
 
 impl Drop for Up {
     fn drop(&mut self) {
-        kill(self.proxy_pid, Signal::KILL);
+        if self.child.id().is_some() {
+            kill(self.proxy_pid, Signal::KILL);
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics fails, with the place")]
 
 mod answers;
+mod cli;
 mod control;
 mod endings;
 mod identity;
@@ -15,3 +16,4 @@ mod sockets;
 mod streaming;
 mod tap;
 mod tidy;
+mod up;

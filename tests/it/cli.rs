@@ -1,0 +1,191 @@
+//! The command line, as a person or a script meets it.
+
+use std::time::Duration;
+
+use harness::World;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+use crate::sandbox::{run, shell_agent};
+
+fn verdicts(doctor: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    doctor["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|check| (text(&check["name"]), text(&check["verdict"])))
+        .collect()
+}
+
+#[tokio::test]
+async fn doctor_finds_a_good_world_good() {
+    let world = World::start().await;
+    let outcome = world.sluice().run(&["doctor", "--json"]).await;
+    let doctor: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    assert_eq!((outcome.code, &doctor["ready"]), (Some(0), &json!(true)), "{outcome:?}");
+    assert!(verdicts(&doctor).iter().all(|(_, verdict)| verdict == "ok"), "{doctor}");
+    world.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn doctor_names_what_is_broken_and_how_to_mend_it() {
+    let table = [
+        ("sandbox.docker_socket=/no/docker.sock", "docker", "start Docker"),
+        ("proxy.run_dir=/tmp/no-proxy-here", "proxy", "sluice up"),
+    ];
+    for (setting, broken, mend) in table {
+        check_doctor(&World::start().await, &["--set", setting], broken, mend).await;
+    }
+    check_doctor(
+        &World::with("[agents.'test:x']\nimage = 'no-such-image:1'").await,
+        &[],
+        "images",
+        "make images",
+    )
+    .await;
+    let nobody = bench::upstream::ScriptedUpstream::start().await.unwrap();
+    check_doctor(&World::in_front_of(nobody, "http://127.0.0.1:9", "").await, &[], "upstream", "base_url")
+        .await;
+}
+
+async fn check_doctor(world: &World, arguments: &[&str], broken: &str, mend: &str) {
+    let outcome = world.sluice().run(&[arguments, &["doctor", "--json"]].concat()).await;
+    let doctor: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    let check = doctor["checks"].as_array().unwrap().iter().find(|check| check["name"] == broken).unwrap();
+    assert_eq!((outcome.code, &check["verdict"]), (Some(69), &json!("broken")), "{broken}: {outcome:?}");
+    assert!(check["mend"].as_str().unwrap().contains(mend), "{broken}: {check}");
+}
+
+#[tokio::test]
+async fn agents_are_listed_as_the_catalogue_specifies() {
+    let world = World::with("[agents.'team:reviewer']\nname = 'Reviewer'\nimage = 'no-such-image:1'").await;
+    let outcome = world.sluice().run(&["agents", "--json"]).await;
+    let expected = json!({ "defaultAgentId": "sandbox:agent", "agents": [
+        { "agentId": "sandbox:agent", "graphId": "sandbox:agent", "name": "Sandbox Agent", "description": "LLM agent in an isolated container" },
+        { "agentId": "team:reviewer", "graphId": "team:reviewer", "name": "Reviewer", "description": "LLM agent in an isolated container" },
+    ] });
+    assert_eq!(serde_json::from_str::<Value>(&outcome.stdout).unwrap(), expected);
+    let table = world.sluice().run(&["agents"]).await.stdout;
+    assert!(table.contains("no: image is not on this host") && table.lines().count() == 3, "{table}");
+}
+
+#[tokio::test]
+async fn the_journal_is_tailed_filtered_and_followed() {
+    let world = World::start().await;
+    let (one, two) = (world.run("r1", "acct-1").await, world.run("r2", "acct-2").await);
+    one.agent.chat("fake").await;
+    two.agent.chat("fake").await;
+    let all = world.sluice().run(&["audit", "tail"]).await.events();
+    assert_eq!(all.iter().map(|line| line["run_id"].as_str().unwrap()).collect::<Vec<_>>(), ["r1", "r2"]);
+    assert_eq!(world.sluice().run(&["audit", "tail", "--run", "r2"]).await.events().len(), 1);
+
+    let mut tail = world.sluice().spawn(&["audit", "tail", "--run", "r1", "--follow"]);
+    let mut lines = BufReader::new(tail.stdout.take().unwrap()).lines();
+    lines.next_line().await.unwrap();
+    one.agent.chat("fake-words3").await;
+    let followed =
+        tokio::time::timeout(Duration::from_secs(5), lines.next_line()).await.unwrap().unwrap().unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&followed).unwrap()["model_asked"], "fake-words3");
+}
+
+#[tokio::test]
+async fn every_mistake_of_a_configuration_is_told_at_once() {
+    let world = World::start().await;
+    let config = world.config();
+    let good = std::fs::read_to_string(&config).unwrap();
+    assert_eq!(world.sluice().run(&["config", "check"]).await.code, Some(0));
+    std::fs::write(&config, good + "\n[agents.'test:x']\nmemroy = '1 GiB'\nruntime = 'soon'\n[proxi]\n")
+        .unwrap();
+    let outcome = world.sluice().env("SLUICE_PROXY_THREADS", "many").run(&["config", "check"]).await;
+    assert_eq!(outcome.code, Some(2), "{outcome:?}");
+    for mistake in [
+        "4 mistakes",
+        "agents.test:x.memroy: unknown key",
+        "agents.test:x.runtime: `soon`",
+        "proxi: unknown key",
+        "SLUICE_PROXY_THREADS",
+    ] {
+        assert!(outcome.stderr.contains(mistake), "{mistake} is missing in {}", outcome.stderr);
+    }
+    assert!(outcome.stderr.contains("sluice.toml:"), "{}", outcome.stderr);
+}
+
+#[tokio::test]
+async fn what_an_agent_prints_cannot_drive_a_terminal_unless_asked_to() {
+    let world = World::with(&shell_agent(
+        r"printf '\033]0;title\007plain\033[31mred\342\200\256'; printf '\033[2Jgone' >&2",
+        "",
+    ))
+    .await;
+    let outcome = world.sluice().run(&["run", "--agent", "test:sh", "q"]).await;
+    assert_eq!((outcome.stdout.as_str(), outcome.stderr.as_str()), ("plainred\n", "gone"));
+    let raw = world.sluice().run(&["run", "--agent", "test:sh", "--raw", "q"]).await;
+    assert!(raw.stdout.contains("\x1b]0;title\x07") && raw.stderr.contains("\x1b[2J"), "{raw:?}");
+}
+
+#[tokio::test]
+async fn an_answer_streams_as_it_is_written_and_a_pipe_gets_only_the_answer() {
+    let world = World::start().await;
+    let mut child = world.sluice().spawn(&["run", "--json", "--model", "fake-gap100ms", "q"]);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut deltas = Vec::new();
+    while let Some(line) = lines.next_line().await.unwrap() {
+        if line.contains("\"text_delta\"") {
+            deltas.push(std::time::Instant::now());
+        }
+    }
+    assert_eq!(deltas.len(), 10);
+    let gaps: Vec<_> = deltas.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(gaps.iter().all(|gap| *gap > Duration::from_millis(50)), "{gaps:?}");
+    assert_eq!(child.wait().await.unwrap().code(), Some(0));
+
+    let outcome = world.sluice().run(&["run", "q"]).await;
+    assert_eq!(outcome.stdout, "Hello from the scripted upstream, it is a lovely day.\n", "{outcome:?}");
+}
+
+#[tokio::test]
+async fn misuse_is_told_what_would_be_right() {
+    let mut world = World::start().await;
+    let unknown = world.sluice().run(&["run", "--agent", "no:agent", "q"]).await;
+    assert_eq!(unknown.code, Some(2));
+    assert!(unknown.stderr.contains("no agent no:agent; there are: sandbox:agent"), "{}", unknown.stderr);
+    assert_eq!(world.sluice().run(&["run", "--account", "a b", "q"]).await.code, Some(2));
+    assert!(world.sluice().run(&["--help"]).await.stdout.contains("Examples:"));
+    assert!(world.sluice().run(&["completions", "bash"]).await.stdout.contains("complete -F _sluice"));
+    assert!(world.stop_proxy().await);
+    let no_proxy = world.sluice().run(&["run", "q"]).await;
+    assert_eq!(no_proxy.code, Some(69));
+    assert!(no_proxy.stderr.contains("start one with `sluice up`"), "{}", no_proxy.stderr);
+    world.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn a_run_says_which_model_it_lacks_and_what_there_is() {
+    let world = World::start().await;
+    let config = std::fs::read_to_string(world.config()).unwrap().replace("default_model = 'fake'\n", "");
+    std::fs::write(world.config(), config).unwrap();
+    let outcome = world.sluice().run(&["run", "q"]).await;
+    assert_eq!(outcome.code, Some(2), "{outcome:?}");
+    assert!(
+        outcome.stderr.contains("pass --model") && outcome.stderr.contains("the upstream offers: fake"),
+        "{outcome:?}"
+    );
+}
+
+#[tokio::test]
+async fn two_runs_at_once_have_their_own_answers() {
+    let world = World::with(&shell_agent("sleep 0.3; echo $RUN_ID", "")).await;
+    let one = world.sluice().run(&["run", "--agent", "test:sh", "--run-id", "one", "q"]);
+    let (one, two) =
+        tokio::join!(one, world.sluice().run(&["run", "--agent", "test:sh", "--run-id", "two", "q"]));
+    assert_eq!((one.stdout.as_str(), two.stdout.as_str()), ("one\n", "two\n"));
+    let again = run(&world).await;
+    assert_eq!(again.code, Some(0), "{again:?}");
+    let reused = run(&world).await;
+    assert!(
+        reused.result()["error"]["message"].as_str().unwrap().contains("a closed run is not opened again"),
+        "{reused:?}"
+    );
+    world.assert_nothing_left().await;
+}
