@@ -6,7 +6,7 @@ use super::{
     ask::Ask,
     ledger::Call,
     script::{Content, Script},
-    usage::Usage,
+    usage::{Price, Usage},
 };
 
 /// Ten words, so that counts in tests are easy.
@@ -24,6 +24,8 @@ pub(super) struct Answer {
     pub(super) model: String,
     pub(super) says: Says,
     pub(super) usage: Option<Usage>,
+    /// Told even where no usage is.
+    pub(super) price: Option<Price>,
 }
 
 pub(super) enum Says {
@@ -41,13 +43,15 @@ impl Answer {
             Content::ToolCall => Says::ToolCall(FRAGMENTS.map(Cow::from).to_vec()),
         };
         let mut usage = Usage::of(ask.prompt_bytes(), says.parts().len());
-        usage.price = script.tells_cost.then(|| usage.price());
+        let price = script.tells_cost.then(|| usage.price());
+        usage.price = price;
         Self {
             seq: call.seq(),
             created: call.unix_seconds(),
             model: ask.model.clone(),
             says,
             usage: script.tells_usage.then_some(usage),
+            price,
         }
     }
 

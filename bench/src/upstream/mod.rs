@@ -11,18 +11,13 @@ mod ledger;
 mod playback;
 mod respond;
 mod script;
+mod server;
 mod staging;
 mod usage;
 
-use std::{convert::Infallible, io, net::SocketAddr, sync::Arc};
+use std::{io, net::SocketAddr};
 
-use hyper::{server::conn::http1, service::service_fn};
-use hyper_util::rt::TokioIo;
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::watch,
-    task::JoinHandle,
-};
+use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
 use crate::spawn;
 
@@ -34,7 +29,7 @@ pub use script::{Content, DIRECTIVES, Directive, Fate, Script, ScriptError};
 pub struct ScriptedUpstream {
     address: SocketAddr,
     ledger: Ledger,
-    stop: Arc<watch::Sender<bool>>,
+    stop: watch::Sender<bool>,
     serving: JoinHandle<()>,
 }
 
@@ -54,8 +49,8 @@ impl ScriptedUpstream {
     pub async fn start_on(address: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        let (ledger, stop) = (Ledger::new(), Arc::new(watch::Sender::new(false)));
-        let serving = spawn(accept(listener, ledger.clone(), Arc::clone(&stop)));
+        let (ledger, stop) = (Ledger::new(), watch::Sender::new(false));
+        let serving = spawn(server::accept(listener, ledger.clone(), stop.subscribe()));
         Ok(Self { address, ledger, stop, serving })
     }
 
@@ -83,11 +78,14 @@ impl ScriptedUpstream {
         self.ledger.clone()
     }
 
-    /// Closes the listener and every connection.
+    /// Closes the listener and every connection as it is, like a provider that dies. When this returns the port
+    /// is free and every request in the ledger has ended.
+    ///
+    /// # Panics
+    /// If answering a request had panicked.
     pub async fn stop(mut self) {
         self.begin_stop();
-        // It ends by itself once told; a panic in it has been printed already.
-        drop((&mut self.serving).await);
+        server::pass_on_panic((&mut self.serving).await);
     }
 
     fn begin_stop(&self) {
@@ -99,34 +97,5 @@ impl ScriptedUpstream {
 impl Drop for ScriptedUpstream {
     fn drop(&mut self) {
         self.begin_stop();
-    }
-}
-
-async fn accept(listener: TcpListener, ledger: Ledger, stop: Arc<watch::Sender<bool>>) {
-    let mut stopped = stop.subscribe();
-    loop {
-        tokio::select! {
-            _ = stopped.wait_for(|stop| *stop) => return,
-            accepted = listener.accept() => {
-                let Ok((stream, _)) = accepted else { continue };
-                drop(spawn(connection(stream, ledger.clone(), stop.subscribe())));
-            }
-        }
-    }
-}
-
-async fn connection(stream: TcpStream, ledger: Ledger, mut stopped: watch::Receiver<bool>) {
-    // A test that cannot switch this off would measure Nagle's algorithm.
-    if stream.set_nodelay(true).is_err() {
-        return;
-    }
-    let service = service_fn(move |request| {
-        let ledger = ledger.clone();
-        async move { Ok::<_, Infallible>(respond::respond(ledger, request).await) }
-    });
-    tokio::select! {
-        // How a connection ends is in the ledger, as far as a request was concerned.
-        _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service) => {}
-        _ = stopped.wait_for(|stop| *stop) => {}
     }
 }

@@ -19,6 +19,9 @@ pub(super) enum NoAnswer {
     /// The script wants the connection reset.
     #[error("the script cuts the connection")]
     Cut,
+    /// The request did not arrive as a whole.
+    #[error("the request's body broke off")]
+    RequestBroken,
 }
 
 /// The body. hyper drops it when it is played to its end or when the client is gone: the ledger is told by the
@@ -80,10 +83,6 @@ impl Body for Playback {
                 ready!(pause.as_mut().poll(cx));
                 self.pause = None;
             }
-            // A stall stays where it is: whoever polls again stalls again.
-            if self.beats.as_slice().first() == Some(&Beat::Stall) {
-                return Poll::Pending;
-            }
             match self.beats.next() {
                 None => return Poll::Ready(None),
                 Some(Beat::Pause(length)) => self.pause = Some(Box::pin(sleep(length))),
@@ -102,7 +101,11 @@ impl Body for Playback {
                     }
                     return Poll::Ready(Some(Err(NoAnswer::Cut)));
                 }
-                Some(Beat::Stall) => return Poll::Pending,
+                Some(Beat::Stall) => {
+                    // It stays: whoever polls again stalls again.
+                    self.beats = vec![Beat::Stall].into_iter();
+                    return Poll::Pending;
+                }
             }
         }
     }

@@ -8,10 +8,10 @@ use serde_json::json;
 
 use super::{
     answer::Answer,
-    api::Api,
+    api::{Api, Kind},
     ask::Ask,
     ledger::{Call, Ledger},
-    playback::Playback,
+    playback::{NoAnswer, Playback},
     script::{DIRECTIVES, Fate, Script},
     staging::{self, Beat},
 };
@@ -22,63 +22,80 @@ const LARGEST_BODY: usize = 256 << 20;
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 
+/// What the script's own error says.
+const MID_ERROR: &str = "The script wants an error in the middle.";
+
+type Outcome = Result<Response<Playback>, NoAnswer>;
+
 /// Answers `request` and enters it into the ledger, unless it is about the ledger.
-pub(super) async fn respond(ledger: Ledger, request: Request<Incoming>) -> Response<Playback> {
+///
+/// # Errors
+/// If there is to be no response: the connection is closed then.
+pub(super) async fn respond(ledger: Ledger, request: Request<Incoming>) -> Outcome {
     let (head, body) = request.into_parts();
     if head.uri.path() == "/_ledger" {
-        return about_the_ledger(&ledger, &head.method);
+        return Ok(about_the_ledger(&ledger, &head.method));
     }
     let mut call = Call::arriving(&head, ledger);
-    let Some(body) = receive(&mut call, body).await else {
-        return response(StatusCode::BAD_REQUEST, JSON, Playback::empty(call));
+    let Some(body) = receive(&mut call, body).await? else {
+        return Ok(refuse(call, None, StatusCode::PAYLOAD_TOO_LARGE, "The body is too large."));
     };
+    if head.method == Method::HEAD {
+        return Ok(response(StatusCode::NOT_FOUND, JSON, Playback::empty(call)));
+    }
     let path = head.uri.path().strip_prefix("/v1").unwrap_or(head.uri.path());
     match (&head.method, path, Api::at(path)) {
         (&Method::POST, _, Some(api)) => answer(call, api, &body).await,
-        (&Method::GET, "/models", _) => whole(call, StatusCode::OK, models()),
-        (&Method::GET, "/health/liveliness", _) => whole(call, StatusCode::OK, "\"I'm alive!\"".into()),
-        _ => refuse(call, None, StatusCode::NOT_FOUND, &no_such_path(&head)),
+        (&Method::GET, "/models", _) => Ok(whole(call, StatusCode::OK, models())),
+        (&Method::GET, "/health/liveliness", _) => Ok(whole(call, StatusCode::OK, "\"I'm alive!\"".into())),
+        _ => Ok(refuse(call, None, StatusCode::NOT_FOUND, &no_such_path(&head))),
     }
 }
 
-async fn receive(call: &mut Call, mut body: Incoming) -> Option<Bytes> {
+/// The whole body, or none if it is too large; the rest of it stays unread then.
+async fn receive(call: &mut Call, mut body: Incoming) -> Result<Option<Bytes>, NoAnswer> {
     while let Some(frame) = body.frame().await {
-        if let Ok(piece) = frame.ok()?.into_data()
+        // The call is dropped with this error, which is how the ledger learns that the client left.
+        let frame = frame.map_err(|_broken| NoAnswer::RequestBroken)?;
+        if let Ok(piece) = frame.into_data()
             && call.push(&piece) > LARGEST_BODY
         {
-            return None;
+            return Ok(None);
         }
     }
-    Some(call.received())
+    Ok(Some(call.received()))
 }
 
-async fn answer(call: Call, api: Api, body: &[u8]) -> Response<Playback> {
+async fn answer(mut call: Call, api: Api, body: &[u8]) -> Outcome {
     let ask = match Ask::read(api, body) {
         Ok(ask) => ask,
-        Err(error) => return refuse(call, Some(api), StatusCode::BAD_REQUEST, &error.to_string()),
+        Err(error) => return Ok(refuse(call, Some(api), StatusCode::BAD_REQUEST, &error.to_string())),
     };
     let script: Script = match ask.model.parse() {
         Ok(script) => script,
-        Err(error) => return refuse(call, Some(api), StatusCode::BAD_REQUEST, &format!("{error}")),
+        Err(error) => return Ok(refuse(call, Some(api), StatusCode::BAD_REQUEST, &error.to_string())),
     };
     if let Some(pause) = script.first_byte {
         tokio::time::sleep(pause).await;
     }
     match script.fate {
         Fate::Hang => std::future::pending().await,
-        Fate::Status(status) => refuse(call, Some(api), status, "The script wants this status."),
-        Fate::Complete | Fate::Stall(_) | Fate::Cut(_) | Fate::ErrorMid(_) => play(call, &ask, &script),
+        Fate::Status(status) => Ok(refuse(call, Some(api), status, "The script wants this status.")),
+        Fate::Cut(0) => {
+            call.cut();
+            Err(NoAnswer::Cut)
+        }
+        // An answer in one piece has no middle to fail in.
+        Fate::ErrorMid(_) if !ask.is_streamed() => {
+            Ok(refuse(call, Some(api), StatusCode::INTERNAL_SERVER_ERROR, MID_ERROR))
+        }
+        Fate::Complete | Fate::Stall(_) | Fate::Cut(_) | Fate::ErrorMid(_) => Ok(play(call, &ask, &script)),
     }
 }
 
-fn play(mut call: Call, ask: &Ask, script: &Script) -> Response<Playback> {
-    if script.fate == Fate::Cut(0) {
-        // An error as the body's first frame would let the head out; a body that fails before does not.
-        call.cut();
-        return response(StatusCode::OK, JSON, Playback::streamed(call, vec![Beat::Cut]));
-    }
+fn play(call: Call, ask: &Ask, script: &Script) -> Response<Playback> {
     let answer = Answer::to(ask, script, &call);
-    let cost = answer.usage.and_then(|usage| usage.price).map(|price| price.header());
+    let cost = answer.price.map(|price| price.header());
     let streamed = ask.is_streamed();
     let built =
         if streamed { stream(call, ask, script, &answer) } else { document(call, ask, script, &answer) };
@@ -99,7 +116,7 @@ type Built = Result<Response<Playback>, (Call, serde_json::Error)>;
 
 fn stream(call: Call, ask: &Ask, script: &Script, answer: &Answer) -> Built {
     let events = ask.api.events(ask, answer);
-    let error = ask.api.error_event("The script wants an error in the middle.");
+    let error = ask.api.error_event(MID_ERROR);
     match (events, error) {
         (Ok(events), Ok(error)) => {
             let beats = staging::streamed(script, events, error);
@@ -130,12 +147,13 @@ fn refuse(call: Call, api: Option<Api>, status: StatusCode, message: &str) -> Re
 }
 
 fn whole(call: Call, status: StatusCode, body: Bytes) -> Response<Playback> {
-    let has_no_body = matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    let has_no_body =
+        matches!(status, StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED);
     if has_no_body {
         return response(status, JSON, Playback::empty(call));
     }
     let length = body.len();
-    let beats = staging::whole(&Script::default(), body);
+    let beats = vec![Beat::Send(body, Kind::Frame)];
     response(status, JSON, Playback::whole(call, beats, length))
 }
 

@@ -1,0 +1,63 @@
+//! Connections: accepted, served by hyper, and reset if a script says so.
+
+use std::{error::Error, time::Duration};
+
+use hyper::{server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::watch,
+    task::{JoinError, JoinSet},
+    time::sleep,
+};
+
+use super::{ledger::Ledger, playback::NoAnswer, respond};
+
+/// After a failed accept: a shortage of files passes, and a tight loop would not help it to.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(10);
+
+/// Accepts until it is told to stop, then drops every connection as it is and returns when all are gone.
+pub(super) async fn accept(listener: TcpListener, ledger: Ledger, mut stop: watch::Receiver<bool>) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            // An error is the upstream's own drop, which is a stop too.
+            _ = stop.changed() => break,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    connections.spawn(serve(stream, ledger.clone()));
+                }
+                Err(_) => sleep(ACCEPT_AGAIN).await,
+            },
+            Some(ended) = connections.join_next() => pass_on_panic(ended),
+        }
+    }
+    connections.shutdown().await;
+}
+
+/// A panic while answering is a fault of this upstream: it must fail the test, not look like a lost connection.
+pub(super) fn pass_on_panic(ended: Result<(), JoinError>) {
+    if let Err(error) = ended
+        && let Ok(panic) = error.try_into_panic()
+    {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+/// Serves one connection until its client or a script ends it.
+async fn serve(stream: TcpStream, ledger: Ledger) {
+    // A test that cannot switch this off would measure Nagle's algorithm.
+    if stream.set_nodelay(true).is_err() {
+        return;
+    }
+    let service = service_fn(|request| respond::respond(ledger.clone(), request));
+    let mut connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+    // Other ends of a connection are in the ledger, as far as a request was concerned.
+    if let Err(error) = (&mut connection).await
+        && error.source().is_some_and(|source| matches!(source.downcast_ref(), Some(NoAnswer::Cut)))
+    {
+        let stream = connection.into_parts().io.into_inner();
+        // Makes the close that follows a reset; a socket that is gone already needs none.
+        drop(stream.set_zero_linger());
+    }
+}
