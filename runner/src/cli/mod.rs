@@ -36,8 +36,11 @@ Examples:
   sluice doctor                           is everything there that a run needs?
   sluice audit tail -f                    every model call, as it is recorded
 
-Exit codes: 0 success, 1 the agent failed, 2 wrong usage or configuration, 69 something a run needs is
-missing, 70 Sluicegate or Docker failed, 124 time limit, 130 cancelled, 137 memory limit."
+Exit codes:
+  0 success             69 something a run needs is missing
+  1 the agent failed    70 Sluicegate or Docker failed
+  2 wrong usage or configuration
+  124 time limit, 130 cancelled, 137 memory limit"
 )]
 struct Arguments {
     /// Configuration file [default: $SLUICE_CONFIG, else /etc/sluicegate/sluice.toml if there is one]
