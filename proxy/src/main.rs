@@ -54,7 +54,7 @@ fn run(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let app = App::build(config)?;
-        let signalled = shutdown::signalled()?;
+        let signalled = shutdown::signalled(shutdown::RunBy::Service)?;
         let stop = shutdown::Shutdown::new();
         let watch = stop.watch();
         tracing::info!(control = %app.control_socket().display(), version = env!("CARGO_PKG_VERSION"), "ready");

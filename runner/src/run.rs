@@ -1,6 +1,6 @@
 //! One run, from its grant to the removal of everything it needed.
 //!
-//! Steps, in this order: register at the data plane, make the workspace, make the container, run it; then
+//! Steps, in this order: make the workspace, register at the data plane, make the container, run it; then
 //! close the grant, remove container and workspace, and tell what was used. The second half happens on every
 //! path, also after Ctrl-C and after a step that failed.
 
@@ -131,11 +131,12 @@ struct Scene<'s> {
 
 async fn attempt(host: &Host, order: &Order, made: &mut Made, scene: &Scene<'_>) -> Result<Ended, Error> {
     tell(scene.events, AgentEvent::Status { phase: Phase::Preparing });
+    // First, because only one of two runs with the same id can make it: the other must not close this one's grant.
+    let workspace =
+        made.workspace.insert(Workspace::create(&host.workspaces, &order.run_id, &order.messages)?);
     let registered = host.data_plane.register(&Register { grant: grant(order), socket_dir: None }).await?;
     made.registered = true;
     let tap = host.data_plane.tap(&order.run_id).await?;
-    let workspace =
-        made.workspace.insert(Workspace::create(&host.workspaces, &order.run_id, &order.messages)?);
     let spec = spec(host, order, workspace, registered.path);
     tell(scene.events, AgentEvent::Status { phase: Phase::Starting });
     let container = made.container.insert(host.docker.create(&spec).await?);

@@ -65,17 +65,37 @@ pub async fn drain(work: impl Future<Output = ()>, grace: Duration) -> Drain {
     }
 }
 
-/// Ready at the first SIGINT or SIGTERM.
+/// Who runs a program decides which signals mean that it should stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunBy {
+    /// A service manager: SIGTERM; SIGINT when it is tried by hand.
+    Service,
+    /// A person: also SIGHUP, when their terminal is closed.
+    Person,
+}
+
+/// Ready at the first signal that means stop. Later ones change nothing while this future lives.
 ///
 /// # Errors
 /// If the handlers cannot be installed.
-pub fn signalled() -> std::io::Result<impl Future<Output = ()>> {
+pub fn signalled(by: RunBy) -> std::io::Result<impl Future<Output = ()>> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = match by {
+        RunBy::Service => None,
+        RunBy::Person => Some(signal(SignalKind::hangup())?),
+    };
     Ok(async move {
+        let hung_up = async {
+            match &mut hangup {
+                Some(hangup) => drop(hangup.recv().await),
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
+            () = hung_up => {}
         }
     })
 }

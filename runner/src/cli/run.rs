@@ -157,10 +157,10 @@ fn read_stdin() -> io::Result<String> {
     Ok(text)
 }
 
-/// Cancelled by the first SIGINT or SIGTERM. Later ones change nothing: clean-up is under way and short.
+/// Cancelled by the first SIGINT, SIGTERM or SIGHUP. Later ones change nothing: clean-up is under way and short.
 fn cancelled_by_signals() -> io::Result<CancellationToken> {
     let cancel = CancellationToken::new();
-    let (signalled, trigger) = (shutdown::signalled()?, cancel.clone());
+    let (signalled, trigger) = (shutdown::signalled(shutdown::RunBy::Person)?, cancel.clone());
     task::spawn("signals", async move {
         signalled.await;
         trigger.cancel();

@@ -20,7 +20,7 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
         drain: settings.proxy.drain.duration(),
     };
     let data_plane = DataPlane::at(&settings.proxy.control_socket());
-    let signalled = shutdown::signalled()?;
+    let signalled = shutdown::signalled(shutdown::RunBy::Person)?;
     let cancel = CancellationToken::new();
     let (proxy, health) = supervise::start(&plan, &data_plane).await?;
     let origin = match proxy {

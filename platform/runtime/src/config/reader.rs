@@ -30,7 +30,8 @@ pub fn read<T>(sources: &Sources, build: impl FnOnce(&Section<'_>) -> T) -> Resu
         let at = error.span().map_or(0, |span| span.start);
         reader.mistake(reader.text.origin(at), "", error.message().to_owned());
     }
-    let built = build(&Section { reader: &reader, key: String::new(), table: Some(document.get_ref()) });
+    let built =
+        build(&Section { reader: &reader, key: String::new(), table: Some(document.get_ref()), at: 0 });
     reader.refuse_unknown(document.get_ref(), "");
     reader.refuse_unused_overrides();
     let mistakes = reader.mistakes.into_inner();
@@ -50,7 +51,7 @@ pub(super) fn fields_of<T>(build: impl FnOnce(&Section<'_>) -> T) -> Vec<FieldDo
 fn over_nothing<T>(build: impl FnOnce(&Section<'_>) -> T) -> (T, Vec<FieldDoc>) {
     let sources = Sources::default();
     let reader = Reader::new(Text { path: Path::new(""), text: "" }, &sources);
-    let built = build(&Section { reader: &reader, key: String::new(), table: None });
+    let built = build(&Section { reader: &reader, key: String::new(), table: None, at: 0 });
     (built, reader.fields.into_inner())
 }
 
@@ -162,6 +163,8 @@ pub struct Section<'a> {
     pub(super) reader: &'a Reader<'a>,
     pub(super) key: String,
     table: Option<&'a DeTable<'a>>,
+    /// Where in the file its name stands.
+    at: usize,
 }
 
 impl std::fmt::Debug for Section<'_> {
@@ -175,8 +178,9 @@ impl<'a> Section<'a> {
     pub fn section<T>(&self, name: &str, doc: &'static str, build: impl FnOnce(&Section<'a>) -> T) -> T {
         let key = join(&self.key, name);
         self.reader.describe(FieldDoc::table(key.clone(), doc));
-        let table = self.entry(name).and_then(|value| self.table_in(&key, value));
-        build(&Section { reader: self.reader, key, table })
+        let value = self.entry(name);
+        let table = value.and_then(|value| self.table_in(&key, value));
+        build(&Section { reader: self.reader, key, table, at: value.map_or(0, |value| value.span().start) })
     }
 
     /// The tables below `name`, whose own names are free.
@@ -192,7 +196,7 @@ impl<'a> Section<'a> {
         let Some(tables) = self.entry(name).and_then(|value| self.table_in(&key, value)) else {
             // The schema is learnt from an empty document: show it one entry.
             if self.table.is_none() {
-                build("*", &Section { reader: self.reader, key: join(&key, "*"), table: None });
+                build("*", &Section { reader: self.reader, key: join(&key, "*"), table: None, at: 0 });
             }
             return Vec::new();
         };
@@ -200,7 +204,8 @@ impl<'a> Section<'a> {
         for (entry, value) in tables {
             let key = join(&key, entry.get_ref());
             let table = self.table_in(&key, value);
-            built.push(build(entry.get_ref(), &Section { reader: self.reader, key, table }));
+            let at = entry.span().start;
+            built.push(build(entry.get_ref(), &Section { reader: self.reader, key, table, at }));
         }
         built
     }
@@ -211,10 +216,15 @@ impl<'a> Section<'a> {
         Field::new(self, name, doc)
     }
 
-    /// Reports that the section as a whole is wrong, at the line of `name` if the file has it.
+    /// Reports that the value of `name` is wrong for a reason its type does not know.
     pub fn reject(&self, name: &str, problem: String) {
-        let at = self.entry(name).map_or(0, |value| value.span().start);
+        let at = self.entry(name).map_or(self.at, |value| value.span().start);
         self.reader.mistake(self.reader.text.origin(at), &join(&self.key, name), problem);
+    }
+
+    /// Reports that this section should not be here, or not by this name.
+    pub fn reject_itself(&self, problem: String) {
+        self.reader.mistake(self.reader.text.origin(self.at), &self.key, problem);
     }
 
     pub(super) fn entry(&self, name: &str) -> Option<&'a Spanned<DeValue<'a>>> {

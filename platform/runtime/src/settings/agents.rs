@@ -72,7 +72,7 @@ impl Value for Protocol {
 pub(super) fn read(root: &Section<'_>) -> BTreeMap<AgentId, Agent> {
     let read = |id: &str, section: &Section<'_>| {
         let agent = Agent::section(section);
-        let id = AgentId::parse(id).map_err(|error| section.reject("", error.to_string())).ok()?;
+        let id = AgentId::parse(id).map_err(|error| section.reject_itself(error.to_string())).ok()?;
         Some((id, agent))
     };
     let mut agents: BTreeMap<_, _> = root
