@@ -17,7 +17,7 @@ mod settle;
 use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
-use http::{Method, Request, Response, StatusCode, header};
+use http::{Method, Request, Response, StatusCode, header, request::Parts};
 use hyper::body::Incoming;
 use platform_core::{refusal::Refusal, route::Route};
 
@@ -47,11 +47,16 @@ async fn serve(plane: &Arc<Plane>, caller: &Caller, request: Request<Incoming>) 
         return health(caller);
     }
     let mut exchange = Exchange::begin(plane, caller);
-    match pass(plane, &mut exchange, request).await {
+    let (head, mut body) = request.into_parts();
+    match pass(plane, &mut exchange, &head, &mut body).await {
         Ok(answer) => observe::respond(exchange, answer),
         Err(reason) => {
             let dialect = exchange.route().dialect();
             exchange.refuse(reason);
+            // Who waits to be asked for the body is not asked.
+            if !head.headers.contains_key(header::EXPECT) {
+                rewrite::discard(&mut body).await;
+            }
             refusal::respond(reason, dialect)
         }
     }
@@ -61,10 +66,10 @@ async fn serve(plane: &Arc<Plane>, caller: &Caller, request: Request<Incoming>) 
 async fn pass(
     plane: &Plane,
     exchange: &mut Exchange,
-    request: Request<Incoming>,
+    head: &Parts,
+    body: &mut Incoming,
 ) -> Result<forward::Answer, Refusal> {
-    let (head, body) = request.into_parts();
-    let route = admit::route(&head)?;
+    let route = admit::route(head)?;
     exchange.admit(route)?;
     let body = rewrite::read_body(exchange, body).await?;
     let request = rewrite::request(exchange, &head.headers, body)?;

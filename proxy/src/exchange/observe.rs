@@ -184,6 +184,21 @@ impl Observed {
     }
 }
 
+impl Drop for Observed {
+    /// A client that leaves, or a run that is cut, ends the call in the middle: what the answer has said so far
+    /// still counts. One that leaves after the mark that ends its stream, as official SDKs do, has had it all.
+    fn drop(&mut self) {
+        if self.exchange.is_open() {
+            let reading = self.meter.finish(None);
+            let had_it_all = reading.ended && !reading.failed;
+            self.exchange.read(reading);
+            if had_it_all {
+                self.exchange.settle(Outcome::Complete);
+            }
+        }
+    }
+}
+
 fn tell(tap: &tokio::sync::broadcast::Sender<TapEvent>, event: TapEvent) {
     // Nobody watching any more is no failure.
     drop(tap.send(event));

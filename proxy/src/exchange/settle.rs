@@ -111,14 +111,20 @@ impl Exchange {
         self.call_id
     }
 
+    /// Whether the call is not settled yet.
+    pub(super) const fn is_open(&self) -> bool {
+        self.draft.is_some()
+    }
+
     /// The upstream's status.
     pub(super) const fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// Some of the request's body arrived.
-    pub(super) fn received(&mut self, bytes: usize) {
+    /// Some of the request's body arrived; returns how much that makes in all.
+    pub(super) fn received(&mut self, bytes: usize) -> u64 {
         self.note(|draft| draft.request_bytes += bytes as u64);
+        self.draft.as_ref().map_or(0, |draft| draft.request_bytes)
     }
 
     /// What the body asks for is known.

@@ -1,25 +1,14 @@
-//! rewrite: what of a request goes on, and what Sluicegate adds.
-//!
-//! Headers pass by an allow-list. Then exactly one of each of our own is added, so nothing a client sends
-//! can stand beside it or win over it. The body passes as it came; it is read whole, bounded, because who
-//! may ask for what is in there.
+//! Request headers: an allow-list, then exactly one of each of our own, so that nothing a client sends can stand
+//! beside it or win over it.
 
-use std::borrow::Cow;
-
-use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, header};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Incoming;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 use platform_core::{
     grant::RunGrant,
     id::CallId,
     name::{header as own, metadata},
-    refusal::Refusal,
 };
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
-
-use super::settle::Exchange;
 
 /// Request headers that pass, besides `x-stainless-*`.
 const PASSED: [HeaderName; 6] = [
@@ -60,7 +49,7 @@ impl Identification {
         Ok(Self { headers, metadata_start: metadata_start(grant) })
     }
 
-    fn add_to(&self, headers: &mut HeaderMap, call: CallId) -> Result<(), http::Error> {
+    pub(super) fn add_to(&self, headers: &mut HeaderMap, call: CallId) -> Result<(), http::Error> {
         for (name, value) in &self.headers {
             headers.insert(name, value.clone());
         }
@@ -112,65 +101,8 @@ fn ascii(json: &str) -> String {
     text
 }
 
-/// Reads the body whole. Not cancel safe, and need not be: the call ends with it.
-pub(super) async fn read_body(exchange: &mut Exchange, body: Incoming) -> Result<Bytes, Refusal> {
-    let mut body = Limited::new(body, exchange.run().grant.limits.request_body.as_usize());
-    let (mut whole, mut rest) = (Bytes::new(), BytesMut::new());
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| match error.is::<http_body_util::LengthLimitError>() {
-            true => Refusal::BodyTooLarge,
-            false => Refusal::BodyInvalid,
-        })?;
-        let Ok(piece) = frame.into_data() else { continue };
-        exchange.received(piece.len());
-        // A small body comes in one piece, which is then not copied.
-        if whole.is_empty() && rest.is_empty() {
-            whole = piece;
-        } else {
-            if rest.is_empty() {
-                rest.extend_from_slice(&std::mem::take(&mut whole));
-            }
-            rest.extend_from_slice(&piece);
-        }
-    }
-    Ok(if rest.is_empty() { whole } else { rest.freeze() })
-}
-
-/// What the body asks for.
-#[derive(Deserialize)]
-pub(super) struct Asked<'a> {
-    #[serde(borrow, default)]
-    pub(super) model: Option<Cow<'a, str>>,
-    #[serde(default)]
-    pub(super) stream: Option<bool>,
-}
-
-/// Reads the body. serde would take an array for a struct, so the first byte decides.
-fn asked(body: &[u8]) -> Result<Asked<'_>, Refusal> {
-    let is_object = body.trim_ascii_start().first() == Some(&b'{');
-    let parsed = is_object.then(|| serde_json::from_slice(body).ok()).flatten();
-    parsed.ok_or(Refusal::BodyInvalid)
-}
-
-/// The request that goes to the upstream.
-pub(super) fn request(
-    exchange: &mut Exchange,
-    from: &HeaderMap,
-    body: Bytes,
-) -> Result<Request<Full<Bytes>>, Refusal> {
-    let asked = asked(&body)?;
-    exchange.asked(&asked);
-    let path = exchange.route().upstream_path().ok_or(Refusal::RouteUnknown)?;
-    let mut request = Request::new(Full::new(body));
-    *request.method_mut() = Method::POST;
-    *request.uri_mut() = http::Uri::from_static(path);
-    *request.headers_mut() = passed(from);
-    let identified = exchange.run().identification.add_to(request.headers_mut(), exchange.call_id());
-    identified.map_err(|_error| Refusal::BodyInvalid)?;
-    Ok(request)
-}
-
-fn passed(from: &HeaderMap) -> HeaderMap {
+/// What passes of a client's headers.
+pub(super) fn passed(from: &HeaderMap) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(24);
     for name in &PASSED {
         if let Some(value) = from.get(name) {
@@ -246,25 +178,6 @@ mod tests {
             assert_eq!(headers.get_all(name).iter().collect::<Vec<_>>(), [value], "{name}");
         }
         assert_eq!(headers.len(), expected.len() + 2);
-    }
-
-    #[test]
-    fn only_one_whole_object_is_a_body() {
-        assert_eq!(asked(b" \n{\"stream\":true,\"model\":\"m\"}").unwrap().stream, Some(true));
-        let bad: [&[u8]; 9] = [
-            b"",
-            b"[]",
-            b"[\"m\",true]",
-            b"null",
-            b"\"m\"",
-            b"{",
-            b"{}{}",
-            b"{\"model\":1}",
-            b"{\"model\":\"a\",\"model\":\"b\"}",
-        ];
-        for body in bad {
-            assert!(matches!(asked(body), Err(Refusal::BodyInvalid)), "{}", String::from_utf8_lossy(body));
-        }
     }
 
     #[test]
