@@ -26,6 +26,8 @@ const START: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_secs(1);
 /// The longest such pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// How often an adopted proxy is looked after.
+const LOOK: Duration = Duration::from_secs(2);
 /// A proxy that ran for so long did not fail at its start.
 const HEALTHY: Duration = Duration::from_secs(60);
 
@@ -72,6 +74,21 @@ pub(crate) enum Proxy {
     Own(Child),
     /// Somebody else's, left alone when we stop.
     Adopted,
+}
+
+impl Proxy {
+    /// Ready when it has ended, and tells how. Cancel safe.
+    async fn ended(&mut self, data_plane: &DataPlane) -> Result<String, Error> {
+        match self {
+            Self::Own(child) => Ok(child.wait().await.map_err(Error::Wait)?.to_string()),
+            Self::Adopted => {
+                while data_plane.health().await.is_ok() {
+                    sleep(LOOK).await;
+                }
+                Ok("it answers no more".to_owned())
+            }
+        }
+    }
 }
 
 /// Of our own environment, what a proxy may see: settings, never a secret.
@@ -123,14 +140,10 @@ pub(crate) async fn watch_over(
 ) -> Result<(), Error> {
     let mut pause = PAUSE;
     loop {
-        let Proxy::Own(child) = &mut proxy else {
-            cancel.cancelled().await;
-            return Ok(());
-        };
         let began = Instant::now();
         tokio::select! {
             () = cancel.cancelled() => break,
-            ended = child.wait() => tracing::warn!(status = %ended.map_err(Error::Wait)?, "the proxy ended, starting it again"),
+            ended = proxy.ended(data_plane) => tracing::warn!(how = ended?, "the proxy ended, starting it again"),
         }
         pause = if began.elapsed() > HEALTHY { PAUSE } else { pause };
         tokio::select! {

@@ -23,6 +23,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Show {
     style: Style,
+    output: Output,
     answer: Sanitizer,
     complaints: Sanitizer,
     /// What of the answer was shown already.
@@ -49,6 +50,7 @@ impl Show {
         let output = if arguments.raw { Output::Raw } else { Output::Safe };
         Self {
             style,
+            output,
             answer: Sanitizer::new(output),
             complaints: Sanitizer::new(output),
             streamed: String::new(),
@@ -84,6 +86,8 @@ impl Show {
         let rest = if shown.ends_with(content.trim_end()) { Some("") } else { content.strip_prefix(shown) };
         if rest.is_none() {
             writeln!(out, "\n\nfinal answer:")?;
+            // What streamed before may have left an escape sequence unfinished, which is not this text's.
+            self.answer = Sanitizer::new(self.output);
         }
         out.write_all(self.answer.clean(rest.unwrap_or(content)).as_bytes())?;
         writeln!(out)

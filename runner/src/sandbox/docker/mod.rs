@@ -213,6 +213,8 @@ impl Output {
             let piece = Piece { stream, text: String::from_utf8_lossy(&bytes).into_owned() };
             // Live output is for whoever can keep up; the capture has it all.
             drop(to.try_send(piece));
+            // Output without end is always ready: the time limit beside us must get its turn.
+            tokio::task::yield_now().await;
         }
     }
 }

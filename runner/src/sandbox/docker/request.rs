@@ -56,12 +56,9 @@ fn host_config(spec: &SandboxSpec) -> HostConfig {
             // connect(2) asks for write permission on the socket, not on the mount.
             bind(&spec.socket_dir, path::SOCKET_DIR, Access::ReadOnly),
         ]),
-        log_config: Some(HostConfigLogConfig {
-            typ: Some("json-file".to_owned()),
-            config: Some(
-                [("max-size".to_owned(), "4m".to_owned()), ("max-file".to_owned(), "1".to_owned())].into(),
-            ),
-        }),
+        // We are attached before the start and keep what is worth keeping. Docker's own log would take the
+        // agent's output a second time: a killed container that prints much then takes seconds to end.
+        log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
         ..HostConfig::default()
     }
 }
