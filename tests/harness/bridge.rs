@@ -15,6 +15,7 @@ use crate::{agent::Agent, eventually::eventually};
 pub struct Bridge {
     /// A client on its TCP side.
     pub agent: Agent,
+    address: SocketAddr,
     _socat: Child,
 }
 
@@ -24,10 +25,10 @@ impl Bridge {
     /// # Panics
     /// If socat is missing or does not listen.
     pub async fn to(socket: &Path) -> Self {
-        let port = free_port().port();
+        let address = free_port();
         let socat = Command::new("socat")
             .args(["-b", "65536"])
-            .arg(format!("TCP-LISTEN:{port},fork,reuseaddr,bind=127.0.0.1,nodelay,backlog=128"))
+            .arg(format!("TCP-LISTEN:{},fork,reuseaddr,bind=127.0.0.1,nodelay,backlog=128", address.port()))
             .arg(format!("UNIX-CONNECT:{}", socket.display()))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -35,11 +36,17 @@ impl Bridge {
             .kill_on_drop(true)
             .spawn()
             .expect("socat is needed, as in the sandbox: run `make setup`");
-        let agent = Agent::over_tcp(SocketAddr::from(([127, 0, 0, 1], port)));
+        let agent = Agent::over_tcp(address);
         eventually("socat listens", || async { agent.connect().await.map(drop) }, Result::is_ok)
             .await
             .unwrap();
-        Self { agent, _socat: socat }
+        Self { agent, address, _socat: socat }
+    }
+
+    /// `http://127.0.0.1:PORT`
+    #[must_use]
+    pub fn base_url(&self) -> String {
+        format!("http://{}", self.address)
     }
 }
 

@@ -24,3 +24,10 @@ pub async fn containers_of(installation: &str) -> Vec<String> {
     let names = docker(&["ps", "--all", "--filter", &filter, "--format", "{{.Names}}"]).await;
     names.lines().map(str::to_owned).collect()
 }
+
+/// Removes all containers of an installation, as well as that goes: for a test that has failed already.
+pub(crate) fn remove_containers_of(installation: &str) {
+    let list = format!("docker ps --all --quiet --filter label={}={installation}", label::INSTALLATION);
+    let script = format!("{list} | xargs --no-run-if-empty docker rm --force --volumes");
+    std::process::Command::new("sh").args(["-c", &script]).output().ok();
+}

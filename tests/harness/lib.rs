@@ -14,6 +14,7 @@ pub mod docker;
 pub mod events;
 pub mod eventually;
 pub mod lines;
+pub mod lingering;
 pub mod litellm;
 pub mod nginx;
 mod process;
@@ -21,6 +22,7 @@ pub mod raw;
 pub mod sluice;
 pub mod stranger;
 pub mod terminal;
+pub mod unwilling;
 pub mod up;
 mod world;
 
@@ -31,11 +33,13 @@ pub use self::{
     detour::Detour,
     eventually::eventually,
     lines::Lines,
+    lingering::LingeringUpstream,
     litellm::LiteLlm,
     nginx::OriginalProxy,
     process::binary,
     raw::Raw,
     sluice::Outcome,
+    unwilling::UnwillingUpstream,
     up::Up,
     world::{CANARY_KEY, Run, World, grant},
 };

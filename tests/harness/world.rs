@@ -29,8 +29,9 @@ pub struct World {
     pub upstream: ScriptedUpstream,
     /// The control socket.
     pub control: Control,
-    dir: tempfile::TempDir,
+    /// Before its directory, which it would go on writing to.
     proxy: Option<Child>,
+    dir: tempfile::TempDir,
 }
 
 /// A run that was registered by hand: no container, the test is the agent.
@@ -222,6 +223,15 @@ impl World {
                 .map(|entry| entry.unwrap().path())
                 .collect();
             assert_eq!(left, Vec::<PathBuf>::new(), "something is left in {dir}");
+        }
+    }
+}
+
+impl Drop for World {
+    /// A test that failed half-way may have left containers; one that passed has seen that there are none.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            crate::docker::remove_containers_of(&self.installation());
         }
     }
 }

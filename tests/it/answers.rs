@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use bench::upstream::ScriptedUpstream;
 use harness::{
-    Agent, Answer, World,
+    Agent, Answer, LingeringUpstream, Raw, World,
     agent::{Answering, chat_body},
+    raw::read_until,
 };
 use platform_core::{
-    record::{CostSource, ExchangeRecord, Tokens, TokensSource},
+    record::{CostSource, ExchangeRecord, Outcome, Tokens, TokensSource},
     route::Route,
 };
 use serde_json::{Value, json};
@@ -135,5 +137,61 @@ async fn tools_that_an_answer_calls_are_named_and_their_arguments_are_not() {
             let tools: Vec<_> = record.tools.iter().map(|tool| tool.as_str()).collect();
             assert_eq!(tools, ["get_weather"], "{path} {answering:?}");
         }
+    }
+}
+
+/// An agent that leaves once it has all it wants must not get away with less than it used.
+#[tokio::test]
+async fn what_an_answer_has_said_counts_also_if_its_reader_leaves_before_the_end() {
+    let table = [
+        ("/v1/chat/completions", "\"total_tokens\""),
+        ("/v1/completions", "\"total_tokens\""),
+        ("/v1/messages", "message_delta"),
+    ];
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    for (calls, (path, last_words)) in (1..).zip(table) {
+        let model = if path == "/v1/completions" { "fake-words5-gap50ms" } else { "fake-tools-gap50ms" };
+        let mut wire = Raw::post(path, &asked(path, model, Answering::Streamed)).begin(&run.agent).await;
+        read_until(&mut wire, last_words).await;
+        drop(wire);
+        let record = world.records(calls).await.pop().unwrap().record;
+        assert_eq!(record.outcome, Outcome::ClientGone, "{path}");
+        assert_eq!(
+            (record.tokens_source, record.tokens.input, record.tokens.output),
+            (TokensSource::Exact, 9, 5),
+            "{path}"
+        );
+        assert_eq!(record.model_answered.unwrap().as_str(), model, "{path}");
+        assert_eq!(record.tools.is_empty(), path == "/v1/completions", "{path}");
+    }
+}
+
+/// Official SDKs close the connection at `[DONE]`, and LiteLLM ends the body some milliseconds after it.
+#[tokio::test]
+async fn a_client_that_leaves_after_the_last_event_has_had_the_whole_answer() {
+    let chat = r#"data: {"model":"m","choices":[],"usage":{"prompt_tokens":9,"completion_tokens":5}}"#;
+    let responses = r#"{"type":"response.completed","response":{"model":"m","usage":{"input_tokens":9,"output_tokens":5}}}"#;
+    let message = r#"{"type":"message_delta","usage":{"input_tokens":9,"output_tokens":5}}"#;
+    let table = [
+        ("/v1/chat/completions", format!("{chat}\n\ndata: [DONE]\n\n")),
+        ("/v1/completions", format!("{chat}\n\ndata: [DONE]\n\n")),
+        ("/v1/responses", format!("event: response.completed\ndata: {responses}\n\n")),
+        (
+            "/v1/messages",
+            format!("data: {message}\n\nevent: message_stop\ndata: {{\"type\":\"message_stop\"}}\n\n"),
+        ),
+    ];
+    for (path, stream) in table {
+        let lingering = LingeringUpstream::start(&stream).await;
+        let world =
+            World::in_front_of(ScriptedUpstream::start().await.unwrap(), &lingering.base_url(), "").await;
+        let run = world.run("r1", "acct-1").await;
+        let mut wire = Raw::post(path, &asked(path, "m", Answering::Streamed)).begin(&run.agent).await;
+        read_until(&mut wire, &stream).await;
+        drop(wire);
+        let record = world.records(1).await.pop().unwrap().record;
+        let figures = (record.tokens_source, record.tokens.input, record.tokens.output);
+        assert_eq!((record.outcome, figures), (Outcome::Complete, (TokensSource::Exact, 9, 5)), "{path}");
     }
 }

@@ -3,14 +3,18 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics fails, with the place")]
 
 mod answers;
+mod cleanup;
 mod cli;
+mod commands;
 mod control;
 mod endings;
 mod identity;
 mod journal;
 mod path;
 mod refusals;
+mod runs;
 mod sandbox;
+mod secrets;
 mod shutdown;
 mod sockets;
 mod streaming;

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use harness::{
-    Agent, Raw, Run, World,
+    Agent, Bridge, Raw, Run, World,
     agent::{Answering, chat_body},
-    grant,
+    eventually, grant,
 };
 use http::Method;
 use platform_core::{
@@ -17,6 +17,7 @@ use platform_core::{
     route::Route,
 };
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const CHAT: &str = "/v1/chat/completions";
 const MESSAGES: &str = "/v1/messages";
@@ -122,6 +123,34 @@ async fn a_body_over_the_limit_is_refused_and_one_at_the_limit_is_not() {
     assert_eq!(world.journal().await.pop().unwrap().record.request_bytes, LIMIT as u64);
 }
 
+/// Sends a request to its last byte and only then looks for an answer, as most clients do.
+async fn send_then_look(agent: &Agent, path: &str) -> String {
+    let request = Raw::post(path, &json!({ "model": "x".repeat(4 << 20) })).header("connection", "close");
+    let (mut wire, mut answer) = (agent.connect().await.unwrap(), Vec::new());
+    let sent = wire.write_all(&request.bytes()).await;
+    let seen = wire.read_to_end(&mut answer).await;
+    format!("{} (sent: {sent:?}, seen: {seen:?})", String::from_utf8_lossy(&answer))
+}
+
+/// An SDK that sees no answer takes that for a bad connection and sends it all again.
+#[tokio::test]
+async fn an_agent_that_sends_too_much_is_told_so_however_it_is_connected() {
+    let world = World::start().await;
+    let run = run_with_bodies_up_to(&world, 1000).await;
+    let bridge = Bridge::to(&run.socket).await;
+    let mut untold = Vec::new();
+    // Several times, because it is a race: between the answer and the news that nobody listens any more.
+    for (path, code) in [(CHAT, "body_too_large"), ("/v1/files", "route_unknown")].repeat(4) {
+        for (way, agent) in [("socket", &run.agent), ("bridge", &bridge.agent)] {
+            let answer = send_then_look(agent, path).await;
+            if !answer.contains(code) {
+                untold.push(format!("{path} by {way}: {answer:?}"));
+            }
+        }
+    }
+    assert!(untold.is_empty(), "{untold:#?}");
+}
+
 #[tokio::test]
 async fn a_body_without_a_length_is_bounded_all_the_same() {
     let world = World::start().await;
@@ -131,10 +160,30 @@ async fn a_body_without_a_length_is_bounded_all_the_same() {
         Raw::request("POST", CHAT).header("transfer-encoding", "chunked").header("connection", "close");
     let mut wire = chunked.begin(&run.agent).await;
     let pieces = piece(500) + &piece(500) + &piece(1);
-    tokio::io::AsyncWriteExt::write_all(&mut wire, pieces.as_bytes()).await.unwrap();
+    wire.write_all(pieces.as_bytes()).await.unwrap();
     let answer = harness::raw::read_until(&mut wire, "body_too_large").await;
     assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
     assert_journaled(&world, 1, Refusal::BodyTooLarge).await;
+}
+
+#[tokio::test]
+async fn a_question_that_does_not_arrive_whole_is_not_asked() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    let whole = Raw::post(CHAT, &chat_body("fake", Answering::Whole)).bytes();
+    let mut wire = run.agent.connect().await.unwrap();
+    wire.write_all(&whole[..whole.len() - 1]).await.unwrap();
+    eventually(
+        "the call is in flight",
+        || world.control.health(),
+        |health| health.as_ref().unwrap().in_flight == 1,
+    )
+    .await
+    .unwrap();
+    drop(wire);
+    let records = world.records(1).await;
+    assert!(matches!(records[0].record.outcome, Outcome::ClientGone | Outcome::Refused), "{records:?}");
+    assert_eq!((records.len(), world.upstream.ledger().len()), (1, 0));
 }
 
 #[tokio::test]

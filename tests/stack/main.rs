@@ -8,6 +8,7 @@
 mod calls;
 mod container;
 mod endings;
+mod sdk;
 
 use bench::upstream::ScriptedUpstream;
 use harness::{CANARY_KEY, LiteLlm, World};

@@ -1,39 +1,95 @@
 //! The socket is the only way out.
 
-use harness::{docker::docker, eventually};
+use std::{
+    net::SocketAddr,
+    os::{linux::net::SocketAddrExt, unix::net},
+};
+
+use bench::upstream::ScriptedUpstream;
+use harness::{World, docker::docker, eventually};
 
 use super::{inside, run, shell_agent, world_with};
-use harness::World;
 
-/// Prints what of a network can be seen: interfaces, a default route, names, addresses.
-const LOOK: &str = r#"
-ls /sys/class/net | tr '\n' ' '; echo
-ip route show default | grep -q . && echo ROUTE
-timeout 3 getent hosts deb.debian.org >/dev/null && echo DNS
-timeout 3 bash -c 'echo > /dev/tcp/1.1.1.1/53' 2>/dev/null && echo ADDRESS
-timeout 3 curl -s -o /dev/null http://example.com && echo CURL
-GATEWAY=$(ip route show default | cut -d' ' -f3); ping_host=${GATEWAY:-172.17.0.1}
-timeout 3 bash -c "echo > /dev/tcp/$ping_host/1" 2>&1 | grep -q refused && echo HOST
-true"#;
+const IMAGE: &str = "sluicegate/sandbox-runtime:latest";
+
+/// What somebody with a network can do. `host` is an HTTP server on this host, as a container on Docker's bridge
+/// reaches it.
+fn probes(host: SocketAddr) -> [(&'static str, String); 8] {
+    let (ip, port) = (host.ip(), host.port());
+    [
+        ("a name resolves", "getent ahosts dns.test".to_owned()),
+        ("a name server listens", "timeout 2 bash -c '</dev/tcp/127.0.0.11/53'".to_owned()),
+        (
+            "curl reaches a name",
+            format!("curl --silent --fail --max-time 2 http://host.test:{port}/v1/models"),
+        ),
+        (
+            "curl reaches an address",
+            format!("curl --silent --fail --max-time 2 http://{ip}:{port}/v1/models"),
+        ),
+        ("an address accepts a connection", format!("timeout 2 bash -c '</dev/tcp/{ip}/{port}'")),
+        ("there is a default route", "ip route show default | grep .".to_owned()),
+        (
+            "there is an interface besides lo",
+            "ls /sys/class/net | grep --invert-match --line-regexp lo".to_owned(),
+        ),
+        ("there is an address besides loopback", "ip -oneline address show scope global | grep .".to_owned()),
+    ]
+}
+
+/// Prints the names of the probes that succeed.
+fn script(probes: &[(&str, String)]) -> String {
+    probes
+        .iter()
+        .map(|(name, probe)| format!("({probe}) >/dev/null 2>&1 && echo '{name}'\n"))
+        .collect::<String>()
+        + "true"
+}
+
+/// What `script` prints in a container of the same image that has a network with a name server.
+async fn on_a_network(network: &str, script: &str) -> String {
+    docker(&["network", "create", network]).await;
+    let names = ["--network-alias", "dns.test", "--add-host", "host.test:host-gateway"];
+    let with_network = ["run", "--rm", "--network", network, names[0], names[1], names[2], names[3]];
+    let seen = docker(&[&with_network[..], &[IMAGE, "bash", "-c", script]].concat()).await;
+    docker(&["network", "rm", network]).await;
+    seen
+}
 
 #[tokio::test]
 async fn a_sandbox_has_no_network_of_any_kind() {
-    let seen = inside(LOOK).await;
-    assert_eq!(seen, "lo \n");
-    // Control: the same look in a container that has a network sees it.
-    let image = "sluicegate/sandbox-runtime:latest";
-    let control =
-        docker(&["run", "--rm", "--network", "bridge", "--entrypoint", "bash", image, "-c", LOOK]).await;
-    assert!(control.contains("eth0") && control.contains("ROUTE") && control.contains("HOST"), "{control}");
+    let gateway = docker(&["network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Gateway}}"]);
+    let host = ScriptedUpstream::start_on(SocketAddr::new(gateway.await.parse().unwrap(), 0)).await.unwrap();
+    let probes = probes(host.address());
+    let script = script(&probes);
+    let world = World::with(&shell_agent(&script, "")).await;
+    let outcome = run(&world).await;
+    assert_eq!((outcome.code, &outcome.result()["text"]), (Some(0), &"".into()), "{outcome:?}");
+    assert!(host.ledger().is_empty());
+    // Control: each of these succeeds where there is a network.
+    let seen = on_a_network(&world.installation(), &script).await;
+    assert_eq!(seen.lines().collect::<Vec<_>>(), probes.map(|(name, _)| name));
+}
+
+#[tokio::test]
+async fn abstract_sockets_of_the_host_are_out_of_reach() {
+    // They have no path, so that no mount keeps them apart: only the network namespace does (CVE-2020-15257).
+    let name = format!("sluice-test-{}", std::process::id());
+    let address = net::SocketAddr::from_abstract_name(&name).unwrap();
+    let _listener = net::UnixListener::bind_addr(&address).unwrap();
+    let connect = format!(
+        "socat -u OPEN:/dev/null ABSTRACT-CONNECT:{name} 2>/dev/null && echo reached || echo refused"
+    );
+    assert_eq!(inside(&connect).await, "refused\n");
+    // Control: whoever shares the host's network reaches it.
+    assert_eq!(docker(&["run", "--rm", "--network", "host", IMAGE, "bash", "-c", &connect]).await, "reached");
 }
 
 #[tokio::test]
 async fn the_run_answers_on_localhost_and_nothing_does_without_a_grant() {
     let health = "curl -s -m 2 http://localhost:8080/health || echo NOTHING";
     assert_eq!(inside(health).await, r#"{"runId":"r1","status":"ok"}"#);
-    let image = "sluicegate/sandbox-runtime:latest";
-    let without =
-        docker(&["run", "--rm", "--network", "none", "--entrypoint", "bash", image, "-c", health]).await;
+    let without = docker(&["run", "--rm", "--network", "none", IMAGE, "bash", "-c", health]).await;
     assert_eq!(without, "NOTHING");
 }
 

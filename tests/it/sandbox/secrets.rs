@@ -1,48 +1,61 @@
 //! Nothing that an agent can read holds a credential.
 
+use std::collections::BTreeMap;
+
 use harness::{CANARY_KEY, World, docker::docker, eventually};
 
-use super::{inside, run, shell_agent};
+use super::{inside, run, shell_agent, world_with};
 
-/// Looks for a text everywhere an agent can read. The text comes in two halves, so that the search does not
-/// find itself.
-fn search(halves: (&str, &str)) -> String {
+const IMAGE: &str = "sluicegate/sandbox-runtime:latest";
+
+/// Lists where an agent can read the upstream's key, after `first`. The key comes in two halves, so that the
+/// search does not find itself.
+fn search(first: &str) -> String {
+    let (one, other) = CANARY_KEY.split_at(9);
     format!(
-        r#"text="{}""{}"
-        found=$(grep -rlaF --exclude-dir=sys --exclude-dir=proc -f <(printf '%s' "$text") / 2>/dev/null)
-        found="$found $(cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline /proc/mounts 2>/dev/null | grep -caF -f <(printf '%s' "$text"))"
-        echo "found:" $found"#,
-        halves.0, halves.1
+        r#"key="{one}""{other}"
+        {first}
+        grep -rlaF --exclude-dir=sys --exclude-dir=proc -f <(printf '%s' "$key") / 2>/dev/null
+        cd /proc; grep -laF -f <(printf '%s' "$key") [0-9]*/environ [0-9]*/cmdline [0-9]*/mountinfo net/unix 2>/dev/null | tr -d 0-9
+        true"#
     )
 }
 
 #[tokio::test]
 async fn the_upstreams_key_is_nowhere_an_agent_can_read() {
-    let key = CANARY_KEY.split_at(9);
-    assert_eq!(inside(&search(key)).await, "found: 0\n");
-    // Control: a secret that was planted in the workspace and in the environment of a process is found.
-    let planted = format!(
-        "echo planted-secret-42 > /tmp/x; SECRET=planted-secret-42 sleep 5 & {}",
-        search(("planted-", "secret-42"))
-    );
-    let found = inside(&planted).await;
-    assert!(found.contains("/tmp/x") && !found.ends_with(" 0\n"), "{found}");
+    // The key is in use meanwhile, and what is answered then is searched too.
+    let ask = "for model in fake fake-status401 fake-status500 fake-errmid1; do
+            curl --silent --include http://localhost:8080/v1/chat/completions --json '{\"model\":\"'$model'\"}'
+        done > /tmp/answers; grep -o HTTP/1.1 /tmp/answers | wc -l";
+    assert_eq!(inside(&search(ask)).await, "4\n");
+    // Control: the same search finds a key in the question, in an environment and in arguments.
+    let plant =
+        "PLANTED=$key sleep 10 & bash -c 'sleep 10; true' $key & until [ -e /proc/$!/cwd ]; do :; done";
+    let world = world_with(&search(plant)).await;
+    let outcome = world.sluice().run(&["run", "--agent", "test:sh", CANARY_KEY]).await;
+    let found: Vec<_> = outcome.stdout.lines().collect();
+    assert_eq!(found, ["/workspace/.cogni/messages.json", "/environ", "/cmdline"], "{outcome:?}");
 }
 
 #[tokio::test]
-async fn the_environment_holds_the_public_names_and_no_credential() {
-    let environment = inside("env | sort").await;
-    for expected in [
-        "COGNI_MODEL=fake",
-        "LLM_PROXY_SOCKET=/llm-sock/llm.sock",
-        "OPENAI_API_BASE=http://localhost:8080",
-        "RUN_ID=r1",
-    ] {
-        assert!(environment.lines().any(|line| line == expected), "{expected} is missing in {environment}");
-    }
-    for forbidden in ["LITELLM_MASTER_KEY", "OPENAI_API_KEY", "KEY=", "TOKEN", "SECRET"] {
-        assert!(!environment.contains(forbidden), "{forbidden} is in {environment}");
-    }
+async fn the_environment_is_the_images_and_the_public_names() {
+    let world = world_with("tr '\\0' '\\n' < /proc/1/environ").await;
+    // Whoever calls `sluice run` may well have keys of their own in the environment.
+    let sluice = world.sluice().env("LITELLM_MASTER_KEY", CANARY_KEY).env("OPENAI_API_KEY", CANARY_KEY);
+    let outcome = sluice.run(&["run", "--agent", "test:sh", "--run-id", "r1", "q"]).await;
+    let variables: BTreeMap<_, _> = outcome.stdout.lines().filter_map(|line| line.split_once('=')).collect();
+    let images =
+        docker(&["image", "inspect", "--format", "{{range .Config.Env}}{{println .}}{{end}}", IMAGE]).await;
+    let images = images.lines().filter_map(|line| line.split_once('='));
+    let given = [
+        ("COGNI_MODEL", "fake"),
+        ("LLM_PROXY_SOCKET", "/llm-sock/llm.sock"),
+        ("OPENAI_API_BASE", "http://localhost:8080"),
+        ("RUN_ID", "r1"),
+    ];
+    // Docker's own two.
+    let machine = [("HOME", "/home/sandboxer"), ("HOSTNAME", variables["HOSTNAME"])];
+    assert_eq!(variables, images.chain(given).chain(machine).collect(), "{outcome:?}");
 }
 
 #[tokio::test]

@@ -1,39 +1,112 @@
-//! The walls: user, capabilities, file systems, processes.
+//! The walls: user, capabilities, file systems, processes. Each is asked of a plain container too, which answers
+//! otherwise: what is asserted here is Sluicegate's doing.
 
-use super::inside;
+use std::fs;
 
-#[tokio::test]
-async fn an_agent_has_no_privilege_and_no_way_to_one() {
-    let status =
-        inside("id -u; id -g; id -G; grep -E '^(CapEff|CapBnd|NoNewPrivs|Seccomp):' /proc/self/status").await;
-    let words: Vec<_> = status.split_whitespace().collect();
-    assert_eq!(&words[..3], ["1001", "1001", "1001"], "{status}");
-    for expected in
-        ["CapEff:\t0000000000000000", "CapBnd:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2"]
-    {
-        assert!(status.contains(expected), "{expected} is missing in {status}");
+use harness::{World, docker::docker};
+
+use super::{inside, run, shell_agent};
+
+const IMAGE: &str = "sluicegate/sandbox-runtime:latest";
+
+/// A question for bash, and its answer in a sandbox.
+type Wall = (&'static str, &'static str);
+
+const PRIVILEGES: &[Wall] = &[
+    ("id -u; id -g; id -G", "1001\n1001\n1001\n"),
+    ("grep -E '^Cap(Prm|Eff|Bnd)' /proc/self/status | cut -f 2 | sort -u", "0000000000000000\n"),
+    ("grep ^NoNewPrivs: /proc/self/status | cut -f 2", "1\n"),
+    ("grep ^Seccomp: /proc/self/status | cut -f 2", "2\n"),
+    ("unshare --user true 2>/dev/null || echo refused", "refused\n"),
+    ("mknod /tmp/null c 1 3 2>/dev/null || echo refused", "refused\n"),
+    ("chroot / true 2>/dev/null || echo refused", "refused\n"),
+];
+
+const FILE_SYSTEMS: &[Wall] = &[
+    ("findmnt --noheadings --output OPTIONS / | cut -c 1-2", "ro\n"),
+    ("touch ~/x 2>&1 | grep -o 'Read-only file system'", "Read-only file system\n"),
+    ("findmnt --noheadings --output OPTIONS /llm-sock | cut -c 1-2", "ro\n"),
+    ("touch /llm-sock/x 2>&1 | grep -o 'Read-only file system'", "Read-only file system\n"),
+    ("rm -f /llm-sock/llm.sock 2>&1 | grep -o 'Read-only file system'", "Read-only file system\n"),
+    ("ls /llm-sock 2>&1 | grep -o 'Permission denied'", "Permission denied\n"),
+    ("find /llm-sock/llm.sock -perm 666 -type s", "/llm-sock/llm.sock\n"),
+    ("findmnt --noheadings --bytes --output SIZE /tmp | tr -d ' '", "67108864\n"),
+    ("findmnt --noheadings --bytes --output SIZE /run | tr -d ' '", "8388608\n"),
+    ("head -c 70M /dev/zero 2>&1 >/tmp/big | grep -o 'No space left'; rm /tmp/big", "No space left\n"),
+    ("head -c 9M /dev/zero 2>&1 >/run/big | grep -o 'No space left'; rm /run/big", "No space left\n"),
+    (
+        "for dir in /tmp /run; do cp /bin/true $dir/t && $dir/t 2>/dev/null || echo refused; done",
+        "refused\nrefused\n",
+    ),
+    ("findmnt --noheadings --output OPTIONS /tmp | grep -o nosuid", "nosuid\n"),
+    ("findmnt --noheadings --output OPTIONS /run | grep -o nosuid", "nosuid\n"),
+];
+
+const DOCKER: &[Wall] = &[
+    // `%M` looks at the file itself: of a socket that is mounted over it its directory knows nothing.
+    ("find / -path /proc -prune -o -printf '%M %p\n' 2>/dev/null | grep ^s", ""),
+    ("grep docker.sock /proc/mounts", ""),
+];
+
+/// Answers all questions, the end of each marked.
+fn script(walls: &[Wall]) -> String {
+    walls.iter().map(|(question, _)| format!("({question}); printf '\\036'\n")).collect()
+}
+
+/// Asserts that a sandbox has all of `walls`, and that a container with these `privileges` has none.
+async fn assert_walls(walls: &[Wall], privileges: &[&str]) {
+    let answers = inside(&script(walls)).await;
+    let control = docker(&[&["run", "--rm"], privileges, &[IMAGE, "-c", &script(walls)]].concat()).await;
+    let (answers, control) = (answers.split_terminator('\x1e'), control.split_terminator('\x1e'));
+    assert_eq!((answers.clone().count(), control.clone().count()), (walls.len(), walls.len()));
+    for (((question, expected), answer), other) in walls.iter().zip(answers).zip(control) {
+        assert_eq!(answer, *expected, "{question}");
+        assert_ne!(other, *expected, "this can never fail: {question}");
     }
 }
 
 #[tokio::test]
-async fn only_workspace_and_two_small_temporary_places_can_be_written() {
-    let script = r"
-        for dir in / /etc /usr/local/bin /agent /llm-sock /home; do touch $dir/x 2>/dev/null && echo WROTE $dir; done
-        for dir in /workspace /tmp /run; do touch $dir/x && rm $dir/x || echo CANNOT $dir; done
-        rm -f /llm-sock/llm.sock 2>/dev/null; [ -S /llm-sock/llm.sock ] || echo REMOVED
-        cp /bin/true /tmp/true; /tmp/true 2>/dev/null && echo EXECUTED
-        dd if=/dev/zero of=/tmp/big bs=1M count=70 2>/dev/null; [ $(stat -c %s /tmp/big) -le 67108864 ] && echo BOUNDED
-        dd if=/dev/zero of=/run/big bs=1M count=10 2>/dev/null; [ $(stat -c %s /run/big) -le 8388608 ] && echo BOUNDED
-        grep -E ' (/tmp|/run) ' /proc/mounts | grep -c 'nosuid.*noexec'
-        grep ' /llm-sock ' /proc/mounts | cut -d' ' -f4 | cut -d, -f1";
-    assert_eq!(inside(script).await, "BOUNDED\nBOUNDED\n2\nro\n");
+async fn an_agent_has_no_privilege_and_no_way_to_one() {
+    let root = ["--user", "0", "--security-opt", "seccomp=unconfined", "--entrypoint", "bash"];
+    assert_walls(PRIVILEGES, &root).await;
 }
 
 #[tokio::test]
+async fn only_workspace_and_two_small_temporary_places_can_be_written() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("llm.sock"), "").unwrap();
+    let mount = format!("{}:/llm-sock", dir.path().display());
+    assert_walls(FILE_SYSTEMS, &["--user", "0", "--entrypoint", "bash", "--volume", &mount]).await;
+    let places = "for dir in /workspace /tmp /run; do touch $dir/x && rm $dir/x && echo $dir; done";
+    assert_eq!(inside(places).await, "/workspace\n/tmp\n/run\n");
+}
+
+#[tokio::test]
+async fn no_socket_of_docker_or_of_anything_else_is_inside() {
+    let mount = ["--volume", "/var/run/docker.sock:/var/run/docker.sock"];
+    assert_walls(DOCKER, &["--entrypoint", "bash", mount[0], mount[1]]).await;
+}
+
+/// Leaves twenty orphans to whoever is process 1, waits for their end, which closes a pipe that all of them hold,
+/// and counts the zombies until there are none or a second has passed.
+const ORPHANS: &str = r#"
+    pipe(my $all_ended, my $alive);
+    for (1..20) { my $child = fork; if (!$child) { fork or select(undef, undef, undef, 0.05); exit } waitpid $child, 0 }
+    close $alive; <$all_ended>;
+    my $zombies;
+    for (1..50) {
+        select(undef, undef, undef, 0.02);
+        $zombies = 0;
+        for (glob "/proc/[0-9]*/stat") { open(my $file, "<", $_) or next; $zombies++ if <$file> =~ /\) Z/ }
+        last if !$zombies;
+    }
+    print "$zombies\n""#;
+
+#[tokio::test]
 async fn an_init_reaps_what_an_agent_leaves_behind() {
-    let script = r"
-        for i in $(seq 20); do (sleep 0.01 & exec true); done
-        for i in $(seq 100); do grep -q . <(grep -l '^State:.Z' /proc/[0-9]*/status 2>/dev/null) || break; sleep 0.05; done
-        cat /proc/1/comm; grep -l '^State:.Z' /proc/[0-9]*/status 2>/dev/null | wc -l";
-    assert_eq!(inside(script).await, "docker-init\n0\n");
+    let world = World::with(&shell_agent(&format!("cat /proc/1/comm; perl -e '{ORPHANS}'"), "")).await;
+    assert_eq!(run(&world).await.result()["stdout"]["text"], "docker-init\n0\n");
+    // Control: where the agent itself is process 1, they stay.
+    let alone = ["run", "--rm", "--entrypoint", "perl", IMAGE, "-e", ORPHANS];
+    assert_eq!(docker(&alone).await, "20");
 }

@@ -1,0 +1,77 @@
+//! `sluice audit tail`: the journal as a stream that other programs read.
+
+use harness::{Outcome, World};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    time::{Duration, timeout},
+};
+
+/// A world in which `r1`, `r2` and `r1` again have asked.
+async fn world_with_calls() -> World {
+    let world = World::start().await;
+    let (first, second) = (world.run("r1", "acct-1").await, world.run("r2", "acct-2").await);
+    for agent in [&first.agent, &second.agent, &first.agent] {
+        assert_eq!(agent.chat("fake").await.status, 200);
+    }
+    world.records(3).await;
+    world
+}
+
+fn runs(outcome: &Outcome) -> Vec<String> {
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""), "{outcome:?}");
+    outcome.events().iter().map(|line| line["run_id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn the_journal_comes_as_it_is_one_json_object_per_line() {
+    let world = world_with_calls().await;
+    let outcome = world.sluice().run(&["audit", "tail"]).await;
+    assert_eq!(runs(&outcome), ["r1", "r2", "r1"]);
+    assert_eq!(outcome.stdout, std::fs::read_to_string(world.journal_file()).unwrap());
+}
+
+#[tokio::test]
+async fn one_run_can_be_picked_out() {
+    let world = world_with_calls().await;
+    assert_eq!(runs(&world.sluice().run(&["audit", "tail", "--run", "r1"]).await), ["r1", "r1"]);
+    assert_eq!(runs(&world.sluice().run(&["audit", "tail", "--run", "r3"]).await), [""; 0]);
+    let outcome = world.sluice().run(&["audit", "tail", "--run", "Not A Run"]).await;
+    assert_eq!(outcome.code, Some(2), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn a_tail_that_follows_shows_calls_as_they_are_recorded() {
+    let world = world_with_calls().await;
+    let mut tail = world.sluice().spawn(&["audit", "tail", "--run", "r2", "-f"]);
+    let mut lines = BufReader::new(tail.stdout.take().unwrap()).lines();
+    let mut next = async || {
+        let line = timeout(Duration::from_secs(10), lines.next_line()).await.expect("a record in time");
+        serde_json::from_str::<serde_json::Value>(&line.unwrap().expect("the stream goes on")).unwrap()
+    };
+    assert_eq!(next().await["seq"], 2, "what was there already");
+    world.run("r2", "acct-2").await.agent.chat("fake-echo").await;
+    let record = next().await;
+    assert_eq!((&record["seq"], &record["model_asked"]), (&4.into(), &"fake-echo".into()));
+    assert!(tail.try_wait().unwrap().is_none(), "it goes on");
+}
+
+#[tokio::test]
+async fn on_a_terminal_it_is_a_table_and_json_on_request() {
+    let world = world_with_calls().await;
+    let shown = world.sluice().on_terminal(&["audit", "tail"]).await.text();
+    let lines: Vec<_> = shown.lines().collect();
+    assert!(lines[0].starts_with("TIME ") && lines[0].ends_with("OUTCOME"), "{shown}");
+    assert!(lines.len() == 4 && lines[2].contains(" r2 ") && lines[2].contains(" acct-2 "), "{shown}");
+    assert!(lines[1..].iter().all(|line| line.ends_with("200 complete")), "{shown}");
+    let json = world.sluice().on_terminal(&["audit", "tail", "--json"]).await.text();
+    assert_eq!(json.lines().filter(|line| line.starts_with('{')).count(), 3, "{json}");
+}
+
+#[tokio::test]
+async fn without_a_proxy_it_says_how_to_get_one() {
+    let mut world = World::start().await;
+    world.stop_proxy().await;
+    let outcome = world.sluice().run(&["audit", "tail"]).await;
+    assert_eq!(outcome.code, Some(69), "{outcome:?}");
+    assert!(outcome.stderr.contains("sluice up"), "{}", outcome.stderr);
+}

@@ -1,0 +1,7 @@
+//! The commands one by one, in the cases that go wrong.
+
+mod audit;
+mod configuration;
+mod doctor;
+mod output;
+mod usage;
