@@ -76,20 +76,19 @@ impl Upstream {
         mut request: Request<Full<Bytes>>,
     ) -> Result<(Response<Incoming>, Connection), Error> {
         request.headers_mut().insert(header::HOST, self.config.host.clone());
-        loop {
-            let mut sender = match self.checkout().await {
-                Some(sender) => sender,
-                None => self.connect().await?,
-            };
+        while let Some(mut sender) = self.checkout().await {
             match sender.try_send_request(request).await {
                 Ok(response) => return Ok((response, Connection(sender))),
-                // The connection had closed before any of the request was written.
+                // The upstream had closed it before any of the request was written.
                 Err(mut unsent) => match unsent.take_message() {
                     Some(message) => request = message,
                     None => return Err(Error::Broken(unsent.into_error())),
                 },
             }
         }
+        let mut sender = self.connect().await?;
+        let response = sender.send_request(request).await.map_err(Error::Broken)?;
+        Ok((response, Connection(sender)))
     }
 
     /// Takes back a connection whose answer has been read to its end.

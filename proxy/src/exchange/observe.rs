@@ -57,7 +57,14 @@ pub(super) fn respond(exchange: Exchange, (answer, connection): Answer) -> Respo
     let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let meter = Meter::new(exchange.route(), Format::of(content_type));
     let call_id = exchange.call_id();
-    let observed = Observed { state: State::Streaming(Box::new(body), connection), meter, exchange };
+    let has_no_body = body.is_end_stream();
+    let mut observed = Observed { state: State::Done, meter, exchange };
+    if has_no_body {
+        // hyper never asks for a body that is known to be empty.
+        observed.finish(connection);
+    } else {
+        observed.state = State::Streaming(Box::new(body), connection);
+    }
     let mut response = Response::new(Body::Observed(Box::new(observed)));
     *response.status_mut() = head.status;
     *response.headers_mut() = passed(&head.headers);
@@ -140,7 +147,15 @@ impl Observed {
                     self.finish(connection);
                     return Poll::Ready(None);
                 }
-                Poll::Ready(Some(Err(error))) => return self.break_off(error),
+                Poll::Ready(Some(Err(error))) => {
+                    // Where a length was announced, an event of our own would be taken for a part of the answer.
+                    let fits = self.meter.between_events() && body.size_hint().exact().is_none();
+                    let dialect = self.exchange.route().dialect();
+                    return self.break_off(
+                        error,
+                        fits.then(|| refusal::error_event(Refusal::UpstreamFailed, dialect)),
+                    );
+                }
             }
         }
     }
@@ -165,14 +180,14 @@ impl Observed {
         self.exchange.plane().upstream.give_back(connection);
     }
 
-    fn break_off(&mut self, error: hyper::Error) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    fn break_off(
+        &mut self,
+        error: hyper::Error,
+        event: Option<String>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         tracing::warn!(call = %self.exchange.call_id(), error = &error as &dyn std::error::Error, "upstream broke off");
         let reading = self.meter.finish(None);
         self.exchange.read(reading);
-        let event = self
-            .meter
-            .between_events()
-            .then(|| refusal::error_event(Refusal::UpstreamFailed, self.exchange.route().dialect()));
         self.exchange.settle(Outcome::UpstreamGone);
         match event {
             Some(event) => {

@@ -21,7 +21,7 @@ use super::{NO_ROUTE, Plane, identify::Caller, rewrite::Asked};
 use crate::{
     clock, refusal,
     run::{Closing, InFlight, Run},
-    usage::Reading,
+    usage::{Count, Reading},
 };
 
 /// A call in the making of its record.
@@ -127,6 +127,14 @@ impl Exchange {
         self.draft.as_ref().map_or(0, |draft| draft.request_bytes)
     }
 
+    /// The request's body did not arrive whole: its sender has left, or it is not framed as HTTP wants it.
+    pub(super) fn upload_broke_off(&mut self, broken: &hyper::Error) -> Refusal {
+        if broken.is_incomplete_message() || broken.is_closed() {
+            self.settle(Outcome::ClientGone);
+        }
+        Refusal::BodyInvalid
+    }
+
     /// What the body asks for is known.
     pub(super) fn asked(&mut self, asked: &Asked<'_>) {
         self.note(|draft| {
@@ -162,7 +170,11 @@ impl Exchange {
             draft.model_answered = reading.model;
             draft.tools = reading.tools;
             if let Some(tokens) = reading.tokens {
-                (draft.tokens, draft.tokens_source) = (tokens, TokensSource::Exact);
+                let source = match reading.count {
+                    Count::Final => TokensSource::Exact,
+                    Count::Preliminary => TokensSource::Estimated,
+                };
+                (draft.tokens, draft.tokens_source) = (tokens, source);
             }
             draft.cost_nanodollars = reading.cost.or(draft.cost_nanodollars);
         });

@@ -50,6 +50,12 @@ pub enum Error {
         /// Where the line begins.
         offset: u64,
     },
+    /// Another proxy writes it.
+    #[error("another proxy has the journal {} open: stop it, or use another proxy.state_dir", path.display())]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
     /// A write failed before; nothing is appended after a gap.
     #[error("the journal stopped after a failed write")]
     Stopped,
@@ -130,10 +136,10 @@ impl Journal {
     /// # Errors
     /// If it could not be written whole. The journal then stops for good: calls are refused, not forgotten.
     pub(crate) fn append(&self, record: &ExchangeRecord) -> Result<u64, Error> {
+        let mut tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.is_open() {
             return Err(Error::Stopped);
         }
-        let mut tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
         let seq = tail.append(record).inspect_err(|_error| self.stopped.store(true, Ordering::Relaxed));
         let seq = seq.map_err(Error::io("append to", &self.path))?;
         self.last.send_replace(seq);

@@ -1,15 +1,19 @@
 //! The journal's files: finding the end of what is there, and cutting off a torn line.
 
 use std::{
-    fs::{self, File, OpenOptions},
-    io::{self, BufRead, BufReader, Seek, SeekFrom, Write},
-    os::unix::fs::OpenOptionsExt,
+    fs::{self, File, OpenOptions, TryLockError},
+    io::{self, Write},
+    os::unix::fs::{FileExt, OpenOptionsExt},
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 use platform_core::record::JournalLine;
 
 use super::{Error, NO_LINE, hash};
+
+/// Longest wait for a proxy that is ending.
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The end of a journal file.
 pub(super) struct End {
@@ -44,35 +48,56 @@ fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options.mode(0o600)
 }
 
-/// Opens the file for appending after its last whole line.
+/// Opens the file for appending after its last whole line, for this process alone. Reads only its end: a journal
+/// of any length opens at once.
 pub(super) fn open_at_end(path: &Path) -> Result<End, Error> {
     let mut file = private(OpenOptions::new().create(true).read(true).append(true))
         .open(path)
         .map_err(Error::io("open", path))?;
-    let (mut seq, mut last_hash, mut whole) = (0, NO_LINE, 0);
-    let mut reader = BufReader::new(&file);
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        let length = reader.read_until(b'\n', &mut line).map_err(Error::io("read", path))?;
-        if line.pop() != Some(b'\n') {
-            break;
-        }
-        let parsed: JournalLine = serde_json::from_slice(&line)
-            .map_err(|_error| Error::Corrupt { path: path.to_owned(), offset: whole })?;
-        (seq, last_hash) = (parsed.seq, hash(&line));
-        whole += length as u64;
-    }
-    cut_torn_line(&mut file, whole, path)?;
-    Ok(End { file, seq, hash: last_hash })
-}
-
-fn cut_torn_line(file: &mut File, whole: u64, path: &Path) -> Result<(), Error> {
+    lock(&file).map_err(|_held| Error::InUse { path: path.to_owned() })?;
     let length = file.metadata().map_err(Error::io("look at", path))?.len();
+    let whole = line_end_before(&mut file, length).map_err(Error::io("read", path))?;
     if length > whole {
         tracing::warn!(path = %path.display(), bytes = length - whole, "cutting off an unfinished line");
         file.set_len(whole).map_err(Error::io("shorten", path))?;
     }
-    file.seek(SeekFrom::End(0)).map_err(Error::io("seek in", path))?;
-    Ok(())
+    if whole == 0 {
+        return Ok(End { file, seq: 0, hash: NO_LINE });
+    }
+    let start = line_end_before(&mut file, whole - 1).map_err(Error::io("read", path))?;
+    let mut line = vec![0; usize::try_from(whole - 1 - start).unwrap_or(usize::MAX)];
+    file.read_exact_at(&mut line, start).map_err(Error::io("read", path))?;
+    let parsed: JournalLine = serde_json::from_slice(&line)
+        .map_err(|_error| Error::Corrupt { path: path.to_owned(), offset: start })?;
+    Ok(End { file, seq: parsed.seq, hash: hash(&line) })
+}
+
+/// Takes the file for this process, until it ends however it ends. A proxy that was killed a moment ago may
+/// still be on its way out.
+fn lock(file: &File) -> Result<(), TryLockError> {
+    let deadline = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+                std::thread::sleep(LOCK_PATIENCE / 100)
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Where the last line feed before `end` ends; 0 if there is none.
+fn line_end_before(file: &mut File, end: u64) -> io::Result<u64> {
+    let mut piece = [0; 4096];
+    let mut end = end;
+    while end > 0 {
+        let start = end.saturating_sub(piece.len() as u64);
+        let read = &mut piece[..usize::try_from(end - start).unwrap_or(0)];
+        file.read_exact_at(read, start)?;
+        if let Some(at) = memchr::memrchr(b'\n', read) {
+            return Ok(start + at as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
 }

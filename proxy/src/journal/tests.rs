@@ -108,3 +108,12 @@ async fn a_follower_sees_old_lines_after_its_cursor_then_new_ones() {
     follower.more().await;
     assert_eq!(follower.batch().unwrap(), format!("{}\n", lines(dir.path())[2]));
 }
+
+#[test]
+fn a_journal_has_one_writer_at_a_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = Journal::open(dir.path()).unwrap();
+    assert!(matches!(Journal::open(dir.path()), Err(Error::InUse { .. })));
+    drop(first);
+    assert!(Journal::open(dir.path()).is_ok());
+}

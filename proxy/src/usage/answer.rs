@@ -13,7 +13,7 @@ use platform_core::{
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 
-use super::Reading;
+use super::{Count, Reading};
 
 pub(super) type Tap<'t> = Option<&'t mut dyn FnMut(TapEvent)>;
 
@@ -180,6 +180,9 @@ pub(super) fn read_event(route: Route, data: &[u8], reading: &mut Reading, tap: 
     // A tool is named where its part begins; `response.completed` names them all again.
     if let Some(response) = event.response.as_deref() {
         note_identity(response.model.as_deref(), response.usage.as_ref(), reading);
+        if response.usage.is_some() {
+            reading.count = Count::Final;
+        }
     }
     reading.ended |= match route {
         Route::Responses => matches!(kind, "response.completed" | "response.incomplete"),
@@ -206,6 +209,9 @@ pub(super) fn read_document(document: &[u8], reading: &mut Reading, tap: &mut Ta
 
 fn note_answer(answer: &Answer<'_>, reading: &mut Reading, tap: &mut Tap<'_>) {
     note_identity(answer.model.as_deref(), answer.usage.as_ref(), reading);
+    if answer.usage.is_some() {
+        reading.count = Count::Final;
+    }
     if let Some(message) = &answer.message {
         note_identity(message.model.as_deref(), message.usage.as_ref(), reading);
     }

@@ -25,12 +25,23 @@ const TOOLS: usize = 32;
 pub(crate) struct Reading {
     pub(crate) model: Option<JournalText>,
     pub(crate) tokens: Option<Tokens>,
+    pub(crate) count: Count,
     pub(crate) cost: Option<NanoDollars>,
     pub(crate) tools: Vec<JournalText>,
     /// An error came where an answer should.
     pub(crate) failed: bool,
     /// The mark came that ends a complete stream of this route.
     pub(crate) ended: bool,
+}
+
+/// What the tokens of a [`Reading`] are worth.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Count {
+    /// What the upstream knew when it began.
+    #[default]
+    Preliminary,
+    /// What it counted in the end.
+    Final,
 }
 
 /// How an answer's body is to be read.

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use platform_core::{control::TapEvent, money::NanoDollars, record::Tokens, route::Route};
 
-use super::{Format, LOOK_INTO, Meter, Reading};
+use super::{Count, Format, LOOK_INTO, Meter, Reading};
 
 const CHAT: &str = concat!(
     "data: {\"id\":\"c1\",\"model\":\"gpt-x\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n",
@@ -113,6 +113,18 @@ fn without_a_tap_the_reading_is_the_same() {
         assert_eq!((reading.tokens, reading.tools[0].as_str()), (Some(tokens), tool), "{route:?}");
         assert!(meter.is_complete(&reading));
     }
+}
+
+#[test]
+fn what_a_stream_knows_at_its_beginning_is_no_final_count() {
+    let start = MESSAGES.find("event: content_block_start").unwrap();
+    let seen = read(Route::Messages, Format::Events, &[&MESSAGES.as_bytes()[..start]]);
+    assert_eq!((seen.reading.tokens.unwrap().output, seen.reading.count), (1, Count::Preliminary));
+    assert!(
+        stream_cases()
+            .iter()
+            .all(|case| read(case.0, Format::Events, &[case.1.as_bytes()]).reading.count == Count::Final)
+    );
 }
 
 #[test]

@@ -27,7 +27,7 @@ pub(in crate::exchange) async fn read_body(
     }
     let (mut whole, mut rest) = (Bytes::new(), BytesMut::new());
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_broken| Refusal::BodyInvalid)?;
+        let frame = frame.map_err(|broken| exchange.upload_broke_off(&broken))?;
         let Ok(piece) = frame.into_data() else { continue };
         if exchange.received(piece.len()) > limit {
             return Err(Refusal::BodyTooLarge);

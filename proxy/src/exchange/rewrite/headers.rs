@@ -11,9 +11,8 @@ use platform_core::{
 use serde_json::{Map, Value, json};
 
 /// Request headers that pass, besides `x-stainless-*`.
-const PASSED: [HeaderName; 6] = [
+const PASSED: [HeaderName; 5] = [
     header::ACCEPT,
-    header::CONTENT_TYPE,
     header::USER_AGENT,
     HeaderName::from_static("anthropic-version"),
     HeaderName::from_static("anthropic-beta"),
@@ -44,6 +43,8 @@ impl Identification {
             named(own::LITELLM_TIMEOUT, seconds),
             named(own::COGNI_RUN_ID, run),
             (header::ACCEPT_ENCODING, HeaderValue::from_static("identity")),
+            // Ours, too: LiteLLM reads a form where a client says it is one, and we read JSON.
+            (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
         ];
         headers.extend(authorization.map(|value| (header::AUTHORIZATION, value)));
         Ok(Self { headers, metadata_start: metadata_start(grant) })
@@ -160,7 +161,7 @@ mod tests {
             from.append(name, HeaderValue::from_static("victim, too"));
         }
         from.insert("x-stainless-lang", HeaderValue::from_static("python"));
-        from.insert("content-type", HeaderValue::from_static("application/json"));
+        from.insert("content-type", HeaderValue::from_static("application/x-www-form-urlencoded"));
         let headers = identified(&grant(""), &from);
         assert!(headers.values().all(|value| !value.to_str().unwrap().contains("victim")), "{headers:?}");
         let expected = [
