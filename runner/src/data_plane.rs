@@ -3,6 +3,7 @@
 use std::{
     io,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -18,8 +19,10 @@ use platform_core::{
 };
 use platform_runtime::task;
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::net::UnixStream;
+use tokio::{net::UnixStream, time::timeout};
 
+/// Longest wait for an answer to begin. Closing a run waits for its drain, which is shorter.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Longest single answer that is not a stream. The list of 10,000 runs fits.
 const LARGEST_ANSWER: usize = 32 << 20;
 /// Longest line of a stream.
@@ -48,6 +51,9 @@ pub(crate) enum Error {
     /// The connection broke.
     #[error("the connection to the proxy broke")]
     Broken(#[source] hyper::Error),
+    /// It is there and does not answer.
+    #[error("the proxy did not answer within {} s", PATIENCE.as_secs())]
+    Silent,
     /// It answered something else than the protocol says.
     #[error("the proxy answered something that is not in the protocol: {0}")]
     Unexpected(String),
@@ -121,6 +127,10 @@ impl DataPlane {
     }
 
     async fn send(&self, method: Method, path: &str, body: Bytes) -> Result<Incoming, Error> {
+        timeout(PATIENCE, self.send_now(method, path, body)).await.unwrap_or(Err(Error::Silent))
+    }
+
+    async fn send_now(&self, method: Method, path: &str, body: Bytes) -> Result<Incoming, Error> {
         let not_running = |source| Error::NotRunning { socket: self.socket.clone(), source };
         let stream = UnixStream::connect(&self.socket).await.map_err(not_running)?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(Error::Broken)?;

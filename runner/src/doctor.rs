@@ -62,7 +62,11 @@ const UPSTREAM: &str = "upstream";
 const SOCKET: &str = "socket in a container";
 
 /// Looks at everything. `probe` is the run used to see whether a container reaches its socket.
-pub(crate) async fn examine(settings: &Settings, probe: Option<Order>) -> Vec<Check> {
+pub(crate) async fn examine(
+    settings: &Settings,
+    probe: Option<Order>,
+    cancel: &CancellationToken,
+) -> Vec<Check> {
     let data_plane = DataPlane::at(&settings.proxy.control_socket());
     let docker = Docker::connect(&settings.sandbox.docker_socket).await;
     let mut checks = vec![docker_check(&docker).await];
@@ -77,7 +81,7 @@ pub(crate) async fn examine(settings: &Settings, probe: Option<Order>) -> Vec<Ch
     checks.push(if proxy_is_there { upstream(&data_plane).await } else { Check::unknown(UPSTREAM, PROXY) });
     checks.push(match (docker, probe, checks.iter().take(3).find(|check| !check.is_ok())) {
         (_, _, Some(needed)) => Check::unknown(SOCKET, needed.name),
-        (Some(docker), Some(probe), None) => socket(settings, docker, data_plane, probe).await,
+        (Some(docker), Some(probe), None) => socket(settings, docker, data_plane, (&probe, cancel)).await,
         _ => Check::unknown(SOCKET, IMAGES),
     });
     checks
@@ -161,7 +165,12 @@ async fn upstream(data_plane: &DataPlane) -> Check {
     }
 }
 
-async fn socket(settings: &Settings, docker: Docker, data_plane: DataPlane, probe: Order) -> Check {
+async fn socket(
+    settings: &Settings,
+    docker: Docker,
+    data_plane: DataPlane,
+    (probe, cancel): (&Order, &CancellationToken),
+) -> Check {
     let host = Host {
         data_plane,
         docker,
@@ -172,7 +181,7 @@ async fn socket(settings: &Settings, docker: Docker, data_plane: DataPlane, prob
     let (finished, ()) = tokio::join!(
         async move {
             let events = events;
-            run::execute(&host, &probe, &events, &CancellationToken::new()).await
+            run::execute(&host, probe, &events, cancel).await
         },
         async { while ignored.recv().await.is_some() {} },
     );

@@ -134,8 +134,12 @@ async fn attempt(host: &Host, order: &Order, made: &mut Made, scene: &Scene<'_>)
     // First, because only one of two runs with the same id can make it: the other must not close this one's grant.
     let workspace =
         made.workspace.insert(Workspace::create(&host.workspaces, &order.run_id, &order.messages)?);
-    let registered = host.data_plane.register(&Register { grant: grant(order), socket_dir: None }).await?;
-    made.registered = true;
+    let registered = host.data_plane.register(&Register { grant: grant(order), socket_dir: None }).await;
+    // An answer that was lost may have been a yes.
+    let refused =
+        matches!(registered, Err(data_plane::Error::Refused { .. } | data_plane::Error::NotRunning { .. }));
+    made.registered = !refused;
+    let registered = registered?;
     let tap = host.data_plane.tap(&order.run_id).await?;
     let spec = spec(host, order, workspace, registered.path);
     tell(scene.events, AgentEvent::Status { phase: Phase::Starting });
@@ -239,7 +243,7 @@ async fn settle(host: &Host, order: &Order, made: Made) -> Usage {
     }
 }
 
-/// The run's last events. They wait for their reader.
+/// The run's last events. They wait for their reader, who by now can hold up nothing else.
 async fn announce(finished: &Finished, events: &mpsc::Sender<AgentEvent>) {
     let Usage { calls, tokens, .. } = finished.usage;
     let (last, end) = match &finished.answer {

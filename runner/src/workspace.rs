@@ -2,8 +2,9 @@
 
 use std::{
     fs, io,
-    os::unix::fs::{DirBuilderExt, chown},
+    os::unix::fs::{DirBuilderExt, PermissionsExt, chown},
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use platform_core::{
@@ -51,9 +52,7 @@ impl Workspace {
     /// Makes the workspace of `run` below `root`, owned by the sandbox's user, with the conversation in it.
     /// Leaves nothing behind when it fails.
     pub(crate) fn create(root: &Path, run: &RunId, messages: &[Message]) -> Result<Self, Error> {
-        fs::create_dir_all(root).map_err(io("make", root))?;
-        // Only this user gets in from the host; the container has each workspace mounted directly.
-        private_dir(root, 0o700)?;
+        private_root(root)?;
         let workspace = Self { path: root.join(run.as_str()) };
         fs::DirBuilder::new().mode(0o755).create(&workspace.path).map_err(io("make", &workspace.path))?;
         match workspace.fill(messages) {
@@ -84,10 +83,35 @@ impl Workspace {
 
     /// Removes it with everything the agent put there. Symbolic links are removed, not followed.
     pub(crate) fn remove(self) {
-        if let Err(error) = fs::remove_dir_all(&self.path) {
+        // A tree deeper than we may have files open is left to rm, which does not mind.
+        let removed = fs::remove_dir_all(&self.path).or_else(|_error| {
+            let removed =
+                Command::new("rm").args(["-rf", "--one-file-system", "--"]).arg(&self.path).status()?;
+            if removed.success() { Ok(()) } else { Err(io::Error::other(format!("rm: {removed}"))) }
+        });
+        if let Err(error) = removed {
             tracing::warn!(path = %self.path.display(), %error, "workspace stays behind");
         }
     }
+}
+
+/// The root is ours alone: only this user gets in from the host, the container has each workspace mounted
+/// directly. One that is there already is not changed: it may be somebody else's.
+fn private_root(root: &Path) -> Result<(), Error> {
+    if !root.exists() {
+        if let Some(parent) = root.parent() {
+            fs::create_dir_all(parent).map_err(io("make", parent))?;
+        }
+        private_dir(root, 0o700)?;
+    }
+    let mode = fs::metadata(root).map_err(io("look at", root))?.permissions().mode() & 0o7777;
+    if mode & 0o077 != 0 {
+        let advice = "name a directory of its own in sandbox.workspace_dir, or `chmod 700` it";
+        return Err(io("use", root)(io::Error::other(format!(
+            "others can enter it (mode {mode:o}): {advice}"
+        ))));
+    }
+    Ok(())
 }
 
 fn io<'p>(action: &'static str, path: &'p Path) -> impl FnOnce(io::Error) -> Error + use<'p> {
@@ -134,11 +158,31 @@ mod tests {
     }
 
     #[test]
+    fn a_deep_tree_is_removed_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("workspaces");
+        let workspace = Workspace::create(&root, &RunId::parse("r1").unwrap(), &messages()).unwrap();
+        fs::create_dir_all(workspace.path().join("d/".repeat(1900))).unwrap();
+        workspace.remove();
+        assert_eq!(fs::read_dir(&root).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_root_that_others_can_enter_is_refused_and_left_as_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let refused = Workspace::create(dir.path(), &RunId::parse("r1").unwrap(), &messages()).unwrap_err();
+        assert!(platform_runtime::report::chain(&refused).contains("chmod 700"), "{refused:?}");
+        assert_eq!(fs::metadata(dir.path()).unwrap().mode() & 0o777, 0o777);
+    }
+
+    #[test]
     fn a_run_never_gets_the_workspace_of_another() {
         let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("workspaces");
         let run = RunId::parse("r1").unwrap();
-        let _first = Workspace::create(dir.path(), &run, &messages()).unwrap();
-        assert!(Workspace::create(dir.path(), &run, &messages()).is_err());
-        assert!(dir.path().join("r1/.cogni/messages.json").exists(), "the first one is untouched");
+        let _first = Workspace::create(&root, &run, &messages()).unwrap();
+        assert!(Workspace::create(&root, &run, &messages()).is_err());
+        assert!(root.join("r1/.cogni/messages.json").exists(), "the first one is untouched");
     }
 }

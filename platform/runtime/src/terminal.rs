@@ -84,6 +84,21 @@ pub fn safe(text: &str) -> Cow<'_, str> {
     Sanitizer::new(Output::Safe).clean(text)
 }
 
+/// `json` with every character that could drive a terminal written as an escape: the same JSON to a parser.
+#[must_use]
+pub fn safe_json(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        if is_harmless(c) {
+            text.push(c);
+        } else {
+            let mut units = [0; 2];
+            c.encode_utf16(&mut units).iter().for_each(|unit| text.push_str(&format!("\\u{unit:04x}")));
+        }
+    }
+    text
+}
+
 const fn is_harmless(c: char) -> bool {
     match c {
         '\n' | '\t' => true,
@@ -133,6 +148,15 @@ mod tests {
             let first = sanitizer.clean(&hostile[..at]).into_owned();
             assert_eq!(first + &sanitizer.clean(&hostile[at..]), "abcd", "split at {at}");
         }
+    }
+
+    #[test]
+    fn json_stays_the_same_json() {
+        let json = "{\"a\":\"x\u{9b}31m\u{202e}\u{e0041}ä\u{7f}\"}";
+        let safe = safe_json(json);
+        assert_eq!(safe, "{\"a\":\"x\\u009b31m\\u202e\\udb40\\udc41ä\\u007f\"}");
+        let parsed = |json: &str| serde_json::from_str::<serde_json::Value>(json).unwrap();
+        assert_eq!(parsed(&safe), parsed(json));
     }
 
     #[test]

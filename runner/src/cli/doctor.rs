@@ -6,9 +6,13 @@ use platform_core::{
     grant::Correlation,
     id::{AccountId, AgentId},
 };
-use platform_runtime::settings::DEFAULT_AGENT;
+use platform_runtime::{settings::DEFAULT_AGENT, terminal};
 
-use super::{Context, Error, exit::Exit, run::new_run_id};
+use super::{
+    Context, Error,
+    exit::Exit,
+    run::{cancelled_by_signals, new_run_id},
+};
 use crate::{
     doctor::{self, Check, Verdict},
     run::Order,
@@ -33,8 +37,12 @@ pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Ex
         model: String::new(),
         messages: vec![],
     };
-    let checks =
-        doctor::examine(&context.settings, doctor::probe(&context.settings, agent_id, template)).await;
+    let checks = doctor::examine(
+        &context.settings,
+        doctor::probe(&context.settings, agent_id, template),
+        &cancelled_by_signals()?,
+    )
+    .await;
     let ready = checks.iter().all(Check::is_ok);
     let mut out = io::stdout();
     if arguments.json {
@@ -49,7 +57,9 @@ fn print(out: &mut impl Write, check: &Check) -> io::Result<()> {
     let name = check.name;
     match &check.verdict {
         Verdict::Ok { found } => writeln!(out, "ok       {name}: {found}"),
-        Verdict::Broken { found, mend } => writeln!(out, "broken   {name}: {found}\n         mend: {mend}"),
+        Verdict::Broken { found, mend } => {
+            writeln!(out, "broken   {name}: {}\n         mend: {mend}", terminal::safe(found))
+        }
         Verdict::Unknown { needs } => writeln!(out, "unknown  {name}: needs {needs}"),
     }
 }

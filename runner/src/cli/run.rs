@@ -91,24 +91,23 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit,
     };
     host.data_plane.health().await?;
     let cancel = cancelled_by_signals()?;
-    let (events, mut shown) = mpsc::channel::<AgentEvent>(EVENTS);
-    let mut show = Show::new(output);
-    let (finished, shown) = tokio::join!(
-        async {
-            let events = events;
-            run::execute(&host, &order, &events, &cancel).await
-        },
-        async {
-            let mut written = Ok(());
-            // A terminal that is gone must not end the run's clean-up, so events are read to their end.
-            while let Some(event) = shown.recv().await {
-                written = written.and_then(|()| show.event(&event));
-            }
-            written.map(|()| show)
-        },
-    );
+    let (events, shown) = mpsc::channel::<AgentEvent>(EVENTS);
+    // On a thread of its own: a terminal or pager that stops reading must not stop clocks, signals and clean-up.
+    let display = std::thread::spawn(move || display(Show::new(output), shown));
+    let finished = run::execute(&host, &order, &events, &cancel).await;
+    drop(events);
+    let shown = display.join().map_err(|_panic| "showing the run failed")?;
     shown?.result(&order, &finished)?;
     Ok(finished.answer.map_or_else(|failure| failure.code.into(), |_| Exit::Success))
+}
+
+/// Shows events until there are no more, also when nobody can see them: the run waits for its last ones.
+fn display(mut show: Show, mut events: mpsc::Receiver<AgentEvent>) -> io::Result<Show> {
+    let mut written = Ok(());
+    while let Some(event) = events.blocking_recv() {
+        written = written.and_then(|()| show.event(&event));
+    }
+    written.map(|()| show)
 }
 
 async fn order(context: &Context, data_plane: &DataPlane, arguments: Arguments) -> Result<Order, Error> {
@@ -158,7 +157,7 @@ fn read_stdin() -> io::Result<String> {
 }
 
 /// Cancelled by the first SIGINT, SIGTERM or SIGHUP. Later ones change nothing: clean-up is under way and short.
-fn cancelled_by_signals() -> io::Result<CancellationToken> {
+pub(super) fn cancelled_by_signals() -> io::Result<CancellationToken> {
     let cancel = CancellationToken::new();
     let (signalled, trigger) = (shutdown::signalled(shutdown::RunBy::Person)?, cancel.clone());
     task::spawn("signals", async move {

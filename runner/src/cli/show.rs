@@ -10,7 +10,7 @@ use std::{
 };
 
 use platform_core::event::{AgentEvent, OutputStream, Phase};
-use platform_runtime::terminal::{Output, Sanitizer};
+use platform_runtime::terminal::{self, Output, Sanitizer};
 use serde_json::json;
 
 use super::run::OutputArguments;
@@ -59,7 +59,7 @@ impl Show {
 
     pub(super) fn event(&mut self, event: &AgentEvent) -> io::Result<()> {
         if self.style == Style::Json {
-            return writeln!(io::stdout(), "{}", serde_json::to_string(event)?);
+            return self.json(&serde_json::to_string(event)?);
         }
         match event {
             AgentEvent::TextDelta { delta } if self.style == Style::Live => {
@@ -75,6 +75,13 @@ impl Show {
             AgentEvent::Status { phase: Phase::Starting } => progress("starting the sandbox"),
             AgentEvent::AssistantFinal { content } => self.final_answer(content),
             _ => Ok(()),
+        }
+    }
+
+    fn json(&self, json: &str) -> io::Result<()> {
+        match self.output {
+            Output::Safe => writeln!(io::stdout(), "{}", terminal::safe_json(json)),
+            Output::Raw => writeln!(io::stdout(), "{json}"),
         }
     }
 
@@ -96,7 +103,7 @@ impl Show {
     /// Shows how the run ended.
     pub(super) fn result(&self, order: &Order, finished: &Finished) -> io::Result<()> {
         if self.style == Style::Json {
-            return writeln!(io::stdout(), "{}", result_json(order, finished));
+            return self.json(&result_json(order, finished).to_string());
         }
         if self.style == Style::Live && finished.answer.is_err() && !self.streamed.is_empty() {
             writeln!(io::stdout())?;

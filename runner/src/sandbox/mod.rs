@@ -73,6 +73,13 @@ pub(crate) enum KilledBy {
 }
 
 impl Ended {
+    /// Cancelled while nothing of it had run.
+    fn before_its_start() -> Self {
+        let nothing = Capture::new(ByteSize(0)).finish();
+        let killed_by = Some(KilledBy::Cancel);
+        Self { exit_code: None, killed_by, oom_seen: false, stdout: nothing.clone(), stderr: nothing }
+    }
+
     /// The code of its failure, if it failed.
     pub(crate) fn error_code(&self) -> Option<RunErrorCode> {
         match (self.killed_by, self.exit_code) {

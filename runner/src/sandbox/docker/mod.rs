@@ -113,10 +113,16 @@ impl Docker {
     pub(crate) async fn create(&self, spec: &SandboxSpec) -> Result<Container, Error> {
         let options = CreateContainerOptionsBuilder::new().name(&spec.name).build();
         let created = self.0.create_container(Some(options), request::body(spec)).await;
-        created.map_err(|source| match is_not_found(&source) {
-            true => Error::NoImage { image: spec.image.clone() },
-            false => refused("create", &spec.name)(source),
-        })?;
+        if let Err(source) = created {
+            if is_not_found(&source) {
+                return Err(Error::NoImage { image: spec.image.clone() });
+            }
+            // Where Docker did not say no, it may have said yes too late.
+            if !matches!(source, ClientError::DockerResponseServerError { .. }) {
+                remove(&self.0, &spec.name).await;
+            }
+            return Err(refused("create", &spec.name)(source));
+        }
         let options = AttachContainerOptionsBuilder::new().stream(true).stdout(true).stderr(true).build();
         match self.0.attach_container(&spec.name, Some(options)).await {
             Ok(attached) => Ok(Container { docker: self.0.clone(), name: spec.name.clone(), attached }),
@@ -136,6 +142,9 @@ impl Container {
         output: mpsc::Sender<Piece>,
         cancel: &CancellationToken,
     ) -> Result<Ended, Error> {
+        if cancel.is_cancelled() {
+            return Ok(Ended::before_its_start());
+        }
         let started = self.docker.start_container(&self.name, None::<StartContainerOptions>).await;
         started.map_err(refused("start", &self.name))?;
         let (docker, name) = (self.docker.clone(), self.name.clone());
