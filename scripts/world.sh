@@ -3,20 +3,22 @@
 # Not for production, and not for tests, which have a harness of their own.
 
 WORLD_PORT=18089
+# Taken out of the environment before anything is started, dockerd and build scripts among it; the control plane
+# refuses to start while it holds the key, and the proxy reads it from a file.
+WORLD_KEY=${LITELLM_MASTER_KEY:-sk-demo-key}
+unset LITELLM_MASTER_KEY
 
 # world_start CARGO_PROFILE TOML: builds, starts the scripted upstream (or uses LITELLM_BASE_URL) and `sluice up`.
 # Sets WORLD (a directory), WORLD_UPSTREAM (a base URL), SLUICE_CONFIG and PATH.
 world_start() {
-  local profile=$1 more=$2 directory=$1 key=${LITELLM_MASTER_KEY:-sk-demo-key}
+  local profile=$1 more=$2 directory=$1
   [[ $profile != dev ]] || directory=debug
   echo 'building (the first time takes a few minutes) ...' >&2
   cargo build --quiet --locked --profile "$profile" --package proxy --package runner --package bench --bins
   PATH=$PWD/target/$directory:$PATH
   WORLD=$(mktemp -d /tmp/sluice-world.XXXXXX)
   trap world_stop EXIT
-  # The control plane refuses to start while it holds the key: the proxy reads it from a file.
-  unset LITELLM_MASTER_KEY
-  (umask 077 && printf '%s' "$key" >"$WORLD/key")
+  (umask 077 && printf '%s' "$WORLD_KEY" >"$WORLD/key")
   WORLD_UPSTREAM=${LITELLM_BASE_URL:-http://127.0.0.1:$WORLD_PORT}
   if [[ -z ${LITELLM_BASE_URL:-} ]]; then
     scripted-upstream --listen "127.0.0.1:$WORLD_PORT" >"$WORLD/upstream.log" 2>&1 &

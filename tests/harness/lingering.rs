@@ -1,5 +1,4 @@
-//! An upstream that has said all and does not end: after the last event of its stream comes nothing, not even the
-//! end of the body. LiteLLM is such an upstream for some milliseconds after every stream.
+//! An upstream that gives one answer, byte by byte as the test wrote it, and then keeps the connection.
 
 use std::net::SocketAddr;
 
@@ -8,25 +7,27 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// Sends the same stream in answer to everything.
+/// Sends the same bytes in answer to everything.
 #[derive(Debug)]
 pub struct LingeringUpstream {
     address: SocketAddr,
 }
 
 impl LingeringUpstream {
-    /// Serves `stream` on a free port.
+    /// One that has said all and does not end: after the last event of `stream` comes nothing, not even the end of
+    /// the body. LiteLLM is such an upstream for some milliseconds after every stream.
+    pub async fn streaming(stream: &str) -> Self {
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+        Self::answering(&format!("{head}{:x}\r\n{stream}\r\n", stream.len())).await
+    }
+
+    /// One that answers with exactly these bytes.
     ///
     /// # Panics
-    /// If there is none.
-    pub async fn start(stream: &str) -> Self {
+    /// If there is no free port.
+    pub async fn answering(answer: &str) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let answer = format!(
-            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n\
-             {:x}\r\n{stream}\r\n",
-            stream.len()
-        );
+        let (address, answer) = (listener.local_addr().unwrap(), answer.to_owned());
         platform_runtime::task::spawn("lingering upstream", async move {
             while let Ok((connection, _)) = listener.accept().await {
                 platform_runtime::task::spawn("lingering answer", linger(connection, answer.clone()));

@@ -183,7 +183,7 @@ async fn a_client_that_leaves_after_the_last_event_has_had_the_whole_answer() {
         ),
     ];
     for (path, stream) in table {
-        let lingering = LingeringUpstream::start(&stream).await;
+        let lingering = LingeringUpstream::streaming(&stream).await;
         let world =
             World::in_front_of(ScriptedUpstream::start().await.unwrap(), &lingering.base_url(), "").await;
         let run = world.run("r1", "acct-1").await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bench::upstream::{Ending, ScriptedUpstream};
 use harness::{
-    Answer, Detour, World,
+    Answer, Detour, LingeringUpstream, World,
     agent::{Answering, chat_body},
     bridge::free_port,
     events::{events, spoken},
@@ -192,4 +192,53 @@ async fn a_connection_that_the_upstream_closed_while_idle_costs_no_call() {
         assert_eq!(run.agent.chat("fake").await.status, 200, "call {calls}");
         assert_eq!(detour.connections(), calls);
     }
+}
+
+/// Answers that no model gives, but what stands before it may.
+#[tokio::test]
+async fn answers_without_a_body_are_as_complete_as_others() {
+    let table = [
+        ("HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n", 503, Outcome::Complete),
+        (
+            "HTTP/1.1 500 Internal Server Error\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+            500,
+            Outcome::Complete,
+        ),
+        ("HTTP/1.1 204 No Content\r\n\r\n", 204, Outcome::Complete),
+        (
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 0\r\n\r\n",
+            200,
+            Outcome::Complete,
+        ),
+        (
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+            200,
+            Outcome::StreamError,
+        ),
+        (
+            "HTTP/1.1 307 Temporary Redirect\r\nlocation: http://litellm:4000/\r\ncontent-length: 0\r\n\r\n",
+            307,
+            Outcome::Complete,
+        ),
+        (
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\n\r\n{}",
+            400,
+            Outcome::Complete,
+        ),
+        ("SSH-2.0-OpenSSH_9.2\r\n", 502, Outcome::UpstreamGone),
+    ];
+    let mut wrong = Vec::new();
+    for (answer, status, outcome) in table {
+        let upstream = LingeringUpstream::answering(answer).await;
+        let world =
+            World::in_front_of(ScriptedUpstream::start().await.unwrap(), &upstream.base_url(), "").await;
+        let run = world.run("r1", "acct-1").await;
+        let got = run.agent.chat("fake").await;
+        let record = last_record(&world, 1).await;
+        if (got.status.as_u16(), record.outcome) != (status, outcome) || got.headers.contains_key("location")
+        {
+            wrong.push(format!("{answer:?}: {} {:?} {:?}", got.status, got.headers, record.outcome));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }

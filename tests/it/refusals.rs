@@ -1,12 +1,13 @@
 //! Calls that are refused before anything is sent: routes that do not exist, and bodies that do not pass.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use bytes::Bytes;
 use harness::{
     Agent, Bridge, Raw, Run, World,
     agent::{Answering, chat_body},
     eventually, grant,
+    raw::read_until,
 };
 use http::Method;
 use platform_core::{
@@ -152,6 +153,21 @@ async fn an_agent_that_sends_too_much_is_told_so_however_it_is_connected() {
 }
 
 #[tokio::test]
+async fn a_refused_agent_that_stops_sending_is_not_waited_for_without_end() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    let slow = Raw::request("POST", "/v1/files").header("content-length", "10000000");
+    let asking = slow.clone().header("expect", "100-continue");
+    // Who sends a body may take some seconds over it; who asks whether to send one is told at once.
+    for (request, patience) in [(slow, Duration::from_secs(6)), (asking, Duration::from_secs(1))] {
+        let mut wire = request.begin(&run.agent).await;
+        let answer = tokio::time::timeout(patience, read_until(&mut wire, "route_unknown")).await;
+        assert!(answer.expect("it is answered").starts_with("HTTP/1.1 404 "));
+    }
+    assert_journaled(&world, 2, Refusal::RouteUnknown).await;
+}
+
+#[tokio::test]
 async fn a_body_without_a_length_is_bounded_all_the_same() {
     let world = World::start().await;
     let run = run_with_bodies_up_to(&world, 1000).await;
@@ -161,7 +177,7 @@ async fn a_body_without_a_length_is_bounded_all_the_same() {
     let mut wire = chunked.begin(&run.agent).await;
     let pieces = piece(500) + &piece(500) + &piece(1);
     wire.write_all(pieces.as_bytes()).await.unwrap();
-    let answer = harness::raw::read_until(&mut wire, "body_too_large").await;
+    let answer = read_until(&mut wire, "body_too_large").await;
     assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
     assert_journaled(&world, 1, Refusal::BodyTooLarge).await;
 }
