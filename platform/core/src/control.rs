@@ -73,7 +73,7 @@ pub struct RunView {
 /// Sums over the calls of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Calls that were sent to the upstream.
+    /// Calls that were not refused.
     pub calls: u64,
     /// Calls that were refused.
     pub refused: u64,

@@ -114,13 +114,13 @@ pub mod data_plane {
 
     /// Largest request body.
     pub const REQUEST_BODY: ByteSize = ByteSize::mib(32);
-    /// Longest a whole call may take; agents think for long.
+    /// Longest wait for the head of an answer; agents think for long. The upstream is told the same.
     pub const CALL: Millis = Millis::seconds(3600);
     /// Time to open a connection to the upstream.
     pub const CONNECT: Millis = Millis::seconds(5);
     /// How long a client may take to send a request's head.
     pub const HEADER_READ: Millis = Millis::seconds(30);
-    /// Idle upstream connections are closed before the upstream does it: uvicorn waits 5 s, gunicorn 2 s.
+    /// Idle upstream connections are not used any more before the upstream closes them: uvicorn waits 5 s, gunicorn 2 s.
     pub const POOL_IDLE: Millis = Millis(1500);
     /// How long calls in flight may go on after a stop or a close was asked for.
     pub const DRAIN: Millis = Millis::seconds(20);

@@ -37,8 +37,8 @@ Examples:
   sluice audit tail -f                    every model call, as it is recorded
 
 Exit codes:
-  0 success             69 something a run needs is missing
-  1 the agent failed    70 Sluicegate or Docker failed
+  0 success             69 there is no proxy, or no Docker
+  1 the agent failed    70 Sluicegate, Docker or an image failed the run
   2 wrong usage or configuration
   124 time limit, 130 cancelled, 137 memory limit"
 )]
