@@ -2,11 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use platform_core::{control::UpstreamHealth, id::AgentId};
-use platform_runtime::{
-    report,
-    settings::{Protocol, Settings},
-};
+use platform_core::control::UpstreamHealth;
+use platform_runtime::{report, settings::Settings};
 use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -61,12 +58,8 @@ const PROXY: &str = "proxy";
 const UPSTREAM: &str = "upstream";
 const SOCKET: &str = "socket in a container";
 
-/// Looks at everything. `probe` is the run used to see whether a container reaches its socket.
-pub(crate) async fn examine(
-    settings: &Settings,
-    probe: Option<Order>,
-    cancel: &CancellationToken,
-) -> Vec<Check> {
+/// Looks at everything. `probe` is the run that shows whether a container reaches its socket.
+pub(crate) async fn examine(settings: &Settings, probe: &Order, cancel: &CancellationToken) -> Vec<Check> {
     let data_plane = DataPlane::at(&settings.proxy.control_socket());
     let docker = Docker::connect(&settings.sandbox.docker_socket).await;
     let mut checks = vec![docker_check(&docker).await];
@@ -79,21 +72,12 @@ pub(crate) async fn examine(
     let proxy_is_there = proxy.is_ok();
     checks.push(proxy);
     checks.push(if proxy_is_there { upstream(&data_plane).await } else { Check::unknown(UPSTREAM, PROXY) });
-    checks.push(match (docker, probe, checks.iter().take(3).find(|check| !check.is_ok())) {
-        (_, _, Some(needed)) => Check::unknown(SOCKET, needed.name),
-        (Some(docker), Some(probe), None) => socket(settings, docker, data_plane, (&probe, cancel)).await,
-        _ => Check::unknown(SOCKET, IMAGES),
+    let needed = checks.iter().take(3).find(|check| !check.is_ok()).map(|check| check.name);
+    checks.push(match docker {
+        Some(docker) if needed.is_none() => socket(Host::of(settings, docker), probe, cancel).await,
+        _ => Check::unknown(SOCKET, needed.unwrap_or(DOCKER)),
     });
     checks
-}
-
-/// A run of the default agent's image that does nothing but reach its socket: the image's entrypoint waits
-/// for an answer of `/health` through it.
-pub(crate) fn probe(settings: &Settings, agent_id: AgentId, template: Order) -> Option<Order> {
-    let mut agent = settings.agents.get(&agent_id)?.clone();
-    agent.argv = vec!["true".to_owned()];
-    agent.protocol = Protocol::Text;
-    Some(Order { agent_id, agent, ..template })
 }
 
 async fn docker_check(docker: &Result<Docker, crate::sandbox::docker::Error>) -> Check {
@@ -165,18 +149,7 @@ async fn upstream(data_plane: &DataPlane) -> Check {
     }
 }
 
-async fn socket(
-    settings: &Settings,
-    docker: Docker,
-    data_plane: DataPlane,
-    (probe, cancel): (&Order, &CancellationToken),
-) -> Check {
-    let host = Host {
-        data_plane,
-        docker,
-        workspaces: settings.sandbox.workspace_dir.clone(),
-        installation: settings.sandbox.installation.clone(),
-    };
+async fn socket(host: Host, probe: &Order, cancel: &CancellationToken) -> Check {
     let (events, mut ignored) = mpsc::channel(64);
     let (finished, ()) = tokio::join!(
         async move {

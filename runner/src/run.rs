@@ -18,7 +18,10 @@ use platform_core::{
     limit::Millis,
     name::{env, path},
 };
-use platform_runtime::{report, settings::Agent};
+use platform_runtime::{
+    report,
+    settings::{Agent, Settings},
+};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -46,6 +49,18 @@ pub(crate) struct Host {
     pub(crate) docker: Docker,
     pub(crate) workspaces: PathBuf,
     pub(crate) installation: InstallationId,
+}
+
+impl Host {
+    /// What `settings` say, on a Docker that answers.
+    pub(crate) fn of(settings: &Settings, docker: Docker) -> Self {
+        Self {
+            data_plane: DataPlane::at(&settings.proxy.control_socket()),
+            docker,
+            workspaces: settings.sandbox.workspace_dir.clone(),
+            installation: settings.sandbox.installation.clone(),
+        }
+    }
 }
 
 /// What is to be run, for whom.

@@ -49,12 +49,6 @@ impl Watch {
     pub fn requested(&self) -> WaitForCancellationFuture<'_> {
         self.0.cancelled()
     }
-
-    /// Whether a stop was asked for.
-    #[must_use]
-    pub fn is_requested(&self) -> bool {
-        self.0.is_cancelled()
-    }
 }
 
 /// Waits for `work` to end, at most `grace`.

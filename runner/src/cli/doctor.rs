@@ -6,7 +6,10 @@ use platform_core::{
     grant::Correlation,
     id::{AccountId, AgentId},
 };
-use platform_runtime::{settings::DEFAULT_AGENT, terminal};
+use platform_runtime::{
+    settings::{Agent, DEFAULT_AGENT, Protocol},
+    terminal,
+};
 
 use super::{
     Context, Error,
@@ -27,22 +30,18 @@ pub(super) struct Arguments {
 
 pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
     let agent_id = AgentId::parse(DEFAULT_AGENT)?;
-    let template = Order {
+    // The image's entrypoint waits for an answer of /health through the socket, then does nothing.
+    let default = context.settings.agents[&agent_id].clone();
+    let probe = Order {
         run_id: new_run_id()?,
         account: AccountId::parse("doctor")?,
         correlation: Correlation::default(),
-        agent: context.settings.agents[&agent_id].clone(),
-        agent_id: agent_id.clone(),
-        // The probe asks no model.
+        agent: Agent { argv: vec!["true".to_owned()], protocol: Protocol::Text, ..default },
+        agent_id,
         model: String::new(),
         messages: vec![],
     };
-    let checks = doctor::examine(
-        &context.settings,
-        doctor::probe(&context.settings, agent_id, template),
-        &cancelled_by_signals()?,
-    )
-    .await;
+    let checks = doctor::examine(&context.settings, &probe, &cancelled_by_signals()?).await;
     let ready = checks.iter().all(Check::is_ok);
     let mut out = io::stdout();
     if arguments.json {

@@ -83,12 +83,7 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit,
     let settings = &context.settings;
     let data_plane = DataPlane::at(&settings.proxy.control_socket());
     let order = order(context, &data_plane, arguments).await?;
-    let host = Host {
-        data_plane,
-        docker: Docker::connect(&settings.sandbox.docker_socket).await?,
-        workspaces: settings.sandbox.workspace_dir.clone(),
-        installation: settings.sandbox.installation.clone(),
-    };
+    let host = Host::of(settings, Docker::connect(&settings.sandbox.docker_socket).await?);
     host.data_plane.health().await?;
     let cancel = cancelled_by_signals()?;
     let (events, shown) = mpsc::channel::<AgentEvent>(EVENTS);

@@ -1,6 +1,6 @@
 //! Types a setting can have: how they are read from TOML and from text, and what the schema says of them.
 
-use std::{net::SocketAddr, path::PathBuf, str::FromStr};
+use std::{path::PathBuf, str::FromStr};
 
 use platform_core::{
     id::{AgentId, InstallationId},
@@ -90,7 +90,7 @@ macro_rules! written_as_integer {
     )*};
 }
 
-written_as_text!(String, ByteSize, Millis, AgentId, InstallationId, SocketAddr);
+written_as_text!(String, ByteSize, Millis, AgentId, InstallationId);
 written_as_integer!(u16, u32, u64);
 
 impl Value for PathBuf {

@@ -250,12 +250,8 @@ async fn remove(docker: &Client, container: &str) {
     if let Err(error) = docker.remove_container(container, Some(options)).await
         && !is_gone(&error)
     {
-        tracing::warn!(container, error = %name_of(&error), "container stays behind");
+        tracing::warn!(container, error = %platform_runtime::report::chain(&error), "container stays behind");
     }
-}
-
-fn name_of(error: &ClientError) -> String {
-    platform_runtime::report::chain(error)
 }
 
 fn refused<'c>(action: &'static str, container: &'c str) -> impl FnOnce(ClientError) -> Error + use<'c> {
