@@ -39,29 +39,40 @@ apt_install() {
   rm -f "$log"
 }
 
-# The tests start an nginx of their own. Debian's package would start one as a service on port 80: policy-rc.d is
+# Tests and benchmark start servers of their own. Debian's packages would start them as services, too: policy-rc.d is
 # Debian's way to forbid that during the installation; a machine that has such a policy already keeps its own.
-install_nginx() {
+without_services() {
   local policy=/usr/sbin/policy-rc.d
-  command -v nginx >/dev/null && return
-  [[ $EUID -eq 0 ]] || die "installing packages needs root"
-  if [[ ! -e $policy ]]; then
-    # shellcheck disable=SC2064 # the path is known now and gone by then
-    trap "rm -f $policy" EXIT
-    cat >$policy <<'POLICY'
+  if [[ -e $policy || $EUID -ne 0 ]]; then
+    "$@"
+    return
+  fi
+  # shellcheck disable=SC2064 # the path is known now and gone by then
+  trap "rm -f $policy" EXIT
+  cat >$policy <<'POLICY'
 #!/bin/sh
-[ "$1" != nginx ] || exit 101
+case "$1" in nginx | haproxy) exit 101 ;; esac
 POLICY
-    chmod 0755 $policy
-    apt_install tools "nginx" nginx-light
-    rm -f $policy
-    trap - EXIT
-  else
-    apt_install tools "nginx" nginx-light
-  fi
-  if [[ -d /run/systemd/system ]]; then
-    systemctl disable --quiet nginx # nor after the next start of the machine
-  fi
+  chmod 0755 $policy
+  "$@"
+  rm -f $policy
+  trap - EXIT
+}
+
+servers() {
+  local package missing=()
+  command -v nginx >/dev/null || missing+=(nginx-light)
+  command -v haproxy >/dev/null || missing+=(haproxy)
+  [[ -e /usr/lib/nginx/modules/ngx_http_lua_module.so ]] || missing+=(libnginx-mod-http-lua)
+  [[ -e /usr/share/lua/5.1/resty/core.lua ]] || missing+=(lua-resty-core)
+  [[ ${#missing[@]} -gt 0 ]] || return 0
+  without_services apt_install tools "servers to compare with" "${missing[@]}"
+  [[ -d /run/systemd/system ]] || return 0
+  for package in "${missing[@]}"; do
+    case $package in # nor after the next start of the machine
+      nginx-light | haproxy) systemctl disable --quiet "${package%-light}" ;;
+    esac
+  done
 }
 
 cargo_tool() {
@@ -92,7 +103,8 @@ litellm() {
 
 tools() {
   packages tools "what tests use" curl:curl git:git ip:iproute2 jq:jq node:nodejs shellcheck:shellcheck socat:socat
-  install_nginx
+  packages tools "what the benchmark uses" gnuplot:gnuplot-nox taskset:util-linux valgrind:valgrind
+  servers
   # Lints only: the quick unoptimised build is good enough for cargo-deny.
   [[ -x $CACHE/cargo/bin/cargo-deny && $("$CACHE/cargo/bin/cargo-deny" --version) == "cargo-deny $CARGO_DENY" ]] ||
     cargo_tool cargo-deny "$CARGO_DENY" --profile dev

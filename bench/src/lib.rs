@@ -3,11 +3,14 @@
 //! Nothing here is part of the product, nothing in the product depends on it, and it depends on none of the
 //! product's crates: what checks a program should not share its code.
 
+pub mod cli;
 pub mod fast;
+pub mod instructions;
 pub mod load;
 pub mod measure;
 pub mod peer;
 pub mod report;
+pub mod session;
 pub mod upstream;
 pub mod workload;
 

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `/chat/completions` | one JSON document of about 600 bytes; a stream if the body asks for one |
 //!
-//! A stream has as many events as the model's name says (`events64`), as fast as they go, or with a pause
+//! A document may be held back (`hold200ms`). A stream has as many events as the model's name says (`events64`), as fast as they go, or with a pause
 //! between them (`gap20ms`). Each event carries the moment it was written, so that a client in the same process
 //! can tell how long it was on its way. It keeps no ledger and checks nothing: that is [`crate::upstream`].
 
@@ -69,7 +69,12 @@ async fn connection(mut stream: TcpStream) -> io::Result<()> {
     let mut requests = Requests::default();
     while let Some(asked) = requests.next(&mut stream).await? {
         match asked {
-            Asked::Document => stream.write_all(answer::DOCUMENT).await?,
+            Asked::Document { hold } => {
+                if let Some(hold) = hold {
+                    tokio::time::sleep(hold).await;
+                }
+                stream.write_all(answer::DOCUMENT).await?;
+            }
             Asked::Stream { events, gap } => stream_events(&mut stream, events, gap).await?,
         }
     }

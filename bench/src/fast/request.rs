@@ -7,7 +7,7 @@ use tokio::{io::AsyncReadExt, net::TcpStream};
 /// What a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
-    Document,
+    Document { hold: Option<Duration> },
     Stream { events: u32, gap: Option<Duration> },
 }
 
@@ -53,12 +53,10 @@ fn content_length(head: &[u8]) -> Option<usize> {
 fn asked(body: &[u8]) -> Asked {
     let start = &body[..body.len().min(128)];
     let number = |word: &[u8]| find(start, word).map(|at| digits(&start[at + word.len()..]));
+    let milliseconds = |word: &[u8]| Some(Duration::from_millis(number(word)?.into()));
     match number(b"events") {
-        None => Asked::Document,
-        Some(events) => {
-            let gap = number(b"gap").map(|milliseconds| Duration::from_millis(u64::from(milliseconds)));
-            Asked::Stream { events, gap }
-        }
+        None => Asked::Document { hold: milliseconds(b"-hold") },
+        Some(events) => Asked::Stream { events, gap: milliseconds(b"-gap") },
     }
 }
 
@@ -80,7 +78,8 @@ mod tests {
     fn the_model_says_what_is_asked_for() {
         let stream = |events, gap| Asked::Stream { events, gap };
         let cases = [
-            ("{\"model\":\"fast\",\"messages\":[]}", Asked::Document),
+            ("{\"model\":\"fast\",\"messages\":[]}", Asked::Document { hold: None }),
+            ("{\"model\":\"fast-hold7ms\"}", Asked::Document { hold: Some(Duration::from_millis(7)) }),
             ("{\"model\":\"fast-events64\",\"stream\":true}", stream(64, None)),
             ("{\"model\":\"fast-events9-gap20ms\"}", stream(9, Some(Duration::from_millis(20)))),
         ];

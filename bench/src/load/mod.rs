@@ -63,10 +63,24 @@ impl Round {
     }
 }
 
-/// The value below which `percent` of `values` lie; 0 if there are none.
+/// The value below which so many thousandths of `values` lie; 0 if there are none.
 #[must_use]
-pub fn percentile(values: &mut [u64], percent: usize) -> u64 {
+pub fn percentile(values: &mut [u64], per_mille: usize) -> u64 {
     values.sort_unstable();
-    let at = (values.len() * percent).div_ceil(100).saturating_sub(1);
-    values.get(at).copied().unwrap_or(0)
+    let at = (values.len() * per_mille).div_ceil(1000);
+    values.get(at.saturating_sub(1)).copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_values_that_were_measured() {
+        let mut values: Vec<u64> = (1..=1000).rev().collect();
+        let of = |per_mille| percentile(&mut values.clone(), per_mille);
+        assert_eq!([of(500), of(990), of(999), of(1000)], [500, 990, 999, 1000]);
+        assert_eq!(percentile(&mut values[..1], 500), 1000);
+        assert_eq!(percentile(&mut [], 500), 0);
+    }
 }

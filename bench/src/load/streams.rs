@@ -1,24 +1,34 @@
 //! Many streams at once, each read to its end, once.
 
-use std::{io, sync::Arc};
+use std::{io, sync::Arc, time::Duration};
+
+use tokio::time::{Instant, sleep_until};
 
 use super::{Connection, Round, Target};
 use crate::{measure::clock, spawn_result};
 
-/// Opens `count` connections, then sends `request` on each and reads all streams to their ends.
+/// Opens `count` connections, then sends `request` on each, the first and the last `stagger` apart, and reads all streams
+/// to their ends.
 ///
 /// # Errors
 /// The first failure of any connection.
-pub async fn streams(target: &Target, request: Arc<[u8]>, count: usize) -> io::Result<Round> {
+pub async fn streams(
+    target: &Target,
+    request: Arc<[u8]>,
+    count: u32,
+    stagger: Duration,
+) -> io::Result<Round> {
     let mut connections = Vec::new();
     for _ in 0..count {
         connections.push(Connection::open(target).await?);
     }
     let began = clock::nanos();
     let mut running = Vec::new();
-    for mut connection in connections {
+    let start = Instant::now();
+    for (mut connection, index) in connections.into_iter().zip(0..) {
         let request = Arc::clone(&request);
         running.push(spawn_result(async move {
+            sleep_until(start + stagger * index / count).await;
             let sent = clock::nanos();
             let received = connection.exchange(&request).await?;
             Ok(Round {

@@ -12,6 +12,8 @@ pub struct Used {
     pub cpu_ns: u64,
     /// Resident memory, bytes.
     pub rss: u64,
+    /// The most that it was since [`forget_peak`], bytes.
+    pub peak: u64,
 }
 
 /// Sums over processes.
@@ -27,9 +29,25 @@ pub fn used(pids: &[u32]) -> io::Result<Used> {
             let schedstat = fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
             sum.cpu_ns += schedstat.split(' ').next().and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
         }
-        sum.rss += resident(&fs::read_to_string(dir.join("status"))?);
+        let status = fs::read_to_string(dir.join("status"))?;
+        sum.rss += kib(&status, "VmRSS:") * 1024;
+        sum.peak += kib(&status, "VmHWM:") * 1024;
     }
     Ok(sum)
+}
+
+/// Lets the kernel count peaks of memory from now on (proc(5), `clear_refs`).
+///
+/// # Errors
+/// If one of them is gone.
+pub fn forget_peak(pids: &[u32]) -> io::Result<()> {
+    pids.iter().try_for_each(|pid| fs::write(format!("/proc/{pid}/clear_refs"), "5"))
+}
+
+/// Memory that the kernel holds in small pieces for everybody: sockets and files, above all; bytes.
+#[must_use]
+pub fn kernel_slab() -> u64 {
+    kib(&fs::read_to_string("/proc/meminfo").unwrap_or_default(), "Slab:") * 1024
 }
 
 /// The processes that `pid` has started and that are still there, itself first.
@@ -40,9 +58,9 @@ pub fn with_children(pid: u32) -> Vec<u32> {
     std::iter::once(pid).chain(below).collect()
 }
 
-fn resident(status: &str) -> u64 {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1024
+fn kib(text: &str, name: &str) -> u64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -59,6 +77,6 @@ mod tests {
         }
         let after = used(&own).unwrap();
         assert!(after.cpu_ns > before.cpu_ns, "{before:?} {after:?} {sum}");
-        assert!(after.rss > 0);
+        assert!(after.rss > 0 && after.peak >= after.rss);
     }
 }

@@ -6,6 +6,7 @@ use crate::load::Target;
 pub(super) const PEER: Peer = Peer {
     name: "direct",
     lacks: "everything: no hop",
+    control: None,
     launch: |site| {
         Ok(Launch {
             command: None,

@@ -1,16 +1,15 @@
 //! HAProxy, the speed anchor among HTTP proxies.
 
-use std::process::Command;
-
 use super::{Launch, Peer, Site};
-use crate::load::Target;
+use crate::{load::Target, measure::cores::pinned};
 
 pub(super) const PEER: Peer = Peer {
     name: "haproxy",
     lacks: "body, metering, outcome; request headers pass unless overwritten",
+    control: None,
     launch: |site| {
         let config = site.configure(include_str!("../../peers/haproxy.cfg"))?;
-        let mut command = Command::new("haproxy");
+        let mut command = pinned("haproxy");
         command.arg("-db").arg("-f").arg(config);
         Ok(Launch { command: Some(command), ready: target(site), target: |site| Ok(target(site)) })
     },

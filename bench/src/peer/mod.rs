@@ -8,7 +8,7 @@ mod direct;
 mod haproxy;
 mod nginx;
 mod relay;
-mod sluicegate;
+pub(crate) mod sluicegate;
 
 use std::{
     fs, io,
@@ -38,6 +38,8 @@ pub struct Peer {
     pub name: &'static str,
     /// What of Sluicegate's work it does not do.
     pub lacks: &'static str,
+    /// Where it is asked for listeners, if it can be.
+    pub control: Option<fn(&Site) -> Target>,
     launch: fn(&Site) -> io::Result<Launch>,
 }
 
@@ -68,6 +70,8 @@ struct Launch {
 pub struct Running {
     /// Where load goes.
     pub target: Target,
+    /// Where it is asked for listeners, if it can be.
+    pub control: Option<Target>,
     /// Its directory and surroundings.
     pub site: Site,
     child: Option<Child>,
@@ -80,8 +84,7 @@ impl Peer {
     /// If it does not come up.
     pub fn start(&self, dir: &Path, upstream: SocketAddr) -> io::Result<Running> {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let own = std::env::current_exe()?;
-        let programs = own.parent().unwrap_or(Path::new(".")).to_owned();
+        let programs = programs()?;
         let site = Site { dir: dir.join(self.name), upstream, programs, port };
         fs::create_dir_all(&site.dir)?;
         let Launch { command, ready, target } = (self.launch)(&site)?;
@@ -92,11 +95,19 @@ impl Peer {
                 io::Error::new(error.kind(), format!("{}: {:?}: {error}", self.name, command.get_program()))
             })
         });
-        let mut running = Running { target: ready.clone(), child: started.transpose()?, site };
+        let control = self.control.map(|control| control(&site));
+        let mut running = Running { target: ready.clone(), control, child: started.transpose()?, site };
         running.wait_for(&ready)?;
         running.target = target(&running.site)?;
         Ok(running)
     }
+}
+
+/// The directory of this build's programs; a test's own program lies one deeper.
+fn programs() -> io::Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    let beside = own.parent().unwrap_or(Path::new("."));
+    Ok(beside.parent().filter(|_| beside.ends_with("deps")).unwrap_or(beside).to_owned())
 }
 
 impl Site {
@@ -119,14 +130,10 @@ impl Site {
 }
 
 impl Running {
-    /// What its processes have used so far.
-    ///
-    /// # Errors
-    /// If one of them is gone.
-    pub fn used(&self) -> io::Result<process::Used> {
-        self.child
-            .as_ref()
-            .map_or(Ok(process::Used::default()), |child| process::used(&process::with_children(child.id())))
+    /// Its processes; none if there is no peer.
+    #[must_use]
+    pub fn processes(&self) -> Vec<u32> {
+        self.child.as_ref().map(|child| process::with_children(child.id())).unwrap_or_default()
     }
 
     fn wait_for(&self, ready: &Target) -> io::Result<()> {

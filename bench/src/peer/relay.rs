@@ -1,17 +1,18 @@
 //! The floor of any hop: bytes from a unix socket to TCP and back, nothing looked at.
 
-use std::{io, net::SocketAddr, path::Path, process::Command};
+use std::{io, net::SocketAddr, path::Path};
 
 use tokio::net::{TcpStream, UnixListener};
 
 use super::{Launch, Peer, Site};
-use crate::{load::Target, spawn};
+use crate::{load::Target, measure::cores::pinned, spawn};
 
 pub(super) const PEER: Peer = Peer {
     name: "relay",
     lacks: "everything: bytes only",
+    control: None,
     launch: |site| {
-        let mut command = Command::new(site.programs.join("bench"));
+        let mut command = pinned(site.programs.join("bench"));
         command.arg("relay").arg(socket(site)).arg(site.upstream.to_string());
         Ok(Launch { command: Some(command), ready: target(site), target: |site| Ok(target(site)) })
     },

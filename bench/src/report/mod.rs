@@ -1,9 +1,16 @@
-//! From samples to what a person reads: rows of medians with their spread, a table, `summary.json`.
+//! From samples to what a person reads: rows of medians with their spread, tables, a plot, and a directory that keeps
+//! them.
 
+mod headline;
+mod plot;
+mod readme;
+mod record;
 mod row;
 mod table;
 
 pub use self::{
-    row::{Row, Samples},
-    table::table,
+    readme::write as write_readme,
+    record::Record,
+    row::{Raw, Row, Samples},
+    table::tables,
 };

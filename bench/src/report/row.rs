@@ -2,14 +2,27 @@
 
 use serde::Serialize;
 
-use crate::{load::percentile, workload::Sample};
+use crate::{
+    load::percentile,
+    peer::Peer,
+    workload::{Sample, Workload},
+};
 
 /// All rounds of one peer under one workload.
-#[derive(Debug, Default)]
-pub struct Samples(pub Vec<Sample>);
+#[derive(Debug)]
+pub struct Samples {
+    /// The peer.
+    pub peer: Peer,
+    /// The workload.
+    pub workload: Workload,
+    /// The peer's memory before any load, bytes.
+    pub idle: u64,
+    /// The rounds.
+    pub rounds: Vec<Sample>,
+}
 
-/// What is reported. Medians over rounds; `spread` is the widest round's distance from the median CPU time,
-/// or from the median throughput where there is no process to count, in percent.
+/// What is reported: medians over rounds. `spread` is the widest round's distance from the median of what the row is
+/// about, CPU time or, where there is no process to count, throughput; in percent.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
     /// The peer.
@@ -18,6 +31,8 @@ pub struct Row {
     pub workload: &'static str,
     /// CPU time of the peer per request; for streams per stream.
     pub cpu_us_per_request: f64,
+    /// The same per event of a stream; absent where nothing is streamed.
+    pub cpu_us_per_event: Option<f64>,
     /// Requests a second.
     pub rps: f64,
     /// Median latency.
@@ -28,50 +43,111 @@ pub struct Row {
     pub ttfb_us: f64,
     /// Median time of an event on its way; absent where nothing is streamed.
     pub event_delay_us: Option<f64>,
-    /// Memory of the peer at the end of a round.
+    /// Memory of the peer before any load.
+    pub idle_mib: f64,
+    /// The most memory it held during a round.
+    pub peak_mib: f64,
+    /// Its memory at the end of a round.
     pub rss_mib: f64,
+    /// Its memory at the end of the last round: more than `rss_mib` by much, and it grows.
+    pub plateau_mib: f64,
     /// How many rounds.
     pub rounds: usize,
     /// See above.
     pub spread: f64,
 }
 
+/// One round, as it is kept.
+#[derive(Debug, Serialize)]
+pub struct Raw {
+    peer: &'static str,
+    workload: &'static str,
+    round: usize,
+    requests: u64,
+    elapsed_ns: u64,
+    cpu_ns: u64,
+    rss: u64,
+    peak: u64,
+    /// 50th, 90th, 99th, 99.9th and 100th percentile, nanoseconds.
+    latency_ns: [u64; 5],
+    first_byte_ns: [u64; 5],
+    event_delay_ns: [u64; 5],
+}
+
 impl Samples {
     /// The row of these samples.
     #[must_use]
-    pub fn row(&mut self, peer: &'static str, workload: &'static str) -> Row {
-        let micro = |nanos: u64| nanos as f64 / 1e3;
-        let per_request = |sample: &Sample| micro(sample.cpu_ns) / sample.round.requests.max(1) as f64;
-        let rate =
-            |sample: &Sample| sample.round.requests as f64 / (sample.round.elapsed_ns.max(1) as f64 / 1e9);
-        let cpu: Vec<f64> = self.0.iter().map(per_request).collect();
-        let rps: Vec<f64> = self.0.iter().map(rate).collect();
-        let mut of_rounds =
-            |value: &dyn Fn(&mut Sample) -> u64| micro_median(self.0.iter_mut().map(value).collect());
-        let p50_us = of_rounds(&|sample| percentile(&mut sample.round.latency, 50));
-        let p99_us = of_rounds(&|sample| percentile(&mut sample.round.latency, 99));
-        let ttfb_us = of_rounds(&|sample| percentile(&mut sample.round.first_byte, 50));
-        let event_delay = of_rounds(&|sample| percentile(&mut sample.round.event_delay, 50));
-        let rss = of_rounds(&|sample| sample.rss) * 1e3;
-        let steady = if median(cpu.clone()) > 0.0 { &cpu } else { &rps };
+    pub fn row(&mut self) -> Row {
+        let per = |count: fn(&Sample) -> usize| {
+            move |sample: &Sample| micro(sample.cpu_ns) / count(sample).max(1) as f64
+        };
+        let cpu = self.each(per(|sample| usize::try_from(sample.round.requests).unwrap_or(usize::MAX)));
+        let rps =
+            self.each(|sample| sample.round.requests as f64 / (sample.round.elapsed_ns.max(1) as f64 / 1e9));
+        let cpu_per_event = median(self.each(per(|sample| sample.round.event_delay.len())));
+        let p50_us = median(self.each_mut(|sample| micro(percentile(&mut sample.round.latency, 500))));
+        let p99_us = median(self.each_mut(|sample| micro(percentile(&mut sample.round.latency, 990))));
+        let ttfb_us = median(self.each_mut(|sample| micro(percentile(&mut sample.round.first_byte, 500))));
+        let event_delay =
+            median(self.each_mut(|sample| micro(percentile(&mut sample.round.event_delay, 500))));
+        let streams = self.rounds.iter().any(|sample| !sample.round.event_delay.is_empty());
+        let has_process = self.rounds.iter().any(|sample| sample.cpu_ns > 0);
         Row {
-            peer,
-            workload,
-            spread: spread(steady),
+            peer: self.peer.name,
+            workload: self.workload.name,
+            spread: spread(if has_process { &cpu } else { &rps }),
             cpu_us_per_request: median(cpu),
+            cpu_us_per_event: Some(cpu_per_event).filter(|_| streams),
             rps: median(rps),
             p50_us,
             p99_us,
             ttfb_us,
-            event_delay_us: Some(event_delay).filter(|delay| *delay > 0.0),
-            rss_mib: rss / f64::from(1 << 20),
-            rounds: self.0.len(),
+            event_delay_us: Some(event_delay).filter(|_| streams),
+            idle_mib: mib(self.idle),
+            peak_mib: median(self.each(|sample| mib(sample.peak))),
+            rss_mib: median(self.each(|sample| mib(sample.rss))),
+            plateau_mib: self.rounds.last().map_or(0.0, |sample| mib(sample.rss)),
+            rounds: self.rounds.len(),
         }
+    }
+
+    /// The rounds as they are kept.
+    #[must_use]
+    pub fn raw(&mut self) -> Vec<Raw> {
+        let all =
+            |values: &mut Vec<u64>| [500, 900, 990, 999, 1000].map(|per_mille| percentile(values, per_mille));
+        let (peer, workload) = (self.peer.name, self.workload.name);
+        let raw = |(round, sample): (usize, &mut Sample)| Raw {
+            peer,
+            workload,
+            round,
+            requests: sample.round.requests,
+            elapsed_ns: sample.round.elapsed_ns,
+            cpu_ns: sample.cpu_ns,
+            rss: sample.rss,
+            peak: sample.peak,
+            latency_ns: all(&mut sample.round.latency),
+            first_byte_ns: all(&mut sample.round.first_byte),
+            event_delay_ns: all(&mut sample.round.event_delay),
+        };
+        (1..).zip(&mut self.rounds).map(raw).collect()
+    }
+
+    fn each(&self, value: impl Fn(&Sample) -> f64) -> Vec<f64> {
+        self.rounds.iter().map(value).collect()
+    }
+
+    fn each_mut(&mut self, value: impl Fn(&mut Sample) -> f64) -> Vec<f64> {
+        self.rounds.iter_mut().map(value).collect()
     }
 }
 
-fn micro_median(nanos: Vec<u64>) -> f64 {
-    median(nanos.into_iter().map(|nanos| nanos as f64 / 1e3).collect())
+fn micro(nanos: u64) -> f64 {
+    nanos as f64 / 1e3
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

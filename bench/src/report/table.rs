@@ -1,25 +1,57 @@
-//! The table that a person reads, in Markdown.
+//! The tables that a person reads, in Markdown.
 
 use super::Row;
+use crate::{peer::Peer, workload::Workload};
+
+/// A table per workload, then what each peer does not do.
+#[must_use]
+pub fn tables(rows: &[Row], workloads: &[Workload], peers: &[Peer]) -> String {
+    let mut text = String::new();
+    for workload in workloads {
+        let of_workload: Vec<_> = rows.iter().filter(|row| row.workload == workload.name).collect();
+        if !of_workload.is_empty() {
+            text += &table(workload, &of_workload);
+            text.push('\n');
+        }
+    }
+    text += "| peer | what of Sluicegate's work it does not do |\n|---|---|\n";
+    for peer in peers {
+        text += &format!("| {} | {} |\n", peer.name, if peer.lacks.is_empty() { "–" } else { peer.lacks });
+    }
+    text
+}
 
 /// Rows of one workload under a heading, the best CPU time of a real hop in bold.
-#[must_use]
-pub fn table(about: &str, rows: &[Row]) -> String {
+fn table(workload: &Workload, rows: &[&Row]) -> String {
     let best =
         rows.iter().map(|row| row.cpu_us_per_request).filter(|cpu| *cpu > 0.0).fold(f64::MAX, f64::min);
-    let mut text = format!("**{about}**\n\n");
-    text += "| peer | CPU µs/request | requests/s | p50 µs | p99 µs | first byte µs | event delay µs | MiB | spread |\n";
-    text += "|---|--:|--:|--:|--:|--:|--:|--:|--:|\n";
+    let streams = rows.iter().any(|row| row.event_delay_us.is_some());
+    let (names, lines) =
+        if streams { (" CPU µs/event | delay of an event µs |", "--:|--:|") } else { ("", "") };
+    let mut text = format!("**{}**: {}\n\n", workload.name, workload.about);
+    text += &format!("| peer | CPU µs/request |{names} requests/s | p50 µs | p99 µs | first byte µs | ");
+    text += &format!("MiB idle / peak / after |  ±  |\n|---|--:|{lines}--:|--:|--:|--:|--:|--:|\n");
     for row in rows {
         let cpu = match row.cpu_us_per_request {
             0.0 => "–".to_owned(),
             cpu if cpu <= best => format!("**{cpu:.1}**"),
             cpu => format!("{cpu:.1}"),
         };
-        let delay = row.event_delay_us.map_or_else(|| "–".to_owned(), |delay| format!("{delay:.0}"));
+        let events = match (row.cpu_us_per_event, row.event_delay_us) {
+            (Some(cpu), Some(delay)) => format!(" {cpu:.1} | {delay:.0} |"),
+            _ => String::new(),
+        };
         text += &format!(
-            "| {} | {cpu} | {:.0} | {:.0} | {:.0} | {:.0} | {delay} | {:.1} | ±{:.0} % |\n",
-            row.peer, row.rps, row.p50_us, row.p99_us, row.ttfb_us, row.rss_mib, row.spread
+            "| {} | {cpu} |{events} {:.0} | {:.0} | {:.0} | {:.0} | {:.0} / {:.0} / {:.0} | {:.0} % |\n",
+            row.peer,
+            row.rps,
+            row.p50_us,
+            row.p99_us,
+            row.ttfb_us,
+            row.idle_mib,
+            row.peak_mib,
+            row.plateau_mib,
+            row.spread
         );
     }
     text

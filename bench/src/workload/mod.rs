@@ -1,20 +1,37 @@
 //! What is asked of every peer. A workload is a file here; adding one is adding it and a line in [`ALL`].
 
 mod big_body;
+mod in_flight;
 mod keepalive;
-mod paced_streams;
+mod listeners;
+mod rate;
 mod request;
+mod socat;
+mod streams;
 
 use std::{io, sync::Arc, time::Duration};
 
+pub use self::request::chat;
+
 use crate::{
-    load::{self, Round, Target},
-    peer::Running,
+    load::{self, Round},
+    measure::process,
+    peer::{Peer, Running},
 };
 
 /// Every workload, in the order of the report.
-pub const ALL: [Workload; 5] =
-    [keepalive::ONE, keepalive::MANY, keepalive::CROWD, big_body::WORKLOAD, paced_streams::WORKLOAD];
+pub const ALL: [Workload; 10] = [
+    keepalive::ONE,
+    keepalive::MANY,
+    keepalive::CROWD,
+    rate::WORKLOAD,
+    big_body::WORKLOAD,
+    streams::FEW,
+    streams::MANY,
+    socat::WORKLOAD,
+    in_flight::WORKLOAD,
+    listeners::WORKLOAD,
+];
 
 /// One kind of load.
 #[derive(Debug, Clone, Copy)]
@@ -31,8 +48,14 @@ pub struct Workload {
 enum Load {
     /// So many connections, each sending when its last answer is there.
     Closed { connections: usize },
+    /// The same, each connection through a process of `socat`, as it is in a sandbox.
+    ClosedThroughSocat { connections: usize },
+    /// So many requests a second, due whatever became of the ones before.
+    Paced { connections: u32, per_second: u32 },
     /// So many streams at once, each read to its end.
-    Streams { count: usize },
+    Streams { count: u32 },
+    /// Listeners of runs opened and closed while so many are held.
+    Listeners { held: usize },
 }
 
 /// What one round of one workload on one peer brought to light.
@@ -44,29 +67,66 @@ pub struct Sample {
     pub cpu_ns: u64,
     /// Resident memory of the peer's processes at the end of the round, bytes.
     pub rss: u64,
+    /// The most that it was during the round, bytes.
+    pub peak: u64,
 }
 
 impl Workload {
+    /// Whether it can be asked of `peer`.
+    #[must_use]
+    pub fn suits(&self, peer: &Peer) -> bool {
+        !self.wants_fresh_peer() || peer.control.is_some()
+    }
+
+    /// Whether it would leave traces in the memory of a peer that serves other workloads, too.
+    #[must_use]
+    pub const fn wants_fresh_peer(&self) -> bool {
+        matches!(self.load, Load::Listeners { .. })
+    }
+
     /// Loads `peer` for about `span`.
     ///
     /// # Errors
     /// If any request fails: a peer that drops requests is not measured.
     pub async fn run(&self, peer: &Running, span: Duration) -> io::Result<Sample> {
         let request = (self.request)();
-        // Connections to the upstream are made, caches are warm, before anything counts.
-        self.load(&peer.target, &request, span / 10).await?;
-        let before = peer.used()?;
-        let round = self.load(&peer.target, &request, span).await?;
-        let after = peer.used()?;
-        Ok(Sample { round, cpu_ns: after.cpu_ns.saturating_sub(before.cpu_ns), rss: after.rss })
-    }
-
-    async fn load(&self, target: &Target, request: &Arc<[u8]>, span: Duration) -> io::Result<Round> {
         match self.load {
             Load::Closed { connections } => {
-                load::closed(target, Arc::clone(request), connections, span).await
+                let load = |span| load::closed(&peer.target, Arc::clone(&request), connections, span);
+                load(span / 10).await?; // connections to the upstream are made before anything counts
+                observed(peer, load(span)).await
             }
-            Load::Streams { count } => load::streams(target, Arc::clone(request), count).await,
+            Load::ClosedThroughSocat { connections } => {
+                let bridge = socat::Bridge::start(&peer.target)?;
+                let load = |span| load::closed(&bridge.target, Arc::clone(&request), connections, span);
+                load(span / 10).await?;
+                observed(peer, load(span)).await
+            }
+            Load::Paced { connections, per_second } => {
+                let load =
+                    |span| load::paced(&peer.target, Arc::clone(&request), (connections, per_second), span);
+                load(span / 10).await?;
+                observed(peer, load(span)).await
+            }
+            Load::Streams { count } => {
+                observed(peer, load::streams(&peer.target, request, count, streams::GAP)).await
+            }
+            Load::Listeners { held } => {
+                let control = peer.control.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+                listeners::hold(control, held).await?;
+                observed(peer, listeners::open_and_close(control, span)).await
+            }
         }
     }
+}
+
+/// Runs `load` while the kernel's accounting of `peer` is watched.
+async fn observed(peer: &Running, load: impl Future<Output = io::Result<Round>>) -> io::Result<Sample> {
+    let processes = peer.processes();
+    process::forget_peak(&processes)?;
+    let before = process::used(&processes)?;
+    let round = load.await?;
+    let after = process::used(&processes)?;
+    let cpu_ns = after.cpu_ns.saturating_sub(before.cpu_ns);
+    Ok(Sample { round, cpu_ns, rss: after.rss, peak: after.peak })
 }

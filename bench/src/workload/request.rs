@@ -7,7 +7,8 @@ use std::sync::Arc;
 const TOKEN: &str = "bench|0|9999999999.ewnqruLgjz73cpCZXPttmRyKzj5y2MMwchTsTEEvjF8";
 
 /// A chat request whose body has `bytes` bytes, for a model that makes the fast upstream do what is wanted.
-pub(super) fn chat(model: &str, bytes: usize) -> Arc<[u8]> {
+#[must_use]
+pub fn chat(model: &str, bytes: usize) -> Arc<[u8]> {
     let stream = model.contains("events");
     let start = format!(
         "{{\"model\":\"{model}\",\"stream\":{stream},\"messages\":[{{\"role\":\"user\",\"content\":\""

@@ -1,0 +1,173 @@
+//! The command line of `bench`.
+
+use std::{
+    io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use clap::{Parser, Subcommand};
+
+use crate::{
+    instructions::{self, Counts, Verdict},
+    measure::machine::Machine,
+    peer,
+    report::{self, Record},
+    session::Plan,
+    workload,
+};
+
+/// Measures Sluicegate beside its peers, in one run on one machine.
+#[derive(Debug, Parser)]
+#[command(version)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Load every peer with every workload, in interleaved rounds
+    Run(Run),
+    /// Count the proxy's instructions per request and compare them with what is kept
+    Instructions(Instructions),
+    /// Relay bytes from a unix socket to an address: the peer `relay`
+    Relay {
+        /// The socket
+        socket: PathBuf,
+        /// The address
+        upstream: SocketAddr,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct Run {
+    /// How many rounds
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// How long a round of one peer under one workload takes, in milliseconds
+    #[arg(long, default_value_t = 800)]
+    span: u64,
+    /// Only these peers
+    #[arg(long, value_delimiter = ',', value_name = "NAME")]
+    peers: Vec<String>,
+    /// Only these workloads
+    #[arg(long, value_delimiter = ',', value_name = "NAME")]
+    workloads: Vec<String>,
+    /// Keep the run below this directory, as <date>-<host>
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+    /// Write table and plot of the kept run into this README
+    #[arg(long, value_name = "FILE", requires = "keep")]
+    readme: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Instructions {
+    /// The kept figures
+    #[arg(long, value_name = "FILE", default_value = "bench/instructions.json")]
+    kept: PathBuf,
+    /// Keep the new figures instead of judging them
+    #[arg(long)]
+    accept: bool,
+    /// Leave callgrind's dumps here, two per case (warm-up, count), for `callgrind_annotate`
+    #[arg(long, value_name = "DIR")]
+    dumps: Option<PathBuf>,
+}
+
+/// Does what was asked for.
+///
+/// # Errors
+/// If it cannot, or if instructions have become too many.
+pub async fn run(arguments: Arguments) -> io::Result<()> {
+    match arguments.command {
+        Command::Run(run) => measure(run).await,
+        Command::Instructions(instructions) => count(instructions).await,
+        Command::Relay { socket, upstream } => peer::serve_relay(&socket, upstream).await,
+    }
+}
+
+async fn measure(run: Run) -> io::Result<()> {
+    let plan = Plan {
+        peers: chosen(&peer::ALL, &run.peers, |peer| peer.name)?,
+        workloads: chosen(&workload::ALL, &run.workloads, |workload| workload.name)?,
+        rounds: run.rounds,
+        span: Duration::from_millis(run.span),
+    };
+    let machine = Machine::here();
+    let scratch = Scratch::new()?;
+    let samples = plan.run(&scratch.0, say).await?;
+    let record = Record::of(machine, &plan, samples);
+    print(&record.tables);
+    let Some(runs) = run.keep else { return Ok(()) };
+    let dir = record.dir(&runs);
+    record.write(&dir, &scratch.0)?;
+    say(&format!("kept in {}", dir.display()));
+    run.readme.map_or(Ok(()), |readme| report::write_readme(&readme, &record, &dir))
+}
+
+/// Those of `all` that are named; all if none is.
+fn chosen<T: Copy>(all: &[T], wanted: &[String], name: fn(&T) -> &'static str) -> io::Result<Vec<T>> {
+    if let Some(unknown) = wanted.iter().find(|wanted| !all.iter().any(|one| name(one) == wanted.as_str())) {
+        let known: Vec<_> = all.iter().map(name).collect();
+        return Err(io::Error::other(format!("there is no {unknown}; there are: {}", known.join(", "))));
+    }
+    let is_wanted = |one: &&T| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name(one));
+    Ok(all.iter().filter(is_wanted).copied().collect())
+}
+
+async fn count(arguments: Instructions) -> io::Result<()> {
+    let scratch = Scratch::new()?;
+    let dir = arguments.dumps.as_ref().unwrap_or(&scratch.0);
+    let now = instructions::count(dir, say).await?;
+    if arguments.accept {
+        return std::fs::write(&arguments.kept, serde_json::to_string_pretty(&now)? + "\n");
+    }
+    let kept: Counts = serde_json::from_slice(&std::fs::read(&arguments.kept)?)?;
+    let verdicts = instructions::compare(&kept, &now);
+    print("| case | instructions kept | now | change |\n|---|--:|--:|--:|");
+    for verdict in &verdicts {
+        let (kept, change) = (verdict.kept.unwrap_or_default(), verdict.change().unwrap_or(f64::INFINITY));
+        print(&format!("| {} | {kept} | {} | {change:+.1} % |", verdict.case, verdict.now));
+    }
+    if verdicts.iter().any(Verdict::is_better) {
+        say("a case costs much less than what is kept: `make bench-accept` keeps the new figures");
+    }
+    if verdicts.iter().all(Verdict::is_good) {
+        return Ok(());
+    }
+    Err(io::Error::other(format!(
+        "more than {} % over what is kept: mend it, or keep the new figures with `make bench-accept` and say why",
+        instructions::TOLERANCE
+    )))
+}
+
+/// A directory that goes when the run ends.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> io::Result<Self> {
+        // Short, because a unix socket's path may have 107 bytes.
+        let dir = std::env::temp_dir().join(format!("sb-{}", std::process::id()));
+        std::fs::create_dir_all(&dir)?;
+        Ok(Self(dir))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir_all(Path::new(&self.0)));
+    }
+}
+
+/// Tells the person who waits, or where things went wrong.
+#[expect(clippy::print_stderr, reason = "progress for the person who waits")]
+pub fn say(line: &str) {
+    eprintln!("{line}");
+}
+
+#[expect(clippy::print_stdout, reason = "the result")]
+fn print(text: &str) {
+    println!("{text}");
+}

@@ -1,0 +1,80 @@
+//! What a run was measured on: without it, figures mean nothing.
+
+use std::{fs, process::Command};
+
+use serde::Serialize;
+
+/// The machine, and the versions of everything that was measured.
+#[derive(Debug, Clone, Serialize)]
+pub struct Machine {
+    /// Its name; the run is kept under it.
+    pub host: String,
+    /// Model of the processor.
+    pub processor: String,
+    /// How many processors.
+    pub cores: usize,
+    /// Memory in MiB.
+    pub memory_mib: u64,
+    /// The kernel.
+    pub kernel: String,
+    /// The commit that was measured; `-dirty` if there were changes.
+    pub commit: String,
+    /// First line of what each program says of its version.
+    pub versions: Vec<String>,
+    /// Seconds since the epoch when the run began.
+    pub began: u64,
+    /// The day, for people: `2026-01-31`.
+    pub date: String,
+}
+
+impl Machine {
+    /// This one.
+    #[must_use]
+    pub fn here() -> Self {
+        let host = said("hostname", &["-s"]);
+        let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let dirty = if said("git", &["status", "--porcelain", "--untracked-files=no"]).is_empty() {
+            ""
+        } else {
+            "-dirty"
+        };
+        let began = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        Self {
+            host: host.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect(),
+            processor: value(&cpuinfo, "model name").unwrap_or_default().to_owned(),
+            cores: cpuinfo.lines().filter(|line| line.starts_with("processor")).count(),
+            memory_mib: value(&meminfo, "MemTotal")
+                .and_then(|text| text.trim_end_matches(" kB").parse::<u64>().ok())
+                .map_or(0, |kib| kib / 1024),
+            kernel: said("uname", &["-sr"]),
+            commit: said("git", &["rev-parse", "--short=12", "HEAD"]) + dirty,
+            versions: versions(),
+            began: began.as_secs(),
+            date: said("date", &["-u", "+%F"]),
+        }
+    }
+}
+
+fn versions() -> Vec<String> {
+    [("rustc", "-V"), ("nginx", "-v"), ("haproxy", "-v"), ("socat", "-V"), ("valgrind", "--version")]
+        .into_iter()
+        .map(|(program, argument)| {
+            let text = said(program, &[argument]);
+            let line =
+                text.lines().find(|line| line.bytes().any(|byte| byte.is_ascii_digit())).unwrap_or("missing");
+            if line.contains(program) { line.to_owned() } else { format!("{program}: {line}") }
+        })
+        .collect()
+}
+
+/// What a program prints, wherever it prints it; nothing if it is not there.
+fn said(program: &str, arguments: &[&str]) -> String {
+    let Ok(output) = Command::new(program).args(arguments).output() else { return String::new() };
+    let text = if output.stdout.is_empty() { output.stderr } else { output.stdout };
+    String::from_utf8_lossy(&text).trim().to_owned()
+}
+
+fn value<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    text.lines().find_map(|line| Some(line.strip_prefix(name)?.trim_start().strip_prefix(':')?.trim()))
+}

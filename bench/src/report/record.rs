@@ -1,0 +1,90 @@
+//! A run as it is kept: `bench/runs/<date>-<host>/`.
+//!
+//! | file | what |
+//! |---|---|
+//! | `summary.json` | one row per peer and workload |
+//! | `raw.json` | every round |
+//! | `machine.json` | where, when, which commit and versions |
+//! | `tables.md`, `plot.svg`, `plot.png` | for people; drawn by `plot.gnuplot` from `plot.tsv` |
+//! | `configs/` | what each peer was started with |
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use serde::Serialize;
+
+use super::{Raw, Row, Samples, plot, tables};
+use crate::{measure::machine::Machine, session::Plan};
+
+/// A finished run.
+#[derive(Debug)]
+pub struct Record {
+    /// Where it was measured.
+    pub machine: Machine,
+    /// One row per peer and workload.
+    pub rows: Vec<Row>,
+    /// Tables in Markdown.
+    pub tables: String,
+    raw: Vec<Raw>,
+}
+
+impl Record {
+    /// The record of `samples`, that were measured on `machine` according to `plan`.
+    #[must_use]
+    pub fn of(machine: Machine, plan: &Plan, mut samples: Vec<Samples>) -> Self {
+        let rows: Vec<Row> = samples.iter_mut().map(Samples::row).collect();
+        let raw = samples.iter_mut().flat_map(Samples::raw).collect();
+        let tables = tables(&rows, &plan.workloads, &plan.peers);
+        Self { machine, rows, tables, raw }
+    }
+
+    /// Its directory below `runs`.
+    #[must_use]
+    pub fn dir(&self, runs: &Path) -> PathBuf {
+        runs.join(format!("{}-{}", self.machine.date, self.machine.host))
+    }
+
+    /// Writes it into `dir`, in the place of what is there; `peers` is where the peers left their configurations.
+    ///
+    /// # Errors
+    /// If files cannot be written or the plot cannot be drawn.
+    pub fn write(&self, dir: &Path, peers: &Path) -> io::Result<()> {
+        if dir.exists() {
+            fs::remove_dir_all(dir)?;
+        }
+        fs::create_dir_all(dir.join("configs"))?;
+        write_json(&dir.join("summary.json"), &self.rows)?;
+        write_json(&dir.join("raw.json"), &self.raw)?;
+        write_json(&dir.join("machine.json"), &self.machine)?;
+        fs::write(dir.join("tables.md"), &self.tables)?;
+        self.keep_configurations(&dir.join("configs"), peers)?;
+        plot::draw(&self.rows, dir)
+    }
+
+    fn keep_configurations(&self, to: &Path, peers: &Path) -> io::Result<()> {
+        for entry in fs::read_dir(peers)? {
+            let peer = entry?;
+            let written = fs::read_to_string(peer.path().join("peer.conf"));
+            if let Ok(text) = written {
+                // Paths of a directory that is gone say nothing.
+                let text = text.replace(&peer.path().display().to_string(), "@DIR@");
+                fs::write(to.join(peer.file_name()).with_extension("conf"), text)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One element a line, so that two runs can be compared line by line.
+fn write_json(path: &Path, value: &impl Serialize) -> io::Result<()> {
+    let text = match serde_json::to_value(value)? {
+        serde_json::Value::Array(elements) => {
+            let lines: Vec<String> = elements.iter().map(ToString::to_string).collect();
+            format!("[\n{}\n]\n", lines.join(",\n"))
+        }
+        other => serde_json::to_string_pretty(&other)? + "\n",
+    };
+    fs::write(path, text)
+}

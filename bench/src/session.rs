@@ -1,0 +1,94 @@
+//! One run of the benchmark: every peer is started once, then rounds go over all workloads and, within a workload, over
+//! all peers, so that what changes on the machine meanwhile changes for all of them.
+
+use std::{io, path::Path, time::Duration};
+
+use crate::{
+    fast::FastUpstream,
+    measure::cores,
+    peer::{Peer, Running},
+    report::Samples,
+    workload::{Sample, Workload},
+};
+
+/// What is measured, and how long.
+#[derive(Debug)]
+pub struct Plan {
+    /// Who is loaded.
+    pub peers: Vec<Peer>,
+    /// With what.
+    pub workloads: Vec<Workload>,
+    /// How often.
+    pub rounds: usize,
+    /// How long one peer is loaded with one workload in one round.
+    pub span: Duration,
+}
+
+/// A peer that stays for the whole run.
+struct Subject {
+    peer: Peer,
+    running: Running,
+    /// Its memory before any load, bytes.
+    idle: u64,
+}
+
+impl Plan {
+    /// Measures. Configurations and logs of the peers are left in `dir`; `progress` is told what is being done.
+    ///
+    /// # Errors
+    /// The first peer that does not start or does not answer.
+    pub async fn run(&self, dir: &Path, progress: impl Fn(&str)) -> io::Result<Vec<Samples>> {
+        cores::pin_self()?;
+        let upstream = FastUpstream::start().await?;
+        let start = |peer: &Peer, dir: &Path| peer.start(dir, upstream.address());
+        let subjects: Vec<Subject> =
+            self.peers.iter().map(|peer| Subject::of(*peer, start(peer, dir)?)).collect::<io::Result<_>>()?;
+        let mut all = self.pairs(&subjects);
+        for round in 1..=self.rounds {
+            for workload in &self.workloads {
+                progress(&format!("round {round} of {}: {}", self.rounds, workload.name));
+                for subject in subjects.iter().filter(|subject| workload.suits(&subject.peer)) {
+                    let sample = if workload.wants_fresh_peer() {
+                        let fresh = start(&subject.peer, &dir.join(format!("fresh-{round}")))?;
+                        self.sample(workload, &subject.peer, &fresh).await?
+                    } else {
+                        self.sample(workload, &subject.peer, &subject.running).await?
+                    };
+                    let of_pair = |samples: &&mut Samples| {
+                        samples.peer.name == subject.peer.name && samples.workload.name == workload.name
+                    };
+                    all.iter_mut()
+                        .find(of_pair)
+                        .into_iter()
+                        .for_each(|samples| samples.rounds.push(sample.clone()));
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    fn pairs(&self, subjects: &[Subject]) -> Vec<Samples> {
+        let of_workload =
+            |workload: &Workload| {
+                let workload = *workload;
+                subjects.iter().filter(move |subject| workload.suits(&subject.peer)).map(move |subject| {
+                    Samples { peer: subject.peer, workload, idle: subject.idle, rounds: Vec::new() }
+                })
+            };
+        self.workloads.iter().flat_map(of_workload).collect()
+    }
+
+    async fn sample(&self, workload: &Workload, peer: &Peer, running: &Running) -> io::Result<Sample> {
+        let sampled = workload.run(running, self.span).await;
+        sampled.map_err(|error| {
+            io::Error::new(error.kind(), format!("{} under {}: {error}", peer.name, workload.name))
+        })
+    }
+}
+
+impl Subject {
+    fn of(peer: Peer, running: Running) -> io::Result<Self> {
+        let idle = crate::measure::process::used(&running.processes())?.rss;
+        Ok(Self { peer, running, idle })
+    }
+}

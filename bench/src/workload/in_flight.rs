@@ -1,0 +1,10 @@
+//! Large requests that wait for their answers: what memory they hold meanwhile is the peak of the round.
+
+use super::{Load, Workload, request};
+
+pub(super) const WORKLOAD: Workload = Workload {
+    name: "in-flight-64",
+    about: "1 MiB in, 64 at once, each answered after 200 ms: see the peak of memory",
+    load: Load::Closed { connections: 64 },
+    request: || request::chat("fast-hold200ms", 1 << 20),
+};

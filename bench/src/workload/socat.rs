@@ -1,0 +1,59 @@
+//! What a sandbox sees: its client speaks TCP to `socat`, which forks a process per connection to the unix socket.
+
+use std::{
+    io,
+    net::{SocketAddr, TcpListener, TcpStream},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::{Load, Workload, request};
+use crate::{load::Target, measure::process};
+
+pub(super) const WORKLOAD: Workload = Workload {
+    name: "socat-8",
+    about: "1 KB in, 600 B out, 8 connections, each through socat as in a sandbox (its CPU time not counted)",
+    load: Load::ClosedThroughSocat { connections: 8 },
+    request: || request::chat("fast", 1024),
+};
+
+/// A `socat` that listens. Stopped on drop, with what it forked.
+pub(super) struct Bridge {
+    pub(super) target: Target,
+    child: Child,
+}
+
+impl Bridge {
+    pub(super) fn start(to: &Target) -> io::Result<Self> {
+        let address =
+            SocketAddr::from(([127, 0, 0, 1], TcpListener::bind("127.0.0.1:0")?.local_addr()?.port()));
+        let child = Command::new("socat")
+            .arg(format!("TCP-LISTEN:{},bind=127.0.0.1,reuseaddr,fork,nodelay,backlog=64", address.port()))
+            .arg(match to {
+                Target::Tcp(address) => format!("TCP:{address},nodelay"),
+                Target::Unix(path) => format!("UNIX-CONNECT:{}", path.display()),
+            })
+            .stdin(Stdio::null())
+            .stderr(Stdio::null()) // it complains about connections that are reset at the end
+            .spawn()?;
+        let bridge = Self { target: Target::Tcp(address), child };
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while let Err(error) = TcpStream::connect(address) {
+            if Instant::now() > deadline {
+                return Err(io::Error::new(error.kind(), format!("socat does not listen: {error}")));
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(bridge)
+    }
+}
+
+impl Drop for Bridge {
+    fn drop(&mut self) {
+        for pid in process::with_children(self.child.id()) {
+            drop(Command::new("kill").arg(pid.to_string()).stderr(Stdio::null()).status());
+        }
+        drop(self.child.wait());
+    }
+}

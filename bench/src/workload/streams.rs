@@ -1,0 +1,22 @@
+//! Agents reading answers at the pace of a model. Few of them show how long an event is on its way; a thousand show
+//! what they cost.
+
+use std::time::Duration;
+
+use super::{Load, Workload, request};
+
+/// Between two events of a stream.
+pub(super) const GAP: Duration = Duration::from_millis(20);
+
+const fn workload(name: &'static str, about: &'static str, count: u32) -> Workload {
+    Workload {
+        name,
+        about,
+        load: Load::Streams { count },
+        request: || request::chat("fast-events50-gap20ms", 1024),
+    }
+}
+
+pub(super) const FEW: Workload = workload("paced-10", "10 streams at once, 50 events each, 20 ms apart", 10);
+pub(super) const MANY: Workload =
+    workload("paced-1000", "1,000 streams at once, 50 events each, 20 ms apart", 1000);

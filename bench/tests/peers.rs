@@ -1,0 +1,106 @@
+//! The benchmark itself: every peer does the work it is measured for, and a run leaves what it promises.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::{path::PathBuf, time::Duration};
+
+use bench::{
+    load::Connection,
+    measure::machine::Machine,
+    peer::{self, Peer},
+    report::Record,
+    session::Plan,
+    upstream::ScriptedUpstream,
+    workload,
+};
+
+/// A directory of a test's own. Short, because a unix socket's path may have 107 bytes.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let dir = std::env::temp_dir().join(format!("sbt-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        Self(dir)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+fn named(name: &str) -> Peer {
+    peer::ALL.into_iter().find(|peer| peer.name == name).unwrap()
+}
+
+#[tokio::test]
+async fn every_peer_answers_every_kind_of_load_and_the_run_is_kept() {
+    let kinds = ["small-1", "rate-2000", "big-stream", "paced-10", "socat-8", "in-flight-64"];
+    let plan = Plan {
+        peers: peer::ALL.to_vec(),
+        workloads: workload::ALL.into_iter().filter(|workload| kinds.contains(&workload.name)).collect(),
+        rounds: 1,
+        span: Duration::from_millis(60),
+    };
+    let place = Place::new("run");
+    let (peers, kept) = (place.0.join("peers"), place.0.join("kept"));
+    let samples = plan.run(&peers, |_| {}).await.unwrap();
+    let record = Record::of(Machine::here(), &plan, samples);
+    assert_eq!(record.rows.len(), peer::ALL.len() * kinds.len());
+    for row in &record.rows {
+        let who = format!("{} under {}", row.peer, row.workload);
+        let hop = row.peer != "direct";
+        assert!(row.rps > 0.0 && row.p50_us > 0.0 && row.p99_us >= row.p50_us, "{who}: {row:?}");
+        assert_eq!(row.cpu_us_per_request > 0.0, hop, "{who}");
+        assert_eq!(row.idle_mib > 0.0 && row.peak_mib > 0.0, hop, "{who}");
+        assert_eq!(row.event_delay_us.is_some(), ["big-stream", "paced-10"].contains(&row.workload), "{who}");
+    }
+    record.write(&kept, &peers).unwrap();
+    for (file, content) in [
+        ("summary.json", "\"cpu_us_per_request\""),
+        ("raw.json", "\"latency_ns\""),
+        ("machine.json", "HAProxy version"),
+        ("tables.md", "does not do"),
+        ("plot.svg", "sluicegate"),
+        ("configs/nginx-lua.conf", "crypto.HMAC"),
+    ] {
+        let text = std::fs::read_to_string(kept.join(file)).unwrap();
+        assert!(text.contains(content), "{file}: {text}");
+    }
+    let png = std::fs::read(kept.join("plot.png")).unwrap();
+    assert!(png.starts_with(b"\x89PNG") && png.len() > 5000, "{} bytes", png.len());
+}
+
+#[tokio::test]
+async fn every_proxy_writes_the_credential_and_the_identity_and_only_the_floor_does_not() {
+    let place = Place::new("same");
+    for peer in peer::ALL {
+        let upstream = ScriptedUpstream::start().await.unwrap();
+        let running = peer.start(&place.0, upstream.address()).unwrap();
+        let mut connection = Connection::open(&running.target).await.unwrap();
+        connection.exchange(&workload::chat("fake", 1024)).await.unwrap();
+        let seen = upstream.ledger().last().unwrap();
+        let is_floor = ["direct", "relay"].contains(&peer.name);
+        let expected = if is_floor { "Bearer sandbox" } else { "Bearer sk-bench" };
+        assert_eq!(seen.header("authorization"), [expected], "{}", peer.name);
+        assert_eq!(seen.header("x-litellm-end-user-id").len(), usize::from(!is_floor), "{}", peer.name);
+    }
+}
+
+#[tokio::test]
+async fn the_peer_that_checks_tokens_refuses_a_forged_one() {
+    let place = Place::new("lua");
+    let upstream = ScriptedUpstream::start().await.unwrap();
+    let running = named("nginx-lua").start(&place.0, upstream.address()).unwrap();
+    let request = String::from_utf8(workload::chat("fake", 1024).to_vec()).unwrap();
+    let forged = request.replace("bench|0|9999999999", "other|0|9999999999");
+    assert_ne!(request, forged);
+    let mut connection = Connection::open(&running.target).await.unwrap();
+    let refused = connection.exchange(forged.as_bytes()).await.unwrap_err();
+    assert!(refused.to_string().contains("401"), "{refused}");
+    assert!(upstream.ledger().is_empty());
+    let mut connection = Connection::open(&running.target).await.unwrap();
+    connection.exchange(request.as_bytes()).await.unwrap();
+}
