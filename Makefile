@@ -7,9 +7,10 @@ CARGO := cargo
 PROFILE ?= dev
 
 .PHONY: help demo test setup images build lint deny unit it stack ci clean
+.PHONY: bench bench-quick bench-micro bench-check bench-accept bench-build
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## Run one agent through everything and show what was recorded (LITELLM_BASE_URL and a key: for real)
 	@scripts/demo.sh
@@ -48,8 +49,27 @@ it: ## Whole-system tests: real processes, real containers
 stack: ## The same with the real LiteLLM
 	$(CARGO) nextest run --locked -p tests --test stack --no-tests=fail
 
+bench: bench-build ## Measure Sluicegate beside its peers (10 minutes), keep the run, renew the README's figures
+	target/release/bench run --keep bench/runs --readme README.md
+
+bench-quick: bench-build ## The same, shorter and not kept (2 minutes)
+	target/release/bench run --rounds 3 --span 200
+
+bench-micro: ## What single steps of a call cost
+	$(CARGO) bench --locked -p proxy --features parts --bench steps
+
+bench-check: bench-build ## Compare instructions per request with what is kept; 5 % more fail
+	target/release/bench instructions
+
+bench-accept: bench-build ## Keep the instructions per request as they are now
+	target/release/bench instructions --accept
+
+bench-build:
+	@scripts/setup.sh tools
+	$(CARGO) build --release --locked --quiet -p bench -p proxy --bins
+
 ci: ## Everything CI runs, with seconds per stage
-	@scripts/stages.sh setup lint deny build unit it stack
+	@scripts/stages.sh setup lint deny build unit it stack bench-check
 
 clean: ## Remove what was built; the cache in $(CACHE) stays
 	$(CARGO) clean

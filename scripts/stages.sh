@@ -13,6 +13,6 @@ for stage in "$@"; do
     echo "== $stage FAILED after $((SECONDS - began)) s" >&2
     exit 1
   fi
-  report+=("$(printf '%-8s %5d s' "$stage" $((SECONDS - began)))")
+  report+=("$(printf '%-12s %5d s' "$stage" $((SECONDS - began)))")
 done
-printf '%s\n' "== seconds per stage" "${report[@]}" "$(printf '%-8s %5d s' all "$SECONDS")"
+printf '%s\n' "== seconds per stage" "${report[@]}" "$(printf '%-12s %5d s' all "$SECONDS")"

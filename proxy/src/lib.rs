@@ -10,6 +10,8 @@ mod config;
 mod control;
 mod exchange;
 mod journal;
+#[cfg(feature = "parts")]
+pub mod parts;
 mod refusal;
 mod run;
 mod runs;

@@ -21,6 +21,8 @@ use http::{Method, Request, Response, StatusCode, header, request::Parts};
 use hyper::body::Incoming;
 use platform_core::{refusal::Refusal, route::Route};
 
+#[cfg(feature = "parts")]
+pub(crate) use self::rewrite::body_is_good;
 pub(crate) use self::{accept::Listener, body::Body, rewrite::Identification};
 use self::{identify::Caller, settle::Exchange};
 use crate::{clock::CallIds, journal::Journal, refusal, upstream::Upstream};

@@ -12,6 +12,12 @@ pub(super) use self::body::{Asked, discard, read_body};
 pub(crate) use self::headers::Identification;
 use super::settle::Exchange;
 
+/// Whether `body` is one that may pass.
+#[cfg(feature = "parts")]
+pub(crate) fn body_is_good(body: &[u8]) -> bool {
+    body::asked(body).is_ok()
+}
+
 /// The request that goes to the upstream.
 pub(super) fn request(
     exchange: &mut Exchange,

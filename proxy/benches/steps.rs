@@ -1,0 +1,62 @@
+//! What single steps of a call cost: `make bench-micro`. Whole calls, beside other proxies: `make bench`.
+
+#![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark that cannot go on has failed")]
+
+use std::hint::black_box;
+
+use bytes::Bytes;
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use platform_core::record::{ExchangeRecord, JournalLine};
+use proxy::parts;
+
+const EVENT: &str = "data: {\"id\":\"c1\",\"object\":\"chat.completion.chunk\",\"model\":\"gpt-x\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" word\"}}]}\n\n";
+const LAST: &str = "data: {\"id\":\"c1\",\"model\":\"gpt-x\",\"choices\":[],\"usage\":{\"prompt_tokens\":11,\"completion_tokens\":64}}\n\ndata: [DONE]\n\n";
+
+fn chat(bytes: usize) -> String {
+    let text = "hello world ".repeat(bytes / 12);
+    format!(
+        "{{\"model\":\"gpt-x\",\"stream\":true,\"messages\":[{{\"role\":\"user\",\"content\":\"{text}\"}}]}}"
+    )
+}
+
+fn body_scan(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("body scan");
+    for (name, bytes) in [("1 KB", 1 << 10), ("164 KB", 164 << 10)] {
+        let body = chat(bytes);
+        group.throughput(Throughput::Bytes(body.len() as u64));
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| assert!(parts::body_is_good(black_box(body.as_bytes()))));
+        });
+    }
+}
+
+fn meter(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("meter");
+    let mut events = vec![Bytes::from_static(EVENT.as_bytes()); 64];
+    events.push(Bytes::from_static(LAST.as_bytes()));
+    group.throughput(Throughput::Elements(64));
+    group.bench_function("stream of 64 events", |bencher| {
+        bencher.iter(|| parts::metered("text/event-stream", black_box(&events)).unwrap());
+    });
+    let content = "Hello from the upstream. ".repeat(14);
+    let document = Bytes::from(format!(
+        "{{\"id\":\"c1\",\"model\":\"gpt-x\",\"choices\":[{{\"index\":0,\"message\":{{\"role\":\"assistant\",\"content\":\"{content}\"}},\"finish_reason\":\"stop\"}}],\"usage\":{{\"prompt_tokens\":250,\"completion_tokens\":42}}}}"
+    ));
+    group.throughput(Throughput::Elements(1));
+    group.bench_function("document of 600 bytes", |bencher| {
+        bencher.iter(|| parts::metered("application/json", black_box(&[document.clone()])).unwrap());
+    });
+}
+
+fn journal(criterion: &mut Criterion) {
+    let line: JournalLine = serde_json::from_str(include_str!("../tests/golden/journal-line.json")).unwrap();
+    let record: ExchangeRecord = line.record;
+    let dir = tempfile::tempdir().unwrap();
+    let records = parts::Records::open(dir.path()).unwrap();
+    criterion.bench_function("journal append", |bencher| {
+        bencher.iter(|| records.append(black_box(&record)).unwrap())
+    });
+}
+
+criterion_group!(steps, body_scan, meter, journal);
+criterion_main!(steps);
