@@ -7,7 +7,7 @@ CARGO := cargo
 PROFILE ?= dev
 
 .PHONY: help demo test setup images build lint deny unit it stack ci clean
-.PHONY: bench bench-quick bench-micro bench-check bench-accept bench-build
+.PHONY: bench bench-quick bench-micro bench-before bench-check bench-accept bench-build
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ bench: bench-build ## Measure Sluicegate beside its peers (10 minutes), keep the
 
 bench-quick: bench-build ## The same, shorter and not kept (2 minutes)
 	target/release/bench run --rounds 3 --span 200
+
+bench-before: bench-build ## Put this build aside: `bench run --peers before,sluicegate` then compares a change with it
+	cp target/release/sluice-proxy target/release/sluice-proxy.before
 
 bench-micro: ## What single steps of a call cost
 	$(CARGO) bench --locked -p proxy --features parts --bench steps

@@ -90,7 +90,7 @@ pub async fn run(arguments: Arguments) -> io::Result<()> {
 
 async fn measure(run: Run) -> io::Result<()> {
     let plan = Plan {
-        peers: chosen(&peer::ALL, &run.peers, |peer| peer.name)?,
+        peers: peers(&run.peers)?,
         workloads: chosen(&workload::ALL, &run.workloads, |workload| workload.name)?,
         rounds: run.rounds,
         span: Duration::from_millis(run.span),
@@ -105,6 +105,15 @@ async fn measure(run: Run) -> io::Result<()> {
     record.write(&dir, &scratch.0)?;
     say(&format!("kept in {}", dir.display()));
     run.readme.map_or(Ok(()), |readme| report::write_readme(&readme, &record, &dir))
+}
+
+/// The named peers; all that are always measured if none is named.
+fn peers(wanted: &[String]) -> io::Result<Vec<peer::Peer>> {
+    let mut known = peer::ALL.to_vec();
+    if !wanted.is_empty() {
+        known.push(peer::BEFORE);
+    }
+    chosen(&known, wanted, |peer| peer.name)
 }
 
 /// Those of `all` that are named; all if none is.

@@ -28,7 +28,7 @@ pub(super) const STREAM_END: &[u8] = concat!(
 /// One event as a chunk of its own, with the time of its writing in nanoseconds of [`clock`].
 pub(super) fn event() -> Vec<u8> {
     let event = format!(
-        "data: {{\"id\":\"f\",\"object\":\"chat.completion.chunk\",\"model\":\"fast\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\" word\"}}}}],\"t\":{:019}}}\n\n",
+        "data: {{\"id\":\"f\",\"object\":\"chat.completion.chunk\",\"model\":\"fast\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\" word\"}}}}],\"t\":\"{:019}\"}}\n\n",
         clock::nanos()
     );
     format!("{:x}\r\n{event}\r\n", event.len()).into_bytes()
@@ -47,5 +47,13 @@ mod tests {
         let length = usize::from_str_radix(length, 16).unwrap();
         assert_eq!(&rest[length..length + 4], "\r\ne\r");
         assert!(rest[..length].ends_with("\n\n"));
+    }
+
+    #[test]
+    fn an_event_is_the_json_that_a_meter_reads() {
+        let event = String::from_utf8(event()).unwrap();
+        let data = event.lines().find_map(|line| line.strip_prefix("data: ")).unwrap();
+        let event: serde_json::Value = serde_json::from_str(data).unwrap();
+        assert_eq!(event["choices"][0]["delta"]["content"], " word");
     }
 }

@@ -129,7 +129,7 @@ fn length(head: &[u8]) -> io::Result<Length> {
 
 /// Notes the delay of every event whose time stamp is whole; returns how much of `bytes` is done with.
 fn note_events(bytes: &[u8], now: u64, delays: &mut Vec<u64>) -> usize {
-    const MARK: &[u8] = b"\"t\":";
+    const MARK: &[u8] = b"\"t\":\"";
     const DIGITS: usize = 19;
     let mut done = 0;
     for at in memchr::memmem::find_iter(bytes, MARK) {

@@ -28,6 +28,9 @@ pub use self::relay::serve as serve_relay;
 pub const ALL: [Peer; 7] =
     [direct::PEER, relay::PEER, haproxy::PEER, nginx::STATIC, nginx::TUNED, nginx::LUA, sluicegate::PEER];
 
+/// What else can be named: Sluicegate as it was before a change (`make bench-before`).
+pub const BEFORE: Peer = sluicegate::BEFORE;
+
 /// Longest wait for a peer to come up.
 const START: Duration = Duration::from_secs(10);
 

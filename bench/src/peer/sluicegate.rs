@@ -17,6 +17,14 @@ pub(super) const PEER: Peer = Peer {
     launch: |site| launch(site, pinned(proxy(site))),
 };
 
+/// What was built before a change, copied to `sluice-proxy.before`; measured when it is named.
+pub(super) const BEFORE: Peer = Peer {
+    name: "before",
+    lacks: "",
+    control: Some(|site| Target::Unix(control(site))),
+    launch: |site| launch(site, pinned(site.programs.join("sluice-proxy.before"))),
+};
+
 /// The same with its instructions counted.
 pub(crate) const UNDER_CALLGRIND: Peer = Peer {
     name: "sluicegate-callgrind",

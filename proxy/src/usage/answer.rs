@@ -4,9 +4,9 @@
 //! their field names do not collide. Shapes: platform.openai.com/docs/api-reference and
 //! docs.anthropic.com/en/api/messages-streaming.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::LazyLock};
 
-use memchr::memmem;
+use memchr::memmem::Finder;
 use platform_core::{
     control::TapEvent, money::NanoDollars, record::Tokens, route::Route, untrusted::JournalText,
 };
@@ -160,17 +160,20 @@ impl Usage<'_> {
     }
 }
 
+/// Words of which an event that tells more than text has at least one. Searchers are made once: making one takes longer
+/// than searching an event.
+static TELLING: LazyLock<[Finder<'static>; 6]> = LazyLock::new(|| {
+    ["\"usage\"", "\"error\"", "tool", "function_call", "message_st", "response.completed"].map(Finder::new)
+});
+
 /// Reads the `data` of one event of `route`'s stream.
 pub(super) fn read_event(route: Route, data: &[u8], reading: &mut Reading, tap: &mut Tap<'_>) {
     if data == b"[DONE]" {
         reading.ended = true;
         return;
     }
-    let telling: [&[u8]; 6] =
-        [b"\"usage\"", b"\"error\"", b"tool", b"function_call", b"message_st", b"response.completed"];
-    let worth_it = reading.model.is_none()
-        || tap.is_some()
-        || telling.iter().any(|word| memmem::find(data, word).is_some());
+    let worth_it =
+        reading.model.is_none() || tap.is_some() || TELLING.iter().any(|word| word.find(data).is_some());
     if !worth_it {
         return;
     }
