@@ -58,8 +58,11 @@ async fn on_a_network(network: &str, script: &str) -> String {
 
 #[tokio::test]
 async fn a_sandbox_has_no_network_of_any_kind() {
-    let gateway = docker(&["network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Gateway}}"]);
-    let host = ScriptedUpstream::start_on(SocketAddr::new(gateway.await.parse().unwrap(), 0)).await.unwrap();
+    // Asked of a container: `network inspect` names no gateway until the engine has been started a second time.
+    let hosts =
+        ["run", "--rm", "--add-host", "host.test:host-gateway", IMAGE, "getent", "hosts", "host.test"];
+    let gateway = docker(&hosts).await.split_whitespace().next().unwrap().parse().unwrap();
+    let host = ScriptedUpstream::start_on(SocketAddr::new(gateway, 0)).await.unwrap();
     let probes = probes(host.address());
     let script = script(&probes);
     let world = World::with(&shell_agent(&script, "")).await;
