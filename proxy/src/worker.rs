@@ -85,6 +85,8 @@ async fn serve(mut orders: mpsc::Receiver<Order>, parts: Parts) {
         snapshot: parts.snapshot,
         call_ids: CallIds::new(),
     });
+    let tidied = Arc::clone(&plane);
+    task::spawn("upstream pool", async move { tidied.upstream.tidy().await });
     while let Some(Order::Open(run, socket, opened)) = orders.recv().await {
         let bound = Listener::bind(run, &socket).map(|listener| {
             task::spawn("listener", listener.serve(Arc::clone(&plane)));

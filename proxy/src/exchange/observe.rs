@@ -4,10 +4,7 @@
 //! own end is never closed cleanly: an error event follows if the stream stands between two events, then
 //! the connection is aborted, so that no client takes a part for the whole.
 
-use std::{
-    pin::Pin,
-    task::{Context, Poll},
-};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Response, StatusCode, header};
@@ -123,11 +120,11 @@ impl Observed {
     fn poll_upstream(
         &mut self,
         mut body: Box<Incoming>,
-        connection: Connection,
+        mut connection: Connection,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         loop {
-            match Pin::new(body.as_mut()).poll_frame(cx) {
+            match connection.poll_frame(body.as_mut(), cx) {
                 Poll::Pending => {
                     self.state = State::Streaming(body, connection);
                     return Poll::Pending;

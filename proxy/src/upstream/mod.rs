@@ -5,6 +5,9 @@
 //! repeated after any of it may have been sent (RFC 9110, 9.2.2). Name resolution happens for each new
 //! connection.
 
+mod connection;
+mod quiet;
+
 use std::{
     collections::VecDeque,
     io,
@@ -15,13 +18,10 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, header};
 use http_body_util::Full;
-use hyper::{
-    body::Incoming,
-    client::conn::http1::{self, SendRequest},
-};
-use hyper_util::rt::TokioIo;
-use platform_runtime::task;
+use hyper::{body::Incoming, client::conn::TrySendError};
 use tokio::{net::TcpStream, time::timeout};
+
+pub(crate) use self::connection::Connection;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -58,12 +58,8 @@ pub(crate) struct Config {
 pub(crate) struct Upstream {
     config: Config,
     /// The one that came back last is at the back.
-    idle: Mutex<VecDeque<(SendRequest<Full<Bytes>>, Instant)>>,
+    idle: Mutex<VecDeque<(Connection, Instant)>>,
 }
-
-/// A connection that carries an answer. Dropping it closes the connection, which cancels the call upstream.
-#[derive(Debug)]
-pub(crate) struct Connection(SendRequest<Full<Bytes>>);
 
 impl Upstream {
     pub(crate) const fn new(config: Config) -> Self {
@@ -76,9 +72,9 @@ impl Upstream {
         mut request: Request<Full<Bytes>>,
     ) -> Result<(Response<Incoming>, Connection), Error> {
         request.headers_mut().insert(header::HOST, self.config.host.clone());
-        while let Some(mut sender) = self.checkout().await {
-            match sender.try_send_request(request).await {
-                Ok(response) => return Ok((response, Connection(sender))),
+        while let Some(mut connection) = self.checkout().await {
+            match connection.send(request).await {
+                Ok(response) => return Ok((response, connection)),
                 // The upstream had closed it before any of the request was written.
                 Err(mut unsent) => match unsent.take_message() {
                     Some(message) => request = message,
@@ -86,42 +82,50 @@ impl Upstream {
                 },
             }
         }
-        let mut sender = self.connect().await?;
-        let response = sender.send_request(request).await.map_err(Error::Broken)?;
-        Ok((response, Connection(sender)))
+        let mut connection = self.connect().await?;
+        let response =
+            connection.send(request).await.map_err(TrySendError::into_error).map_err(Error::Broken)?;
+        Ok((response, connection))
     }
 
     /// Takes back a connection whose answer has been read to its end.
     pub(crate) fn give_back(&self, connection: Connection) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        self.close_stale(&mut idle);
+        idle.push_back((connection, Instant::now()));
+    }
+
+    /// Closes connections that were idle for too long, again and again: nobody else watches them.
+    pub(crate) async fn tidy(&self) {
+        loop {
+            tokio::time::sleep(self.config.idle).await;
+            self.close_stale(&mut self.idle.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    fn close_stale(&self, idle: &mut VecDeque<(Connection, Instant)>) {
         while idle.front().is_some_and(|(_, since)| since.elapsed() >= self.config.idle) {
             idle.pop_front();
         }
-        idle.push_back((connection.0, Instant::now()));
     }
 
-    async fn checkout(&self) -> Option<SendRequest<Full<Bytes>>> {
+    async fn checkout(&self) -> Option<Connection> {
         loop {
-            let (mut sender, since) = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop_back()?;
-            if since.elapsed() < self.config.idle && sender.ready().await.is_ok() {
-                return Some(sender);
+            let (mut connection, since) =
+                self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop_back()?;
+            if since.elapsed() < self.config.idle && connection.is_ready().await {
+                return Some(connection);
             }
         }
     }
 
-    async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, Error> {
+    async fn connect(&self) -> Result<Connection, Error> {
         let unreachable = |source| Error::Unreachable { authority: self.config.authority.clone(), source };
         let stream = timeout(self.config.connect, TcpStream::connect(&self.config.authority))
             .await
             .unwrap_or_else(|_elapsed| Err(io::ErrorKind::TimedOut.into()))
             .map_err(unreachable)?;
         stream.set_nodelay(true).map_err(unreachable)?;
-        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(Error::Broken)?;
-        task::spawn("upstream connection", async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "upstream connection ended");
-            }
-        });
-        Ok(sender)
+        Connection::over(stream).await.map_err(Error::Broken)
     }
 }
