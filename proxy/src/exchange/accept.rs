@@ -20,6 +20,10 @@ use crate::run::Run;
 /// How long to wait when the system has no descriptors left, instead of spinning.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// Most that is read from a client at once, and so the most that a request's head may have, bytes. hyper would read up to
+/// 400 KiB ahead per connection; a body that fits comes in one piece and is not copied.
+const READ_BUFFER: usize = 256 << 10;
+
 /// A run's listener, bound.
 #[derive(Debug)]
 pub(crate) struct Listener {
@@ -92,6 +96,7 @@ async fn connection(plane: Arc<Plane>, run: Arc<Run>, stream: UnixStream) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(header_read)
+        .max_buf_size(READ_BUFFER)
         .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let ended = tokio::select! {

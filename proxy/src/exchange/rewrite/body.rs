@@ -22,7 +22,8 @@ pub(in crate::exchange) async fn read_body(
     body: &mut Incoming,
 ) -> Result<Bytes, Refusal> {
     let limit = exchange.run().grant.limits.request_body.0;
-    if body.size_hint().lower() > limit {
+    let announced = body.size_hint().lower();
+    if announced > limit {
         return Err(Refusal::BodyTooLarge);
     }
     let (mut whole, mut rest) = (Bytes::new(), BytesMut::new());
@@ -37,6 +38,8 @@ pub(in crate::exchange) async fn read_body(
             whole = piece;
         } else {
             if rest.is_empty() {
+                // Once, and no more than is coming: growing by doubling would hold up to three times as much.
+                rest.reserve(usize::try_from(announced).unwrap_or(0));
                 rest.extend_from_slice(&std::mem::take(&mut whole));
             }
             rest.extend_from_slice(&piece);
