@@ -5,6 +5,7 @@
 //! a journal. The life of a call is `exchange`, in the order of its files; what may be asked of the proxy is
 //! `control`. Threads and state: `worker` and `run`.
 
+mod bodies;
 mod clock;
 mod config;
 mod control;
@@ -12,6 +13,7 @@ mod exchange;
 mod journal;
 #[cfg(feature = "parts")]
 pub mod parts;
+mod pieces;
 mod refusal;
 mod run;
 mod runs;
@@ -26,9 +28,11 @@ use platform_runtime::{shutdown::Watch, socket};
 
 pub use self::config::{Config, Error as ConfigError};
 use self::{
+    bodies::Allowance,
     control::{Control, Socket},
     exchange::Snapshot,
     journal::Journal,
+    run::Terms,
     runs::Runs,
     upstream::Upstream,
     worker::{Parts, Worker},
@@ -90,7 +94,12 @@ impl App {
         socket::private_dir(&listeners, 0o700)?;
         let socket = Socket::bind(&config)?;
         let (workers, threads) = start_workers(&config, &journal)?;
-        let runs = Runs::new(listeners, config.authorization.clone(), workers);
+        let terms = Terms {
+            authorization: config.authorization.clone(),
+            extra_fields: proxy.extra_fields.clone(),
+            bodies: proxy.run_bodies,
+        };
+        let runs = Runs::new(listeners, terms, workers);
         let upstream = Upstream::new(config.upstream.clone());
         Ok(Self {
             socket,
@@ -126,6 +135,7 @@ fn start_workers(config: &Config, journal: &Arc<Journal>) -> Result<Started, Err
     let count = config.proxy.threads.map_or(cores, usize::from).max(1);
     let snapshot =
         Arc::new(ArcSwap::from_pointee(Snapshot { header_read: config.proxy.header_read.duration() }));
-    let parts = Parts { upstream: config.upstream.clone(), journal: Arc::clone(journal), snapshot };
+    let bodies = Arc::new(Allowance::new(config.proxy.all_bodies));
+    let parts = Parts { upstream: config.upstream.clone(), journal: Arc::clone(journal), bodies, snapshot };
     (0..count).map(|index| Worker::start(index, parts.clone()).map_err(Error::Thread)).collect()
 }

@@ -16,7 +16,7 @@ use http::HeaderValue;
 use platform_core::{
     control::{RunState, RunView, TapEvent, Usage},
     grant::{RunGrant, Tap},
-    limit::data_plane::TAP_BACKLOG,
+    limit::{ByteSize, data_plane::TAP_BACKLOG},
     money::NanoDollars,
     record::{ExchangeRecord, Outcome, Tokens},
     refusal::Refusal,
@@ -25,7 +25,10 @@ use platform_runtime::shutdown::{Drain, drain};
 use tokio::sync::{Notify, broadcast};
 use tokio_util::sync::CancellationToken;
 
-use crate::exchange::Identification;
+use crate::{
+    bodies::Allowance,
+    exchange::{Identification, Policy},
+};
 
 /// A run that is or was open.
 #[derive(Debug)]
@@ -33,6 +36,10 @@ pub(crate) struct Run {
     pub(crate) grant: RunGrant,
     /// Headers that are the same for every call of the run.
     pub(crate) identification: Identification,
+    /// What bodies may ask for.
+    pub(crate) policy: Policy,
+    /// Memory for bodies.
+    pub(crate) bodies: Arc<Allowance>,
     usage: Counters,
     in_flight: AtomicU64,
     idle: Notify,
@@ -42,6 +49,17 @@ pub(crate) struct Run {
     cut: CancellationToken,
     closed_for: ArcSwapOption<Closing>,
     tap: Option<broadcast::Sender<TapEvent>>,
+}
+
+/// What is the same for all runs.
+#[derive(Debug, Clone)]
+pub(crate) struct Terms {
+    /// The upstream's credential.
+    pub(crate) authorization: Option<HeaderValue>,
+    /// Body fields that pass besides the listed ones.
+    pub(crate) extra_fields: Vec<String>,
+    /// Memory for the bodies of one run.
+    pub(crate) bodies: ByteSize,
 }
 
 /// Why a run is closed.
@@ -73,9 +91,11 @@ impl Run {
     ///
     /// # Errors
     /// If its identity cannot be written as headers, which parsed ids make impossible.
-    pub(crate) fn new(grant: RunGrant, authorization: Option<HeaderValue>) -> Result<Self, http::Error> {
+    pub(crate) fn new(grant: RunGrant, terms: &Terms) -> Result<Self, http::Error> {
         Ok(Self {
-            identification: Identification::of(&grant, authorization)?,
+            identification: Identification::of(&grant, terms.authorization.clone())?,
+            policy: Policy::of(&grant, &terms.extra_fields),
+            bodies: Arc::new(Allowance::new(terms.bodies)),
             tap: (grant.tap == Tap::Text).then(|| broadcast::Sender::new(TAP_BACKLOG)),
             grant,
             usage: Counters::default(),

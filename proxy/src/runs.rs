@@ -16,7 +16,6 @@ use std::{
 
 use dashmap::{DashMap, Entry};
 use futures_util::future::join_all;
-use http::HeaderValue;
 use platform_core::{
     control::{Register, Registered, RunView},
     id::{RunId, SocketDirName},
@@ -25,7 +24,7 @@ use platform_core::{
 use platform_runtime::{random, socket};
 
 use crate::{
-    run::{Closing, Run},
+    run::{Closing, Run, Terms},
     worker::{self, Worker},
 };
 
@@ -68,7 +67,7 @@ pub(crate) enum Error {
 #[derive(Debug)]
 pub(crate) struct Runs {
     dir: PathBuf,
-    authorization: Option<HeaderValue>,
+    terms: Terms,
     workers: Vec<Worker>,
     next_worker: AtomicUsize,
     live: DashMap<RunId, Arc<Live>>,
@@ -82,10 +81,10 @@ struct Live {
 }
 
 impl Runs {
-    pub(crate) fn new(dir: PathBuf, authorization: Option<HeaderValue>, workers: Vec<Worker>) -> Self {
+    pub(crate) fn new(dir: PathBuf, terms: Terms, workers: Vec<Worker>) -> Self {
         Self {
             dir,
-            authorization,
+            terms,
             workers,
             next_worker: AtomicUsize::new(0),
             live: DashMap::new(),
@@ -123,8 +122,7 @@ impl Runs {
         }
         let name = socket_dir.unwrap_or_else(|| SocketDirName::from_random(random::bits()));
         let registered = Registered { path: self.dir.join(name.as_str()), socket_dir: name };
-        let run = Run::new(grant, self.authorization.clone())
-            .map_err(|source| Error::Unwritable { run, source })?;
+        let run = Run::new(grant, &self.terms).map_err(|source| Error::Unwritable { run, source })?;
         Ok(Arc::new(Live { run: Arc::new(run), registered }))
     }
 

@@ -10,6 +10,7 @@ use platform_runtime::{socket, task};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
+    bodies::Allowance,
     clock::CallIds,
     exchange::{Listener, Plane, Snapshot},
     journal::Journal,
@@ -44,6 +45,7 @@ pub(crate) enum Error {
 pub(crate) struct Parts {
     pub(crate) upstream: upstream::Config,
     pub(crate) journal: Arc<Journal>,
+    pub(crate) bodies: Arc<Allowance>,
     pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
 }
 
@@ -82,6 +84,7 @@ async fn serve(mut orders: mpsc::Receiver<Order>, parts: Parts) {
     let plane = Arc::new(Plane {
         upstream: Upstream::new(parts.upstream),
         journal: parts.journal,
+        bodies: parts.bodies,
         snapshot: parts.snapshot,
         call_ids: CallIds::new(),
     });

@@ -183,6 +183,8 @@ fn grant(order: &Order) -> RunGrant {
         correlation: order.correlation.clone(),
         listener: Listener::default(),
         limits: platform_core::grant::CallLimits::default(),
+        models: Some(order.agent.models.clone()).filter(|models| !models.is_empty()),
+        capabilities: order.agent.capabilities.iter().copied().collect(),
         tap: Tap::Text,
     }
 }

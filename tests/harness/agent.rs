@@ -157,10 +157,30 @@ pub enum Answering {
 /// A chat request.
 #[must_use]
 pub fn chat_body(model: &str, answering: Answering) -> Value {
-    let mut body = json!({ "model": model, "messages": [{ "role": "user", "content": "Say hello." }] });
-    if answering == Answering::Streamed {
+    body_for("/v1/chat/completions", model, answering)
+}
+
+/// A request as the API at `path` takes it.
+#[must_use]
+pub fn body_for(path: &str, model: &str, answering: Answering) -> Value {
+    saying(path, model, answering, "Say hello.")
+}
+
+/// The same with a text of one's own.
+#[must_use]
+pub fn saying(path: &str, model: &str, answering: Answering, text: &str) -> Value {
+    let messages = json!([{ "role": "user", "content": text }]);
+    let mut body = match path {
+        "/v1/completions" => json!({ "model": model, "prompt": text }),
+        "/v1/responses" | "/v1/embeddings" => json!({ "model": model, "input": text }),
+        "/v1/messages" => json!({ "model": model, "max_tokens": 100, "messages": messages }),
+        _ => json!({ "model": model, "messages": messages }),
+    };
+    if answering == Answering::Streamed && path != "/v1/embeddings" {
         body["stream"] = json!(true);
-        body["stream_options"] = json!({ "include_usage": true });
+        if path.ends_with("/completions") {
+            body["stream_options"] = json!({ "include_usage": true });
+        }
     }
     body
 }

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use bench::upstream::ScriptedUpstream;
 use harness::{
     Agent, Answer, LingeringUpstream, Raw, World,
-    agent::{Answering, chat_body},
+    agent::{Answering, saying},
     raw::read_until,
 };
 use platform_core::{
     record::{CostSource, ExchangeRecord, Outcome, Tokens, TokensSource},
     route::Route,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// Thirty-three bytes: nine prompt tokens by the scripted upstream's rule, two of them from its cache.
 const PROMPT: &str = "Please tell me about the weather.";
@@ -52,14 +52,7 @@ async fn call_id(world: &World, index: usize) -> String {
 
 /// A request of each API, for the prompt above.
 fn asked(path: &str, model: &str, answering: Answering) -> Value {
-    let mut body = chat_body(model, answering);
-    body["messages"][0]["content"] = json!(PROMPT);
-    if !path.ends_with("chat/completions") && !path.ends_with("messages") {
-        body["messages"] = Value::Null;
-    }
-    body["prompt"] = json!(PROMPT);
-    body["input"] = json!(PROMPT);
-    body
+    saying(path, model, answering, PROMPT)
 }
 
 #[tokio::test]
@@ -94,7 +87,8 @@ async fn usage_is_recorded_as_the_upstream_counted_it() {
                 (Some(micro_dollars * 1000), CostSource::Upstream),
                 "{path} {answering:?}"
             );
-            assert_eq!(record.stream, answering == Answering::Streamed);
+            let asked_to_stream = answering == Answering::Streamed && route != Route::Embeddings;
+            assert_eq!(record.stream, asked_to_stream);
             assert_eq!(record.response_bytes, answer.body.len() as u64);
             assert_eq!(record.model_answered.as_ref().unwrap().as_str(), model);
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bench::upstream::{Ending, ScriptedUpstream};
 use harness::{
     Answer, Detour, LingeringUpstream, World,
-    agent::{Answering, chat_body},
+    agent::{Answering, body_for, chat_body},
     bridge::free_port,
     events::{events, spoken},
     grant,
@@ -98,7 +98,7 @@ async fn an_upstream_that_breaks_off_before_its_answer_is_not_asked_again() {
     let world = World::start().await;
     let run = world.run("r1", "acct-1").await;
     for (count, path) in [(1, CHAT), (2, MESSAGES)] {
-        let answer = run.agent.post(path, &chat_body("fake-cut0", Answering::Streamed)).await;
+        let answer = run.agent.post(path, &body_for(path, "fake-cut0", Answering::Streamed)).await;
         assert_refused(&answer, path, (502, "upstream_failed"), None);
         let record = last_record(&world, count).await;
         assert_eq!((record.outcome, record.refusal), (Outcome::UpstreamGone, Some(Refusal::UpstreamFailed)));
@@ -111,9 +111,7 @@ async fn an_error_in_mid_stream_passes_and_is_recorded_as_one() {
     let world = World::start().await;
     let run = world.run("r1", "acct-1").await;
     for (count, path) in [(1, CHAT), (2, MESSAGES), (3, "/v1/responses"), (4, "/v1/completions")] {
-        let mut body = chat_body("fake-errmid3", Answering::Streamed);
-        body["input"] = json!("Say hello.");
-        let answer = run.agent.post(path, &body).await;
+        let answer = run.agent.post(path, &body_for(path, "fake-errmid3", Answering::Streamed)).await;
         assert!(events(&answer.text()).pop().unwrap().contains("in the middle"), "{path}: {}", answer.text());
         let record = last_record(&world, count).await;
         assert_eq!((record.outcome, record.status), (Outcome::StreamError, 200), "{path}");
@@ -126,8 +124,10 @@ async fn what_the_upstream_says_about_our_own_key_stays_between_it_and_us() {
     let run = world.run("r1", "acct-1").await;
     for (n, status) in [401, 402, 403].into_iter().enumerate() {
         for (path, count) in [(CHAT, 2 * n + 1), (MESSAGES, 2 * n + 2)] {
-            let answer =
-                run.agent.post(path, &chat_body(&format!("fake-status{status}"), Answering::Whole)).await;
+            let answer = run
+                .agent
+                .post(path, &body_for(path, &format!("fake-status{status}"), Answering::Whole))
+                .await;
             assert_refused(&answer, path, (502, "upstream_auth"), None);
             assert!(!answer.text().contains("The script"), "{}", answer.text());
             let record = last_record(&world, count).await;
@@ -156,7 +156,7 @@ async fn an_upstream_that_is_down_is_worth_another_try() {
     let world = World::in_front_of(upstream, &format!("http://{}", free_port()), "").await;
     let run = world.run("r1", "acct-1").await;
     for (count, path) in [(1, CHAT), (2, MESSAGES)] {
-        let answer = run.agent.post(path, &chat_body("fake", Answering::Whole)).await;
+        let answer = run.agent.post(path, &body_for(path, "fake", Answering::Whole)).await;
         assert_refused(&answer, path, (503, "upstream_unreachable"), Some("1"));
         let record = last_record(&world, count).await;
         assert_eq!((record.outcome, record.status), (Outcome::UpstreamGone, 503));

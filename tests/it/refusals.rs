@@ -99,9 +99,9 @@ async fn run_with_bodies_up_to(world: &World, bytes: usize) -> Run {
 /// A chat request of exactly so many bytes.
 fn body_of(bytes: usize) -> Bytes {
     let mut body = chat_body("fake", Answering::Whole);
-    body["pad"] = json!("");
+    body["messages"][0]["content"] = json!("");
     let bare = body.to_string().len();
-    body["pad"] = json!("x".repeat(bytes - bare));
+    body["messages"][0]["content"] = json!("x".repeat(bytes - bare));
     body.to_string().into()
 }
 

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use bench::upstream::ScriptedUpstream;
 use harness::{
     CANARY_KEY, UnwillingUpstream, World,
-    agent::{Answering, chat_body},
+    agent::{Answering, body_for},
 };
 use http::Method;
 
@@ -31,7 +31,7 @@ async fn a_key_that_the_upstream_repeats_gets_into_no_answer_log_journal_or_repo
     let run = world.run("r1", "acct-1").await;
     for path in ["/v1/chat/completions", "/v1/messages"] {
         for answering in [Answering::Whole, Answering::Streamed] {
-            let answer = run.agent.post(path, &chat_body("gpt-4o", answering)).await;
+            let answer = run.agent.post(path, &body_for(path, "gpt-4o", answering)).await;
             seen.push((format!("answer of {path}"), format!("{:?} {}", answer.headers, answer.text())));
         }
     }

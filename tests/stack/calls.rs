@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use harness::{
     CANARY_KEY, LiteLlm, Run, World,
-    agent::{Answering, chat_body},
+    agent::{Answering, body_for},
     grant,
 };
 use platform_core::{
@@ -57,31 +57,8 @@ const CALLS: [Call; 9] = [
 
 impl Call {
     fn body(&self) -> Value {
-        let Self { path, model, answering, .. } = *self;
-        let mut body = chat_body(model, answering);
-        let text = body["messages"][0]["content"].take();
-        match path {
-            "/v1/completions" => body = replace(body, "prompt", text),
-            "/v1/responses" | "/v1/embeddings" => body = replace(body, "input", text),
-            "/v1/messages" => {
-                body["messages"][0]["content"] = text;
-                body["max_tokens"] = json!(100);
-            }
-            _ => body["messages"][0]["content"] = text,
-        }
-        body
+        body_for(self.path, self.model, self.answering)
     }
-}
-
-/// A chat request's body with its prompt in another field.
-fn replace(mut body: Value, field: &str, text: Value) -> Value {
-    let fields = body.as_object_mut().unwrap();
-    fields.remove("messages");
-    if field == "input" {
-        fields.remove("stream_options");
-    }
-    fields.insert(field.to_owned(), text);
-    body
 }
 
 async fn run(world: &World) -> Run {

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    id::{AccountId, AgentId, ExternalId, RunId},
+    capability::Capabilities,
+    id::{AccountId, AgentId, ExternalId, ModelName, RunId},
     limit::{self, ByteSize, Millis},
     name,
 };
@@ -30,6 +31,12 @@ pub struct RunGrant {
     /// What a single call may use.
     #[serde(default)]
     pub limits: CallLimits,
+    /// The models it may name; any if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub models: Option<Vec<ModelName>>,
+    /// What its calls may reach beyond the model.
+    #[serde(default)]
+    pub capabilities: Capabilities,
     /// Whether somebody may watch the run's answers as they stream.
     #[serde(default)]
     pub tap: Tap,

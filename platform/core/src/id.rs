@@ -117,6 +117,14 @@ text_id! {
 }
 
 text_id! {
+    /// A model by the name the upstream knows it under.
+    ModelName, "a model's name",
+    "1 to 256 visible ASCII characters without commas, quotes and backslashes",
+    |text| (1..=256).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b',' | b'"' | b'\\'))
+}
+
+text_id! {
     /// An id that the application around Sluicegate minted and only wants to see again: user, session, trace.
     ExternalId, "an external id",
     "1 to 256 bytes without control characters",

@@ -114,6 +114,10 @@ pub mod data_plane {
 
     /// Largest request body.
     pub const REQUEST_BODY: ByteSize = ByteSize::mib(32);
+    /// Request bodies of one run that are held in memory at a time.
+    pub const RUN_BODIES: ByteSize = ByteSize::mib(64);
+    /// Request bodies of all runs that are held in memory at a time.
+    pub const ALL_BODIES: ByteSize = ByteSize::mib(512);
     /// Longest wait for the head of an answer; agents think for long. The upstream is told the same.
     pub const CALL: Millis = Millis::seconds(3600);
     /// Time to open a connection to the upstream.

@@ -13,8 +13,18 @@ pub enum Refusal {
     RouteUnknown,
     /// The body is larger than the run may send.
     BodyTooLarge,
-    /// The body did not arrive whole, or is not a JSON object.
+    /// The body did not arrive whole, or is not the JSON object that the route takes.
     BodyInvalid,
+    /// The body is compressed or otherwise encoded.
+    BodyEncoded,
+    /// The bodies that are held for this run, or for all, fill the memory set aside for them.
+    BodiesInFlight,
+    /// The body has a field that is not on the route's list.
+    FieldUnknown,
+    /// The body asks for something this run was not granted.
+    NotGranted,
+    /// The body names a model this run was not granted.
+    ModelNotGranted,
     /// The run was closed.
     RunClosed,
     /// This proxy is going down.
@@ -33,10 +43,15 @@ pub enum Refusal {
 
 impl Refusal {
     /// All of them, for tables and tests.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 15] = [
         Self::RouteUnknown,
         Self::BodyTooLarge,
         Self::BodyInvalid,
+        Self::BodyEncoded,
+        Self::BodiesInFlight,
+        Self::FieldUnknown,
+        Self::NotGranted,
+        Self::ModelNotGranted,
         Self::RunClosed,
         Self::Draining,
         Self::JournalUnavailable,
@@ -53,6 +68,11 @@ impl Refusal {
             Self::RouteUnknown => "route_unknown",
             Self::BodyTooLarge => "body_too_large",
             Self::BodyInvalid => "body_invalid",
+            Self::BodyEncoded => "body_encoded",
+            Self::BodiesInFlight => "bodies_in_flight",
+            Self::FieldUnknown => "field_unknown",
+            Self::NotGranted => "not_granted",
+            Self::ModelNotGranted => "model_not_granted",
             Self::RunClosed => "run_closed",
             Self::Draining => "draining",
             Self::JournalUnavailable => "journal_unavailable",

@@ -107,7 +107,7 @@ pub(super) fn query<'u>(uri: &'u Uri, name: &str) -> Option<&'u str> {
         .find_map(|(key, value)| (key == name).then_some(value))
 }
 
-pub(super) async fn read(body: Incoming, limit: usize) -> Result<Bytes, String> {
+async fn read(body: Incoming, limit: usize) -> Result<Bytes, String> {
     let mut body = Limited::new(body, limit);
     let mut whole = Vec::new();
     while let Some(frame) = body.frame().await {

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, StatusCode, Uri, header::AUTHORIZATION};
-use http_body_util::Full;
 use platform_core::control::UpstreamHealth;
 use platform_runtime::report;
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::{Control, routes::read};
+use super::Control;
+use crate::pieces::Pieces;
 
 /// Largest answer that is read.
 const LARGEST_ANSWER: usize = 4 << 20;
@@ -61,15 +61,15 @@ async fn look(control: &Control) -> Result<UpstreamHealth, String> {
 }
 
 async fn get(control: &Control, path: &'static str) -> Result<(StatusCode, Bytes), String> {
-    let mut request = Request::new(Full::default());
+    let mut request = Request::new(Pieces::from(Vec::new()));
     *request.uri_mut() = Uri::from_static(path);
     if let Some(authorization) = &control.config.authorization {
         request.headers_mut().insert(AUTHORIZATION, authorization.clone());
     }
-    let (answer, _connection) =
+    let (answer, mut connection) =
         control.upstream.send(request).await.map_err(|error| report::chain(&error))?;
     let (head, body) = answer.into_parts();
-    Ok((head.status, read(body, LARGEST_ANSWER).await?))
+    Ok((head.status, connection.read_whole(body, LARGEST_ANSWER).await?))
 }
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Option<T> {

@@ -1,14 +1,15 @@
 //! forward: the request goes up, once, and the head of the answer comes back.
 
-use bytes::Bytes;
 use http::{Request, Response};
-use http_body_util::Full;
 use hyper::body::Incoming;
 use platform_core::refusal::Refusal;
 use tokio::time::timeout;
 
 use super::{Plane, settle::Exchange};
-use crate::upstream::{Connection, Error};
+use crate::{
+    pieces::Pieces,
+    upstream::{Connection, Error},
+};
 
 /// The head of an answer, its body still to come, and the connection that brings it.
 pub(super) type Answer = (Response<Incoming>, Connection);
@@ -17,7 +18,7 @@ pub(super) type Answer = (Response<Incoming>, Connection);
 pub(super) async fn send(
     plane: &Plane,
     exchange: &mut Exchange,
-    request: Request<Full<Bytes>>,
+    request: Request<Pieces>,
 ) -> Result<Answer, Refusal> {
     let patience = exchange.run().grant.limits.call_ms.duration();
     match timeout(patience, plane.upstream.send(request)).await {

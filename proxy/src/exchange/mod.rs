@@ -19,13 +19,23 @@ use std::{sync::Arc, time::Duration};
 use arc_swap::ArcSwap;
 use http::{Method, Request, Response, StatusCode, header, request::Parts};
 use hyper::body::Incoming;
-use platform_core::{refusal::Refusal, route::Route};
+use platform_core::route::Route;
 
 #[cfg(feature = "parts")]
 pub(crate) use self::rewrite::body_is_good;
-pub(crate) use self::{accept::Listener, body::Body, rewrite::Identification};
+pub(crate) use self::{
+    accept::Listener,
+    body::Body,
+    rewrite::{Identification, Policy, Reason, Rejection},
+};
 use self::{identify::Caller, settle::Exchange};
-use crate::{clock::CallIds, journal::Journal, refusal, upstream::Upstream};
+use crate::{
+    bodies::{Allowance, Held},
+    clock::CallIds,
+    journal::Journal,
+    refusal::{self, Refused},
+    upstream::Upstream,
+};
 
 /// The part of the configuration that calls work with. Immutable; a new one replaces it whole.
 #[derive(Debug)]
@@ -39,6 +49,8 @@ pub(crate) struct Snapshot {
 pub(crate) struct Plane {
     pub(crate) upstream: Upstream,
     pub(crate) journal: Arc<Journal>,
+    /// Memory for the request bodies of all runs.
+    pub(crate) bodies: Arc<Allowance>,
     pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
     pub(crate) call_ids: CallIds,
 }
@@ -52,14 +64,14 @@ async fn serve(plane: &Arc<Plane>, caller: &Caller, request: Request<Incoming>) 
     let (head, mut body) = request.into_parts();
     match pass(plane, &mut exchange, &head, &mut body).await {
         Ok(answer) => observe::respond(exchange, answer),
-        Err(reason) => {
+        Err(refused) => {
             let dialect = exchange.route().dialect();
-            exchange.refuse(reason);
+            exchange.refuse(refused.reason);
             // Who waits to be asked for the body is not asked.
             if !head.headers.contains_key(header::EXPECT) {
                 rewrite::discard(&mut body).await;
             }
-            refusal::respond(reason, dialect)
+            refusal::respond(&refused, dialect)
         }
     }
 }
@@ -70,12 +82,15 @@ async fn pass(
     exchange: &mut Exchange,
     head: &Parts,
     body: &mut Incoming,
-) -> Result<forward::Answer, Refusal> {
+) -> Result<forward::Answer, Refused> {
     let route = admit::route(head)?;
     exchange.admit(route)?;
-    let body = rewrite::read_body(exchange, body).await?;
-    let request = rewrite::request(exchange, &head.headers, body)?;
-    forward::send(plane, exchange, request).await
+    rewrite::is_plain(&head.headers)?;
+    let mut held = Held::none(Arc::clone(&exchange.run().bodies), Arc::clone(&plane.bodies));
+    let body = rewrite::read_body(exchange, body, &mut held).await?;
+    let request = rewrite::request(exchange, &head.headers, &body)?;
+    drop(body);
+    Ok(forward::send(plane, exchange, request).await?)
 }
 
 /// `GET /health`: the socket works, and whose it is. Needs no identity and is no call.

@@ -12,11 +12,15 @@ use http_body::{Body as _, Frame};
 use hyper::body::Incoming;
 use platform_core::{control::TapEvent, name::header as own, record::Outcome, refusal::Refusal};
 
-use super::{Body, forward::Answer, settle::Exchange};
+use super::{
+    Body,
+    forward::Answer,
+    settle::{Exchange, UsageIs},
+};
 use crate::{
     refusal,
     upstream::Connection,
-    usage::{Format, Meter},
+    usage::{Format, Meter, Stage, Withheld},
 };
 
 /// Response headers that pass. Everything else tells of the upstream's insides, or of other tenants.
@@ -28,6 +32,8 @@ const PASSED: [HeaderName; 4] =
 pub(crate) struct Observed {
     state: State,
     meter: Meter,
+    /// Present if the event with the usage is not for the agent.
+    withheld: Option<Withheld>,
     exchange: Exchange,
 }
 
@@ -49,13 +55,14 @@ pub(super) fn respond(exchange: Exchange, (answer, connection): Answer) -> Respo
     if let Some(reason) = unmendable(head.status) {
         let dialect = exchange.route().dialect();
         exchange.settle_mapped(reason);
-        return refusal::respond(reason, dialect);
+        return refusal::respond(&reason.into(), dialect);
     }
     let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let meter = Meter::new(exchange.route(), Format::of(content_type));
     let call_id = exchange.call_id();
     let has_no_body = body.is_end_stream();
-    let mut observed = Observed { state: State::Done, meter, exchange };
+    let withheld = (exchange.usage() == UsageIs::Ours && meter.reads_events()).then(Withheld::default);
+    let mut observed = Observed { state: State::Done, meter, withheld, exchange };
     if has_no_body {
         // hyper never asks for a body that is known to be empty.
         observed.finish(connection);
@@ -112,7 +119,8 @@ impl Observed {
     /// How much is still to come, if the upstream said.
     pub(super) fn size_hint(&self) -> http_body::SizeHint {
         match &self.state {
-            State::Streaming(body, _) => body.size_hint(),
+            // What is withheld will be missing.
+            State::Streaming(body, _) if self.withheld.is_none() => body.size_hint(),
             _ => http_body::SizeHint::default(),
         }
     }
@@ -132,18 +140,16 @@ impl Observed {
                 Poll::Ready(Some(Ok(frame))) => {
                     // Trailers do not pass.
                     let Ok(piece) = frame.into_data() else { continue };
-                    self.note(&piece);
+                    let piece = self.note(piece);
                     if body.is_end_stream() {
-                        self.finish(connection);
-                    } else {
-                        self.state = State::Streaming(body, connection);
+                        return Poll::Ready(self.finish_with(piece, connection));
                     }
-                    return Poll::Ready(Some(Ok(Frame::data(piece))));
+                    if !piece.is_empty() {
+                        self.state = State::Streaming(body, connection);
+                        return Poll::Ready(Some(Ok(Frame::data(piece))));
+                    }
                 }
-                Poll::Ready(None) => {
-                    self.finish(connection);
-                    return Poll::Ready(None);
-                }
+                Poll::Ready(None) => return Poll::Ready(self.finish_with(Bytes::new(), connection)),
                 Poll::Ready(Some(Err(error))) => {
                     // Where a length was announced, an event of our own would be taken for a part of the answer.
                     let fits = self.meter.between_events() && body.size_hint().exact().is_none();
@@ -151,18 +157,38 @@ impl Observed {
                     return self.break_off(
                         error,
                         fits.then(|| refusal::error_event(Refusal::UpstreamFailed, dialect)),
+                        cx,
                     );
                 }
             }
         }
     }
 
-    fn note(&mut self, piece: &Bytes) {
-        self.exchange.passed_on(piece.len());
+    /// Takes note of `piece`, and returns what of it is for the agent now.
+    fn note(&mut self, piece: Bytes) -> Bytes {
         match self.exchange.run().watched() {
-            Some(tap) => self.meter.feed(piece, Some(&mut |event| tell(tap, event))),
-            None => self.meter.feed(piece, None),
+            Some(tap) => self.meter.feed(&piece, Some(&mut |event| tell(tap, event))),
+            None => self.meter.feed(&piece, None),
         }
+        let piece = match &mut self.withheld {
+            Some(withheld) if self.meter.has_finished() => withheld.pass(&piece),
+            _ => piece,
+        };
+        self.exchange.passed_on(piece.len());
+        piece
+    }
+
+    /// The last frame: `piece` and what was held back.
+    fn finish_with(
+        &mut self,
+        piece: Bytes,
+        connection: Connection,
+    ) -> Option<Result<Frame<Bytes>, hyper::Error>> {
+        let rest = self.withheld.as_mut().map(Withheld::rest).unwrap_or_default();
+        self.exchange.passed_on(rest.len());
+        let last = if rest.is_empty() { piece } else { [piece, rest].concat().into() };
+        self.finish(connection);
+        (!last.is_empty()).then(|| Ok(Frame::data(last)))
     }
 
     /// The upstream's own end: what it said is settled, and its connection serves the next call.
@@ -177,10 +203,12 @@ impl Observed {
         self.exchange.plane().upstream.give_back(connection);
     }
 
+    /// What was handed over so far is given a turn to be flushed: hyper drops what it holds when it meets an error.
     fn break_off(
         &mut self,
         error: hyper::Error,
         event: Option<String>,
+        cx: &Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         tracing::warn!(call = %self.exchange.call_id(), error = &error as &dyn std::error::Error, "upstream broke off");
         let reading = self.meter.finish(None);
@@ -191,7 +219,11 @@ impl Observed {
                 self.state = State::Flushing(error);
                 Poll::Ready(Some(Ok(Frame::data(event.into()))))
             }
-            None => Poll::Ready(Some(Err(error))),
+            None => {
+                self.state = State::Aborting(error);
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
         }
     }
 }
@@ -202,7 +234,7 @@ impl Drop for Observed {
     fn drop(&mut self) {
         if self.exchange.is_open() {
             let reading = self.meter.finish(None);
-            let had_it_all = reading.ended && !reading.failed;
+            let had_it_all = reading.stage == Stage::Ended && !reading.failed;
             self.exchange.read(reading);
             if had_it_all {
                 self.exchange.settle(Outcome::Complete);

@@ -17,12 +17,21 @@ use platform_core::{
     untrusted::JournalText,
 };
 
-use super::{NO_ROUTE, Plane, identify::Caller, rewrite::Asked};
+use super::{NO_ROUTE, Plane, identify::Caller, rewrite::Checked};
 use crate::{
     clock, refusal,
     run::{Closing, InFlight, Run},
     usage::{Count, Reading},
 };
+
+/// Who asked for the event in which a stream tells its usage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum UsageIs {
+    /// The agent, who gets it; or nobody.
+    Theirs,
+    /// Sluicegate alone.
+    Ours,
+}
 
 /// A call in the making of its record.
 #[derive(Debug)]
@@ -35,6 +44,7 @@ pub(super) struct Exchange {
     call_id: CallId,
     route: Route,
     status: StatusCode,
+    usage: UsageIs,
     /// Held until the call is settled, so that a run is idle only when all its records are written.
     place: Option<InFlight>,
 }
@@ -80,6 +90,7 @@ impl Exchange {
             call_id,
             route: NO_ROUTE,
             status: StatusCode::OK,
+            usage: UsageIs::Theirs,
             place: None,
         }
     }
@@ -136,11 +147,19 @@ impl Exchange {
     }
 
     /// What the body asks for is known.
-    pub(super) fn asked(&mut self, asked: &Asked<'_>) {
+    pub(super) fn asked(&mut self, asked: &Checked<'_>) {
+        if asked.stream && !asked.usage_asked {
+            self.usage = UsageIs::Ours;
+        }
         self.note(|draft| {
-            draft.model_asked = asked.model.as_deref().map(JournalText::of);
-            draft.stream = asked.stream.unwrap_or(false);
+            draft.model_asked = Some(JournalText::of(&asked.model));
+            draft.stream = asked.stream;
         });
+    }
+
+    /// Whether the agent is to see the event in which a stream tells its usage.
+    pub(super) const fn usage(&self) -> UsageIs {
+        self.usage
     }
 
     /// The head of the upstream's answer is there.

@@ -9,10 +9,9 @@ use std::{
     task::{Context, Poll},
 };
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::{Request, Response};
 use http_body::{Body as _, Frame};
-use http_body_util::Full;
 use hyper::{
     body::Incoming,
     client::conn::{
@@ -24,13 +23,14 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
 use super::quiet::Quiet;
+use crate::pieces::Pieces;
 
-type Wire = http1::Connection<TokioIo<TcpStream>, Full<Bytes>>;
+type Wire = http1::Connection<TokioIo<TcpStream>, Pieces>;
 
 /// A connection. Dropping it closes it, which cancels a call that is under way.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    sender: SendRequest<Full<Bytes>>,
+    sender: SendRequest<Pieces>,
     /// Reads and writes when it is polled; gone once the connection has ended.
     wire: Option<Pin<Box<Wire>>>,
     quiet: Quiet,
@@ -45,8 +45,8 @@ impl Connection {
     /// Sends `request` and waits for the head of its answer. A request of which nothing was sent is handed back.
     pub(super) async fn send(
         &mut self,
-        request: Request<Full<Bytes>>,
-    ) -> Result<Response<Incoming>, TrySendError<Request<Full<Bytes>>>> {
+        request: Request<Pieces>,
+    ) -> Result<Response<Incoming>, TrySendError<Request<Pieces>>> {
         let mut answer = pin!(self.sender.try_send_request(request));
         poll_fn(|cx| drive(&mut self.wire, &self.quiet, cx, |cx| answer.as_mut().poll(cx))).await
     }
@@ -56,6 +56,20 @@ impl Connection {
         let sender = &mut self.sender;
         let ready = poll_fn(|cx| drive(&mut self.wire, &self.quiet, cx, |cx| sender.poll_ready(cx)));
         ready.await.is_ok()
+    }
+
+    /// All of `body`, which this connection brings, if it has at most `limit` bytes.
+    pub(crate) async fn read_whole(&mut self, mut body: Incoming, limit: usize) -> Result<Bytes, String> {
+        let mut whole = BytesMut::new();
+        while let Some(frame) = poll_fn(|cx| self.poll_frame(&mut body, cx)).await {
+            if let Ok(piece) = frame.map_err(|error| error.to_string())?.into_data() {
+                whole.extend_from_slice(&piece);
+            }
+            if whole.len() > limit {
+                return Err(format!("the answer is longer than {limit} bytes"));
+            }
+        }
+        Ok(whole.freeze())
     }
 
     /// The next piece of `body`, which this connection brings.
@@ -88,4 +102,40 @@ fn drive<T>(
         }
         wanted(cx)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+    };
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_answer_that_comes_in_pieces_is_read_whole() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let upstream = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            assert!(stream.read(&mut [0; 1024]).await.unwrap() > 0);
+            let head = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n";
+            for piece in [&head[..], b"one", b"two", b"six"] {
+                stream.write_all(piece).await.unwrap();
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let client = async {
+            let mut connection = Connection::over(TcpStream::connect(address).await.unwrap()).await.unwrap();
+            let mut request = Request::new(Pieces::from(Vec::new()));
+            request.headers_mut().insert("host", http::HeaderValue::from_static("u"));
+            let body = connection.send(request).await.unwrap().into_body();
+            connection.read_whole(body, 9).await
+        };
+        let (read, ()) = tokio::join!(client, upstream);
+        assert_eq!(read.unwrap(), "onetwosix");
+    }
 }

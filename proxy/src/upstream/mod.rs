@@ -15,13 +15,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bytes::Bytes;
 use http::{HeaderValue, Request, Response, header};
-use http_body_util::Full;
 use hyper::{body::Incoming, client::conn::TrySendError};
 use tokio::{net::TcpStream, time::timeout};
 
 pub(crate) use self::connection::Connection;
+use crate::pieces::Pieces;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -69,7 +68,7 @@ impl Upstream {
     /// Sends `request` and waits for the head of its answer. Dropping the future cancels the call upstream.
     pub(crate) async fn send(
         &self,
-        mut request: Request<Full<Bytes>>,
+        mut request: Request<Pieces>,
     ) -> Result<(Response<Incoming>, Connection), Error> {
         request.headers_mut().insert(header::HOST, self.config.host.clone());
         while let Some(mut connection) = self.checkout().await {

@@ -13,7 +13,7 @@ use platform_core::{
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 
-use super::{Count, Reading};
+use super::{Count, Reading, Stage};
 
 pub(super) type Tap<'t> = Option<&'t mut dyn FnMut(TapEvent)>;
 
@@ -69,6 +69,8 @@ struct Choice<'a> {
     message: Option<Message<'a>>,
     #[serde(borrow, default)]
     text: Option<Cow<'a, str>>,
+    #[serde(default)]
+    finish_reason: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -162,14 +164,24 @@ impl Usage<'_> {
 
 /// Words of which an event that tells more than text has at least one. Searchers are made once: making one takes longer
 /// than searching an event.
-static TELLING: LazyLock<[Finder<'static>; 6]> = LazyLock::new(|| {
-    ["\"usage\"", "\"error\"", "tool", "function_call", "message_st", "response.completed"].map(Finder::new)
+static TELLING: LazyLock<[Finder<'static>; 8]> = LazyLock::new(|| {
+    [
+        "\"usage\"",
+        "\"error\"",
+        "tool",
+        "function_call",
+        "message_st",
+        "response.completed",
+        "\"finish_reason\":\"",
+        "\"finish_reason\": \"",
+    ]
+    .map(Finder::new)
 });
 
 /// Reads the `data` of one event of `route`'s stream.
 pub(super) fn read_event(route: Route, data: &[u8], reading: &mut Reading, tap: &mut Tap<'_>) {
     if data == b"[DONE]" {
-        reading.ended = true;
+        reading.stage = Stage::Ended;
         return;
     }
     let worth_it =
@@ -187,17 +199,29 @@ pub(super) fn read_event(route: Route, data: &[u8], reading: &mut Reading, tap: 
             reading.count = Count::Final;
         }
     }
-    reading.ended |= match route {
+    let ended = match route {
         Route::Responses => matches!(kind, "response.completed" | "response.incomplete"),
         Route::Messages => kind == "message_stop",
         _ => false,
     };
+    if ended {
+        reading.stage = Stage::Ended;
+    }
     let begun = if kind == "response.output_item.done" { None } else { event.item.as_ref() };
     for part in begun.into_iter().chain(&event.content_block) {
         note_part(part, reading, tap);
     }
     note_delta(kind, event.delta.as_ref(), tap);
     note_answer(&event, reading, tap);
+}
+
+/// Whether the event `data` of a chat or completion stream tells nothing but usage: no choices, no error.
+pub(super) fn is_usage_only(data: &[u8]) -> bool {
+    serde_json::from_slice::<Answer<'_>>(data).is_ok_and(|event| {
+        event.usage.is_some()
+            && event.error.is_none()
+            && event.choices.is_some_and(|choices| choices.is_empty())
+    })
 }
 
 /// Reads a whole JSON answer.
@@ -219,6 +243,9 @@ fn note_answer(answer: &Answer<'_>, reading: &mut Reading, tap: &mut Tap<'_>) {
         note_identity(message.model.as_deref(), message.usage.as_ref(), reading);
     }
     for choice in answer.choices.iter().flatten() {
+        if choice.finish_reason.is_some() {
+            reading.stage = reading.stage.max(Stage::Finished);
+        }
         let message = choice.delta.as_ref().or(choice.message.as_ref());
         let text = message.and_then(|message| message.content.as_deref()).or(choice.text.as_deref());
         tell_text(text, tap);

@@ -7,6 +7,7 @@ mod answer;
 mod sse;
 #[cfg(test)]
 mod tests;
+mod withhold;
 
 use bytes::Bytes;
 use platform_core::{
@@ -14,6 +15,7 @@ use platform_core::{
 };
 
 use self::sse::Events;
+pub(crate) use self::withhold::Withheld;
 
 /// Largest JSON answer, and largest single event of a stream, that is looked into.
 const LOOK_INTO: usize = 16 << 20;
@@ -30,8 +32,20 @@ pub(crate) struct Reading {
     pub(crate) tools: Vec<JournalText>,
     /// An error came where an answer should.
     pub(crate) failed: bool,
+    /// How far the stream has come.
+    pub(crate) stage: Stage,
+}
+
+/// How far a stream has come.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    /// The model speaks, as far as is known.
+    #[default]
+    Speaking,
+    /// It has said all that it will say; only usage and the mark are still to come.
+    Finished,
     /// The mark came that ends a complete stream of this route.
-    pub(crate) ended: bool,
+    Ended,
 }
 
 /// What the tokens of a [`Reading`] are worth.
@@ -110,6 +124,16 @@ impl Meter {
         }
     }
 
+    /// Whether the answer is a stream of events.
+    pub(crate) const fn reads_events(&self) -> bool {
+        matches!(self.body, Body::Events(_))
+    }
+
+    /// Whether the model has finished, so that the event with the usage may be next.
+    pub(crate) fn has_finished(&self) -> bool {
+        self.reading.stage >= Stage::Finished
+    }
+
     /// Whether a stream is between two events, so that one of our own may follow.
     pub(crate) fn between_events(&self) -> bool {
         matches!(&self.body, Body::Events(events) if events.between())
@@ -133,7 +157,7 @@ impl Meter {
     /// Whether a stream that ended as HTTP ended as its route ends streams.
     pub(crate) fn is_complete(&self, reading: &Reading) -> bool {
         let needs_mark = matches!(self.body, Body::Events(_)) && self.route != Route::Unknown;
-        !reading.failed && (reading.ended || !needs_mark)
+        !reading.failed && (reading.stage == Stage::Ended || !needs_mark)
     }
 }
 

@@ -3,6 +3,8 @@
 use std::{path::PathBuf, str::FromStr};
 
 use platform_core::{
+    capability::Capability,
+    id::ModelName,
     id::{AgentId, InstallationId},
     limit::{ByteSize, Millis},
 };
@@ -90,7 +92,7 @@ macro_rules! written_as_integer {
     )*};
 }
 
-written_as_text!(String, ByteSize, Millis, AgentId, InstallationId);
+written_as_text!(String, ByteSize, Millis, AgentId, InstallationId, ModelName, Capability);
 written_as_integer!(u16, u32, u64);
 
 impl Value for PathBuf {

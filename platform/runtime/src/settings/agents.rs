@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use platform_core::{
-    id::AgentId,
+    capability::Capability,
+    id::{AgentId, ModelName},
     limit::{self, ByteSize, Millis},
 };
 
@@ -27,6 +28,10 @@ pub struct Agent {
     pub protocol: Protocol,
     /// Model if the run does not say; `upstream.default_model` if absent.
     pub model: Option<String>,
+    /// Models its calls may name; any if empty.
+    pub models: Vec<ModelName>,
+    /// What its calls may reach beyond the model.
+    pub capabilities: Vec<Capability>,
     /// Wall-clock time of a run.
     pub runtime: Millis,
     /// Memory, swap included.
@@ -101,6 +106,12 @@ impl Agent {
                 .or(Protocol::Envelope),
             model: field("model", "Model if the run does not say; `upstream.default_model` if absent.")
                 .optional(),
+            models: field("models", "Models its calls may name; any if empty.").list_or(vec![]),
+            capabilities: field(
+                "capabilities",
+                "What its calls may reach beyond the model: media_urls, stored_files, server_tools, mcp, web_search, stored_responses, stored_prompts, background, unlisted_content.",
+            )
+            .list_or(vec![]),
             runtime: field("runtime", "Wall-clock time of a run.").or(limit::sandbox::RUNTIME),
             memory: field("memory", "Memory, swap included.").or(limit::sandbox::MEMORY),
             pids: field("pids", "Processes and threads.").or(limit::sandbox::PIDS),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use platform_core::limit::{self, Millis};
+use platform_core::limit::{self, ByteSize, Millis};
 
 use crate::config::Section;
 
@@ -21,6 +21,12 @@ pub struct Proxy {
     pub header_read: Millis,
     /// Users besides our own and root who may speak to the control socket.
     pub control_uids: Vec<u32>,
+    /// Top-level body fields that pass besides the listed ones.
+    pub extra_fields: Vec<String>,
+    /// Request bodies of one run held in memory at a time.
+    pub run_bodies: ByteSize,
+    /// Request bodies of all runs held in memory at a time.
+    pub all_bodies: ByteSize,
 }
 
 impl Proxy {
@@ -43,6 +49,15 @@ impl Proxy {
                 "Users besides the proxy's own and root who may speak to the control socket.",
             )
             .list_or(vec![]),
+            extra_fields: field(
+                "extra_fields",
+                "Top-level fields of request bodies that pass, unchecked, besides those on each route's list.",
+            )
+            .list_or(vec![]),
+            run_bodies: field("run_bodies", "Request bodies of one run that are held in memory at a time.")
+                .or(limit::data_plane::RUN_BODIES),
+            all_bodies: field("all_bodies", "Request bodies of all runs that are held in memory at a time.")
+                .or(limit::data_plane::ALL_BODIES),
         }
     }
 

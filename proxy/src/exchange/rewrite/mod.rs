@@ -2,32 +2,37 @@
 
 mod body;
 mod headers;
+mod receive;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request};
-use http_body_util::Full;
 use platform_core::refusal::Refusal;
 
-pub(super) use self::body::{Asked, discard, read_body};
-pub(crate) use self::headers::Identification;
+pub(super) use self::body::Checked;
+pub(super) use self::receive::{discard, is_plain, read_body};
+pub(crate) use self::{
+    body::{Policy, Reason, Rejection},
+    headers::Identification,
+};
 use super::settle::Exchange;
+use crate::{pieces::Pieces, refusal::Refused};
 
 /// Whether `body` is one that may pass.
 #[cfg(feature = "parts")]
 pub(crate) fn body_is_good(body: &[u8]) -> bool {
-    body::asked(body).is_ok()
+    body::check(platform_core::route::Route::ChatCompletions, body, &Policy::default()).is_ok()
 }
 
 /// The request that goes to the upstream.
 pub(super) fn request(
     exchange: &mut Exchange,
     from: &HeaderMap,
-    body: Bytes,
-) -> Result<Request<Full<Bytes>>, Refusal> {
-    let asked = body::asked(&body)?;
-    exchange.asked(&asked);
+    body: &Bytes,
+) -> Result<Request<Pieces>, Refused> {
+    let checked = body::check(exchange.route(), body, &exchange.run().policy)?;
+    exchange.asked(&checked);
     let path = exchange.route().upstream_path().ok_or(Refusal::RouteUnknown)?;
-    let mut request = Request::new(Full::new(body));
+    let mut request = Request::new(Pieces::from(checked.edits.pieces(body)));
     *request.method_mut() = Method::POST;
     *request.uri_mut() = http::Uri::from_static(path);
     *request.headers_mut() = headers::passed(from);

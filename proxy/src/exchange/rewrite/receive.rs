@@ -1,25 +1,36 @@
-//! The request's body: read whole, bounded, because who may ask for what is in there; sent on as it came.
+//! How the request's body arrives: read whole, because who may ask for what is in there, and bounded.
 
-use std::{borrow::Cow, time::Duration};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, header};
 use http_body::Body as _;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use platform_core::refusal::Refusal;
-use serde::Deserialize;
 use tokio::time::timeout;
 
-use crate::exchange::settle::Exchange;
+use crate::{bodies::Held, exchange::settle::Exchange};
 
 /// How much of a refused body is still read, and for how long.
 const LINGER_BYTES: usize = 128 << 20;
 const LINGER: Duration = Duration::from_secs(3);
 
+/// Only plain bodies can be checked. SDKs send no others unless they are told to.
+pub(in crate::exchange) fn is_plain(headers: &HeaderMap) -> Result<(), Refusal> {
+    let plain = |value: &http::HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");
+    if headers.get_all(header::CONTENT_ENCODING).iter().all(plain) {
+        Ok(())
+    } else {
+        Err(Refusal::BodyEncoded)
+    }
+}
+
 /// Reads the body whole. Not cancel safe, and need not be: the call ends with it.
 pub(in crate::exchange) async fn read_body(
     exchange: &mut Exchange,
     body: &mut Incoming,
+    held: &mut Held,
 ) -> Result<Bytes, Refusal> {
     let limit = exchange.run().grant.limits.request_body.0;
     let announced = body.size_hint().lower();
@@ -33,6 +44,7 @@ pub(in crate::exchange) async fn read_body(
         if exchange.received(piece.len()) > limit {
             return Err(Refusal::BodyTooLarge);
         }
+        held.grow(piece.len() as u64)?;
         // A small body comes in one piece, which is then not copied.
         if whole.is_empty() && rest.is_empty() {
             whole = piece;
@@ -61,44 +73,4 @@ pub(in crate::exchange) async fn discard(body: &mut Incoming) {
     };
     // Whoever is slower than that has had his chance.
     drop(timeout(LINGER, reading).await);
-}
-
-/// What the body asks for.
-#[derive(Deserialize)]
-pub(in crate::exchange) struct Asked<'a> {
-    #[serde(borrow, default)]
-    pub(in crate::exchange) model: Option<Cow<'a, str>>,
-    #[serde(default)]
-    pub(in crate::exchange) stream: Option<bool>,
-}
-
-/// Reads the body. serde would take an array for a struct, so the first byte decides.
-pub(super) fn asked(body: &[u8]) -> Result<Asked<'_>, Refusal> {
-    let is_object = body.trim_ascii_start().first() == Some(&b'{');
-    let parsed = is_object.then(|| serde_json::from_slice(body).ok()).flatten();
-    parsed.ok_or(Refusal::BodyInvalid)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_one_whole_object_is_a_body() {
-        assert_eq!(asked(b" \n{\"stream\":true,\"model\":\"m\"}").unwrap().stream, Some(true));
-        let bad: [&[u8]; 9] = [
-            b"",
-            b"[]",
-            b"[\"m\",true]",
-            b"null",
-            b"\"m\"",
-            b"{",
-            b"{}{}",
-            b"{\"model\":1}",
-            b"{\"model\":\"a\",\"model\":\"b\"}",
-        ];
-        for body in bad {
-            assert!(matches!(asked(body), Err(Refusal::BodyInvalid)), "{}", String::from_utf8_lossy(body));
-        }
-    }
 }

@@ -1,0 +1,88 @@
+//! Memory for request bodies: how much one run, and all together, may hold at a time. Counted as bytes arrive, so that
+//! many slow uploads cannot take what no single one may.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use platform_core::{limit::ByteSize, refusal::Refusal};
+
+/// An amount of memory that many calls share.
+#[derive(Debug)]
+pub(crate) struct Allowance {
+    limit: u64,
+    used: AtomicU64,
+}
+
+impl Allowance {
+    pub(crate) const fn new(limit: ByteSize) -> Self {
+        Self { limit: limit.0, used: AtomicU64::new(0) }
+    }
+
+    fn take(&self, bytes: u64) -> bool {
+        let fits = |used: u64| used.checked_add(bytes).filter(|sum| *sum <= self.limit);
+        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// What one call holds of its run's allowance and of the one for all. Given back on drop.
+#[derive(Debug)]
+pub(crate) struct Held {
+    of_run: Arc<Allowance>,
+    of_all: Arc<Allowance>,
+    bytes: u64,
+}
+
+impl Held {
+    pub(crate) const fn none(of_run: Arc<Allowance>, of_all: Arc<Allowance>) -> Self {
+        Self { of_run, of_all, bytes: 0 }
+    }
+
+    /// Takes `bytes` more, or nothing.
+    pub(crate) fn grow(&mut self, bytes: u64) -> Result<(), Refusal> {
+        if !self.of_run.take(bytes) {
+            return Err(Refusal::BodiesInFlight);
+        }
+        if !self.of_all.take(bytes) {
+            self.of_run.give_back(bytes);
+            return Err(Refusal::BodiesInFlight);
+        }
+        self.bytes += bytes;
+        Ok(())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.of_run.give_back(self.bytes);
+        self.of_all.give_back(self.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_is_bounded_per_run_and_over_all_and_comes_back() {
+        let all = Arc::new(Allowance::new(ByteSize(10)));
+        let run = || Arc::new(Allowance::new(ByteSize(6)));
+        let (one, other) = (run(), run());
+        let mut first = Held::none(Arc::clone(&one), Arc::clone(&all));
+        assert_eq!(first.grow(6), Ok(()));
+        assert_eq!(first.grow(1), Err(Refusal::BodiesInFlight), "the run's own");
+        let mut second = Held::none(Arc::clone(&other), Arc::clone(&all));
+        assert_eq!(second.grow(5), Err(Refusal::BodiesInFlight), "all together");
+        assert_eq!(second.grow(4), Ok(()));
+        drop(first);
+        assert_eq!(second.grow(2), Ok(()));
+        drop(second);
+        let used = |allowance: &Allowance| allowance.used.load(Ordering::Relaxed);
+        assert_eq!([&one, &other, &all].map(|allowance| used(allowance)), [0, 0, 0]);
+    }
+}

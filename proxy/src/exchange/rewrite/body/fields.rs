@@ -1,0 +1,208 @@
+//! Which top-level fields each route accepts, and what becomes of each. Whatever is not here does not pass.
+//!
+//! Left out on purpose although an SDK documents it: `moderation` (names a second model), `fallbacks`
+//! (likewise, and steers LiteLLM), `betas` (a header), `access_programs`, `billing_policy`,
+//! `fallback_credit_token`, `user_profile_id`, `workspace_id` (somebody's identity or contract),
+//! `diagnostics`, `thread`, `background_options` (name earlier calls). All control fields of LiteLLM
+//! (`no-log`, `fallbacks`, `api_base`, `mock_response`, `tags`, `cache`, `guardrails`, `prompt_id` …) are
+//! refused because they are not here; a test holds its list against this one.
+
+use platform_core::route::Route;
+
+use platform_core::capability::Capability;
+
+/// What becomes of a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// Passes as it is; only its grammar is checked.
+    Pass,
+    /// The model's name.
+    Model,
+    /// Whether the answer streams.
+    Stream,
+    /// What the stream should carry.
+    StreamOptions,
+    /// Whether the provider keeps the answer.
+    Store,
+    /// A size that limits use.
+    Count(Size),
+    /// The end user: Sluicegate's, or nobody.
+    User,
+    /// Notes for the provider's records: Sluicegate's, or none.
+    Metadata,
+    /// Another word for the end user; the upstream is told once.
+    Drop,
+    /// Text, or parts of content at any depth.
+    Content,
+    /// A list of messages or items.
+    Items,
+    /// Text or tokens, or lists of them: nothing with members.
+    Prompt,
+    /// A list of tools.
+    Tools,
+    /// Which tool to use.
+    ToolChoice,
+    /// Only with this grant, unless null or false.
+    Needs(Capability),
+}
+
+/// The sizes that later limits look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Size {
+    N,
+    BestOf,
+    MaxTokens,
+    MaxCompletionTokens,
+    MaxOutputTokens,
+}
+
+/// What becomes of `field` on `route`.
+pub(super) fn rule(route: Route, field: &[u8]) -> Option<Rule> {
+    match route {
+        Route::ChatCompletions => chat(field),
+        Route::Completions => completions(field),
+        Route::Responses => responses(field),
+        Route::Messages => messages(field),
+        Route::CountTokens => count_tokens(field),
+        Route::Embeddings => embeddings(field),
+        Route::Unknown => None,
+    }
+}
+
+fn chat(field: &[u8]) -> Option<Rule> {
+    Some(match field {
+        b"messages" => Rule::Items,
+        b"functions" => Rule::Tools,
+        b"max_completion_tokens" => Rule::Count(Size::MaxCompletionTokens),
+        b"prediction" => Rule::Content,
+        b"web_search_options" => Rule::Needs(Capability::WebSearch),
+        b"audio" | b"function_call" | b"modalities" | b"reasoning_effort" | b"response_format"
+        | b"verbosity" => Rule::Pass,
+        // Not OpenAI's, but what clients of other models behind LiteLLM send; they touch sampling only.
+        b"thinking"
+        | b"reasoning"
+        | b"enable_thinking"
+        | b"tool_stream"
+        | b"top_k"
+        | b"min_p"
+        | b"repetition_penalty" => Rule::Pass,
+        _ => return sampling(field).or_else(|| openai_tools(field)).or_else(|| openai(field)),
+    })
+}
+
+fn completions(field: &[u8]) -> Option<Rule> {
+    Some(match field {
+        b"prompt" => Rule::Prompt,
+        b"best_of" => Rule::Count(Size::BestOf),
+        b"echo" | b"suffix" => Rule::Pass,
+        // Not documented here, and LiteLLM would read them.
+        b"metadata" | b"safety_identifier" | b"store" => return None,
+        _ => return sampling(field).or_else(|| openai(field)),
+    })
+}
+
+fn responses(field: &[u8]) -> Option<Rule> {
+    Some(match field {
+        b"input" => Rule::Items,
+        b"instructions" => Rule::Content,
+        b"max_output_tokens" => Rule::Count(Size::MaxOutputTokens),
+        b"previous_response_id" | b"conversation" => Rule::Needs(Capability::StoredResponses),
+        b"prompt" => Rule::Needs(Capability::StoredPrompts),
+        b"background" => Rule::Needs(Capability::Background),
+        b"context_management"
+        | b"image"
+        | b"include"
+        | b"max_tool_calls"
+        | b"reasoning"
+        | b"temperature"
+        | b"text"
+        | b"top_logprobs"
+        | b"top_p"
+        | b"truncation" => Rule::Pass,
+        _ => return openai_tools(field).or_else(|| openai(field)),
+    })
+}
+
+fn messages(field: &[u8]) -> Option<Rule> {
+    Some(match field {
+        b"stream" => Rule::Stream,
+        b"max_tokens" => Rule::Count(Size::MaxTokens),
+        b"metadata" => Rule::Metadata,
+        b"container" => Rule::Needs(Capability::ServerTools),
+        b"inference_geo" | b"service_tier" | b"stop_sequences" | b"temperature" | b"top_k" | b"top_p" => {
+            Rule::Pass
+        }
+        _ => return count_tokens(field),
+    })
+}
+
+fn count_tokens(field: &[u8]) -> Option<Rule> {
+    Some(match field {
+        b"model" => Rule::Model,
+        b"messages" => Rule::Items,
+        b"system" => Rule::Content,
+        b"tools" => Rule::Tools,
+        b"tool_choice" => Rule::ToolChoice,
+        b"mcp_servers" => Rule::Needs(Capability::Mcp),
+        b"cache_control"
+        | b"compaction"
+        | b"context_management"
+        | b"output_config"
+        | b"output_format"
+        | b"speed"
+        | b"thinking" => Rule::Pass,
+        _ => return None,
+    })
+}
+
+fn embeddings(field: &[u8]) -> Option<Rule> {
+    Some(match field {
+        b"model" => Rule::Model,
+        b"input" => Rule::Prompt,
+        b"user" => Rule::User,
+        b"dimensions" | b"encoding_format" => Rule::Pass,
+        _ => return None,
+    })
+}
+
+/// What chat and completions share.
+fn sampling(field: &[u8]) -> Option<Rule> {
+    Some(match field {
+        b"max_tokens" => Rule::Count(Size::MaxTokens),
+        b"n" => Rule::Count(Size::N),
+        b"frequency_penalty" | b"logit_bias" | b"logprobs" | b"presence_penalty" | b"seed" | b"stop"
+        | b"temperature" | b"top_logprobs" | b"top_p" => Rule::Pass,
+        _ => return None,
+    })
+}
+
+/// What chat and responses share.
+fn openai_tools(field: &[u8]) -> Option<Rule> {
+    Some(match field {
+        b"tools" => Rule::Tools,
+        b"tool_choice" => Rule::ToolChoice,
+        // Can name an earlier response to compare with.
+        b"prompt_cache_options" => Rule::Content,
+        // The key only steers to a cache; a hit needs the same prompt. Dropping it would cost the run money.
+        b"parallel_tool_calls"
+        | b"prompt_cache_key"
+        | b"prompt_cache_retention"
+        | b"service_tier"
+        | b"verbosity" => Rule::Pass,
+        _ => return None,
+    })
+}
+
+/// What all of OpenAI's generating routes share.
+fn openai(field: &[u8]) -> Option<Rule> {
+    Some(match field {
+        b"model" => Rule::Model,
+        b"stream" => Rule::Stream,
+        b"stream_options" => Rule::StreamOptions,
+        b"store" => Rule::Store,
+        b"user" => Rule::User,
+        b"metadata" => Rule::Metadata,
+        b"safety_identifier" => Rule::Drop,
+        _ => return None,
+    })
+}

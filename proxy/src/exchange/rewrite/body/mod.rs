@@ -1,0 +1,112 @@
+//! What a body asks for and whether it may: one pass over the whole document, no tree, nothing copied but
+//! what is set.
+//!
+//! The model API is itself an egress, and LiteLLM takes orders from the body. So what is not known does not
+//! pass, and what reaches further than the model needs a grant. Reading in order: `top` (fields), `fields`
+//! (their lists), `content`, `tools`, `kinds`; below them `walk`, `json`, `text`. How the body arrives is not
+//! decided here, nor how large it may be.
+
+mod content;
+mod edits;
+mod fields;
+mod json;
+mod kinds;
+mod rejection;
+mod scan;
+mod sizes;
+#[cfg(test)]
+mod tests;
+mod text;
+mod tools;
+mod top;
+mod walk;
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use platform_core::{
+    capability::Capabilities,
+    grant::RunGrant,
+    route::{Dialect, Route},
+};
+
+use self::walk::Walk;
+pub(crate) use self::{
+    edits::Edits,
+    rejection::{Reason, Rejection},
+    sizes::Sizes,
+};
+
+/// What a run's bodies may ask for, and what is set in them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Policy {
+    /// The models, by exact name; `None` for any.
+    pub(crate) models: Option<Box<[Box<str>]>>,
+    /// What is allowed beyond plain calls.
+    pub(crate) granted: Capabilities,
+    /// Top-level fields the operator lets through besides the listed ones, unchecked.
+    pub(crate) extra_fields: Box<[Box<str>]>,
+    /// The end user, as a JSON string; `None` to name nobody.
+    pub(crate) user: Option<Bytes>,
+    /// The provider's notes on OpenAI routes, as a JSON object; `None` for none.
+    pub(crate) metadata: Option<Bytes>,
+    /// The same on Anthropic routes, where it holds the end user: `{"user_id":…}`.
+    pub(crate) anthropic_metadata: Option<Bytes>,
+}
+
+impl Policy {
+    /// What `grant` allows, and `extra_fields` beyond.
+    pub(crate) fn of(grant: &RunGrant, extra_fields: &[String]) -> Self {
+        // An account's name needs no escapes in JSON.
+        let account = format!("\"{}\"", grant.account);
+        Self {
+            models: grant
+                .models
+                .as_ref()
+                .map(|models| models.iter().map(|model| model.as_str().into()).collect()),
+            granted: grant.capabilities,
+            extra_fields: extra_fields.iter().map(|field| field.as_str().into()).collect(),
+            anthropic_metadata: Some(format!("{{\"user_id\":{account}}}").into()),
+            user: Some(account.into()),
+            metadata: None,
+        }
+    }
+
+    /// Sluicegate's value for one of its own fields.
+    fn own(&self, field: &str, route: Route) -> Option<Bytes> {
+        match (field, route.dialect()) {
+            ("user", Dialect::OpenAi) => self.user.clone(),
+            ("metadata", Dialect::OpenAi) => self.metadata.clone(),
+            ("metadata", Dialect::Anthropic) => self.anthropic_metadata.clone(),
+            _ => None,
+        }
+    }
+}
+
+/// A body that may pass.
+#[derive(Debug)]
+pub(crate) struct Checked<'a> {
+    /// The model it names.
+    pub(crate) model: Cow<'a, str>,
+    /// Whether the answer is to stream.
+    pub(crate) stream: bool,
+    /// Whether the agent itself asked for the usage at a stream's end.
+    pub(crate) usage_asked: bool,
+    /// The sizes it asks for.
+    #[cfg_attr(not(test), expect(dead_code, reason = "limits will be set on them"))]
+    pub(crate) sizes: Sizes,
+    /// What is set in it.
+    pub(crate) edits: Edits,
+}
+
+/// Checks the body of a call to `route`.
+///
+/// # Errors
+///
+/// The first thing that is wrong with it, in the order of its bytes.
+pub(crate) fn check<'a>(route: Route, body: &'a [u8], policy: &Policy) -> Result<Checked<'a>, Rejection> {
+    if route == Route::Unknown {
+        return Err(Rejection::new(Reason::NoRoute, 0));
+    }
+    Walk::new(body, policy).document(route)
+}

@@ -1,0 +1,156 @@
+//! Why a body is refused: what, where, and how to mend it.
+//!
+//! The messages name what the agent wrote, bounded and harmless, but they are for the agent alone: OpenClaw sorts a 400 by
+//! the words and even the digits in its message, and most of its drawers mean retries or a locked provider for every
+//! tenant. Where several share a listener they get the table's words only.
+
+use std::fmt;
+
+use platform_core::capability::Capability;
+
+/// A body that may not pass.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Rejection {
+    /// What is wrong.
+    pub(crate) reason: Reason,
+    /// The top-level field in which it was found, if it was in one.
+    pub(crate) field: Option<Label>,
+    /// The byte of the body at which it was noticed.
+    pub(crate) at: usize,
+}
+
+/// What is wrong with a body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// It is not one JSON object.
+    Syntax(&'static str),
+    /// A name stands twice in one object: readers differ in which one they take.
+    Duplicate(Label),
+    /// An object has more members than any the API knows.
+    Crowded,
+    /// A field that is not on the route's list.
+    UnknownField(Label),
+    /// A value of another type than the API has there.
+    WrongType {
+        /// The member.
+        what: Label,
+        /// What would be right.
+        expected: &'static str,
+    },
+    /// Possible, but this run was not granted it.
+    NotGranted {
+        /// The member or type.
+        what: Label,
+        /// What would allow it.
+        capability: Capability,
+    },
+    /// No model is named.
+    ModelMissing,
+    /// The model's name is not one plain name.
+    ModelMalformed,
+    /// The model is not one of the run's.
+    ModelNotGranted(Label),
+    /// The route takes no body that could be checked.
+    NoRoute,
+}
+
+/// A name the agent chose, bounded and made harmless for messages and logs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Label(Box<str>);
+
+/// What the cursor finds wrong.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) at: usize,
+    pub(super) what: &'static str,
+}
+
+impl Rejection {
+    pub(super) fn new(reason: Reason, at: usize) -> Self {
+        Self { reason, field: None, at }
+    }
+
+    pub(super) fn wrong_type(what: &[u8], expected: &'static str, at: usize) -> Self {
+        Self::new(Reason::WrongType { what: Label::of(what), expected }, at)
+    }
+
+    pub(super) fn not_granted(what: &[u8], capability: Capability, at: usize) -> Self {
+        Self::new(Reason::NotGranted { what: Label::of(what), capability }, at)
+    }
+}
+
+impl From<Fault> for Rejection {
+    fn from(fault: Fault) -> Self {
+        Self::new(Reason::Syntax(fault.what), fault.at)
+    }
+}
+
+impl Label {
+    /// At most 64 characters of `[A-Za-z0-9_./:@-]`, others as `?`.
+    #[must_use]
+    pub(crate) fn of(name: &[u8]) -> Self {
+        let plain = |&byte: &u8| {
+            let plain =
+                byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'/' | b':' | b'@' | b'-');
+            if plain { char::from(byte) } else { '?' }
+        };
+        Self(name.iter().take(64).map(plain).collect())
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.0)
+    }
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_the_field =
+            matches!(&self.reason, Reason::UnknownField(name) if self.field.as_ref() == Some(name));
+        if let Some(field) = self.field.as_ref().filter(|_| !is_the_field) {
+            write!(f, "in {field}: ")?;
+        }
+        match &self.reason {
+            Reason::Syntax(what) => write!(f, "the body is not one JSON object: {what}"),
+            Reason::Duplicate(name) => write!(f, "{name} is there twice in one object; send it once"),
+            Reason::Crowded => f.write_str("an object has more members than the API knows; send fewer"),
+            Reason::UnknownField(name) => {
+                write!(f, "{name} is not a field of this route; leave it out, or have the operator allow it")
+            }
+            Reason::WrongType { what, expected } => write!(f, "{what} must be {expected}"),
+            Reason::NotGranted { what, capability } => write!(
+                f,
+                "{what} is not granted to this run; {}, or have \"{}\" granted",
+                instead(*capability),
+                capability.name()
+            ),
+            Reason::ModelMissing => f.write_str("\"model\" is missing; name one model"),
+            Reason::ModelMalformed => f.write_str("\"model\" must be one plain name, not a list"),
+            Reason::ModelNotGranted(model) => {
+                write!(
+                    f,
+                    "the model {model} is not granted to this run; choose one that GET /v1/models lists"
+                )
+            }
+            Reason::NoRoute => f.write_str("this route takes no body"),
+        }
+    }
+}
+
+impl std::error::Error for Rejection {}
+
+/// What the agent can do without the grant.
+const fn instead(capability: Capability) -> &'static str {
+    match capability {
+        Capability::MediaUrls => "send the content itself, as a data: URL",
+        Capability::StoredFiles => "send the content itself",
+        Capability::ServerTools | Capability::Mcp | Capability::WebSearch => {
+            "use tools of type function or custom, which the agent runs"
+        }
+        Capability::StoredResponses => "send the whole conversation",
+        Capability::StoredPrompts => "send the prompt itself",
+        Capability::Background => "leave it out and wait for the answer",
+        Capability::UnlistedContent => "use a content type that the API documents",
+    }
+}

@@ -1,0 +1,219 @@
+//! What must pass without any grant: what real clients send.
+
+use super::*;
+
+const ACCEPTED: [(Route, &str); 14] = [
+    // OpenClaw 2026.2 and 2026.9, shape measured.
+    (
+        Route::ChatCompletions,
+        r#"{"model":"m","messages":[{"role":"system","content":"s"},{"role":"user","content":[{"type":"text","text":"Hi"}]}],"stream":true,"stream_options":{"include_usage":true},"store":false,"max_completion_tokens":8192,"tools":[{"type":"function","function":{"name":"web_search","description":"d","parameters":{"type":"object","properties":{"image_url":{"type":"string","format":"uri"},"type":{"const":"mcp"}}},"strict":false}}]}"#,
+    ),
+    (
+        Route::ChatCompletions,
+        r#"{"model":"m","messages":[{"role":"assistant","content":null,"reasoning_content":"","reasoning_details":[{"type":"reasoning.encrypted","data":"x"}],"tool_calls":[{"id":"c","type":"function","function":{"name":"fetch","arguments":"{\"url\":\"http://e\"}"}}]},{"role":"tool","tool_call_id":"c","content":"http://e"}],"stream":true,"stream_options":{"include_usage":true},"max_completion_tokens":8192,"tools":[],"tool_choice":"auto","reasoning_effort":"low"}"#,
+    ),
+    // A LiteLLM answer sent back whole.
+    (
+        Route::ChatCompletions,
+        r#"{"model":"m","messages":[{"role":"assistant","content":"a","refusal":null,"audio":null,"function_call":null,"tool_calls":null,"annotations":[{"type":"url_citation","url_citation":{"url":"http://e","title":"t","start_index":0,"end_index":1}}],"thinking_blocks":[{"type":"thinking","thinking":"t","signature":"s"}],"provider_specific_fields":{"refusal":null}}]}"#,
+    ),
+    (
+        Route::ChatCompletions,
+        r#"{"model":"m","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo=","detail":"auto"}},{"type":"input_audio","input_audio":{"data":"UklGRg==","format":"wav"}}]}],"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":{"type":"object","properties":{"file_id":{"type":"string"}}}}},"n":2,"seed":1,"logprobs":true,"top_logprobs":5,"logit_bias":{"50256":-100},"parallel_tool_calls":false,"service_tier":"auto","user":"u","metadata":{"k":"v"},"safety_identifier":"s","prompt_cache_key":"k","prompt_cache_retention":"24h","verbosity":"low","modalities":["text"],"stop":["a"]}"#,
+    ),
+    (
+        Route::ChatCompletions,
+        r#"{"model":"m","messages":[{"role":"user","content":"Hi"}],"functions":[{"name":"f","description":"d","parameters":{}}],"function_call":{"name":"f"},"tools":[{"type":"custom","custom":{"name":"c","format":{"type":"grammar","grammar":{"syntax":"lark","definition":"start: /http:\/\//"}}}}],"tool_choice":{"type":"custom","custom":{"name":"c"}}}"#,
+    ),
+    (
+        Route::Completions,
+        r#"{"model":"m","prompt":["a","b"],"best_of":2,"echo":false,"logprobs":1,"max_tokens":16,"n":1,"suffix":"x","stream":false,"user":"u"}"#,
+    ),
+    (Route::Completions, r#"{"model":"m","prompt":[[1,2],[3]],"stop":"\n","temperature":0.5,"top_p":1e0}"#),
+    (
+        Route::Responses,
+        r#"{"model":"m","input":"Hi","instructions":"i","reasoning":{"effort":"low","summary":"auto"},"text":{"format":{"type":"text"},"verbosity":"low"},"include":["reasoning.encrypted_content"],"store":false,"stream":true,"stream_options":{"include_obfuscation":false},"truncation":"auto","max_output_tokens":9,"max_tool_calls":2,"tool_choice":{"type":"function","name":"f"},"tools":[{"type":"function","name":"f","parameters":{"type":"object"},"strict":true,"output_schema":null}],"prompt_cache_key":"k","previous_response_id":null}"#,
+    ),
+    (
+        Route::Responses,
+        r#"{"model":"m","input":[{"role":"developer","content":"d"},{"type":"message","role":"user","content":[{"type":"input_text","text":"Hi"}]},{"type":"reasoning","id":"rs","summary":[],"encrypted_content":"e"},{"type":"function_call","call_id":"c","name":"f","arguments":"{}","id":"fc"},{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"http://e"}]},{"type":"message","role":"assistant","id":"msg","status":"completed","content":[{"type":"output_text","text":"t","annotations":[{"type":"file_citation","file_id":"f","index":0}],"logprobs":[]},{"type":"refusal","refusal":"r"}]},{"type":"custom_tool_call","call_id":"c","name":"n","input":"http://e"},{"type":"custom_tool_call_output","call_id":"c","output":"o"}]}"#,
+    ),
+    (
+        Route::Messages,
+        r#"{"model":"m","max_tokens":1024,"system":[{"type":"text","text":"s","cache_control":{"type":"ephemeral","ttl":"1h"}}],"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"redacted_thinking","data":"AA"},{"type":"text","text":"t","citations":[{"type":"web_search_result_location","url":"http://e"}]},{"type":"tool_use","id":"t","name":"n","input":{"source":{"type":"url","url":"http://e"}}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","is_error":false,"content":[{"type":"text","text":"r"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA"}},{"type":"search_result","source":"http://e","title":"t","content":[{"type":"text","text":"t"}]}]}]}],"tools":[{"name":"n","description":"d","input_schema":{"type":"object"},"cache_control":{"type":"ephemeral"},"eager_input_streaming":true},{"type":"custom","name":"o","input_schema":{}}],"tool_choice":{"type":"auto","disable_parallel_tool_use":true},"thinking":{"type":"enabled","budget_tokens":1024},"metadata":{"user_id":"u"},"stop_sequences":["a"],"temperature":1,"top_k":5,"top_p":0.9,"stream":true,"output_config":{"effort":"low"},"context_management":{"edits":[{"type":"clear_tool_uses_20250919"}]},"service_tier":"auto"}"#,
+    ),
+    (
+        Route::CountTokens,
+        r#"{"model":"m","system":"s","messages":[{"role":"user","content":[{"type":"document","source":{"type":"text","media_type":"text/plain","data":"see http://e"},"title":"a: b","context":"http://e","citations":{"enabled":true}}]}],"tools":[],"thinking":{"type":"disabled"}}"#,
+    ),
+    (
+        Route::Embeddings,
+        r#"{"model":"m","input":["a",""],"dimensions":8,"encoding_format":"base64","user":"u"}"#,
+    ),
+    (Route::Embeddings, r#"{"model":"m","input":[[1,2,3]]}"#),
+    (
+        Route::Embeddings,
+        " \r\n\t{ \"model\" : \"m\" , \"input\" : \"\\ud83d\\ude00 \u{1f600} \\/ \\u0000\" } \n",
+    ),
+];
+
+#[test]
+fn what_real_clients_send() {
+    for (route, body) in ACCEPTED {
+        passes(route, body, &policy());
+    }
+}
+
+/// Names in LiteLLM 1.106.2's `all_litellm_params` that are also fields of ours: only those that are
+/// overwritten.
+#[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
+fn no_field_is_a_control_field_of_litellm() {
+    let controls = [
+        "api_base",
+        "api_key",
+        "api_version",
+        "base_model",
+        "cache",
+        "caching",
+        "client",
+        "cooldown_time",
+        "custom_llm_provider",
+        "custom_prompt_dict",
+        "fallbacks",
+        "guardrails",
+        "headers",
+        "id",
+        "langfuse_host",
+        "litellm_call_id",
+        "litellm_credential_name",
+        "litellm_metadata",
+        "litellm_session_id",
+        "litellm_system_prompt",
+        "max_retries",
+        "metadata",
+        "mock_response",
+        "mock_timeout",
+        "model_info",
+        "model_list",
+        "no-log",
+        "num_retries",
+        "order",
+        "prompt_id",
+        "prompt_variables",
+        "region_name",
+        "request_timeout",
+        "roles",
+        "s3_endpoint_url",
+        "search_tool_name",
+        "ssl_verify",
+        "stream_timeout",
+        "tags",
+        "timeout",
+        "ttl",
+        "turn_off_message_logging",
+        "use_litellm_proxy",
+        "weight",
+        "extra_body",
+        "extra_headers",
+        "allowed_openai_params",
+        "drop_params",
+        "additional_drop_params",
+        "user_config",
+        "context_window_fallbacks",
+        "content_policy_fallbacks",
+        "enable_json_schema_validation",
+        "verbose",
+    ];
+    let routes = [
+        Route::ChatCompletions,
+        Route::Completions,
+        Route::Responses,
+        Route::Messages,
+        Route::CountTokens,
+        Route::Embeddings,
+    ];
+    for (route, control) in routes.iter().flat_map(|route| controls.map(|control| (*route, control))) {
+        let body = format!(r#"{{"model":"m","{control}":1}}"#);
+        let passed = check(route, body.as_bytes(), &Policy::default());
+        let overwritten = control == "metadata"
+            && !matches!(route, Route::Completions | Route::CountTokens | Route::Embeddings);
+        assert_eq!(passed.is_ok(), overwritten, "{route:?} {control}");
+    }
+}
+
+#[test]
+fn operators_can_add_fields_but_not_undo_rules() {
+    let policy = Policy {
+        extra_fields: ["chat_template_kwargs".into(), "previous_response_id".into()].into(),
+        ..policy()
+    };
+    passes(Route::ChatCompletions, r#"{"model":"m","chat_template_kwargs":{"a":1}}"#, &policy);
+    let body = r#"{"model":"m","previous_response_id":"r"}"#;
+    assert_eq!(word(&verdict(Route::Responses, body, &policy).unwrap_err()), "stored_responses");
+    let body = r#"{"model":"m","chat_template_kwargs":1,"chat_template_kwargs":2}"#;
+    assert_eq!(word(&verdict(Route::ChatCompletions, body, &policy).unwrap_err()), "duplicate");
+}
+
+/// OpenClaw sorts a 400 by the words and digits in its message; see `rejection`.
+#[test]
+fn messages_are_harmless_and_helpful() {
+    let words = [
+        "expired",
+        "denied",
+        "budget",
+        "spend limit",
+        "upstream error",
+        "rate",
+        "limit",
+        "quota",
+        "billing",
+        "credit",
+        "payment",
+        "unauthorized",
+        "forbidden",
+        "authentication",
+        "api key",
+        "api_key",
+        "timeout",
+        "timed out",
+        "deadline",
+        "overloaded",
+        "context",
+        "too long",
+        "too large",
+        "token",
+        "402",
+        "429",
+    ];
+    let bodies = [
+        "",
+        "{",
+        "[]",
+        r#"{"model":"m","n":01}"#,
+        r#"{"model":"m","n":1e999}"#,
+        r#"{"model":"m","stop":"\x"}"#,
+        r#"{"n":1}"#,
+        r#"{"model":""}"#,
+        r#"{"model":"zz"}"#,
+        r#"{"model":"m","zz":1}"#,
+        r#"{"model":"m","model":"m"}"#,
+        r#"{"model":"m","stream":1}"#,
+        r#"{"model":"m","input":[{"id":"a"}]}"#,
+        r#"{"model":"m","background":1}"#,
+        r#"{"model":"m","prompt":1}"#,
+        r#"{"model":"m","tools":[{"type":"mcp"}]}"#,
+        r#"{"model":"m","tools":[{"type":"web_x"}]}"#,
+        r#"{"model":"m","tools":[{"type":"x"}]}"#,
+        r#"{"model":"m","input":[{"file_id":"a"}]}"#,
+        r#"{"model":"m","input":[{"type":"zz"}]}"#,
+        r#"{"model":"m","input":[{"file_url":"a"}]}"#,
+    ];
+    for body in bodies {
+        let message = verdict(Route::Responses, body, &policy()).expect_err(body).to_string();
+        assert!(message.is_ascii() && message.len() < 300, "{message}");
+        for word in words {
+            assert!(!message.to_lowercase().contains(word), "{word}: {message}");
+        }
+    }
+}

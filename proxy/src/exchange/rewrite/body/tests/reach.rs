@@ -1,0 +1,183 @@
+//! Tools that run elsewhere, and what others left behind. For the rows see `super::hold`.
+
+use super::*;
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
+fn tools_that_run_elsewhere() {
+    hold(
+        Route::ChatCompletions,
+        &[
+            (
+                r#""tools":[{"type":"mcp","server_url":"http://e"}]"#,
+                "mcp",
+                r#""tools":[{"type":"function"}]"#,
+            ),
+            (r#""tools":[{"type":"web_search_preview"}]"#, "web_search", r#""tools":[{"type":"custom"}]"#),
+            (r#""tools":[{"type":"code_interpreter"}]"#, "server_tools", r#""tools":[]"#),
+            (r#""tools":[{"type":"file_search"}]"#, "stored_files", r#""tools":null"#),
+            (r#""tools":[{"type":"url","url":"http://e"}]"#, "mcp", r#""tools":[{"type":null}]"#),
+            (r#""tools":[{"type":"computer_20250124"}]"#, "server_tools", r#""tools":[{"name":"computer"}]"#),
+            (r#""tools":[{"googleSearch":{}}]"#, "server_tools", r#""tools":[{"name":"googleSearch"}]"#),
+            (
+                r#""tools":[{"type":"function","function":{"name":"a"},"urlContext":{}}]"#,
+                "server_tools",
+                r#""tools":[{"type":"function","function":{"name":"a","parameters":{"urlContext":{}}}}]"#,
+            ),
+            (
+                r#""tools":[{"type":"function","function":{"name":"a","type":"web_search"}}]"#,
+                "web_search",
+                r#""tools":[{"type":"function","function":{"name":"web_search"}}]"#,
+            ),
+            (
+                r#""tools":[{"type":"function","function":{"name":"litellm_web_search"}}]"#,
+                "server_tools",
+                r#""tools":[{"type":"function","function":{"name":"my_litellm_web_search"}}]"#,
+            ),
+            (r#""tools":[{"type":"Function"}]"#, "server_tools", r#""tools":[{"type":"f\u0075nction"}]"#),
+            (r#""tools":{"type":"mcp"}"#, "type tools", r#""tools":[{}]"#),
+            (r#""tools":[[{"type":"mcp"}]]"#, "type tools", r#""tools":[null]"#),
+            (r#""tools":["web_search"]"#, "type tools", r#""tools":[]"#),
+            (
+                r#""functions":[{"type":"mcp"}]"#,
+                "mcp",
+                r#""functions":[{"name":"a","parameters":{"type":"mcp"}}]"#,
+            ),
+            (r#""tool_choice":{"type":"mcp","server_label":"a"}"#, "mcp", r#""tool_choice":"required""#),
+            (
+                r#""tool_choice":{"type":"web_search_preview"}"#,
+                "web_search",
+                r#""tool_choice":{"type":"auto"}"#,
+            ),
+            (
+                r#""tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"mcp"}]}}"#,
+                "mcp",
+                r#""tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"a"}}]}}"#,
+            ),
+            (r#""web_search_options":{}"#, "web_search", r#""web_search_options":null"#),
+        ],
+    );
+    hold(
+        Route::Messages,
+        &[
+            (
+                r#""tools":[{"type":"web_search_20250305","name":"web_search"}]"#,
+                "web_search",
+                r#""tools":[{"name":"web_search","input_schema":{"type":"object"}}]"#,
+            ),
+            (
+                r#""tools":[{"type":"web_fetch_20250910"}]"#,
+                "web_search",
+                r#""tools":[{"type":"custom","name":"a"}]"#,
+            ),
+            (r#""tools":[{"type":"code_execution_20250825"}]"#, "server_tools", r#""tools":[]"#),
+            (r#""tools":[{"type":"mcp_toolset"}]"#, "mcp", r#""tools":[]"#),
+            (r#""mcp_servers":[{"type":"url","url":"http://e"}]"#, "mcp", r#""mcp_servers":null"#),
+            (r#""container":"c_1""#, "server_tools", r#""container":null"#),
+            (
+                r#""system":[{"type":"image","source":{"type":"url","url":"http://e"}}]"#,
+                "media_urls",
+                r#""system":[{"type":"text","text":"http://e","cache_control":{"type":"ephemeral"}}]"#,
+            ),
+            (r#""user":"victim""#, "field user", r#""metadata":{"user_id":"victim"}"#),
+        ],
+    );
+}
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
+fn responses_and_what_is_stored() {
+    hold(
+        Route::Responses,
+        &[
+            (r#""previous_response_id":"resp_1""#, "stored_responses", r#""previous_response_id":null"#),
+            (r#""conversation":{"id":"c"}"#, "stored_responses", r#""conversation":null"#),
+            (r#""prompt":{"id":"pmpt_1"}"#, "stored_prompts", r#""prompt":null"#),
+            (r#""background":true"#, "background", r#""background":false"#),
+            (
+                r#""prompt_cache_options":{"comparison_response_id":"r"}"#,
+                "stored_responses",
+                r#""prompt_cache_options":{"mode":"explicit"}"#,
+            ),
+            (
+                r#""input":[{"type":"item_reference","id":"msg_1"}]"#,
+                "stored_responses",
+                r#""input":"item_reference""#,
+            ),
+            (r#""input":[{"id":"msg_1"}]"#, "stored_responses", r#""input":[{"id":"msg_1","role":"user"}]"#),
+            (
+                r#""input":[{"id":"msg_1","type":null}]"#,
+                "stored_responses",
+                r#""input":[{"type":"message"}]"#,
+            ),
+            (r#""input":{"type":"item_reference"}"#, "type input", r#""input":[]"#),
+            (
+                r#""input":[{"role":"user","content":[{"type":"input_image","image_url":"http://e"}]}]"#,
+                "media_urls",
+                r#""input":[{"role":"user","content":[{"type":"input_image","image_url":"data:image/png,A"}]}]"#,
+            ),
+            (
+                r#""input":[{"role":"user","content":[{"type":"input_image","file_id":"f"}]}]"#,
+                "stored_files",
+                r#""input":[{"role":"user","content":[{"type":"input_image","file_id":null}]}]"#,
+            ),
+            (
+                r#""input":[{"role":"user","content":[{"type":"input_file","file_url":"http://e"}]}]"#,
+                "media_urls",
+                r#""input":[{"role":"user","content":[{"type":"input_file","file_data":"data:,a"}]}]"#,
+            ),
+            (
+                r#""input":[{"type":"function_call_output","output":[{"type":"input_image","image_url":"http://e"}]}]"#,
+                "media_urls",
+                r#""input":[{"type":"function_call_output","output":"http://e"}]"#,
+            ),
+            (
+                r#""input":[{"type":"computer_call_output","output":{"type":"computer_screenshot"}}]"#,
+                "server_tools",
+                r#""input":[{"type":"custom_tool_call_output","output":"a"}]"#,
+            ),
+            (
+                r#""input":[{"type":"mcp_approval_response","approve":true}]"#,
+                "mcp",
+                r#""input":[{"type":"function_call","arguments":"{}"}]"#,
+            ),
+            (
+                r#""input":[{"type":"reasoning"},{"type":"file_search_call"}]"#,
+                "stored_files",
+                r#""input":[{"type":"reasoning","summary":[{"type":"summary_text","text":"a"}]}]"#,
+            ),
+            (
+                r#""tools":[{"type":"namespace","tools":[{"type":"function"}]}]"#,
+                "server_tools",
+                r#""tools":[{"type":"function","name":"a","parameters":null,"strict":false}]"#,
+            ),
+            (r#""moderation":{"model":"x"}"#, "field moderation", r#""truncation":"auto""#),
+            (r#""max_output_tokens":-5"#, "type max_output_tokens", r#""max_output_tokens":5"#),
+        ],
+    );
+    for (route, field) in [(Route::Completions, "prompt"), (Route::Embeddings, "input")] {
+        for (value, good) in
+            [(r#"["a",[1,2]]"#, true), (r#""http://e""#, true), (r#"[{"image_url":"x"}]"#, false)]
+        {
+            let body = format!(r#"{{"model":"m","{field}":{value}}}"#);
+            assert_eq!(verdict(route, &body, &policy()).is_ok(), good, "{body}");
+        }
+    }
+}
+
+/// A grant opens its own door and no other.
+#[test]
+fn grants_are_narrow() {
+    let part =
+        r#"{"model":"m","input":[{"role":"user","content":[{"type":"input_file","file_url":"http://e"}]}]}"#;
+    for capability in Capability::ALL {
+        let opened = verdict(Route::Responses, part, &granting(capability)).is_ok();
+        assert_eq!(opened, capability == Capability::MediaUrls, "{capability:?}");
+    }
+    let hosted =
+        r#"{"model":"m","tools":[{"type":"code_interpreter","container":{"type":"auto","file_ids":["f"]}}]}"#;
+    let fresh = r#"{"model":"m","tools":[{"type":"code_interpreter","container":{"type":"auto"}}]}"#;
+    let server_tools = granting(Capability::ServerTools);
+    assert_eq!(word(&verdict(Route::Responses, hosted, &server_tools).unwrap_err()), "stored_files");
+    passes(Route::Responses, fresh, &server_tools);
+}

@@ -1,0 +1,91 @@
+//! What is between the quotes of a string: whether it is valid, what it says, whether it points elsewhere.
+//! Where it ends is found elsewhere, by `scan`.
+
+use std::borrow::Cow;
+
+use memchr::memchr_iter;
+
+/// A string without its quotes: valid UTF-8, valid escapes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Text<'a> {
+    pub(super) raw: &'a [u8],
+    /// Whether there is any backslash in it.
+    pub(super) escaped: bool,
+}
+
+impl<'a> Text<'a> {
+    /// What it says, free of escapes: `mo\u0064el` is `model`.
+    pub(super) fn decoded(self) -> Cow<'a, [u8]> {
+        if self.escaped { Cow::Owned(unescape(self.raw)) } else { Cow::Borrowed(self.raw) }
+    }
+
+    /// The same as text.
+    pub(super) fn to_str(self) -> Cow<'a, str> {
+        match self.decoded() {
+            Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
+            Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
+        }
+    }
+
+    /// Whether it carries its content itself: a `data:` URL, and nothing but.
+    pub(super) fn is_data_url(self) -> bool {
+        let text = self.decoded();
+        text.starts_with(b"data:") && !has_scheme(&text)
+    }
+
+    /// Whether there is a URL in it. LiteLLM looks for `https://` and `gs://` anywhere in what should be data.
+    pub(super) fn has_url(self) -> bool {
+        has_scheme(&self.decoded())
+    }
+}
+
+fn has_scheme(text: &[u8]) -> bool {
+    memchr_iter(b':', text).any(|colon| text[colon..].starts_with(b"://"))
+}
+
+/// The length of the escape at the start of `text`, if it is one. A pair of surrogates is one escape.
+pub(super) fn escape_length(text: &[u8]) -> Option<usize> {
+    match text.get(1)? {
+        b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Some(2),
+        b'u' => code_point(text).map(|(_, length)| length),
+        _ => None,
+    }
+}
+
+/// The character that the `\u` escape at the start of `text` stands for, and the escape's length.
+fn code_point(text: &[u8]) -> Option<(char, usize)> {
+    let unit = hex(text)?;
+    if !(0xd800..0xdc00).contains(&unit) {
+        return Some((char::from_u32(unit)?, 6));
+    }
+    let low = hex(&text[6..]).filter(|low| (0xdc00..0xe000).contains(low))?;
+    Some((char::from_u32(0x1_0000 + ((unit - 0xd800) << 10) + (low - 0xdc00))?, 12))
+}
+
+fn hex(text: &[u8]) -> Option<u32> {
+    let digits = text.get(..6)?.strip_prefix(b"\\u")?;
+    digits.iter().try_fold(0, |unit, &digit| Some(unit << 4 | char::from(digit).to_digit(16)?))
+}
+
+fn unescape(raw: &[u8]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some(hit) = memchr::memchr(b'\\', rest) {
+        text.extend_from_slice(&rest[..hit]);
+        let escape = &rest[hit..];
+        let (character, length) = match escape.get(1) {
+            Some(b'u') => code_point(escape).unwrap_or((char::REPLACEMENT_CHARACTER, 6)),
+            Some(b'b') => ('\u{8}', 2),
+            Some(b'f') => ('\u{c}', 2),
+            Some(b'n') => ('\n', 2),
+            Some(b'r') => ('\r', 2),
+            Some(b't') => ('\t', 2),
+            Some(&itself) => (char::from(itself), 2),
+            None => break,
+        };
+        text.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+        rest = escape.get(length..).unwrap_or_default();
+    }
+    text.extend_from_slice(rest);
+    text
+}

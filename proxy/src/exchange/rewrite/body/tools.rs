@@ -1,0 +1,123 @@
+//! Tools: functions and custom tools, which the agent runs itself; everything else runs elsewhere and needs a
+//! grant. A member that is not a function's is enough to make another tool of it: LiteLLM drops the `type` on
+//! the way to Gemini and goes by `googleSearch` or `urlContext` beside it.
+
+use std::borrow::Cow;
+
+use platform_core::capability::Capability;
+
+use super::{
+    content::Place,
+    json::Value,
+    kinds,
+    rejection::Rejection,
+    walk::{Member, Walk},
+};
+
+/// LiteLLM runs tools of its own under such names.
+const RESERVED: &[u8] = b"litellm_";
+
+#[derive(Default)]
+struct Seen<'a> {
+    kind: Option<Cow<'a, [u8]>>,
+    foreign: Option<Member<'a>>,
+}
+
+impl<'a> Walk<'a, '_> {
+    /// Reads a list of tools.
+    pub(super) fn tools(&mut self, member: &Member<'a>) -> Result<(), Rejection> {
+        match self.cursor.value()? {
+            Value::Null => Ok(()),
+            Value::Array => self.elements(|walk| walk.tool(member)),
+            _ => Err(Rejection::wrong_type(&member.name, "a list of tools", member.at)),
+        }
+    }
+
+    /// Reads one tool, or the part of one that describes the function.
+    pub(super) fn tool(&mut self, member: &Member<'a>) -> Result<(), Rejection> {
+        match self.cursor.value()? {
+            Value::Null => Ok(()),
+            Value::Object => self.tool_object(member.at),
+            _ => Err(Rejection::wrong_type(&member.name, "made of objects", member.at)),
+        }
+    }
+
+    fn tool_object(&mut self, at: usize) -> Result<(), Rejection> {
+        let mut seen = Seen::default();
+        self.members(|walk, member| walk.tool_member(member, &mut seen))?;
+        let kind = seen.kind.as_deref().unwrap_or(b"function");
+        match (kinds::tool(kind), seen.foreign) {
+            (Some(capability), _) => self.need(capability, kind, at),
+            (None, Some(foreign)) => self.need(Capability::ServerTools, &foreign.name, foreign.at),
+            (None, None) => Ok(()),
+        }
+    }
+
+    fn tool_member(&mut self, member: Member<'a>, seen: &mut Seen<'a>) -> Result<(), Rejection> {
+        match &*member.name {
+            b"type" => seen.kind = self.kind(member.at)?,
+            b"name" => self.tool_name(member.at)?,
+            b"function" | b"custom" => self.tool(&member)?,
+            b"description"
+            | b"parameters"
+            | b"input_schema"
+            | b"output_schema"
+            | b"strict"
+            | b"format"
+            | b"cache_control"
+            | b"defer_loading"
+            | b"allowed_callers"
+            | b"input_examples"
+            | b"eager_input_streaming"
+            | b"annotations" => self.skip()?,
+            b"tools" => {
+                self.tools(&member)?;
+                seen.foreign = Some(member);
+            }
+            // A server's address and keys mean something only beside a type that needs its own grant.
+            b"server_url" | b"url" | b"headers" | b"filters" | b"user_location" => {
+                self.skip()?;
+                seen.foreign = Some(member);
+            }
+            // A container described is new; one named by its id is somebody's.
+            b"container" if self.cursor.next_token() == Some(b'{') => {
+                self.content(Place::Medium, Member { name: Cow::Borrowed(b"new"), at: member.at })?;
+                seen.foreign = Some(member);
+            }
+            _ => {
+                let (name, at) = (member.name.clone(), member.at);
+                self.content(Place::Medium, Member { name, at })?;
+                seen.foreign = Some(member);
+            }
+        }
+        Ok(())
+    }
+
+    fn tool_name(&mut self, at: usize) -> Result<(), Rejection> {
+        match self.cursor.value()? {
+            Value::Text(name) if name.decoded().starts_with(RESERVED) => {
+                self.need(Capability::ServerTools, &name.decoded(), at)
+            }
+            Value::Text(_) | Value::Null => Ok(()),
+            _ => Err(Rejection::wrong_type(b"name", "a string", at)),
+        }
+    }
+
+    /// Reads which tool to use: a word, or an object that names one.
+    pub(super) fn tool_choice(&mut self, member: &Member<'a>) -> Result<(), Rejection> {
+        match self.cursor.value()? {
+            Value::Text(_) | Value::Null => Ok(()),
+            Value::Object => self.members(|walk, member| match &*member.name {
+                b"type" => match walk.kind(member.at)? {
+                    Some(kind) => kinds::tool_choice(&kind)
+                        .map_or(Ok(()), |capability| walk.need(capability, &kind, member.at)),
+                    None => Ok(()),
+                },
+                b"tools" => walk.tools(&member),
+                b"allowed_tools" => walk.tool_choice(&member),
+                _ => walk.skip(),
+            }),
+            _ => Err(Rejection::wrong_type(&member.name, "a word or an object", member.at)),
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! The top level of a body: each field by its rule, and at the end what Sluicegate sets.
+
+use std::{borrow::Cow, ops::Range};
+
+use bytes::Bytes;
+use platform_core::route::Route;
+
+use super::{
+    Checked,
+    content::Place,
+    edits::Edits,
+    fields::{self, Rule},
+    json::Value,
+    rejection::{Label, Reason, Rejection},
+    sizes::{Count, Sizes},
+    walk::{Member, Walk},
+};
+
+/// Longest name of a model.
+const MODEL_NAME: usize = 256;
+
+/// What was found so far, and what is set because of it.
+#[derive(Debug)]
+pub(super) struct Top<'a> {
+    route: Route,
+    model: Option<Cow<'a, str>>,
+    stream: bool,
+    options: Option<StreamOptions>,
+    /// Whether `store` is there.
+    store: bool,
+    sizes: Sizes,
+    edits: Edits,
+    /// Where the member before ended.
+    end: usize,
+    /// Where a member starts that goes, with all up to the next.
+    cut: Option<usize>,
+}
+
+/// `stream_options` as they came.
+#[derive(Debug)]
+struct StreamOptions {
+    /// Null, or the braces with what is between them.
+    at: Range<usize>,
+    inside: Inside,
+    usage: Option<Range<usize>>,
+    usage_asked: bool,
+}
+
+/// Whether there is a member that a new one must be divided from.
+#[derive(Debug, Clone, Copy)]
+enum Inside {
+    Nothing,
+    Members,
+}
+
+impl<'a> Walk<'a, '_> {
+    /// Reads the whole document.
+    pub(super) fn document(mut self, route: Route) -> Result<Checked<'a>, Rejection> {
+        let Value::Object = self.cursor.value()? else {
+            return Err(Rejection::new(Reason::Syntax("it is something else"), 0));
+        };
+        let mut top = Top::new(route, self.cursor.at());
+        self.members(|walk, member| {
+            let name = member.name.clone();
+            top.member(walk, member)
+                .map_err(|rejection| Rejection { field: Some(Label::of(&name)), ..rejection })
+        })?;
+        self.cursor.end()?;
+        top.finish()
+    }
+
+    fn model(&mut self, at: usize) -> Result<Cow<'a, str>, Rejection> {
+        let Value::Text(text) = self.cursor.value()? else {
+            return Err(Rejection::wrong_type(b"model", "a string", at));
+        };
+        let model = text.to_str();
+        // As `ModelName` has it.
+        let plain = |character: char| character.is_ascii_graphic() && !matches!(character, ',' | '"' | '\\');
+        if model.is_empty() || model.len() > MODEL_NAME || !model.chars().all(plain) {
+            return Err(Rejection::new(Reason::ModelMalformed, at));
+        }
+        match &self.policy.models {
+            Some(granted) if !granted.iter().any(|name| **name == *model) => {
+                Err(Rejection::new(Reason::ModelNotGranted(Label::of(model.as_bytes())), at))
+            }
+            _ => Ok(model),
+        }
+    }
+
+    /// Reads true, false or null. LiteLLM would take `"true"` and 1 for true.
+    fn flag(&mut self, member: &Member<'a>) -> Result<Option<bool>, Rejection> {
+        match self.cursor.value()? {
+            Value::True => Ok(Some(true)),
+            Value::False => Ok(Some(false)),
+            Value::Null => Ok(None),
+            _ => Err(Rejection::wrong_type(&member.name, "true or false", member.at)),
+        }
+    }
+
+    fn count(&mut self, member: &Member<'a>) -> Result<Count, Rejection> {
+        self.cursor.next_token();
+        let start = self.cursor.at();
+        let value = match self.cursor.value()? {
+            Value::Null => Some(None),
+            Value::Number(digits) => {
+                str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).map(Some)
+            }
+            _ => None,
+        };
+        let value = value.ok_or(Rejection::wrong_type(&member.name, "a whole number", member.at))?;
+        Ok(Count { value, at: start..self.cursor.at() })
+    }
+
+    fn stream_options(&mut self, member: &Member<'a>) -> Result<StreamOptions, Rejection> {
+        self.cursor.next_token();
+        let start = self.cursor.at();
+        let mut options =
+            StreamOptions { at: start..start, inside: Inside::Nothing, usage: None, usage_asked: false };
+        match self.cursor.value()? {
+            Value::Null => {}
+            Value::Object => self.members(|walk, member| {
+                options.inside = Inside::Members;
+                match &*member.name {
+                    b"include_usage" => {
+                        walk.cursor.next_token();
+                        let start = walk.cursor.at();
+                        options.usage_asked = walk.flag(&member)? == Some(true);
+                        options.usage = Some(start..walk.cursor.at());
+                        Ok(())
+                    }
+                    b"include_obfuscation" | b"continuous_usage_stats" => walk.skip(),
+                    name => Err(Rejection::new(Reason::UnknownField(Label::of(name)), member.at)),
+                }
+            })?,
+            _ => return Err(Rejection::wrong_type(&member.name, "an object", member.at)),
+        }
+        options.at.end = self.cursor.at();
+        Ok(options)
+    }
+}
+
+impl<'a> Top<'a> {
+    fn new(route: Route, start: usize) -> Self {
+        Self {
+            route,
+            model: None,
+            stream: false,
+            options: None,
+            store: false,
+            sizes: Sizes::default(),
+            edits: Edits::new(start),
+            end: start,
+            cut: None,
+        }
+    }
+
+    fn member(&mut self, walk: &mut Walk<'a, '_>, member: Member<'a>) -> Result<(), Rejection> {
+        if let Some(cut) = self.cut.take() {
+            self.edits.remove(cut..member.at);
+        }
+        let extra = || walk.policy.extra_fields.iter().any(|name| name.as_bytes() == &*member.name);
+        let rule = fields::rule(self.route, &member.name).or_else(|| extra().then_some(Rule::Pass));
+        match rule {
+            None => Err(Rejection::new(Reason::UnknownField(Label::of(&member.name)), member.at)),
+            Some(rule) => self.apply(rule, walk, member),
+        }?;
+        self.end = walk.cursor.at();
+        Ok(())
+    }
+
+    fn apply(&mut self, rule: Rule, walk: &mut Walk<'a, '_>, member: Member<'a>) -> Result<(), Rejection> {
+        match rule {
+            Rule::Pass => walk.skip(),
+            Rule::Content => walk.content(Place::Text, member),
+            Rule::Items if self.route == Route::Responses => walk.items(&member, Place::Item),
+            Rule::Items => walk.items(&member, Place::Text),
+            Rule::Prompt => walk.prompt(&member),
+            Rule::Tools => walk.tools(&member),
+            Rule::ToolChoice => walk.tool_choice(&member),
+            Rule::Needs(capability) => walk.gated(capability, &member),
+            Rule::Model => walk.model(member.at).map(|model| self.model = Some(model)),
+            Rule::Stream => walk.flag(&member).map(|stream| self.stream = stream == Some(true)),
+            Rule::StreamOptions => walk.stream_options(&member).map(|options| self.options = Some(options)),
+            Rule::Count(size) => walk.count(&member).map(|count| self.sizes.note(size, count)),
+            Rule::Store => self.store(walk, &member),
+            Rule::User => self.own(walk, &member, "user"),
+            Rule::Metadata => self.own(walk, &member, "metadata"),
+            Rule::Drop => self.drop_member(walk, &member),
+        }
+    }
+
+    fn store(&mut self, walk: &mut Walk<'a, '_>, member: &Member<'a>) -> Result<(), Rejection> {
+        walk.cursor.next_token();
+        let start = walk.cursor.at();
+        let kept = match walk.flag(member)? {
+            Some(store) => store,
+            // Null is the default, which for responses means yes.
+            None => self.route == Route::Responses,
+        };
+        if kept {
+            self.edits.replace(start..walk.cursor.at(), Bytes::from_static(b"false"));
+        }
+        self.store = true;
+        Ok(())
+    }
+
+    /// Puts Sluicegate's value in the place of the agent's, or removes it.
+    fn own(
+        &mut self,
+        walk: &mut Walk<'a, '_>,
+        member: &Member<'a>,
+        name: &'static str,
+    ) -> Result<(), Rejection> {
+        let Some(value) = walk.policy.own(name, self.route) else { return self.drop_member(walk, member) };
+        walk.cursor.next_token();
+        let start = walk.cursor.at();
+        walk.skip()?;
+        self.edits.replace(start..walk.cursor.at(), value);
+        Ok(())
+    }
+
+    /// Removes a member with one comma: the one before it if the model is before it, else the one behind.
+    /// The model stays, so neither runs into another cut.
+    fn drop_member(&mut self, walk: &mut Walk<'a, '_>, member: &Member<'a>) -> Result<(), Rejection> {
+        walk.skip()?;
+        match self.model {
+            Some(_) => self.edits.remove(self.end..walk.cursor.at()),
+            None => self.cut = Some(member.at),
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Checked<'a>, Rejection> {
+        let Some(model) = self.model.take() else {
+            return Err(Rejection::new(Reason::ModelMissing, self.end));
+        };
+        // On chat it would be an error for all models that do not know it (measured with LiteLLM 1.106.2).
+        if self.route == Route::Responses && !self.store {
+            self.edits.insert("store", b"false");
+        }
+        let usage_asked = self.options.as_ref().is_some_and(|options| options.usage_asked);
+        if self.stream && matches!(self.route, Route::ChatCompletions | Route::Completions) {
+            self.force_usage();
+        }
+        Ok(Checked { model, stream: self.stream, usage_asked, sizes: self.sizes, edits: self.edits })
+    }
+
+    /// Has the stream end with its usage, whatever else stands in the options.
+    fn force_usage(&mut self) {
+        let Some(options) = &self.options else {
+            return self.edits.insert("stream_options", br#"{"include_usage":true}"#);
+        };
+        let (at, put): (_, &'static [u8]) = match (&options.usage, options.inside) {
+            _ if options.usage_asked => return,
+            (Some(at), _) => (at.clone(), b"true"),
+            (None, Inside::Nothing) => (options.at.clone(), br#"{"include_usage":true}"#),
+            (None, Inside::Members) => (options.at.start..options.at.start + 1, br#"{"include_usage":true,"#),
+        };
+        self.edits.replace(at, Bytes::from_static(put));
+    }
+}

@@ -1,0 +1,110 @@
+//! What all walks through a body share: the cursor, the policy, and the names of the open objects' members.
+
+use std::borrow::Cow;
+
+use platform_core::capability::Capability;
+
+use super::{
+    Policy,
+    json::{Cursor, Name, Value},
+    rejection::{Label, Reason, Rejection},
+};
+
+/// More members than any nested object of the APIs has. It bounds the search for names that are there twice.
+const MEMBERS: usize = 40;
+
+/// A walk through one body.
+#[derive(Debug)]
+pub(super) struct Walk<'a, 'p> {
+    pub(super) cursor: Cursor<'a>,
+    pub(super) policy: &'p Policy,
+    /// Names of all open objects, the innermost's last.
+    names: Vec<Cow<'a, [u8]>>,
+}
+
+/// A member of an object, its name free of escapes.
+#[derive(Debug)]
+pub(super) struct Member<'a> {
+    pub(super) name: Cow<'a, [u8]>,
+    pub(super) at: usize,
+}
+
+impl<'a, 'p> Walk<'a, 'p> {
+    pub(super) fn new(body: &'a [u8], policy: &'p Policy) -> Self {
+        Self { cursor: Cursor::new(body), policy, names: Vec::with_capacity(32) }
+    }
+
+    /// Calls `visit` for each member of the object that was just opened; it must read the value.
+    pub(super) fn members(
+        &mut self,
+        mut visit: impl FnMut(&mut Self, Member<'a>) -> Result<(), Rejection>,
+    ) -> Result<(), Rejection> {
+        let outer = self.names.len();
+        let mut next = self.cursor.first_member()?;
+        while let Some(name) = next {
+            let member = self.enter(name, outer)?;
+            visit(self, member)?;
+            next = self.cursor.next_member()?;
+        }
+        self.names.truncate(outer);
+        Ok(())
+    }
+
+    /// Calls `visit` for each element of the array that was just opened; it must read the element.
+    pub(super) fn elements(
+        &mut self,
+        mut visit: impl FnMut(&mut Self) -> Result<(), Rejection>,
+    ) -> Result<(), Rejection> {
+        let mut next = self.cursor.first_element()?;
+        while next.is_some() {
+            visit(self)?;
+            next = self.cursor.next_element()?;
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self, name: Name<'a>, outer: usize) -> Result<Member<'a>, Rejection> {
+        let (decoded, at) = (name.text.decoded(), name.at);
+        if self.names[outer..].contains(&decoded) {
+            return Err(Rejection::new(Reason::Duplicate(Label::of(&decoded)), at));
+        }
+        // The top level is bounded by its list.
+        if outer > 0 && self.names.len() - outer == MEMBERS {
+            return Err(Rejection::new(Reason::Crowded, at));
+        }
+        self.names.push(decoded.clone());
+        Ok(Member { name: decoded, at })
+    }
+
+    /// Reads a value of which only the grammar matters.
+    pub(super) fn skip(&mut self) -> Result<(), Rejection> {
+        Ok(self.cursor.skip()?)
+    }
+
+    /// Refuses `what` unless the run was granted `capability`.
+    pub(super) fn need(&self, capability: Capability, what: &[u8], at: usize) -> Result<(), Rejection> {
+        if self.policy.granted.has(capability) {
+            Ok(())
+        } else {
+            Err(Rejection::not_granted(what, capability, at))
+        }
+    }
+
+    /// Reads a `type`: text, or null for none.
+    pub(super) fn kind(&mut self, at: usize) -> Result<Option<Cow<'a, [u8]>>, Rejection> {
+        match self.cursor.value()? {
+            Value::Text(text) => Ok(Some(text.decoded())),
+            Value::Null => Ok(None),
+            _ => Err(Rejection::wrong_type(b"type", "a string", at)),
+        }
+    }
+
+    /// Reads a value that needs a grant unless it is null or false.
+    pub(super) fn gated(&mut self, capability: Capability, member: &Member<'a>) -> Result<(), Rejection> {
+        // Nothing else begins like null and false.
+        if !matches!(self.cursor.next_token(), Some(b'n' | b'f')) {
+            self.need(capability, &member.name, member.at)?;
+        }
+        self.skip()
+    }
+}

@@ -1,0 +1,229 @@
+//! What a body may ask for: the model API is itself a way out, and LiteLLM takes orders from the body. The tables of
+//! every field and type are beside the code; here is that the check stands where calls pass.
+
+use harness::{
+    CANARY_KEY, OriginalProxy, World,
+    agent::{Answering, chat_body, saying},
+    grant,
+};
+use http::{Method, StatusCode};
+use platform_core::{
+    capability::Capability,
+    grant::RunGrant,
+    record::{Outcome, TokensSource},
+    refusal::Refusal,
+};
+use serde_json::{Value, json};
+
+const CHAT: &str = "/v1/chat/completions";
+const MESSAGES: &str = "/v1/messages";
+const RESPONSES: &str = "/v1/responses";
+
+/// An attack: where it goes, the member that makes it one, why it is refused, and what would have to be granted.
+type Attack = (&'static str, &'static str, Value, Refusal, Option<Capability>);
+
+fn attacks() -> Vec<Attack> {
+    use Capability as May;
+    use Refusal::{BodyInvalid, FieldUnknown, NotGranted};
+    let media = |url: &str| json!([{ "role": "user", "content": [{ "type": "image_url", "image_url": { "url": url } }] }]);
+    vec![
+        // Orders to LiteLLM.
+        (CHAT, "no-log", json!(true), FieldUnknown, None),
+        (CHAT, "fallbacks", json!(["other"]), FieldUnknown, None),
+        (CHAT, "mock_response", json!("free"), FieldUnknown, None),
+        (CHAT, "api_base", json!("http://attacker"), FieldUnknown, None),
+        (CHAT, "litellm_metadata", json!({ "tags": ["free"] }), FieldUnknown, None),
+        (MESSAGES, "num_retries", json!(99), FieldUnknown, None),
+        (RESPONSES, "extra_body", json!({}), FieldUnknown, None),
+        // Several models in one.
+        (CHAT, "model", json!("fake,other"), BodyInvalid, None),
+        (CHAT, "model", json!(["fake", "other"]), BodyInvalid, None),
+        // Egress by media and tools.
+        (CHAT, "messages", media("http://169.254.169.254/latest"), NotGranted, Some(May::MediaUrls)),
+        (CHAT, "messages", media("gs://bucket/object"), NotGranted, Some(May::MediaUrls)),
+        (CHAT, "web_search_options", json!({}), NotGranted, Some(May::WebSearch)),
+        (
+            CHAT,
+            "tools",
+            json!([{ "type": "mcp", "server_url": "http://attacker" }]),
+            NotGranted,
+            Some(May::Mcp),
+        ),
+        (
+            MESSAGES,
+            "mcp_servers",
+            json!([{ "type": "url", "url": "http://attacker" }]),
+            NotGranted,
+            Some(May::Mcp),
+        ),
+        (
+            MESSAGES,
+            "tools",
+            json!([{ "type": "web_search_20250305", "name": "w" }]),
+            NotGranted,
+            Some(May::WebSearch),
+        ),
+        (RESPONSES, "tools", json!([{ "type": "code_interpreter" }]), NotGranted, Some(May::ServerTools)),
+        // What others left there.
+        (RESPONSES, "previous_response_id", json!("resp_1"), NotGranted, Some(May::StoredResponses)),
+        (RESPONSES, "conversation", json!("conv_1"), NotGranted, Some(May::StoredResponses)),
+        (RESPONSES, "prompt", json!({ "id": "pmpt_1" }), NotGranted, Some(May::StoredPrompts)),
+        (RESPONSES, "background", json!(true), NotGranted, Some(May::Background)),
+        (
+            RESPONSES,
+            "input",
+            json!([{ "type": "item_reference", "id": "msg_1" }]),
+            NotGranted,
+            Some(May::StoredResponses),
+        ),
+    ]
+}
+
+fn attacking((path, member, value, ..): &Attack) -> Value {
+    let mut body = saying(path, "fake", Answering::Whole, "Hello");
+    body[*member] = value.clone();
+    body
+}
+
+#[tokio::test]
+async fn what_reaches_further_than_the_model_is_refused_and_never_sent() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    for (count, attack) in (1..).zip(attacks()) {
+        let (path, member, _, reason, _) = &attack;
+        let answer = run.agent.post(path, &attacking(&attack)).await;
+        let code = answer.json()["error"]["code"].clone();
+        assert_eq!((answer.status, code), (StatusCode::BAD_REQUEST, json!(reason.code())), "{path} {member}");
+        assert_eq!(answer.headers["x-should-retry"], "false");
+        let record = world.records(count).await.pop().unwrap().record;
+        assert_eq!((record.outcome, record.refusal), (Outcome::Refused, Some(*reason)), "{path} {member}");
+    }
+    assert!(world.upstream.ledger().is_empty());
+}
+
+#[tokio::test]
+async fn the_predecessors_template_let_every_one_of_them_pass() {
+    let world = World::start().await;
+    let original = OriginalProxy::start(world.upstream.address(), &grant("r1", "acct-1"), CANARY_KEY).await;
+    for (count, attack) in (1..).zip(attacks()) {
+        original.agent.post(attack.0, &attacking(&attack)).await;
+        let seen = world.upstream.ledger().last().unwrap();
+        assert_eq!(world.upstream.ledger().len(), count, "{} {}", attack.0, attack.1);
+        assert_eq!(seen.json().unwrap()[attack.1], attack.2);
+    }
+}
+
+#[tokio::test]
+async fn what_a_run_was_granted_passes() {
+    for attack in attacks() {
+        let Some(capability) = attack.4 else { continue };
+        let world = World::start().await;
+        let grant = RunGrant { capabilities: [capability].into_iter().collect(), ..grant("r1", "acct-1") };
+        let run = world.run_with(grant).await;
+        run.agent.post(attack.0, &attacking(&attack)).await;
+        let seen = world.upstream.ledger().last().unwrap().json().unwrap();
+        assert_eq!(seen[attack.1], attack.2, "{capability}");
+    }
+}
+
+#[tokio::test]
+async fn only_granted_models_are_called() {
+    let world = World::start().await;
+    let models = Some(vec!["fake-words3".parse().unwrap(), "fake-words4".parse().unwrap()]);
+    let run = world.run_with(RunGrant { models, ..grant("r1", "acct-1") }).await;
+    assert_eq!(run.agent.chat("fake-words4").await.status, 200);
+    for other in ["fake-words5", "fake-words", "FAKE-WORDS3", " fake-words3"] {
+        let answer = run.agent.chat(other).await;
+        assert_eq!(answer.status, 400, "{other}");
+    }
+    assert_eq!(world.upstream.ledger().len(), 1);
+}
+
+#[tokio::test]
+async fn who_the_body_says_it_is_from_is_overwritten() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    let mut chat = chat_body("fake", Answering::Whole);
+    chat["user"] = json!("victim");
+    chat["metadata"] = json!({ "tags": ["victim"] });
+    chat["store"] = json!(true);
+    assert_eq!(run.agent.post(CHAT, &chat).await.status, 200);
+    let seen = world.upstream.ledger().last().unwrap().json().unwrap();
+    let ours = [&seen["user"], &seen["metadata"], &seen["store"]];
+    assert_eq!(ours, [&json!("acct-1"), &Value::Null, &json!(false)]);
+    let mut message = saying(MESSAGES, "fake", Answering::Whole, "Hello");
+    message["metadata"] = json!({ "user_id": "victim" });
+    assert_eq!(run.agent.post(MESSAGES, &message).await.status, 200);
+    let seen = world.upstream.ledger().last().unwrap().json().unwrap();
+    assert_eq!(seen["metadata"], json!({ "user_id": "acct-1" }));
+}
+
+#[tokio::test]
+async fn usage_is_metered_whether_or_not_the_agent_asks_and_shown_only_if_it_does() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    let paths = [CHAT, "/v1/completions"];
+    for (count, (path, asks)) in (1..).zip(paths.iter().flat_map(|path| [(*path, true), (*path, false)])) {
+        let mut body = saying(path, "fake-words20", Answering::Streamed, "Hello");
+        if !asks {
+            body.as_object_mut().unwrap().remove("stream_options");
+        }
+        let text = run.agent.post(path, &body).await.text();
+        assert!(text.ends_with("data: [DONE]\n\n") && text.contains("\"finish_reason\":\"stop\""), "{text}");
+        assert_eq!(text.contains("\"usage\":{"), asks, "{path}: {text}");
+        let record = world.records(count).await.pop().unwrap().record;
+        let figures = (record.tokens_source, record.tokens.output, record.response_bytes);
+        assert_eq!(figures, (TokensSource::Exact, 20, text.len() as u64), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_cannot_be_read_is_refused_by_name() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    let good = chat_body("fake", Answering::Whole).to_string();
+    let gzip = run.agent.clone().with_header("content-encoding", "gzip");
+    let answer = gzip.request(Method::POST, CHAT, good.clone().into()).await.unwrap();
+    assert_eq!(answer.json()["error"]["code"], "body_encoded", "{}", answer.text());
+    let invalid_utf8 = good
+        .clone()
+        .into_bytes()
+        .iter()
+        .map(|byte| if *byte == b'S' { 0xff } else { *byte })
+        .collect::<Vec<u8>>();
+    for body in [Vec::new(), b"null".to_vec(), good.replace('}', "").into_bytes(), invalid_utf8] {
+        let answer = run.agent.request(Method::POST, CHAT, body.into()).await.unwrap();
+        assert_eq!((answer.status.as_u16(), &answer.json()["error"]["code"]), (400, &json!("body_invalid")));
+    }
+    let plain = run.agent.clone().with_header("content-encoding", "identity");
+    assert_eq!(plain.request(Method::POST, CHAT, good.into()).await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn bodies_in_memory_are_bounded_per_run_and_over_all() {
+    let mut world = World::start().await;
+    assert!(world.stop_proxy().await);
+    world.reconfigure("threads = 2", "threads = 2\nrun_bodies = '1 MiB'\nall_bodies = '1536 KiB'");
+    world.start_proxy().await;
+    let (one, other) = (world.run("r1", "acct-1").await, world.run("r2", "acct-2").await);
+    let large = |model: &str| saying(CHAT, model, Answering::Whole, &"x".repeat(900 << 10));
+    // The upstream thinks before it answers; until then the body is held.
+    let slow = large("fake-firstbyte1500ms");
+    let holding = one.agent.post(CHAT, &slow);
+    let meanwhile = async {
+        let seen = || async { world.upstream.ledger().len() };
+        harness::eventually("the first body is with the upstream", seen, |seen| *seen == 1).await;
+        for agent in [&one.agent, &other.agent] {
+            let answer = agent.post(CHAT, &large("fake")).await;
+            assert_eq!(
+                (answer.status.as_u16(), &answer.json()["error"]["code"]),
+                (503, &json!("bodies_in_flight"))
+            );
+            assert!(answer.headers.contains_key("retry-after"));
+        }
+        assert_eq!(other.agent.chat("fake").await.status, 200, "small ones pass");
+    };
+    let (held, ()) = tokio::join!(holding, meanwhile);
+    assert_eq!(held.status, 200);
+    assert_eq!(one.agent.post(CHAT, &large("fake")).await.status, 200, "it was given back");
+}
