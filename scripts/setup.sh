@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Puts what demonstrations and tests need onto a bare Debian 12 with Rust: packages, a running Docker daemon, sandbox
-# images, LiteLLM, cargo tools. Uses package registries only and installs only what is missing. Not for production
-# hosts: there the engine, the images and LiteLLM are somebody's considered choice.
+# images, LiteLLM, OpenClaw, cargo tools. Uses package registries only and installs only what is missing. Not for
+# production hosts: there the engine, the images, LiteLLM and OpenClaw are somebody's considered choice.
 #
-# usage: setup.sh [all|docker|images|litellm|tools]
+# usage: setup.sh [all|docker|images|litellm|openclaw|tools]
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -101,6 +101,11 @@ litellm() {
   scripts/litellm.sh install
 }
 
+openclaw() {
+  packages openclaw "what installs OpenClaw" npm:npm
+  scripts/openclaw.sh install
+}
+
 tools() {
   packages tools "what tests use" curl:curl git:git ip:iproute2 jq:jq node:nodejs shellcheck:shellcheck socat:socat
   packages tools "what the benchmark uses" gnuplot:gnuplot-nox taskset:util-linux valgrind:valgrind
@@ -113,8 +118,8 @@ tools() {
 }
 
 case "$#:${1:-all}" in
-  [01]:all) tools; images; litellm ;;
+  [01]:all) tools; images; litellm; openclaw ;;
   1:docker) docker_ ;;
-  1:images | 1:litellm | 1:tools) "$1" ;;
-  *) echo "usage: scripts/setup.sh [all|docker|images|litellm|tools]" >&2; exit 64 ;;
+  1:images | 1:litellm | 1:openclaw | 1:tools) "$1" ;;
+  *) echo "usage: scripts/setup.sh [all|docker|images|litellm|openclaw|tools]" >&2; exit 64 ;;
 esac
