@@ -4,7 +4,7 @@
 //! except [`ExternalId`], which is only free of control characters. Minting ids is not done here: it needs
 //! a clock and randomness.
 
-use std::{fmt, str::FromStr, sync::Arc};
+use std::{borrow::Borrow, fmt, str::FromStr, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
@@ -41,8 +41,14 @@ macro_rules! text_id {
             /// # Errors
             /// [`InvalidId`], which names the rule.
             pub fn parse(text: &str) -> Result<Self, InvalidId> {
+                if Self::accepts(text) { Ok(Self(text.into())) } else { Err(InvalidId::new($kind, $rule, text)) }
+            }
+
+            /// Whether `text` follows the rule, without keeping it.
+            #[must_use]
+            pub fn accepts(text: &str) -> bool {
                 let check: fn(&str) -> bool = $check;
-                if check(text) { Ok(Self(text.into())) } else { Err(InvalidId::new($kind, $rule, text)) }
+                check(text)
             }
 
             /// The id as it was parsed.
@@ -111,9 +117,7 @@ text_id! {
     /// One installation of Sluicegate on a Docker that several may share. Part of container names.
     InstallationId, "an installation id",
     "1 to 32 letters, digits, `_`, `.` or `-`, not starting with a sign",
-    |text| (1..=32).contains(&text.len())
-        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
+    is_plain_name
 }
 
 text_id! {
@@ -136,6 +140,26 @@ text_id! {
     SocketDirName, "a socket directory name",
     "32 lower-case hexadecimal digits",
     |text| text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+text_id! {
+    /// One of the secrets that run tokens are signed with. Names it where it must not be shown itself.
+    SecretId, "an id of a secret",
+    "1 to 32 letters, digits, `_`, `.` or `-`, not starting with a sign",
+    is_plain_name
+}
+
+/// A map of runs can be asked with a text that was only checked: id and text compare and hash alike.
+impl Borrow<str> for RunId {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+fn is_plain_name(text: &str) -> bool {
+    (1..=32).contains(&text.len())
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
 }
 
 const fn is_run_byte(byte: u8) -> bool {
@@ -247,6 +271,12 @@ mod tests {
         for bad in ["", "-a", "A", "a_b", "a/b", "..", "a.b", "a|b", "ä", "a\n", too_long.as_str()] {
             assert!(RunId::parse(bad).is_err(), "{bad:?} was taken for a run id");
         }
+    }
+
+    #[test]
+    fn runs_are_found_by_their_checked_text() {
+        let runs = std::collections::HashMap::from([(RunId::parse("r1").unwrap(), 1)]);
+        assert_eq!((runs.get("r1"), runs.get("r2")), (Some(&1), None));
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! What Sluicegate's processes must agree on: ids, names, grants, records, limits, secrets.
+//! What Sluicegate's processes must agree on: ids, names, grants, tokens, records, limits, secrets.
 //!
 //! Everything here is a value. Nothing in this crate reads a clock, a file or the environment, and nothing
 //! depends on tokio; whoever needs I/O belongs one layer up, in `platform-runtime`.
 //!
-//! Reading order: [`id`] and [`name`], then [`grant`] (what a run may do), [`record`] (what a call did) and
-//! [`control`] (what the two processes say to each other).
+//! Reading order: [`id`] and [`name`], then [`grant`] (what a run may do), [`token`] (how a client
+//! says which run it is), [`record`] (what a call did) and [`control`] (what the two processes say to each other).
 
 pub mod capability;
 pub mod control;
@@ -18,4 +18,5 @@ pub mod record;
 pub mod refusal;
 pub mod route;
 pub mod secret;
+pub mod token;
 pub mod untrusted;

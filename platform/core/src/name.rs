@@ -16,6 +16,9 @@ pub mod env {
     pub const LITELLM_BASE_URL: &str = "LITELLM_BASE_URL";
     /// The upstream's key, read by `sluice-proxy` alone (*specified*).
     pub const LITELLM_MASTER_KEY: &str = "LITELLM_MASTER_KEY";
+    /// Secret that run tokens are signed with, if no file holds several; read by `sluice-proxy` and by whoever mints
+    /// tokens (*specified*).
+    pub const PROXY_SHARED_SECRET: &str = "PROXY_SHARED_SECRET";
     /// What an agent must never find in its environment besides [`LITELLM_MASTER_KEY`] (*specified*).
     pub const OPENAI_API_KEY: &str = "OPENAI_API_KEY";
     /// Path of the configuration file.
