@@ -126,7 +126,7 @@ pub mod data_plane {
     pub const HEADER_READ: Millis = Millis::seconds(30);
     /// Idle upstream connections are not used any more before the upstream closes them: uvicorn waits 5 s, gunicorn 2 s.
     pub const POOL_IDLE: Millis = Millis(1500);
-    /// How far the clock of whoever minted a run token may lag behind ours.
+    /// How long a run token holds beyond its expiry: whoever minted it may have another clock.
     pub const TOKEN_SKEW: Millis = Millis::seconds(30);
     /// How long calls in flight may go on after a stop or a close was asked for.
     pub const DRAIN: Millis = Millis::seconds(20);

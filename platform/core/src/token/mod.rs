@@ -168,7 +168,7 @@ impl<'t> SignedToken<'t> {
         secrets.signer(self.data.as_bytes(), &self.tag)
     }
 
-    /// What it proves `now`, if the clock it was minted by lags at most `skew` (whole seconds of it) behind.
+    /// What it proves `now`. It holds for the whole seconds of `skew` beyond its expiry, for clocks that differ.
     ///
     /// The signature is checked before the expiry: only who holds a genuine token can learn that its time has
     /// passed. To everybody else every token is equally wrong.

@@ -8,6 +8,7 @@ mod proxy;
 mod sandbox;
 #[cfg(test)]
 mod tests;
+pub mod token_secrets;
 mod upstream;
 
 use std::collections::BTreeMap;

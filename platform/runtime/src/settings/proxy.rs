@@ -27,6 +27,10 @@ pub struct Proxy {
     pub run_bodies: ByteSize,
     /// Request bodies of all runs held in memory at a time.
     pub all_bodies: ByteSize,
+    /// File of the secrets that run tokens are signed with; read by [`super::token_secrets::read`].
+    pub token_secrets_file: Option<PathBuf>,
+    /// How long a run token holds beyond its expiry.
+    pub token_skew: Millis,
 }
 
 impl Proxy {
@@ -58,6 +62,16 @@ impl Proxy {
                 .or(limit::data_plane::RUN_BODIES),
             all_bodies: field("all_bodies", "Request bodies of all runs that are held in memory at a time.")
                 .or(limit::data_plane::ALL_BODIES),
+            token_secrets_file: field(
+                "token_secrets_file",
+                "File of the secrets that run tokens are signed with, a line `id:secret` each: the first mints, all verify. Closed to other users; without it PROXY_SHARED_SECRET is the only secret.",
+            )
+            .optional(),
+            token_skew: field(
+                "token_skew",
+                "How long a run token holds beyond its expiry, for clocks that differ; whole seconds.",
+            )
+            .or(limit::data_plane::TOKEN_SKEW),
         }
     }
 
