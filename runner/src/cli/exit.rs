@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use platform_core::event::RunErrorCode;
-use platform_runtime::config::Mistakes;
+use platform_runtime::{config::Mistakes, settings::token_secrets};
 
 use crate::{data_plane, sandbox::docker, supervise};
 
@@ -53,7 +53,7 @@ impl From<RunErrorCode> for Exit {
 
 /// The exit for an error that ended a command.
 pub(super) fn of_error(error: &(dyn std::error::Error + 'static)) -> Exit {
-    if error.is::<Mistakes>() || error.is::<Misused>() {
+    if error.is::<Mistakes>() || error.is::<Misused>() || error.is::<token_secrets::Error>() {
         Exit::Usage
     } else if error.is::<data_plane::Error>() || error.is::<docker::Error>() || error.is::<supervise::Error>()
     {

@@ -8,12 +8,13 @@ mod exit;
 mod run;
 mod show;
 mod table;
+mod token;
 mod up;
 
 use std::{io, path::PathBuf, process::ExitCode};
 
 use clap::{CommandFactory, Parser, Subcommand};
-use platform_core::name;
+use platform_core::{name, secret::Secret};
 use platform_runtime::{
     config::{Environment, Mistakes, Sources},
     report,
@@ -66,6 +67,9 @@ enum Command {
     /// Read the journal of model calls
     #[command(subcommand)]
     Audit(audit::Command),
+    /// Make and check run tokens, for clients of listeners that runs share
+    #[command(subcommand)]
+    Token(token::Command),
     /// Check the configuration, or print its schema
     #[command(subcommand)]
     Config(config::Command),
@@ -82,6 +86,8 @@ struct Context {
     /// What `--config` and `--set` said, to hand on to a child.
     passed_on: Vec<String>,
     environment: Environment,
+    /// Secret that run tokens are signed with, if no file has it.
+    token_secret: Option<Secret>,
 }
 
 /// Why a command failed, where its exit code does not say it all.
@@ -119,13 +125,19 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
             Command::Agents(arguments) => agents::agents(&context, arguments).await,
             Command::Doctor(arguments) => doctor::doctor(&context, arguments).await,
             Command::Audit(command) => audit::audit(&context, command).await,
+            Command::Token(command) => token::token(&context, command),
             Command::Config(_) => config::check(&context),
             Command::Completions { .. } => Ok(Exit::Success),
         }
     })
 }
 
-fn context(config: Option<PathBuf>, set: Vec<String>, environment: Environment) -> Result<Context, Mistakes> {
+fn context(
+    config: Option<PathBuf>,
+    set: Vec<String>,
+    mut environment: Environment,
+) -> Result<Context, Mistakes> {
+    let token_secret = environment.take_secret(name::env::PROXY_SHARED_SECRET);
     let named = config.or_else(|| environment.get(name::env::SLUICE_CONFIG).map(PathBuf::from));
     let mut passed_on = Vec::new();
     if let Some(path) = &named {
@@ -135,5 +147,5 @@ fn context(config: Option<PathBuf>, set: Vec<String>, environment: Environment) 
         passed_on.extend(["--set".to_owned(), flag.clone()]);
     }
     let sources = Sources::locate(named, environment.clone(), set)?;
-    Ok(Context { settings: Settings::read(&sources)?, passed_on, environment })
+    Ok(Context { settings: Settings::read(&sources)?, passed_on, environment, token_secret })
 }

@@ -107,7 +107,7 @@ pub enum Malformed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// It is none.
-    #[error("not a run token")]
+    #[error("this is not a run token")]
     Malformed(#[from] Malformed),
     /// No secret that is in use has signed it.
     #[error("the run token was not signed with a secret in use here")]

@@ -1,0 +1,200 @@
+//! `sluice token`: making run tokens, and telling what is wrong with one.
+//!
+//! Works without a proxy: whoever holds the secrets can sign and check. Tokens come from standard input, never
+//! from the command line, which every process on the host can read.
+
+use std::{
+    io::{self, BufRead, Read, Write},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use platform_core::{
+    id::RunId,
+    limit::Millis,
+    token::{Claims, Failure, RunToken, Secrets, SignedToken, UnixSeconds},
+};
+use platform_runtime::settings::token_secrets;
+use serde_json::{Value, json};
+
+use super::{
+    Context, Error,
+    exit::{Exit, Misused},
+};
+
+/// More than any token has; what is longer is told to be so.
+const LONGEST_INPUT: u64 = 4096;
+
+/// The last second that RFC 3339 can write, 9999-12-31T23:59:59Z.
+const LAST_WRITABLE: u64 = 253_402_300_799;
+
+#[derive(clap::Subcommand)]
+pub(super) enum Command {
+    /// Make a run token and print it
+    ///
+    /// It identifies its bearer as the run on listeners that runs share, until it expires or the run is closed. The
+    /// secret is the first of proxy.token_secrets_file, else PROXY_SHARED_SECRET: whoever mints must hold it, and the
+    /// same secret must be known to the proxy. The upstream's key is not needed.
+    #[command(after_help = "\
+Examples:
+  sluice token mint --run run-1 > token.txt
+  OPENAI_API_KEY=$(sluice token mint --run run-1 --ttl 1h) ./app    any SDK sends it as its key")]
+    Mint {
+        /// The run it stands for; it need not be open yet
+        #[arg(long, value_name = "RUN")]
+        run: RunId,
+        /// The run's attempt
+        #[arg(long, default_value_t = 0, value_name = "N")]
+        attempt: u32,
+        /// How long it holds
+        #[arg(long, default_value = "24h", value_name = "DURATION")]
+        ttl: Millis,
+    },
+    /// Tell what a run token says, and whether it holds here and now
+    ///
+    /// Knows the secrets that `mint` would use, but not whether the run is open: that the proxy knows. The exit code is
+    /// 0 if the token holds, 1 if not.
+    #[command(after_help = "\
+Examples:
+  sluice token inspect < token.txt
+  sluice token mint --run run-1 | sluice token inspect --json | jq .expires_in_seconds")]
+    Inspect {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        /// `-`, which is also the default: standard input
+        #[arg(value_name = "-")]
+        source: Option<String>,
+    },
+}
+
+pub(super) fn token(context: &Context, command: Command) -> Result<Exit, Error> {
+    let settings = &context.settings.proxy;
+    let secrets = token_secrets::read(settings.token_secrets_file.as_deref(), context.token_secret.as_ref())?;
+    let now = UnixSeconds(SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs());
+    match command {
+        Command::Mint { run, attempt, ttl } => {
+            mint(&secrets, &RunToken { run, attempt, expiry: after(now, ttl)? })
+        }
+        Command::Inspect { json, source } => {
+            let text = read_token(source)?;
+            let finding = inspect(text.trim(), &secrets, now, settings.token_skew.duration());
+            let mut out = io::stdout();
+            if json {
+                writeln!(out, "{}", finding.json())?;
+            } else {
+                finding.print(&mut out)?;
+            }
+            Ok(if finding.failure.is_none() { Exit::Success } else { Exit::Failure })
+        }
+    }
+}
+
+fn mint(secrets: &Secrets, token: &RunToken) -> Result<Exit, Error> {
+    let Some(secret) = secrets.minting() else {
+        return Err(Box::new(Misused(
+            "there is no secret to sign with: name a file in proxy.token_secrets_file, or set PROXY_SHARED_SECRET".to_owned(),
+        )));
+    };
+    writeln!(io::stdout(), "{}", token.mint(secret).expose())?;
+    Ok(Exit::Success)
+}
+
+fn after(now: UnixSeconds, ttl: Millis) -> Result<UnixSeconds, Misused> {
+    let seconds = ttl.duration().as_secs();
+    let expiry = now.0.saturating_add(seconds);
+    if seconds == 0 || expiry > LAST_WRITABLE {
+        return Err(Misused(format!(
+            "--ttl {ttl}: a token holds for at least a second, and not beyond the year 9999"
+        )));
+    }
+    Ok(UnixSeconds(expiry))
+}
+
+/// One line of standard input: on a terminal, Return ends it.
+fn read_token(source: Option<String>) -> Result<String, Error> {
+    if source.is_some_and(|source| source != "-") {
+        return Err(Box::new(Misused(
+            "a token is read from standard input only: arguments can be seen by every process on this host"
+                .to_owned(),
+        )));
+    }
+    let mut line = Vec::new();
+    io::stdin().lock().take(LONGEST_INPUT).read_until(b'\n', &mut line)?;
+    Ok(String::from_utf8_lossy(&line).into_owned())
+}
+
+/// What is found out about a text that may be a token.
+struct Finding<'t> {
+    /// What it claims, if it has the form.
+    claims: Option<Claims<'t>>,
+    /// Name of the secret that signed it.
+    secret: Option<String>,
+    failure: Option<Failure>,
+    now: UnixSeconds,
+    /// Without any secret nothing can be genuine.
+    has_secrets: bool,
+}
+
+fn inspect<'t>(text: &'t str, secrets: &Secrets, now: UnixSeconds, skew: Duration) -> Finding<'t> {
+    let parsed = SignedToken::parse(text);
+    let verified = parsed.map_err(Failure::from).and_then(|token| token.verify(secrets, now, skew).map(drop));
+    Finding {
+        claims: parsed.as_ref().ok().map(SignedToken::claims),
+        secret: parsed.ok().and_then(|token| token.signer(secrets)).map(ToString::to_string),
+        failure: verified.err(),
+        now,
+        has_secrets: secrets.minting().is_some(),
+    }
+}
+
+impl Finding<'_> {
+    fn json(&self) -> Value {
+        let claims = self.claims.as_ref();
+        let expiry = claims.map(|claims| claims.expiry().0);
+        json!({
+            "ok": self.failure.is_none(),
+            "failure": self.failure.map(Failure::code),
+            "run": claims.map(Claims::run),
+            "attempt": claims.map(Claims::attempt),
+            "expiry": expiry,
+            "expires_in_seconds": expiry.map(|expiry| i128::from(expiry) - i128::from(self.now.0)),
+            "secret": self.secret,
+        })
+    }
+
+    const fn no_secret(&self) -> &'static str {
+        if self.has_secrets { "none of those in use here" } else { "unknown: none is configured here" }
+    }
+
+    fn print(&self, out: &mut impl Write) -> io::Result<()> {
+        if let Some(claims) = &self.claims {
+            writeln!(out, "run      {}", claims.run())?;
+            writeln!(out, "attempt  {}", claims.attempt())?;
+            writeln!(out, "expiry   {}, {}", date(claims.expiry()), distance(claims.expiry(), self.now))?;
+            writeln!(out, "secret   {}", self.secret.as_deref().unwrap_or(self.no_secret()))?;
+        }
+        match self.failure {
+            None => writeln!(out, "holds    yes"),
+            Some(failure @ Failure::Malformed(why)) => {
+                writeln!(out, "holds    no: {failure}, {why} ({})", failure.code())
+            }
+
+            Some(failure) => writeln!(out, "holds    no: {failure} ({})", failure.code()),
+        }
+    }
+}
+
+fn date(moment: UnixSeconds) -> String {
+    if moment.0 > LAST_WRITABLE {
+        return format!("{} seconds after 1970", moment.0);
+    }
+    humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(moment.0)).to_string()
+}
+
+fn distance(moment: UnixSeconds, now: UnixSeconds) -> String {
+    let span = |seconds| humantime::format_duration(Duration::from_secs(seconds));
+    match moment.0.checked_sub(now.0) {
+        Some(left) => format!("in {}", span(left)),
+        None => format!("{} ago", span(now.0 - moment.0)),
+    }
+}
