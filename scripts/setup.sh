@@ -107,7 +107,8 @@ openclaw() {
 }
 
 tools() {
-  packages tools "what tests use" curl:curl git:git ip:iproute2 jq:jq node:nodejs shellcheck:shellcheck socat:socat
+  packages tools "what tests use" curl:curl git:git ip:iproute2 jq:jq node:nodejs openssl:openssl \
+    shellcheck:shellcheck socat:socat
   packages tools "what the benchmark uses" gnuplot:gnuplot-nox taskset:util-linux valgrind:valgrind
   servers
   # Lints only: the quick unoptimised build is good enough for cargo-deny.

@@ -21,4 +21,5 @@ mod sockets;
 mod streaming;
 mod tap;
 mod tidy;
+mod tokens;
 mod up;

@@ -4,4 +4,5 @@ mod audit;
 mod configuration;
 mod doctor;
 mod output;
+mod token;
 mod usage;

@@ -48,10 +48,12 @@ async fn what_cannot_be_meant_is_answered_with_what_could_be() {
 #[tokio::test]
 async fn help_shows_examples() {
     let world = World::start().await;
-    let cases: [(&[&str], &str); 4] = [
+    let cases: [(&[&str], &str); 6] = [
         (&["--help"], "sluice run \""),
         (&["run", "--help"], "git diff | sluice run -"),
         (&["audit", "tail", "--help"], "jq"),
+        (&["token", "mint", "--help"], "OPENAI_API_KEY=$(sluice token mint"),
+        (&["token", "inspect", "--help"], "sluice token inspect <"),
         (&["--version"], "sluice 0"),
     ];
     for (arguments, words) in cases {
