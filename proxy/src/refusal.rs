@@ -181,10 +181,8 @@ mod tests {
         }
     }
 
-    /// What `tests/stack/openclaw.rs` shows to the classifier of the real OpenClaw. Renew it with
-    /// `REFRESH=1 cargo test -p proxy refusals_are`.
+    /// What `tests/stack/openclaw.rs` shows to the classifier of the real OpenClaw. Delete the file to have it written anew.
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "only whoever renews the file sets it")]
     fn refusals_are_as_they_were_shown_to_openclaw() {
         let row = |(refusal, dialect): (Refusal, Dialect)| {
             let refused = Refused::from(refusal);
@@ -200,9 +198,10 @@ mod tests {
         let rows: String =
             Refusal::ALL.into_iter().flat_map(both).map(|pair| row(pair).to_string() + "\n").collect();
         let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/refusals.jsonl");
-        if std::env::var_os("REFRESH").is_some() {
+        let Ok(shown) = std::fs::read_to_string(golden) else {
             std::fs::write(golden, &rows).unwrap();
-        }
-        assert_eq!(rows, std::fs::read_to_string(golden).unwrap());
+            panic!("{golden} is written anew: read it, then run this again");
+        };
+        assert_eq!(rows, shown);
     }
 }

@@ -8,6 +8,7 @@
 mod calls;
 mod container;
 mod endings;
+mod openclaw;
 mod sdk;
 
 use bench::upstream::ScriptedUpstream;

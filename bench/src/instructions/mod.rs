@@ -42,10 +42,16 @@ pub async fn count(dir: &Path, progress: impl Fn(&str)) -> io::Result<Counts> {
             connection.exchange(&request).await?;
         }
         counter.read()?; // and begin again
-        for _ in 0..times {
-            connection.exchange(&request).await?;
+        // How many pieces of a stream arrive together is not ours to say: the median of three is.
+        let mut repeated = [0; 3];
+        for count in &mut repeated {
+            for _ in 0..times {
+                connection.exchange(&request).await?;
+            }
+            *count = counter.read()? / times;
         }
-        counts.insert(name.to_owned(), counter.read()? / times);
+        repeated.sort_unstable();
+        counts.insert(name.to_owned(), repeated[1]);
     }
     Ok(counts)
 }

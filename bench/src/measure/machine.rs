@@ -17,7 +17,7 @@ pub struct Machine {
     pub memory_mib: u64,
     /// The kernel.
     pub kernel: String,
-    /// The commit that was measured; `-dirty` if there were changes.
+    /// The commit that was measured; `-dirty` if there were changes to what is measured.
     pub commit: String,
     /// First line of what each program says of its version.
     pub versions: Vec<String>,
@@ -34,11 +34,9 @@ impl Machine {
         let host = said("hostname", &["-s"]);
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-        let dirty = if said("git", &["status", "--porcelain", "--untracked-files=no"]).is_empty() {
-            ""
-        } else {
-            "-dirty"
-        };
+        let measured =
+            ["status", "--porcelain", "--", "Cargo.lock", "platform", "proxy", "bench/src", "bench/peers"];
+        let dirty = if said("git", &measured).is_empty() { "" } else { "-dirty" };
         let began = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         Self {
             host: host.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect(),

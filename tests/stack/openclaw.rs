@@ -1,0 +1,72 @@
+//! What the real OpenClaw makes of our refusals: it sorts an error by its words, and most of its drawers mean eight more
+//! calls or a provider that is locked for every tenant of a gateway.
+
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use tokio::{io::AsyncWriteExt, process::Command};
+
+/// Every row of the refusal table in both dialects, as `proxy` last wrote it.
+const REFUSALS: &str = include_str!("../../proxy/tests/golden/refusals.jsonl");
+
+/// What OpenClaw's classifier says of `rows`, one verdict for each.
+async fn classified(rows: &str) -> Vec<Value> {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let mut child = Command::new("scripts/openclaw.sh")
+        .args(["node", "tests/openclaw/classify.mjs"])
+        .current_dir(root)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(rows.as_bytes()).await.unwrap();
+    let output = child.wait_with_output().await.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+fn rows() -> Vec<Value> {
+    REFUSALS.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn openclaw_takes_every_final_refusal_for_one_that_is_final() {
+    let verdicts = classified(REFUSALS).await;
+    assert_eq!(verdicts.len(), rows().len());
+    for (row, verdict) in rows().iter().zip(&verdicts) {
+        assert_eq!(verdict["locks"], Value::Null, "{row} {verdict}");
+        if row["final"] == json!(true) && row["status"].as_u64().unwrap() < 500 {
+            assert_eq!(
+                (&verdict["reason"], &verdict["final"]),
+                (&json!("format"), &json!(true)),
+                "{row} {verdict}"
+            );
+            assert_eq!(verdict["calls"], 1, "{row} {verdict}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_word_or_number_more_would_have_made_it_something_else() {
+    for (addition, reason) in
+        [("expired", "auth"), ("byte 401", "auth"), ("spend limit", "billing"), ("timed out", "timeout")]
+    {
+        let spoilt: Vec<Value> = rows()
+            .into_iter()
+            .filter(|row| row["code"] == "not_granted" && row["api"] == "openai-completions")
+            .map(|mut row| {
+                let mut body: Value = serde_json::from_str(row["body"].as_str().unwrap()).unwrap();
+                let message = body["error"]["message"].as_str().unwrap().to_owned();
+                body["error"]["message"] = json!(format!("{message} {addition}"));
+                row["body"] = json!(body.to_string());
+                row
+            })
+            .collect();
+        let verdict = classified(&(spoilt[0].to_string() + "\n")).await.remove(0);
+        assert_eq!(verdict["reason"], reason, "{verdict}");
+    }
+}
