@@ -55,7 +55,7 @@ struct Run {
     /// Only these workloads
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     workloads: Vec<String>,
-    /// Keep the run below this directory, as <date>-<host>
+    /// Keep the run below this directory, in DATE-HOST
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
     /// Write table and plot of the kept run into this README
