@@ -74,6 +74,16 @@ impl Config {
         })
     }
 
+    /// What no agent is told: the upstream's key and address.
+    pub(crate) fn unspoken(&self) -> Vec<String> {
+        let key = self.authorization.as_ref().and_then(|value| value.to_str().ok());
+        let authority = self.upstream.authority.as_str();
+        let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
+        let words = [key.and_then(|value| value.strip_prefix("Bearer ")), Some(authority), Some(host)];
+        // A shorter one would be found in innocent words.
+        words.into_iter().flatten().filter(|word| word.len() >= 4).map(str::to_owned).collect()
+    }
+
     /// Whether a process of `uid` may speak to the control socket.
     pub(crate) fn may_control(&self, uid: u32) -> bool {
         uid == 0 || uid == self.own_uid || self.proxy.control_uids.contains(&uid)

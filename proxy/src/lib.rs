@@ -136,6 +136,12 @@ fn start_workers(config: &Config, journal: &Arc<Journal>) -> Result<Started, Err
     let snapshot =
         Arc::new(ArcSwap::from_pointee(Snapshot { header_read: config.proxy.header_read.duration() }));
     let bodies = Arc::new(Allowance::new(config.proxy.all_bodies));
-    let parts = Parts { upstream: config.upstream.clone(), journal: Arc::clone(journal), bodies, snapshot };
+    let parts = Parts {
+        upstream: config.upstream.clone(),
+        journal: Arc::clone(journal),
+        bodies,
+        unspoken: config.unspoken().into(),
+        snapshot,
+    };
     (0..count).map(|index| Worker::start(index, parts.clone()).map_err(Error::Thread)).collect()
 }

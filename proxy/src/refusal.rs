@@ -135,7 +135,8 @@ pub(crate) fn error_event(refusal: Refusal, dialect: Dialect) -> String {
     }
 }
 
-fn error_json(refused: &Refused, dialect: Dialect) -> String {
+/// The body that tells a client of `refused`.
+pub(crate) fn error_json(refused: &Refused, dialect: Dialect) -> String {
     let (_, kind, _) = row(refused.reason);
     let (message, code) = (&refused.message, refused.reason.code());
     match dialect {

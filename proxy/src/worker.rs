@@ -46,6 +46,7 @@ pub(crate) struct Parts {
     pub(crate) upstream: upstream::Config,
     pub(crate) journal: Arc<Journal>,
     pub(crate) bodies: Arc<Allowance>,
+    pub(crate) unspoken: Arc<[String]>,
     pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
 }
 
@@ -85,6 +86,7 @@ async fn serve(mut orders: mpsc::Receiver<Order>, parts: Parts) {
         upstream: Upstream::new(parts.upstream),
         journal: parts.journal,
         bodies: parts.bodies,
+        unspoken: parts.unspoken,
         snapshot: parts.snapshot,
         call_ids: CallIds::new(),
     });

@@ -7,6 +7,7 @@ mod bodies;
 mod cleanup;
 mod cli;
 mod commands;
+mod complaints;
 mod control;
 mod endings;
 mod identity;

@@ -43,6 +43,8 @@ pub mod header {
     pub const LITELLM_SESSION: &str = "x-litellm-session-id";
     /// Seconds after which LiteLLM gives the provider up.
     pub const LITELLM_TIMEOUT: &str = "x-litellm-timeout";
+    /// The provider's `retry-after`, as LiteLLM passes it on.
+    pub const LITELLM_PROVIDER_RETRY_AFTER: &str = "llm_provider-retry-after";
     /// What the call cost, in dollars, on answers that are not streamed.
     pub const LITELLM_COST: &str = "x-litellm-response-cost";
     /// Run id, for whoever reads the upstream's access log (*specified*).

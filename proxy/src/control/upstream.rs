@@ -69,7 +69,10 @@ async fn get(control: &Control, path: &'static str) -> Result<(StatusCode, Bytes
     let (answer, mut connection) =
         control.upstream.send(request).await.map_err(|error| report::chain(&error))?;
     let (head, body) = answer.into_parts();
-    Ok((head.status, connection.read_whole(body, LARGEST_ANSWER).await?))
+    Ok((
+        head.status,
+        connection.read_whole(body, LARGEST_ANSWER).await.map_err(|error| report::chain(&error))?,
+    ))
 }
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Option<T> {

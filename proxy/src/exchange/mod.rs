@@ -1,6 +1,6 @@
 //! A call's life, one file per step, in this order:
 //!
-//! [`accept`] → [`identify`] → [`admit`] → [`rewrite`] → [`forward`] → [`observe`] → [`settle`]
+//! [`accept`] → [`identify`] → [`admit`] → [`rewrite`] → [`forward`] → [`observe`] or [`complain`] → [`settle`]
 //!
 //! Knows nothing of control: a call meets control only in its [`crate::run::Run`], which is closed under it, and in the
 //! [`Snapshot`], which it loads once.
@@ -8,10 +8,12 @@
 mod accept;
 mod admit;
 mod body;
+mod complain;
 mod forward;
 mod identify;
 mod observe;
 mod rewrite;
+mod scrub;
 mod settle;
 
 use std::{sync::Arc, time::Duration};
@@ -49,6 +51,8 @@ pub(crate) struct Snapshot {
 pub(crate) struct Plane {
     pub(crate) upstream: Upstream,
     pub(crate) journal: Arc<Journal>,
+    /// What no agent is told: the upstream's key and address.
+    pub(crate) unspoken: Arc<[String]>,
     /// Memory for the request bodies of all runs.
     pub(crate) bodies: Arc<Allowance>,
     pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
@@ -63,6 +67,7 @@ async fn serve(plane: &Arc<Plane>, caller: &Caller, request: Request<Incoming>) 
     let mut exchange = Exchange::begin(plane, caller);
     let (head, mut body) = request.into_parts();
     match pass(plane, &mut exchange, &head, &mut body).await {
+        Ok(answer) if complain::is_error(answer.0.status()) => complain::respond(exchange, answer).await,
         Ok(answer) => observe::respond(exchange, answer),
         Err(refused) => {
             let dialect = exchange.route().dialect();

@@ -7,10 +7,10 @@
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, Response, header, response::Parts};
 use http_body::{Body as _, Frame};
 use hyper::body::Incoming;
-use platform_core::{control::TapEvent, name::header as own, record::Outcome, refusal::Refusal};
+use platform_core::{control::TapEvent, id::CallId, name::header as own, record::Outcome, refusal::Refusal};
 
 use super::{
     Body,
@@ -52,14 +52,9 @@ enum State {
 /// The response for the client.
 pub(super) fn respond(exchange: Exchange, (answer, connection): Answer) -> Response<Body> {
     let (head, body) = answer.into_parts();
-    if let Some(reason) = unmendable(head.status) {
-        let dialect = exchange.route().dialect();
-        exchange.settle_mapped(reason);
-        return refusal::respond(&reason.into(), dialect);
-    }
     let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let meter = Meter::new(exchange.route(), Format::of(content_type));
-    let call_id = exchange.call_id();
+    let mut response = with_head(&head, exchange.call_id());
     let has_no_body = body.is_end_stream();
     let withheld = (exchange.usage() == UsageIs::Ours && meter.reads_events()).then(Withheld::default);
     let mut observed = Observed { state: State::Done, meter, withheld, exchange };
@@ -69,18 +64,19 @@ pub(super) fn respond(exchange: Exchange, (answer, connection): Answer) -> Respo
     } else {
         observed.state = State::Streaming(Box::new(body), connection);
     }
-    let mut response = Response::new(Body::Observed(Box::new(observed)));
-    *response.status_mut() = head.status;
-    *response.headers_mut() = passed(&head.headers);
-    if let Ok(value) = http::HeaderValue::from_bytes(&call_id.to_ascii()) {
-        response.headers_mut().insert(own::LITELLM_CALL_ID, value);
-    }
+    *response.body_mut() = Body::Observed(Box::new(observed));
     response
 }
 
-/// An answer about Sluicegate's own key or money, which would only mislead an agent.
-fn unmendable(status: StatusCode) -> Option<Refusal> {
-    matches!(status.as_u16(), 401..=403).then_some(Refusal::UpstreamAuth)
+/// A response with what passes of the upstream's `head`, and no body yet.
+pub(super) fn with_head(head: &Parts, call: CallId) -> Response<Body> {
+    let mut response = Response::new(Body::from(String::new()));
+    *response.status_mut() = head.status;
+    *response.headers_mut() = passed(&head.headers);
+    if let Ok(value) = http::HeaderValue::from_bytes(&call.to_ascii()) {
+        response.headers_mut().insert(own::LITELLM_CALL_ID, value);
+    }
+    response
 }
 
 fn passed(from: &HeaderMap) -> HeaderMap {
@@ -89,6 +85,10 @@ fn passed(from: &HeaderMap) -> HeaderMap {
         if let Some(value) = from.get(name) {
             headers.insert(name, value.clone());
         }
+    }
+    // LiteLLM puts its provider's headers under a name of its own, which no SDK looks at.
+    if let Some(value) = from.get(own::LITELLM_PROVIDER_RETRY_AFTER) {
+        headers.entry(header::RETRY_AFTER).or_insert_with(|| value.clone());
     }
     headers
 }

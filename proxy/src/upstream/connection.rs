@@ -36,6 +36,20 @@ pub(crate) struct Connection {
     quiet: Quiet,
 }
 
+/// Why an answer was not read whole.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unread {
+    /// It is longer than it may be.
+    #[error("the answer is longer than {limit} bytes")]
+    TooLong {
+        /// What it may have.
+        limit: usize,
+    },
+    /// The upstream broke off.
+    #[error("the answer broke off")]
+    Broken(#[source] hyper::Error),
+}
+
 impl Connection {
     pub(super) async fn over(stream: TcpStream) -> hyper::Result<Self> {
         let (sender, wire) = http1::handshake(TokioIo::new(stream)).await?;
@@ -59,14 +73,14 @@ impl Connection {
     }
 
     /// All of `body`, which this connection brings, if it has at most `limit` bytes.
-    pub(crate) async fn read_whole(&mut self, mut body: Incoming, limit: usize) -> Result<Bytes, String> {
+    pub(crate) async fn read_whole(&mut self, mut body: Incoming, limit: usize) -> Result<Bytes, Unread> {
         let mut whole = BytesMut::new();
         while let Some(frame) = poll_fn(|cx| self.poll_frame(&mut body, cx)).await {
-            if let Ok(piece) = frame.map_err(|error| error.to_string())?.into_data() {
+            if let Ok(piece) = frame.map_err(Unread::Broken)?.into_data() {
                 whole.extend_from_slice(&piece);
             }
             if whole.len() > limit {
-                return Err(format!("the answer is longer than {limit} bytes"));
+                return Err(Unread::TooLong { limit });
             }
         }
         Ok(whole.freeze())

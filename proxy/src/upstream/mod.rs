@@ -19,7 +19,7 @@ use http::{HeaderValue, Request, Response, header};
 use hyper::{body::Incoming, client::conn::TrySendError};
 use tokio::{net::TcpStream, time::timeout};
 
-pub(crate) use self::connection::Connection;
+pub(crate) use self::connection::{Connection, Unread};
 use crate::pieces::Pieces;
 
 /// Why there is no answer.

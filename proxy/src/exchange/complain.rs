@@ -1,0 +1,83 @@
+//! complain: the upstream answered with an error. It is read whole, bounded, and told on without what it says of the
+//! upstream's insides; what only says that Sluicegate's own key or money is no good becomes a refusal.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Response, StatusCode, header};
+use platform_core::{record::Outcome, refusal::Refusal};
+use serde::Deserialize;
+use tokio::time::timeout;
+
+use super::{Body, forward::Answer, observe, scrub::scrub, settle::Exchange};
+use crate::{refusal, upstream::Unread};
+
+/// Largest error that is told on.
+const LARGEST: usize = 64 << 10;
+/// Longest wait for the rest of an error whose head is there.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[derive(Deserialize)]
+struct Complaint<'a> {
+    #[serde(borrow)]
+    error: Detail<'a>,
+}
+
+#[derive(Deserialize)]
+struct Detail<'a> {
+    #[serde(rename = "type", default)]
+    kind: Option<&'a str>,
+}
+
+/// Whether an answer of this status is for this step.
+pub(super) fn is_error(status: StatusCode) -> bool {
+    status.is_client_error() || status.is_server_error()
+}
+
+/// The response for the client.
+pub(super) async fn respond(mut exchange: Exchange, (answer, mut connection): Answer) -> Response<Body> {
+    let (head, body) = answer.into_parts();
+    let read = timeout(PATIENCE, connection.read_whole(body, LARGEST)).await;
+    let dialect = exchange.route().dialect();
+    let (text, outcome) = match read {
+        Ok(Ok(text)) => {
+            exchange.plane().upstream.give_back(connection);
+            (text, Outcome::Complete)
+        }
+        Ok(Err(Unread::TooLong { .. })) => (Bytes::new(), Outcome::Complete),
+        Ok(Err(Unread::Broken(_))) => (Bytes::new(), Outcome::UpstreamGone),
+        Err(_elapsed) => (Bytes::new(), Outcome::TimedOut),
+    };
+    if is_about_our_means(head.status, &text) {
+        exchange.settle_mapped(Refusal::UpstreamAuth);
+        return refusal::respond(&Refusal::UpstreamAuth.into(), dialect);
+    }
+    let mut response = observe::with_head(&head, exchange.call_id());
+    let told = match std::str::from_utf8(&text) {
+        Ok(text) if !text.is_empty() => scrub(text, &exchange.plane().unspoken),
+        // Too long, broken off, not text: that there was an error is all that can be told.
+        _ => {
+            let json = http::HeaderValue::from_static("application/json");
+            response.headers_mut().insert(header::CONTENT_TYPE, json);
+            refusal::error_json(&Refusal::UpstreamFailed.into(), dialect)
+        }
+    };
+    exchange.passed_on(told.len());
+    exchange.settle(outcome);
+    *response.body_mut() = Body::from(told);
+    response
+}
+
+/// An answer about Sluicegate's own key or money, which would only mislead an agent. LiteLLM says 422 where a budget is
+/// used up.
+fn is_about_our_means(status: StatusCode, text: &[u8]) -> bool {
+    let budget = || {
+        let complaint = serde_json::from_slice::<Complaint<'_>>(text).ok();
+        complaint.is_some_and(|complaint| complaint.error.kind == Some("budget_exceeded"))
+    };
+    match status.as_u16() {
+        401..=403 => true,
+        400 | 422 | 429 => budget(),
+        _ => false,
+    }
+}
