@@ -4,9 +4,9 @@ use std::{fs, io, path::PathBuf};
 
 use http::HeaderValue;
 use platform_core::{name, secret::Secret};
-use platform_runtime::settings::{self, Settings};
+use platform_runtime::settings::{self, Settings, token_secrets};
 
-use crate::upstream;
+use crate::{exchange::Snapshot, upstream};
 
 /// Why the key is not to be had.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +28,15 @@ pub enum Error {
     },
 }
 
+/// Secrets that came in the environment and were taken out of it.
+#[derive(Debug, Default)]
+pub struct FromEnvironment {
+    /// `LITELLM_MASTER_KEY`
+    pub key: Option<Secret>,
+    /// `PROXY_SHARED_SECRET`
+    pub token_secret: Option<Secret>,
+}
+
 /// The proxy's configuration.
 #[derive(Debug)]
 pub struct Config {
@@ -36,16 +45,18 @@ pub struct Config {
     pub(crate) upstream: upstream::Config,
     /// `Bearer …`; marked sensitive, so that it is not printed.
     pub(crate) authorization: Option<HeaderValue>,
+    /// The secret of run tokens from the environment.
+    token_secret: Option<Secret>,
     own_uid: u32,
 }
 
 impl Config {
-    /// Resolves `settings`. The key is read from the file if one is named, else it is `from_environment`.
+    /// Resolves `settings`. The key is read from the file if one is named, else it is that of the environment.
     /// No key at all is possible: some upstreams want none.
     ///
     /// # Errors
     /// If the key cannot be read or used.
-    pub fn resolve(settings: Settings, from_environment: Option<Secret>) -> Result<Self, Error> {
+    pub fn resolve(settings: Settings, from_environment: FromEnvironment) -> Result<Self, Error> {
         let Settings { upstream, proxy, .. } = settings;
         let key = match &upstream.key_file {
             Some(path) => {
@@ -53,7 +64,7 @@ impl Config {
                     .map_err(|source| Error::KeyFile { path: path.clone(), source })?;
                 Some((Secret::new(text), path.display().to_string()))
             }
-            None => from_environment.map(|key| (key, name::env::LITELLM_MASTER_KEY.to_owned())),
+            None => from_environment.key.map(|key| (key, name::env::LITELLM_MASTER_KEY.to_owned())),
         };
         let authorization =
             key.map(|(key, origin)| bearer(&key).ok_or(Error::Unusable { origin })).transpose()?;
@@ -70,7 +81,21 @@ impl Config {
             },
             proxy,
             authorization,
+            token_secret: from_environment.token_secret,
             own_uid: rustix::process::geteuid().as_raw(),
+        })
+    }
+
+    /// The part of it that calls work with, token secrets read anew.
+    ///
+    /// # Errors
+    /// If their file cannot be read or used.
+    pub(crate) fn snapshot(&self) -> Result<Snapshot, token_secrets::Error> {
+        let file = self.proxy.token_secrets_file.as_deref();
+        Ok(Snapshot {
+            header_read: self.proxy.header_read.duration(),
+            secrets: token_secrets::read(file, self.token_secret.as_ref())?,
+            token_skew: self.proxy.token_skew.duration(),
         })
     }
 

@@ -9,6 +9,7 @@ mod bodies;
 mod clock;
 mod config;
 mod control;
+mod directory;
 mod exchange;
 mod journal;
 #[cfg(feature = "parts")]
@@ -17,23 +18,31 @@ mod pieces;
 mod refusal;
 mod run;
 mod runs;
+mod shared;
 mod upstream;
 mod usage;
 mod worker;
 
-use std::{fs, io, path::PathBuf, sync::Arc, thread, time::Instant};
+use std::{
+    fs, io,
+    net::{SocketAddr, TcpListener},
+    path::PathBuf,
+    sync::Arc,
+    thread,
+    time::Instant,
+};
 
 use arc_swap::ArcSwap;
-use platform_runtime::{shutdown::Watch, socket};
+use platform_runtime::{settings::token_secrets, shutdown::Watch, socket};
 
-pub use self::config::{Config, Error as ConfigError};
+pub use self::config::{Config, Error as ConfigError, FromEnvironment};
 use self::{
     bodies::Allowance,
     control::{Control, Socket},
-    exchange::Snapshot,
+    directory::Directory,
     journal::Journal,
-    run::Terms,
-    runs::Runs,
+    run::{Run, Terms},
+    runs::{Place, Runs},
     upstream::Upstream,
     worker::{Parts, Worker},
 };
@@ -59,6 +68,30 @@ pub enum Error {
         /// The control socket.
         path: PathBuf,
     },
+    /// The list of revocations cannot be read.
+    #[error("cannot read {}", path.display())]
+    Revocations {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// The shared listener cannot be had.
+    #[error("cannot listen on proxy.listen {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// The secrets of run tokens are not to be had.
+    #[error("cannot read the secrets of run tokens")]
+    TokenSecrets(#[from] token_secrets::Error),
+    /// The run for calls that are nobody's cannot be made, which its fixed ids make impossible.
+    #[error("cannot make the run {}", runs::NOBODY)]
+    Nobody(#[source] http::Error),
     /// The journal cannot be opened.
     #[error("cannot open the journal")]
     Journal(#[from] journal::Error),
@@ -93,17 +126,33 @@ impl App {
         let listeners = proxy.listeners_dir();
         socket::private_dir(&listeners, 0o700)?;
         let socket = Socket::bind(&config)?;
-        let (workers, threads) = start_workers(&config, &journal)?;
+        let revocations = proxy.state_dir.join("revoked");
+        let directory = Directory::open(&revocations)
+            .map_err(|source| Error::Revocations { path: revocations, source })?;
+        let directory = Arc::new(directory);
+        let snapshot = Arc::new(ArcSwap::from_pointee(config.snapshot()?));
+        let shared_listeners = shared::bind(proxy, thread_count(&config))?;
+        let shared = shared_listeners.first().and_then(|listener| listener.local_addr().ok());
         let terms = Terms {
             authorization: config.authorization.clone(),
             extra_fields: proxy.extra_fields.clone(),
             bodies: proxy.run_bodies,
         };
-        let runs = Runs::new(listeners, terms, workers);
+        let parts = Parts {
+            upstream: config.upstream.clone(),
+            journal: Arc::clone(&journal),
+            bodies: Arc::new(Allowance::new(proxy.all_bodies)),
+            unspoken: config.unspoken().into(),
+            directory: Arc::clone(&directory),
+            nobody: Arc::new(Run::nobody(&terms).map_err(Error::Nobody)?),
+            snapshot: Arc::clone(&snapshot),
+        };
+        let (workers, threads) = start_workers(&config, &parts, shared_listeners)?;
+        let runs = Runs::new(Place { dir: listeners, directory, shared }, terms, workers);
         let upstream = Upstream::new(config.upstream.clone());
         Ok(Self {
             socket,
-            control: Control { runs, journal, config, started: Instant::now(), upstream },
+            control: Control { runs, journal, snapshot, config, started: Instant::now(), upstream },
             threads,
         })
     }
@@ -130,18 +179,19 @@ impl App {
 
 type Started = (Vec<Worker>, Vec<thread::JoinHandle<()>>);
 
-fn start_workers(config: &Config, journal: &Arc<Journal>) -> Result<Started, Error> {
+fn start_workers(config: &Config, parts: &Parts, shared: Vec<TcpListener>) -> Result<Started, Error> {
+    let serves = config.proxy.listen_serves;
+    let mut shared = shared.into_iter();
+    (0..thread_count(config))
+        .map(|index| {
+            let shared = shared.next().map(|listener| (listener, serves));
+            Worker::start(index, parts.clone(), shared).map_err(Error::Thread)
+        })
+        .collect()
+}
+
+/// How many data-plane threads there are.
+fn thread_count(config: &Config) -> usize {
     let cores = thread::available_parallelism().map_or(1, usize::from);
-    let count = config.proxy.threads.map_or(cores, usize::from).max(1);
-    let snapshot =
-        Arc::new(ArcSwap::from_pointee(Snapshot { header_read: config.proxy.header_read.duration() }));
-    let bodies = Arc::new(Allowance::new(config.proxy.all_bodies));
-    let parts = Parts {
-        upstream: config.upstream.clone(),
-        journal: Arc::clone(journal),
-        bodies,
-        unspoken: config.unspoken().into(),
-        snapshot,
-    };
-    (0..count).map(|index| Worker::start(index, parts.clone()).map_err(Error::Thread)).collect()
+    config.proxy.threads.map_or(cores, usize::from).max(1)
 }

@@ -3,14 +3,14 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::Parser;
-use platform_core::{name, secret::Secret};
+use platform_core::name;
 use platform_runtime::{
     config::{Environment, Sources},
     report,
     settings::Settings,
     shutdown, telemetry,
 };
-use proxy::{App, Config};
+use proxy::{App, Config, FromEnvironment};
 
 /// Sluicegate's data plane: identity, credentials, metering and journal for every model call.
 ///
@@ -34,8 +34,11 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let mut environment = Environment::capture();
     telemetry::init(environment.get(name::env::SLUICE_LOG));
-    let key = environment.take_secret(name::env::LITELLM_MASTER_KEY);
-    match run(arguments, environment, key) {
+    let secrets = FromEnvironment {
+        key: environment.take_secret(name::env::LITELLM_MASTER_KEY),
+        token_secret: environment.take_secret(name::env::PROXY_SHARED_SECRET),
+    };
+    match run(arguments, environment, secrets) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             report::error("sluice-proxy", error.as_ref());
@@ -47,10 +50,10 @@ fn main() -> ExitCode {
 fn run(
     arguments: Arguments,
     environment: Environment,
-    key: Option<Secret>,
+    secrets: FromEnvironment,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let sources = Sources::locate(arguments.config, environment, arguments.set)?;
-    let config = Config::resolve(Settings::read(&sources)?, key)?;
+    let config = Config::resolve(Settings::read(&sources)?, secrets)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let app = App::build(config)?;

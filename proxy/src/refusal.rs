@@ -24,6 +24,23 @@ impl From<Refusal> for Refused {
     }
 }
 
+impl Refused {
+    /// What a gateway is told, that serves many: never what an agent wrote, because it sorts errors by their words, and
+    /// of calls that are nobody's only that they are.
+    pub(crate) fn to_a_gateway(&self) -> Self {
+        match self.reason {
+            Refusal::TokenMissing
+            | Refusal::TokenMalformed
+            | Refusal::TokenExpired
+            | Refusal::TokenInvalid
+            | Refusal::TokenRevoked
+            | Refusal::RunUnknown
+            | Refusal::IdentityConflict => Refusal::Unattributed.into(),
+            other => other.into(),
+        }
+    }
+}
+
 impl From<Rejection> for Refused {
     fn from(rejection: Rejection) -> Self {
         let reason = match rejection.reason {
@@ -64,7 +81,16 @@ const fn row(refusal: Refusal) -> (StatusCode, &'static str, Retry) {
         | Refusal::BodyEncoded
         | Refusal::FieldUnknown
         | Refusal::NotGranted
-        | Refusal::ModelNotGranted => (StatusCode::BAD_REQUEST, INVALID, Retry::Never),
+        | Refusal::ModelNotGranted
+        | Refusal::IdentityConflict
+        | Refusal::Unattributed => (StatusCode::BAD_REQUEST, INVALID, Retry::Never),
+        // Only clients with a token of their own ever see these: a gateway would lock its provider.
+        Refusal::TokenMissing
+        | Refusal::TokenMalformed
+        | Refusal::TokenExpired
+        | Refusal::TokenInvalid
+        | Refusal::TokenRevoked
+        | Refusal::RunUnknown => (StatusCode::UNAUTHORIZED, INVALID, Retry::Never),
         Refusal::BodiesInFlight => (StatusCode::SERVICE_UNAVAILABLE, SERVER, Retry::After(1)),
         Refusal::RunClosed => (StatusCode::BAD_REQUEST, INVALID, Retry::Never),
         Refusal::Draining => (StatusCode::SERVICE_UNAVAILABLE, SERVER, Retry::After(1)),
@@ -93,6 +119,18 @@ const fn message(refusal: Refusal) -> &'static str {
         Refusal::ModelNotGranted => {
             "the model is not granted to this run; GET /v1/models lists those that are"
         }
+        Refusal::TokenMissing => "no run token: send it as X-Run-Token or as the API key",
+        Refusal::TokenMalformed => {
+            "the run token is not one: it has the form run|attempt|expiry.signature, sent once"
+        }
+        Refusal::TokenExpired => "the run token has run out; mint a new one",
+        Refusal::TokenInvalid => {
+            "the run token is not signed for this attempt of the run with a secret known here"
+        }
+        Refusal::TokenRevoked => "the tokens of this run hold no more",
+        Refusal::RunUnknown => "the run token is for a run that is not open on this listener",
+        Refusal::IdentityConflict => "the call says in two ways whose it is, and they disagree",
+        Refusal::Unattributed => "the call is not known to be of any run",
         Refusal::BodiesInFlight => "too many large requests are under way; send this one again in a moment",
         Refusal::RunClosed => "this run is closed and takes no more calls",
         Refusal::Draining => "the gateway is restarting",
@@ -176,9 +214,10 @@ mod tests {
     }
 
     #[test]
-    fn no_refusal_has_a_status_that_locks_a_gateways_provider() {
+    fn no_gateway_is_told_a_status_that_locks_its_provider() {
         for refusal in Refusal::ALL {
-            assert!(![401, 402, 403].contains(&status(refusal).as_u16()), "{refusal:?}");
+            let told = Refused::from(refusal).to_a_gateway();
+            assert!(![401, 402, 403].contains(&status(told.reason).as_u16()), "{refusal:?}");
         }
     }
 
@@ -186,8 +225,8 @@ mod tests {
     #[test]
     fn refusals_are_as_they_were_shown_to_openclaw() {
         let row = |(refusal, dialect): (Refusal, Dialect)| {
-            let refused = Refused::from(refusal);
-            let (status, _, retry) = row(refusal);
+            let refused = Refused::from(refusal).to_a_gateway();
+            let (status, _, retry) = row(refused.reason);
             let api = match dialect {
                 Dialect::OpenAi => "openai-completions",
                 Dialect::Anthropic => "anthropic-messages",

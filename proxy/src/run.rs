@@ -14,8 +14,10 @@ use std::{
 use arc_swap::ArcSwapOption;
 use http::HeaderValue;
 use platform_core::{
+    capability::Capabilities,
     control::{RunState, RunView, TapEvent, Usage},
-    grant::{RunGrant, Tap},
+    grant::{CallLimits, Correlation, Listener, RunGrant, Tap},
+    id::{AccountId, AgentId, RunId},
     limit::{ByteSize, data_plane::TAP_BACKLOG},
     money::NanoDollars,
     record::{ExchangeRecord, Outcome, Tokens},
@@ -28,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     bodies::Allowance,
     exchange::{Identification, Policy},
+    runs::NOBODY,
 };
 
 /// A run that is or was open.
@@ -105,6 +108,24 @@ impl Run {
             cut: CancellationToken::new(),
             closed_for: ArcSwapOption::empty(),
         })
+    }
+
+    /// The run under which calls are recorded that are nobody's. It is never entered.
+    pub(crate) fn nobody(terms: &Terms) -> Result<Self, http::Error> {
+        let known = "an id that follows its own rule";
+        let grant = RunGrant {
+            run_id: RunId::parse(NOBODY).expect(known),
+            attempt: 0,
+            account: AccountId::parse(NOBODY).expect(known),
+            graph: AgentId::parse("unattributed:none").expect(known),
+            correlation: Correlation::default(),
+            listener: Listener::Shared,
+            limits: CallLimits::default(),
+            models: Some(Vec::new()),
+            capabilities: Capabilities::default(),
+            tap: Tap::Off,
+        };
+        Self::new(grant, terms)
     }
 
     /// Takes a place among the calls in flight.

@@ -6,6 +6,7 @@
 use std::{
     collections::VecDeque,
     fs, io,
+    net::SocketAddr,
     path::PathBuf,
     sync::{
         Arc, Mutex, PoisonError,
@@ -17,19 +18,24 @@ use std::{
 use dashmap::{DashMap, Entry};
 use futures_util::future::join_all;
 use platform_core::{
-    control::{Register, Registered, RunView},
+    control::{Register, Registered, RunView, SocketDir},
+    grant::Listener,
     id::{RunId, SocketDirName},
     name::path::SOCKET_FILE,
 };
 use platform_runtime::{random, socket};
 
 use crate::{
+    directory::Directory,
     run::{Closing, Run, Terms},
     worker::{self, Worker},
 };
 
 /// Runs whose end is remembered, so that closing twice and asking late are harmless.
 const REMEMBERED: usize = 1024;
+
+/// Id and account under which calls are recorded that are nobody's.
+pub(crate) const NOBODY: &str = "unattributed";
 
 /// Why a run was not opened.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +49,14 @@ pub(crate) enum Error {
     /// The run was closed. A new attempt is a new run here.
     #[error("run {run} was closed; a closed run is not opened again")]
     Closed {
+        /// The run.
+        run: RunId,
+    },
+    /// It cannot be called in the way it was granted.
+    #[error(
+        "run {run} cannot be opened: its grant wants the shared listener and proxy.listen is not set, or its id is reserved"
+    )]
+    NoSuchListener {
         /// The run.
         run: RunId,
     },
@@ -63,10 +77,23 @@ pub(crate) enum Error {
     Worker(#[from] worker::Error),
 }
 
+/// Where runs are found.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// Directory of the socket directories.
+    pub(crate) dir: PathBuf,
+    /// Where calls on the shared listener look.
+    pub(crate) directory: Arc<Directory>,
+    /// The shared listener.
+    pub(crate) shared: Option<SocketAddr>,
+}
+
 /// All runs.
 #[derive(Debug)]
 pub(crate) struct Runs {
     dir: PathBuf,
+    directory: Arc<Directory>,
+    shared: Option<SocketAddr>,
     terms: Terms,
     workers: Vec<Worker>,
     next_worker: AtomicUsize,
@@ -81,9 +108,12 @@ struct Live {
 }
 
 impl Runs {
-    pub(crate) fn new(dir: PathBuf, terms: Terms, workers: Vec<Worker>) -> Self {
+    pub(crate) fn new(place: Place, terms: Terms, workers: Vec<Worker>) -> Self {
+        let Place { dir, directory, shared } = place;
         Self {
             dir,
+            directory,
+            shared,
             terms,
             workers,
             next_worker: AtomicUsize::new(0),
@@ -108,6 +138,7 @@ impl Runs {
         }
         self.open(&known).await.inspect_err(|_error| {
             self.live.remove(&run_id);
+            self.directory.forget(&run_id);
             remove_dir(&known.registered);
         })?;
         Ok(known.registered.clone())
@@ -120,17 +151,30 @@ impl Runs {
             let same = live.run.grant == grant && live.run.closing().is_none();
             return if same { Ok(live) } else { Err(Error::Conflict { run }) };
         }
-        let name = socket_dir.unwrap_or_else(|| SocketDirName::from_random(random::bits()));
-        let registered = Registered { path: self.dir.join(name.as_str()), socket_dir: name };
+        if run.as_str() == NOBODY || (grant.listener == Listener::Shared && self.shared.is_none()) {
+            return Err(Error::NoSuchListener { run });
+        }
+        let socket = matches!(grant.listener, Listener::Unix { .. }).then(|| {
+            let name = socket_dir.unwrap_or_else(|| SocketDirName::from_random(random::bits()));
+            SocketDir { path: self.dir.join(name.as_str()), name }
+        });
+        let registered = Registered { socket, shared: self.shared };
         let run = Run::new(grant, &self.terms).map_err(|source| Error::Unwritable { run, source })?;
         Ok(Arc::new(Live { run: Arc::new(run), registered }))
     }
 
     async fn open(&self, live: &Live) -> Result<(), Error> {
+        self.directory.add(&live.run);
+        let Some(socket) = &live.registered.socket else { return Ok(()) };
         // The agent's uid must be able to pass through, and to do nothing else.
-        socket::private_dir(&live.registered.path, 0o711)?;
+        socket::private_dir(&socket.path, 0o711)?;
         let turn = self.next_worker.fetch_add(1, Ordering::Relaxed) % self.workers.len();
-        Ok(self.workers[turn].open(Arc::clone(&live.run), live.registered.path.join(SOCKET_FILE)).await?)
+        Ok(self.workers[turn].open(Arc::clone(&live.run), socket.path.join(SOCKET_FILE)).await?)
+    }
+
+    /// What is known of correlations and revocations.
+    pub(crate) fn directory(&self) -> &Arc<Directory> {
+        &self.directory
     }
 
     /// The run, if it is open or closing.
@@ -160,8 +204,13 @@ impl Runs {
         let view = live.run.view();
         if self.live.remove(run).is_some() {
             remove_dir(&live.registered);
+            self.directory.withdraw_all(run);
             let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
-            closed.truncate(REMEMBERED - 1);
+            while closed.len() >= REMEMBERED {
+                if let Some(oldest) = closed.pop_back() {
+                    self.directory.forget(&oldest.grant.run_id);
+                }
+            }
             closed.push_front(view.clone());
         }
         Some(view)
@@ -186,11 +235,11 @@ impl Runs {
 
 /// Removes a run's directory. The socket in it is gone, or goes with its listener right now.
 fn remove_dir(registered: &Registered) {
-    let socket = registered.path.join(SOCKET_FILE);
-    for removed in [fs::remove_file(&socket), fs::remove_dir(&registered.path)] {
+    let Some(SocketDir { path, .. }) = &registered.socket else { return };
+    for removed in [fs::remove_file(path.join(SOCKET_FILE)), fs::remove_dir(path)] {
         match removed {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!(path = %registered.path.display(), %error, "socket directory stays behind");
+                tracing::warn!(path = %path.display(), %error, "socket directory stays behind");
             }
             _ => {}
         }

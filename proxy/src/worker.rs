@@ -3,16 +3,17 @@
 //! A run belongs to one thread, which binds its socket and serves every call on it, so that no call wakes
 //! another thread. Control speaks to a thread through its queue, and only to open runs.
 
-use std::{io, path::PathBuf, sync::Arc, thread};
+use std::{io, net, path::PathBuf, sync::Arc, thread};
 
 use arc_swap::ArcSwap;
-use platform_runtime::{socket, task};
+use platform_runtime::{settings::Serves, socket, task};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
     bodies::Allowance,
     clock::CallIds,
-    exchange::{Listener, Plane, Snapshot},
+    directory::Directory,
+    exchange::{Listener, Plane, SharedListener, Snapshot},
     journal::Journal,
     run::Run,
     upstream::{self, Upstream},
@@ -47,6 +48,8 @@ pub(crate) struct Parts {
     pub(crate) journal: Arc<Journal>,
     pub(crate) bodies: Arc<Allowance>,
     pub(crate) unspoken: Arc<[String]>,
+    pub(crate) directory: Arc<Directory>,
+    pub(crate) nobody: Arc<Run>,
     pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
 }
 
@@ -59,11 +62,19 @@ impl Worker {
     ///
     /// # Errors
     /// If the system gives no thread or no event queue.
-    pub(crate) fn start(index: usize, parts: Parts) -> io::Result<(Self, thread::JoinHandle<()>)> {
+    pub(crate) fn start(
+        index: usize,
+        parts: Parts,
+        shared: Option<(net::TcpListener, Serves)>,
+    ) -> io::Result<(Self, thread::JoinHandle<()>)> {
         let (queue, orders) = mpsc::channel(QUEUE);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let shared = {
+            let _inside = runtime.enter();
+            shared.map(|(listener, serves)| SharedListener::of(listener, serves)).transpose()?
+        };
         let thread = thread::Builder::new().name(format!("plane-{index}")).spawn(move || {
-            runtime.block_on(serve(orders, parts));
+            runtime.block_on(serve(orders, parts, shared));
         })?;
         Ok((Self(queue), thread))
     }
@@ -81,17 +92,22 @@ impl Worker {
     }
 }
 
-async fn serve(mut orders: mpsc::Receiver<Order>, parts: Parts) {
+async fn serve(mut orders: mpsc::Receiver<Order>, parts: Parts, shared: Option<SharedListener>) {
     let plane = Arc::new(Plane {
         upstream: Upstream::new(parts.upstream),
         journal: parts.journal,
         bodies: parts.bodies,
         unspoken: parts.unspoken,
+        directory: parts.directory,
+        nobody: parts.nobody,
         snapshot: parts.snapshot,
         call_ids: CallIds::new(),
     });
     let tidied = Arc::clone(&plane);
     task::spawn("upstream pool", async move { tidied.upstream.tidy().await });
+    if let Some(shared) = shared {
+        task::spawn("shared listener", shared.serve(Arc::clone(&plane)));
+    }
     while let Some(Order::Open(run, socket, opened)) = orders.recv().await {
         let bound = Listener::bind(run, &socket).map(|listener| {
             task::spawn("listener", listener.serve(Arc::clone(&plane)));

@@ -59,6 +59,10 @@ pub(crate) enum Error {
     Unexpected(String),
 }
 
+/// An answer that says nothing but that it was done.
+#[derive(serde::Deserialize)]
+struct Done {}
+
 /// The data plane, as control reaches it.
 #[derive(Debug, Clone)]
 pub(crate) struct DataPlane {
@@ -94,6 +98,16 @@ impl DataPlane {
     /// Closes a run, giving calls in flight `drain` to end, and tells what it used.
     pub(crate) async fn close(&self, run: &RunId, drain: Millis) -> Result<RunView, Error> {
         self.ask(Method::DELETE, &format!("{}?drain_ms={}", run_path(run), drain.0), None::<&()>).await
+    }
+
+    /// Has no token of `run` hold any more.
+    pub(crate) async fn revoke(&self, run: &RunId) -> Result<(), Error> {
+        self.ask(Method::PUT, &format!("{}/revoked", run_path(run)), None::<&()>).await.map(|Done {}| ())
+    }
+
+    /// Has the token secrets read again.
+    pub(crate) async fn reload(&self) -> Result<(), Error> {
+        self.ask(Method::POST, "/v1/reload", None::<&()>).await.map(|Done {}| ())
     }
 
     pub(crate) async fn tap(&self, run: &RunId) -> Result<Lines, Error> {

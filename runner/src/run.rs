@@ -154,9 +154,10 @@ async fn attempt(host: &Host, order: &Order, made: &mut Made, scene: &Scene<'_>)
     let refused =
         matches!(registered, Err(data_plane::Error::Refused { .. } | data_plane::Error::NotRunning { .. }));
     made.registered = !refused;
-    let registered = registered?;
+    let unexpected = || data_plane::Error::Unexpected("a run without a socket of its own".to_owned());
+    let socket = registered?.socket.ok_or_else(unexpected)?;
     let tap = host.data_plane.tap(&order.run_id).await?;
-    let spec = spec(host, order, workspace, registered.path);
+    let spec = spec(host, order, workspace, socket.path);
     tell(scene.events, AgentEvent::Status { phase: Phase::Starting });
     let container = made.container.insert(host.docker.create(&spec).await?);
     let (pieces, output) = mpsc::channel(BACKLOG);

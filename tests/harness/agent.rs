@@ -77,6 +77,12 @@ impl Agent {
         self
     }
 
+    /// Whether it sends `name` with every request.
+    #[must_use]
+    pub fn has_header(&self, name: &str) -> bool {
+        self.headers.contains_key(name)
+    }
+
     /// Asks `model` through chat completions, not streamed.
     pub async fn chat(&self, model: &str) -> Answer {
         self.post("/v1/chat/completions", &chat_body(model, Answering::Whole)).await

@@ -41,5 +41,5 @@ pub use self::{
     sluice::Outcome,
     unwilling::UnwillingUpstream,
     up::Up,
-    world::{CANARY_KEY, Run, World, grant},
+    world::{CANARY_KEY, Run, World, grant, private_file},
 };

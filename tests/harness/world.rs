@@ -146,7 +146,7 @@ impl World {
     /// Registers a run with any grant.
     pub async fn run_with(&self, grant: RunGrant) -> Run {
         let registered = self.control.register(&grant).await.unwrap();
-        let socket = registered.path.join("llm.sock");
+        let socket = registered.socket.unwrap().path.join("llm.sock");
         Run { grant, agent: Agent::on(&socket), socket }
     }
 
@@ -252,4 +252,13 @@ pub fn grant(run: &str, account: &str) -> RunGrant {
         capabilities: Capabilities::default(),
         tap: Tap::Off,
     }
+}
+
+/// Writes a file that only its owner can read.
+///
+/// # Panics
+/// If it cannot.
+pub fn private_file(path: &Path, content: &str) {
+    fs::write(path, content).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
 }

@@ -38,7 +38,7 @@ async fn a_run_is_opened_once_however_often_that_is_asked() {
 
     let other = RunGrant { account: AccountId::parse("acct-2").unwrap(), ..granted.clone() };
     assert_eq!(world.control.register(&other).await.unwrap_err().error.code, "run_conflict");
-    let agent = Agent::on(&first.path.join("llm.sock"));
+    let agent = Agent::on(&first.socket.unwrap().path.join("llm.sock"));
     assert_eq!(agent.chat("fake").await.status, 200, "the run that is open is not harmed");
     assert_eq!(world.upstream.ledger().last().unwrap().header("x-litellm-end-user-id"), ["acct-1"]);
 

@@ -17,6 +17,7 @@ mod refusals;
 mod runs;
 mod sandbox;
 mod secrets;
+mod shared;
 mod shutdown;
 mod sockets;
 mod streaming;

@@ -11,10 +11,14 @@
 //! | `PUT /v1/runs/{run}` with [`Register`] | [`Registered`] |
 //! | `GET /v1/runs/{run}` | [`RunView`] |
 //! | `DELETE /v1/runs/{run}?drain_ms=N` | [`RunView`], after the calls in flight have ended or were cut |
+//! | `PUT /v1/runs/{run}/traces/{id}`, `PUT /v1/runs/{run}/slots/{id}` | `{}`; calls with this [`Correlation`] are the run's |
+//! | `DELETE` of the same, `?grace_ms=N` | `{}`; they are no more, after the grace |
+//! | `PUT /v1/runs/{run}/revoked` | `{}`; no token of the run holds any more, for good |
+//! | `POST /v1/reload` | `{}`; token secrets were read again |
 //! | `GET /v1/runs/{run}/tap` | NDJSON of [`TapEvent`], until the run is closed |
 //! | `GET /v1/journal?after=SEQ[&follow]` | NDJSON of [`crate::record::JournalLine`] |
 
-use std::path::PathBuf;
+use std::{net::SocketAddr, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -39,10 +43,51 @@ pub struct Register {
 /// Answer to [`Register`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Registered {
-    /// Name of the run's socket directory.
-    pub socket_dir: SocketDirName,
-    /// The directory's path on the host, to be mounted into the sandbox.
+    /// The run's socket directory; absent if it calls on the shared listener.
+    #[serde(flatten)]
+    pub socket: Option<SocketDir>,
+    /// Where the shared listener is, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<SocketAddr>,
+}
+
+/// A run's socket directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SocketDir {
+    /// Its name.
+    #[serde(rename = "socket_dir")]
+    pub name: SocketDirName,
+    /// Its path on the host, to be mounted into the sandbox.
     pub path: PathBuf,
+}
+
+/// By what, besides a token, calls on a listener that serves gateways are known to be a run's. 128 bits that nobody
+/// guesses: fresh random ones, never derived from a run's id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Correlation {
+    /// A W3C trace id.
+    Trace(u128),
+    /// The slot in `/slot/<id>/v1/…`.
+    Slot(u128),
+}
+
+impl Correlation {
+    /// The trace id written as 32 lower-case hexadecimal digits, not all of them zero.
+    #[must_use]
+    pub fn trace(text: &str) -> Option<Self> {
+        digits(text).map(Self::Trace)
+    }
+
+    /// The slot written likewise.
+    #[must_use]
+    pub fn slot(text: &str) -> Option<Self> {
+        digits(text).map(Self::Slot)
+    }
+}
+
+fn digits(text: &str) -> Option<u128> {
+    let plain = text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    plain.then(|| u128::from_str_radix(text, 16).ok()).flatten().filter(|bits| *bits != 0)
 }
 
 /// State of a run at the proxy. It only moves down this list.

@@ -69,6 +69,8 @@ pub enum Listener {
         /// The uid.
         peer_uid: u32,
     },
+    /// The listener that runs share; calls prove whose they are, by a run token or a registered correlation.
+    Shared,
 }
 
 impl Default for Listener {

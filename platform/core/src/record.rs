@@ -115,6 +115,8 @@ pub enum Identity {
     Trace,
     /// A leased slot path.
     Slot,
+    /// Nothing: the call was refused as nobody's, and stands under the run and account `unattributed`.
+    None,
 }
 
 /// How a call ended.

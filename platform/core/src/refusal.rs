@@ -25,6 +25,22 @@ pub enum Refusal {
     NotGranted,
     /// The body names a model this run was not granted.
     ModelNotGranted,
+    /// No run token came with a call on the shared listener.
+    TokenMissing,
+    /// What came as a run token has not the shape of one.
+    TokenMalformed,
+    /// The run token's time is over.
+    TokenExpired,
+    /// The run token is not signed with any of our secrets, or is another attempt's.
+    TokenInvalid,
+    /// The run's tokens were revoked.
+    TokenRevoked,
+    /// The run is not registered here, or not for the shared listener.
+    RunUnknown,
+    /// The call says in two ways whose it is, and they disagree.
+    IdentityConflict,
+    /// Nothing says whose the call is.
+    Unattributed,
     /// The run was closed.
     RunClosed,
     /// This proxy is going down.
@@ -43,7 +59,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// All of them, for tables and tests.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 23] = [
         Self::RouteUnknown,
         Self::BodyTooLarge,
         Self::BodyInvalid,
@@ -52,6 +68,14 @@ impl Refusal {
         Self::FieldUnknown,
         Self::NotGranted,
         Self::ModelNotGranted,
+        Self::TokenMissing,
+        Self::TokenMalformed,
+        Self::TokenExpired,
+        Self::TokenInvalid,
+        Self::TokenRevoked,
+        Self::RunUnknown,
+        Self::IdentityConflict,
+        Self::Unattributed,
         Self::RunClosed,
         Self::Draining,
         Self::JournalUnavailable,
@@ -73,6 +97,14 @@ impl Refusal {
             Self::FieldUnknown => "field_unknown",
             Self::NotGranted => "not_granted",
             Self::ModelNotGranted => "model_not_granted",
+            Self::TokenMissing => "token_missing",
+            Self::TokenMalformed => "token_malformed",
+            Self::TokenExpired => "token_expired",
+            Self::TokenInvalid => "token_invalid",
+            Self::TokenRevoked => "token_revoked",
+            Self::RunUnknown => "run_unknown",
+            Self::IdentityConflict => "identity_conflict",
+            Self::Unattributed => "unattributed",
             Self::RunClosed => "run_closed",
             Self::Draining => "draining",
             Self::JournalUnavailable => "journal_unavailable",

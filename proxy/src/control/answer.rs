@@ -6,10 +6,10 @@ use http::{HeaderValue, Response, StatusCode, header};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody, combinators::BoxBody};
 use platform_core::control::{Problem, ProblemDetail};
-use platform_runtime::report;
+use platform_runtime::{report, settings::token_secrets};
 use serde::Serialize;
 
-use crate::runs;
+use crate::{directory::Taken, runs};
 
 pub(super) type Answer = Response<BoxBody<Bytes, std::io::Error>>;
 
@@ -30,6 +30,12 @@ pub(super) enum Error {
     NoTap(String),
     #[error(transparent)]
     Register(#[from] runs::Error),
+    #[error(transparent)]
+    Taken(#[from] Taken),
+    #[error("the revocation cannot be written")]
+    Revocation(#[source] std::io::Error),
+    #[error("the secrets of run tokens cannot be read; those from before stay")]
+    Reload(#[from] token_secrets::Error),
     #[error("the journal cannot be read")]
     Journal(#[source] crate::journal::Error),
 }
@@ -44,6 +50,10 @@ impl Error {
             Self::NoTap(_) => (StatusCode::CONFLICT, "no_tap"),
             Self::Register(runs::Error::Conflict { .. }) => (StatusCode::CONFLICT, "run_conflict"),
             Self::Register(runs::Error::Closed { .. }) => (StatusCode::CONFLICT, "run_closed"),
+            Self::Taken(_) => (StatusCode::CONFLICT, "correlation_taken"),
+            Self::Register(runs::Error::NoSuchListener { .. }) => (StatusCode::CONFLICT, "no_such_listener"),
+            Self::Revocation(_) => (StatusCode::INTERNAL_SERVER_ERROR, "revocation_failed"),
+            Self::Reload(_) => (StatusCode::INTERNAL_SERVER_ERROR, "reload_failed"),
             Self::Register(_) => (StatusCode::INTERNAL_SERVER_ERROR, "listener_failed"),
             Self::Journal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "journal_failed"),
         }

@@ -10,6 +10,7 @@ mod upstream;
 
 use std::{convert::Infallible, os::unix::net::UnixListener as StdListener, sync::Arc, time::Instant};
 
+use arc_swap::ArcSwap;
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use platform_core::name;
@@ -20,13 +21,15 @@ use platform_runtime::{
 };
 use tokio::net::{UnixListener, UnixStream};
 
-use crate::{config::Config, journal::Journal, runs::Runs, upstream::Upstream};
+use crate::{config::Config, exchange::Snapshot, journal::Journal, runs::Runs, upstream::Upstream};
 
 /// What control works with.
 #[derive(Debug)]
 pub(crate) struct Control {
     pub(crate) runs: Runs,
     pub(crate) journal: Arc<Journal>,
+    /// What calls work with; replaced on a reload.
+    pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
     pub(crate) config: Config,
     pub(crate) started: Instant,
     /// A connection of control's own to the upstream, to ask it for its models.

@@ -7,10 +7,13 @@ use http::{Method, Request, Uri, request::Parts};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use platform_core::{
-    control::{Health, Register},
+    control::{Correlation, Health, Register},
+    grant::Listener,
     id::RunId,
     name::{CONTROL_PROTOCOL, header as own},
 };
+
+use platform_runtime::task;
 
 use super::{
     Control,
@@ -38,6 +41,12 @@ async fn route(control: Arc<Control>, request: Request<Incoming>) -> Result<Answ
         (&Method::PUT, ["v1", "runs", run]) => register(&control, run_id(run)?, body).await,
         (&Method::GET, ["v1", "runs", run]) => view(&control, &run_id(run)?),
         (&Method::DELETE, ["v1", "runs", run]) => close(&control, &run_id(run)?, &head.uri).await,
+        (&Method::PUT, ["v1", "runs", run, kind, id]) => correlate(&control, &run_id(run)?, (kind, id)),
+        (&Method::DELETE, ["v1", "runs", run, kind, id]) => {
+            withdraw(&control, run_id(run)?, (kind, id), &head.uri)
+        }
+        (&Method::PUT, ["v1", "runs", run, "revoked"]) => revoke(&control, &run_id(run)?),
+        (&Method::POST, ["v1", "reload"]) => reload(&control),
         (&Method::GET, ["v1", "runs", run, "tap"]) => streams::tap(&control, &run_id(run)?),
         _ => Err(Error::NotFound),
     }
@@ -87,16 +96,63 @@ fn view(control: &Control, run: &RunId) -> Result<Answer, Error> {
     control.runs.view(run).map(|view| json(&view)).ok_or_else(|| Error::UnknownRun(run.to_string()))
 }
 
-async fn close(control: &Control, run: &RunId, uri: &Uri) -> Result<Answer, Error> {
-    let drain = match query(uri, "drain_ms") {
-        None => control.config.proxy.drain.duration(),
-        Some(text) => text
-            .parse()
-            .map(Duration::from_millis)
-            .map_err(|_error| Error::Invalid(format!("drain_ms is not a number: {text}")))?,
+fn correlation((kind, id): (&str, &str)) -> Result<Correlation, Error> {
+    let found = match kind {
+        "traces" => Correlation::trace(id),
+        "slots" => Correlation::slot(id),
+        _ => return Err(Error::NotFound),
     };
+    found.ok_or_else(|| {
+        Error::Invalid("an id is 32 lower-case hexadecimal digits, not all of them zero".to_owned())
+    })
+}
+
+fn correlate(control: &Control, run: &RunId, named: (&str, &str)) -> Result<Answer, Error> {
+    let correlation = correlation(named)?;
+    let live = control.runs.get(run).ok_or_else(|| Error::UnknownRun(run.to_string()))?;
+    if live.grant.listener != Listener::Shared {
+        return Err(Error::Invalid(format!("run {run} has a socket of its own")));
+    }
+    control.runs.directory().correlate(correlation, &live)?;
+    Ok(json(&serde_json::json!({})))
+}
+
+fn withdraw(control: &Control, run: RunId, named: (&str, &str), uri: &Uri) -> Result<Answer, Error> {
+    let correlation = correlation(named)?;
+    let grace = milliseconds(uri, "grace_ms")?.unwrap_or_default();
+    let directory = Arc::clone(control.runs.directory());
+    task::spawn("grace of a correlation", async move {
+        tokio::time::sleep(grace).await;
+        directory.withdraw(&correlation, &run);
+    });
+    Ok(json(&serde_json::json!({})))
+}
+
+fn revoke(control: &Control, run: &RunId) -> Result<Answer, Error> {
+    control.runs.directory().revoke(run).map_err(Error::Revocation)?;
+    Ok(json(&serde_json::json!({})))
+}
+
+fn reload(control: &Control) -> Result<Answer, Error> {
+    let snapshot = control.config.snapshot()?;
+    let secrets: Vec<_> = snapshot.secrets.ids().map(ToString::to_string).collect();
+    control.snapshot.store(Arc::new(snapshot));
+    tracing::info!(?secrets, "reloaded");
+    Ok(json(&serde_json::json!({})))
+}
+
+async fn close(control: &Control, run: &RunId, uri: &Uri) -> Result<Answer, Error> {
+    let drain = milliseconds(uri, "drain_ms")?.unwrap_or(control.config.proxy.drain.duration());
     let view = control.runs.close(run, drain).await;
     view.map(|view| json(&view)).ok_or_else(|| Error::UnknownRun(run.to_string()))
+}
+
+fn milliseconds(uri: &Uri, name: &str) -> Result<Option<Duration>, Error> {
+    let parse = |text: &str| {
+        let parsed = text.parse().map(Duration::from_millis);
+        parsed.map_err(|_error| Error::Invalid(format!("{name} is not a number: {text}")))
+    };
+    query(uri, name).map(parse).transpose()
 }
 
 /// The value of `name` in a query string. Control's values need no percent-decoding.

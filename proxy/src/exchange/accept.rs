@@ -1,20 +1,28 @@
-//! accept: a run's unix listener and the connections on it.
+//! accept: the listeners, a run's own and the one that runs share, and the connections on them.
 //!
-//! Only processes of the uid in the grant are heard. When the run closes, the listener goes at once; its
+//! On a run's own only processes of the uid in the grant are heard. When the run closes, the listener goes at once; its
 //! connections finish the call they carry, and are dropped when the run is cut, which ends their calls.
 
-use std::{os::unix::net::UnixListener as StdListener, path::Path, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible, io, net, os::unix::net::UnixListener as StdListener, path::Path, pin::Pin,
+    sync::Arc, time::Duration,
+};
 
-use hyper::{server::conn::http1, service::service_fn};
+use http::{Request, Response};
+use hyper::{body::Incoming, server::conn::http1};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use platform_core::grant;
 use platform_runtime::{
+    settings::Serves,
     socket::{self, PrivateSocket},
     task,
 };
-use tokio::net::{UnixListener, UnixStream};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, UnixListener, UnixStream},
+};
 
-use super::{Plane, identify, serve};
+use super::{Body, Plane, identify::Entrance, serve};
 use crate::run::Run;
 
 /// How long to wait when the system has no descriptors left, instead of spinning.
@@ -72,9 +80,8 @@ impl Listener {
 }
 
 fn is_granted(run: &Run, stream: &UnixStream) -> bool {
-    let grant::Listener::Unix { peer_uid } = run.grant.listener;
     match stream.peer_cred() {
-        Ok(peer) if peer.uid() == peer_uid => true,
+        Ok(peer) if run.grant.listener == (grant::Listener::Unix { peer_uid: peer.uid() }) => true,
         Ok(peer) => {
             tracing::warn!(run = %run.grant.run_id, uid = peer.uid(), "connection of a uid that is not granted");
             false
@@ -87,17 +94,7 @@ fn is_granted(run: &Run, stream: &UnixStream) -> bool {
 }
 
 async fn connection(plane: Arc<Plane>, run: Arc<Run>, stream: UnixStream) {
-    let header_read = plane.snapshot.load().header_read;
-    let caller = identify::by_socket(Arc::clone(&run));
-    let service = service_fn(move |request| {
-        let (plane, caller) = (Arc::clone(&plane), caller.clone());
-        async move { Ok::<_, std::convert::Infallible>(serve(&plane, &caller, request).await) }
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(header_read)
-        .max_buf_size(READ_BUFFER)
-        .serve_connection(TokioIo::new(stream), service);
+    let connection = serving(plane, Entrance::Own(Arc::clone(&run)), stream);
     tokio::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
@@ -112,5 +109,73 @@ async fn connection(plane: Arc<Plane>, run: Arc<Run>, stream: UnixStream) {
     };
     if let Err(error) = ended {
         tracing::debug!(run = %run.grant.run_id, %error, "connection ended");
+    }
+}
+
+/// The listener that runs share, bound, on one of the threads that serve it.
+#[derive(Debug)]
+pub(crate) struct SharedListener {
+    listener: TcpListener,
+    serves: Serves,
+}
+
+impl SharedListener {
+    /// Serves what `listener`, bound elsewhere, brings to the current thread.
+    ///
+    /// # Errors
+    /// If the runtime cannot watch it.
+    pub(crate) fn of(listener: net::TcpListener, serves: Serves) -> io::Result<Self> {
+        Ok(Self { listener: TcpListener::from_std(listener)?, serves })
+    }
+
+    /// Serves until its task ends. Runs that close end their calls themselves.
+    pub(crate) async fn serve(self, plane: Arc<Plane>) {
+        loop {
+            match self.listener.accept().await {
+                Ok((stream, _)) if stream.set_nodelay(true).is_ok() => {
+                    let connection = serving(Arc::clone(&plane), Entrance::Shared(self.serves), stream);
+                    task::spawn("shared connection", async move {
+                        if let Err(error) = connection.await {
+                            tracing::debug!(%error, "connection ended");
+                        }
+                    });
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept on the shared listener");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+}
+
+/// A connection that is served when it is polled.
+fn serving<S>(plane: Arc<Plane>, entrance: Entrance, stream: S) -> http1::Connection<TokioIo<S>, Service>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(plane.snapshot.load().header_read)
+        .max_buf_size(READ_BUFFER)
+        .serve_connection(TokioIo::new(stream), Service { plane, entrance })
+}
+
+/// Answers the requests of one connection.
+#[derive(Debug)]
+struct Service {
+    plane: Arc<Plane>,
+    entrance: Entrance,
+}
+
+impl hyper::service::Service<Request<Incoming>> for Service {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let (plane, entrance) = (Arc::clone(&self.plane), self.entrance.clone());
+        Box::pin(async move { Ok(serve(&plane, &entrance, request).await) })
     }
 }

@@ -1,10 +1,37 @@
-//! identify: who is calling. Nothing the caller says has a part in it.
+//! identify: who is calling.
+//!
+//! On a run's own socket that is the run, and nothing the caller says has a part in it. On the shared listener it is
+//! whoever can prove it: a signed run token, in a header of its own or as the API key of any SDK; where gateways are
+//! served also a W3C trace id (w3.org/TR/trace-context) or a slot in the path that control registered for a live run.
+//! Two that disagree are refused.
 
 use std::sync::Arc;
 
-use platform_core::record::Identity;
+use http::{HeaderMap, header, request::Parts};
+use platform_core::{
+    control::Correlation,
+    grant::Listener,
+    name::header as own,
+    record::Identity,
+    refusal::Refusal,
+    token::{Failure, SignedToken, UnixSeconds, looks_like_token},
+};
+use platform_runtime::settings::Serves;
 
-use crate::run::Run;
+use super::Plane;
+use crate::{clock, run::Run};
+
+/// Begins a path that names a slot: `/slot/<32 hexadecimal digits>/v1/…`
+const SLOT: &str = "/slot/";
+
+/// Where a call came in.
+#[derive(Debug, Clone)]
+pub(super) enum Entrance {
+    /// The socket of this run.
+    Own(Arc<Run>),
+    /// The listener that runs share.
+    Shared(Serves),
+}
 
 /// Who is calling, and how we know.
 #[derive(Debug, Clone)]
@@ -13,7 +40,138 @@ pub(super) struct Caller {
     pub(super) identity: Identity,
 }
 
-/// The caller on a run's own socket is that run.
-pub(super) const fn by_socket(run: Arc<Run>) -> Caller {
-    Caller { run, identity: Identity::Socket }
+/// The caller, and the path without what named the caller.
+pub(super) fn identify<'h>(
+    plane: &Plane,
+    entrance: &Entrance,
+    head: &'h Parts,
+) -> Result<(Caller, &'h str), Refusal> {
+    let path = head.uri.path();
+    match entrance {
+        Entrance::Own(run) => Ok((Caller { run: Arc::clone(run), identity: Identity::Socket }, path)),
+        Entrance::Shared(Serves::Clients) => {
+            let run = by_token(plane, &head.headers)?.ok_or(Refusal::TokenMissing)?;
+            Ok((Caller { run, identity: Identity::Token }, path))
+        }
+        Entrance::Shared(Serves::Gateways) => by_any(plane, head),
+    }
+}
+
+fn by_any<'h>(plane: &Plane, head: &'h Parts) -> Result<(Caller, &'h str), Refusal> {
+    let (slot, path) = slot(head.uri.path());
+    let by_slot =
+        slot.map(|slot| plane.directory.correlated(&slot).ok_or(Refusal::Unattributed)).transpose()?;
+    let found = [
+        (by_token(plane, &head.headers)?, Identity::Token),
+        (trace(&head.headers).and_then(|trace| plane.directory.correlated(&trace)), Identity::Trace),
+        (by_slot, Identity::Slot),
+    ];
+    let mut found = found.into_iter().filter_map(|(run, identity)| Some(Caller { run: run?, identity }));
+    let first = found.next().ok_or(Refusal::Unattributed)?;
+    if found.any(|other| !Arc::ptr_eq(&other.run, &first.run)) {
+        return Err(Refusal::IdentityConflict);
+    }
+    Ok((first, path))
+}
+
+/// The run whose token was sent, if one was.
+fn by_token(plane: &Plane, headers: &HeaderMap) -> Result<Option<Arc<Run>>, Refusal> {
+    let Some(text) = token(headers)? else { return Ok(None) };
+    let token = SignedToken::parse(text).map_err(|_malformed| Refusal::TokenMalformed)?;
+    let snapshot = plane.snapshot.load();
+    let now = UnixSeconds(clock::now().as_secs());
+    let verified =
+        token.verify(&snapshot.secrets, now, snapshot.token_skew).map_err(|failure| match failure {
+            Failure::Malformed(_) => Refusal::TokenMalformed,
+            Failure::Invalid => Refusal::TokenInvalid,
+            Failure::Expired => Refusal::TokenExpired,
+        })?;
+    let claims = verified.claims();
+    let run = plane.directory.run(claims.run()).filter(|run| run.grant.listener == Listener::Shared);
+    let run = run.ok_or(Refusal::RunUnknown)?;
+    if plane.directory.is_revoked(&run.grant.run_id) {
+        return Err(Refusal::TokenRevoked);
+    }
+    if run.grant.attempt != claims.attempt() {
+        return Err(Refusal::TokenInvalid);
+    }
+    Ok(Some(run))
+}
+
+/// The run token that was sent: the header of its own wins over a key of its shape. OpenClaw always sends a key; one of
+/// another shape is none.
+fn token(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
+    let mut tokens = headers.get_all(own::RUN_TOKEN).iter();
+    match (tokens.next(), tokens.next()) {
+        (Some(token), None) => return token.to_str().map(Some).map_err(|_error| Refusal::TokenMalformed),
+        (Some(_), Some(_)) => return Err(Refusal::TokenMalformed),
+        (None, _) => {}
+    }
+    let bearer =
+        headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+    let key = headers.get(API_KEY).and_then(|value| value.to_str().ok());
+    Ok(bearer.into_iter().chain(key).map(str::trim).find(|key| looks_like_token(key)))
+}
+
+/// Where Anthropic's SDKs put their key.
+const API_KEY: &str = "x-api-key";
+
+/// The trace id of a `traceparent` of version 00.
+fn trace(headers: &HeaderMap) -> Option<Correlation> {
+    let text = headers.get("traceparent")?.to_str().ok()?;
+    let mut parts = text.split('-');
+    let (version, id) = (parts.next()?, parts.next()?);
+    (version == "00" && parts.count() == 2).then(|| Correlation::trace(id)).flatten()
+}
+
+/// The slot that a path begins with, and the rest of it.
+fn slot(path: &str) -> (Option<Correlation>, &str) {
+    let Some((slot, rest)) = path.strip_prefix(SLOT).and_then(|rest| rest.split_at_checked(32)) else {
+        return (None, path);
+    };
+    match Correlation::slot(slot) {
+        Some(slot) if rest.starts_with('/') => (Some(slot), rest),
+        _ => (None, path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_is_thirty_two_digits_in_front_of_the_path() {
+        let digits = "0123456789abcdef0123456789abcdef";
+        let good = format!("/slot/{digits}/v1/messages");
+        assert_eq!(slot(&good), (Correlation::slot(digits), "/v1/messages"));
+        for bad in [
+            "/slot/0123/v1/messages".to_owned(),
+            format!("/slot/{digits}"),
+            format!("/slot/{digits}0/v1/messages"),
+            format!("/slot/{}/v1/messages", digits.to_uppercase()),
+            format!("/slot//{digits}/v1/messages"),
+            format!("/v1/slot/{digits}/messages"),
+            "/slot/ééééééééééééééééé/v1".to_owned(),
+        ] {
+            assert_eq!(slot(&bad), (None, bad.as_str()));
+        }
+    }
+
+    #[test]
+    fn a_trace_is_what_the_recommendation_calls_one() {
+        let of = |text: &str| {
+            trace(&HeaderMap::from_iter([("traceparent".parse().unwrap(), text.parse().unwrap())]))
+        };
+        let id = "4bf92f3577b34da6a3ce929d0e0e4736";
+        assert_eq!(of(&format!("00-{id}-00f067aa0ba902b7-01")), Correlation::trace(id));
+        let zero = "0".repeat(32);
+        for bad in [
+            format!("00-{zero}-00f067aa0ba902b7-01"),
+            format!("01-{id}-00f067aa0ba902b7-01"),
+            id.to_owned(),
+            format!("00-{id}"),
+        ] {
+            assert_eq!(of(&bad), None, "{bad}");
+        }
+    }
 }

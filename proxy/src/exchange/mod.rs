@@ -21,21 +21,27 @@ use std::{sync::Arc, time::Duration};
 use arc_swap::ArcSwap;
 use http::{Method, Request, Response, StatusCode, header, request::Parts};
 use hyper::body::Incoming;
-use platform_core::route::Route;
+use platform_core::{record::Identity, refusal::Refusal, route::Route, token::Secrets};
+use platform_runtime::settings::Serves;
 
 #[cfg(feature = "parts")]
 pub(crate) use self::rewrite::body_is_good;
 pub(crate) use self::{
-    accept::Listener,
+    accept::{Listener, SharedListener},
     body::Body,
     rewrite::{Identification, Policy, Reason, Rejection},
 };
-use self::{identify::Caller, settle::Exchange};
+use self::{
+    identify::{Caller, Entrance, identify},
+    settle::Exchange,
+};
 use crate::{
     bodies::{Allowance, Held},
     clock::CallIds,
+    directory::Directory,
     journal::Journal,
     refusal::{self, Refused},
+    run::Run,
     upstream::Upstream,
 };
 
@@ -44,6 +50,10 @@ use crate::{
 pub(crate) struct Snapshot {
     /// How long a client may take to send a request's head.
     pub(crate) header_read: Duration,
+    /// What run tokens are signed with.
+    pub(crate) secrets: Secrets,
+    /// How long a token holds beyond its expiry.
+    pub(crate) token_skew: Duration,
 }
 
 /// What a data-plane thread serves calls with.
@@ -51,6 +61,10 @@ pub(crate) struct Snapshot {
 pub(crate) struct Plane {
     pub(crate) upstream: Upstream,
     pub(crate) journal: Arc<Journal>,
+    /// Whose call it is, where that has to be proved.
+    pub(crate) directory: Arc<Directory>,
+    /// The run under which calls that are nobody's are recorded.
+    pub(crate) nobody: Arc<Run>,
     /// What no agent is told: the upstream's key and address.
     pub(crate) unspoken: Arc<[String]>,
     /// Memory for the request bodies of all runs.
@@ -60,24 +74,47 @@ pub(crate) struct Plane {
 }
 
 /// Answers one request that came in on a listener.
-async fn serve(plane: &Arc<Plane>, caller: &Caller, request: Request<Incoming>) -> Response<Body> {
+async fn serve(plane: &Arc<Plane>, entrance: &Entrance, request: Request<Incoming>) -> Response<Body> {
     if request.uri().path() == "/health" && request.method() == Method::GET {
-        return health(caller);
+        return health(entrance);
     }
-    let mut exchange = Exchange::begin(plane, caller);
     let (head, mut body) = request.into_parts();
-    match pass(plane, &mut exchange, &head, &mut body).await {
+    let (caller, path) = match identify(plane, entrance, &head) {
+        Ok(identified) => identified,
+        Err(reason) => {
+            let exchange =
+                Exchange::begin(plane, &Caller { run: Arc::clone(&plane.nobody), identity: Identity::None });
+            return refuse(exchange, &reason.into(), entrance, (&head, &mut body)).await;
+        }
+    };
+    let mut exchange = Exchange::begin(plane, &caller);
+    let passed = tokio::select! {
+        passed = pass(plane, &mut exchange, (&head, path), &mut body) => passed,
+        // On a connection that runs share the call is cut, not the connection.
+        () = caller.run.cut_token().cancelled(), if matches!(entrance, Entrance::Shared(_)) => Err(Refusal::RunClosed.into()),
+    };
+    match passed {
         Ok(answer) if complain::is_error(answer.0.status()) => complain::respond(exchange, answer).await,
         Ok(answer) => observe::respond(exchange, answer),
-        Err(refused) => {
-            let dialect = exchange.route().dialect();
-            exchange.refuse(refused.reason);
-            // Who waits to be asked for the body is not asked.
-            if !head.headers.contains_key(header::EXPECT) {
-                rewrite::discard(&mut body).await;
-            }
-            refusal::respond(&refused, dialect)
-        }
+        Err(refused) => refuse(exchange, &refused, entrance, (&head, &mut body)).await,
+    }
+}
+
+async fn refuse(
+    exchange: Exchange,
+    refused: &Refused,
+    entrance: &Entrance,
+    (head, body): (&Parts, &mut Incoming),
+) -> Response<Body> {
+    let dialect = exchange.route().dialect();
+    exchange.refuse(refused.reason);
+    // Who waits to be asked for the body is not asked.
+    if !head.headers.contains_key(header::EXPECT) {
+        rewrite::discard(body).await;
+    }
+    match entrance {
+        Entrance::Shared(Serves::Gateways) => refusal::respond(&refused.to_a_gateway(), dialect),
+        Entrance::Shared(Serves::Clients) | Entrance::Own(_) => refusal::respond(refused, dialect),
     }
 }
 
@@ -85,10 +122,10 @@ async fn serve(plane: &Arc<Plane>, caller: &Caller, request: Request<Incoming>) 
 async fn pass(
     plane: &Plane,
     exchange: &mut Exchange,
-    head: &Parts,
+    (head, path): (&Parts, &str),
     body: &mut Incoming,
 ) -> Result<forward::Answer, Refused> {
-    let route = admit::route(head)?;
+    let route = admit::route(head, path)?;
     exchange.admit(route)?;
     rewrite::is_plain(&head.headers)?;
     let mut held = Held::none(Arc::clone(&exchange.run().bodies), Arc::clone(&plane.bodies));
@@ -99,8 +136,11 @@ async fn pass(
 }
 
 /// `GET /health`: the socket works, and whose it is. Needs no identity and is no call.
-fn health(caller: &Caller) -> Response<Body> {
-    let text = serde_json::json!({ "status": "ok", "runId": caller.run.grant.run_id }).to_string();
+fn health(entrance: &Entrance) -> Response<Body> {
+    let text = match entrance {
+        Entrance::Own(run) => serde_json::json!({ "status": "ok", "runId": run.grant.run_id }).to_string(),
+        Entrance::Shared(_) => r#"{"status":"ok"}"#.to_owned(),
+    };
     let mut response = Response::new(Body::from(text));
     *response.status_mut() = StatusCode::OK;
     response.headers_mut().insert(header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));

@@ -4,13 +4,18 @@
 //! own end is never closed cleanly: an error event follows if the stream stands between two events, then
 //! the connection is aborted, so that no client takes a part for the whole.
 
-use std::task::{Context, Poll};
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Response, header, response::Parts};
 use http_body::{Body as _, Frame};
 use hyper::body::Incoming;
 use platform_core::{control::TapEvent, id::CallId, name::header as own, record::Outcome, refusal::Refusal};
+
+use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::{
     Body,
@@ -27,6 +32,15 @@ use crate::{
 const PASSED: [HeaderName; 4] =
     [header::CONTENT_TYPE, header::CACHE_CONTROL, header::RETRY_AFTER, HeaderName::from_static("request-id")];
 
+/// Why an answer ends before its end.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Broken {
+    #[error("the upstream broke off")]
+    Upstream(#[source] hyper::Error),
+    #[error("the run was closed")]
+    Cut,
+}
+
 /// An answer on its way through.
 #[derive(Debug)]
 pub(crate) struct Observed {
@@ -34,6 +48,8 @@ pub(crate) struct Observed {
     meter: Meter,
     /// Present if the event with the usage is not for the agent.
     withheld: Option<Withheld>,
+    /// Ends the call with its run, where the connection does not.
+    cut: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     exchange: Exchange,
 }
 
@@ -57,7 +73,9 @@ pub(super) fn respond(exchange: Exchange, (answer, connection): Answer) -> Respo
     let mut response = with_head(&head, exchange.call_id());
     let has_no_body = body.is_end_stream();
     let withheld = (exchange.usage() == UsageIs::Ours && meter.reads_events()).then(Withheld::default);
-    let mut observed = Observed { state: State::Done, meter, withheld, exchange };
+    let cut =
+        exchange.shares_connection().then(|| Box::pin(exchange.run().cut_token().clone().cancelled_owned()));
+    let mut observed = Observed { state: State::Done, meter, withheld, cut, exchange };
     if has_no_body {
         // hyper never asks for a body that is known to be empty.
         observed.finish(connection);
@@ -95,10 +113,12 @@ fn passed(from: &HeaderMap) -> HeaderMap {
 
 impl Observed {
     /// The next piece of the answer, as [`http_body::Body::poll_frame`] wants it.
-    pub(super) fn poll_frame(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    pub(super) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        if self.cut.as_mut().is_some_and(|cut| cut.as_mut().poll(cx).is_ready()) && !self.is_done() {
+            // Dropping the upstream's connection cancels the call there; dropping this records why.
+            self.state = State::Done;
+            return Poll::Ready(Some(Err(Broken::Cut)));
+        }
         match std::mem::replace(&mut self.state, State::Done) {
             State::Streaming(body, connection) => self.poll_upstream(body, connection, cx),
             State::Flushing(error) => {
@@ -106,7 +126,7 @@ impl Observed {
                 cx.waker().wake_by_ref();
                 Poll::Pending
             }
-            State::Aborting(error) => Poll::Ready(Some(Err(error))),
+            State::Aborting(error) => Poll::Ready(Some(Err(Broken::Upstream(error)))),
             State::Done => Poll::Ready(None),
         }
     }
@@ -130,7 +150,7 @@ impl Observed {
         mut body: Box<Incoming>,
         mut connection: Connection,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         loop {
             match connection.poll_frame(body.as_mut(), cx) {
                 Poll::Pending => {
@@ -179,11 +199,7 @@ impl Observed {
     }
 
     /// The last frame: `piece` and what was held back.
-    fn finish_with(
-        &mut self,
-        piece: Bytes,
-        connection: Connection,
-    ) -> Option<Result<Frame<Bytes>, hyper::Error>> {
+    fn finish_with(&mut self, piece: Bytes, connection: Connection) -> Option<Result<Frame<Bytes>, Broken>> {
         let rest = self.withheld.as_mut().map(Withheld::rest).unwrap_or_default();
         self.exchange.passed_on(rest.len());
         let last = if rest.is_empty() { piece } else { [piece, rest].concat().into() };
@@ -209,7 +225,7 @@ impl Observed {
         error: hyper::Error,
         event: Option<String>,
         cx: &Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         tracing::warn!(call = %self.exchange.call_id(), error = &error as &dyn std::error::Error, "upstream broke off");
         let reading = self.meter.finish(None);
         self.exchange.read(reading);

@@ -125,7 +125,7 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
             Command::Agents(arguments) => agents::agents(&context, arguments).await,
             Command::Doctor(arguments) => doctor::doctor(&context, arguments).await,
             Command::Audit(command) => audit::audit(&context, command).await,
-            Command::Token(command) => token::token(&context, command),
+            Command::Token(command) => token::token(&context, command).await,
             Command::Config(_) => config::check(&context),
             Command::Completions { .. } => Ok(Exit::Success),
         }

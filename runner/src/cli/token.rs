@@ -1,6 +1,6 @@
-//! `sluice token`: making run tokens, and telling what is wrong with one.
+//! `sluice token`: making run tokens, telling what is wrong with one, and having them hold no more.
 //!
-//! Works without a proxy: whoever holds the secrets can sign and check. Tokens come from standard input, never
+//! Making and telling work without a proxy: whoever holds the secrets can sign and check. Tokens come from standard input, never
 //! from the command line, which every process on the host can read.
 
 use std::{
@@ -20,6 +20,7 @@ use super::{
     Context, Error,
     exit::{Exit, Misused},
 };
+use crate::data_plane::DataPlane;
 
 /// More than any token has; what is longer is told to be so.
 const LONGEST_INPUT: u64 = 4096;
@@ -65,18 +66,34 @@ Examples:
         #[arg(value_name = "-")]
         source: Option<String>,
     },
+    /// Have no token of a run hold any more, for good
+    ///
+    /// Asks the proxy, which remembers it over restarts. The run itself stays open; calls in flight go on.
+    #[command(after_help = "Example:\n  sluice token revoke --run run-1")]
+    Revoke {
+        /// The run
+        #[arg(long, value_name = "RUN")]
+        run: RunId,
+    },
+    /// Have the proxy read proxy.token_secrets_file again
+    ///
+    /// To rotate: put the new secret first and keep the old one below, reload, and remove the old one when the last token
+    /// signed with it has run out. If the file cannot be used, the secrets from before stay.
+    Reload,
 }
 
-pub(super) fn token(context: &Context, command: Command) -> Result<Exit, Error> {
+pub(super) async fn token(context: &Context, command: Command) -> Result<Exit, Error> {
     let settings = &context.settings.proxy;
-    let secrets = token_secrets::read(settings.token_secrets_file.as_deref(), context.token_secret.as_ref())?;
+    let data_plane = DataPlane::at(&settings.control_socket());
+    let secrets =
+        || token_secrets::read(settings.token_secrets_file.as_deref(), context.token_secret.as_ref());
     let now = UnixSeconds(SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs());
     match command {
         Command::Mint { run, attempt, ttl } => {
-            mint(&secrets, &RunToken { run, attempt, expiry: after(now, ttl)? })
+            mint(&secrets()?, &RunToken { run, attempt, expiry: after(now, ttl)? })
         }
         Command::Inspect { json, source } => {
-            let text = read_token(source)?;
+            let (text, secrets) = (read_token(source)?, secrets()?);
             let finding = inspect(text.trim(), &secrets, now, settings.token_skew.duration());
             let mut out = io::stdout();
             if json {
@@ -85,6 +102,14 @@ pub(super) fn token(context: &Context, command: Command) -> Result<Exit, Error> 
                 finding.print(&mut out)?;
             }
             Ok(if finding.failure.is_none() { Exit::Success } else { Exit::Failure })
+        }
+        Command::Revoke { run } => {
+            data_plane.revoke(&run).await?;
+            Ok(Exit::Success)
+        }
+        Command::Reload => {
+            data_plane.reload().await?;
+            Ok(Exit::Success)
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Types a setting can have: how they are read from TOML and from text, and what the schema says of them.
 
-use std::{path::PathBuf, str::FromStr};
+use std::{net::SocketAddr, path::PathBuf, str::FromStr};
 
 use platform_core::{
     capability::Capability,
@@ -92,7 +92,7 @@ macro_rules! written_as_integer {
     )*};
 }
 
-written_as_text!(String, ByteSize, Millis, AgentId, InstallationId, ModelName, Capability);
+written_as_text!(String, ByteSize, Millis, AgentId, InstallationId, ModelName, Capability, SocketAddr);
 written_as_integer!(u16, u32, u64);
 
 impl Value for PathBuf {

@@ -17,7 +17,7 @@ use platform_core::id::AgentId;
 
 pub use self::{
     agents::{Agent, DEFAULT_AGENT, Protocol},
-    proxy::Proxy,
+    proxy::{Proxy, Serves},
     sandbox::Sandbox,
     upstream::Upstream,
 };

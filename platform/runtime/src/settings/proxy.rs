@@ -1,10 +1,10 @@
 //! The data plane, and where its sockets are.
 
-use std::path::PathBuf;
+use std::{net::SocketAddr, path::PathBuf};
 
 use platform_core::limit::{self, ByteSize, Millis};
 
-use crate::config::Section;
+use crate::config::{Section, Value};
 
 /// `[proxy]`
 #[derive(Debug, Clone)]
@@ -23,6 +23,10 @@ pub struct Proxy {
     pub control_uids: Vec<u32>,
     /// Top-level body fields that pass besides the listed ones.
     pub extra_fields: Vec<String>,
+    /// Address of the listener that runs share; none if absent.
+    pub listen: Option<SocketAddr>,
+    /// Who calls there.
+    pub listen_serves: Serves,
     /// Request bodies of one run held in memory at a time.
     pub run_bodies: ByteSize,
     /// Request bodies of all runs held in memory at a time.
@@ -31,6 +35,36 @@ pub struct Proxy {
     pub token_secrets_file: Option<PathBuf>,
     /// How long a run token holds beyond its expiry.
     pub token_skew: Millis,
+}
+
+/// Who calls on the shared listener.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Serves {
+    /// Gateways, on behalf of many.
+    Gateways,
+    /// SDKs, each for itself.
+    Clients,
+}
+
+impl Value for Serves {
+    fn from_text(text: &str) -> Result<Self, String> {
+        match text {
+            "gateways" => Ok(Self::Gateways),
+            "clients" => Ok(Self::Clients),
+            other => Err(format!("expected `gateways` or `clients`, found `{other}`")),
+        }
+    }
+
+    fn schema() -> serde_json::Value {
+        serde_json::json!({ "enum": ["gateways", "clients"] })
+    }
+
+    fn to_json(&self) -> serde_json::Value {
+        match self {
+            Self::Gateways => "gateways".into(),
+            Self::Clients => "clients".into(),
+        }
+    }
 }
 
 impl Proxy {
@@ -58,6 +92,16 @@ impl Proxy {
                 "Top-level fields of request bodies that pass, unchecked, besides those on each route's list.",
             )
             .list_or(vec![]),
+            listen: field(
+                "listen",
+                "Address of the listener that runs share, known by run tokens and correlations; none if absent.",
+            )
+            .optional(),
+            listen_serves: field(
+                "listen_serves",
+                "Who calls on the shared listener: `gateways` (run tokens, trace ids, slots; what is nobody's is refused with 400, because gateways lock a provider for everyone on 401) or `clients` (run tokens only; 401 with a code).",
+            )
+            .or(Serves::Gateways),
             run_bodies: field("run_bodies", "Request bodies of one run that are held in memory at a time.")
                 .or(limit::data_plane::RUN_BODIES),
             all_bodies: field("all_bodies", "Request bodies of all runs that are held in memory at a time.")

@@ -1,0 +1,116 @@
+//! Who is who on listeners that runs share: live runs by id, by trace id and by slot, and whose tokens hold no more.
+//!
+//! Read once per call, written by control. What it hands out is taken out before anything is awaited.
+
+use std::{
+    collections::HashSet,
+    fs::{self, OpenOptions},
+    io::{self, Write},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use arc_swap::ArcSwap;
+use dashmap::{DashMap, Entry};
+use platform_core::{control::Correlation, id::RunId};
+
+use crate::run::Run;
+
+/// All runs that calls may belong to.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    runs: DashMap<RunId, Arc<Run>>,
+    correlations: DashMap<Correlation, Arc<Run>>,
+    revoked: ArcSwap<HashSet<RunId>>,
+    revocations: Mutex<PathBuf>,
+}
+
+/// A correlation that is somebody else's already.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it is registered for run {run}; withdraw it there first")]
+pub(crate) struct Taken {
+    run: RunId,
+}
+
+impl Directory {
+    /// An empty one that remembers revocations in `file`.
+    ///
+    /// # Errors
+    /// If the file is there and cannot be read.
+    pub(crate) fn open(file: &Path) -> io::Result<Self> {
+        let text = match fs::read_to_string(file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            read => read?,
+        };
+        // A last line that a crash cut short is no run id, or one that does not matter.
+        let revoked = text.lines().filter_map(|line| RunId::parse(line).ok()).collect();
+        Ok(Self {
+            runs: DashMap::new(),
+            correlations: DashMap::new(),
+            revoked: ArcSwap::from_pointee(revoked),
+            revocations: Mutex::new(file.to_owned()),
+        })
+    }
+
+    pub(crate) fn add(&self, run: &Arc<Run>) {
+        self.runs.insert(run.grant.run_id.clone(), Arc::clone(run));
+    }
+
+    /// Forgets a run that was closed long enough ago.
+    pub(crate) fn forget(&self, run: &RunId) {
+        self.runs.remove(run);
+    }
+
+    /// The run, also for a while after it was closed.
+    pub(crate) fn run(&self, id: &str) -> Option<Arc<Run>> {
+        self.runs.get(id).map(|run| Arc::clone(&run))
+    }
+
+    pub(crate) fn correlated(&self, correlation: &Correlation) -> Option<Arc<Run>> {
+        self.correlations.get(correlation).map(|run| Arc::clone(&run))
+    }
+
+    /// Has calls with `correlation` belong to `run`. Saying so twice is harmless.
+    pub(crate) fn correlate(&self, correlation: Correlation, run: &Arc<Run>) -> Result<(), Taken> {
+        match self.correlations.entry(correlation) {
+            Entry::Occupied(there) if Arc::ptr_eq(there.get(), run) => Ok(()),
+            Entry::Occupied(there) => Err(Taken { run: there.get().grant.run_id.clone() }),
+            Entry::Vacant(place) => {
+                place.insert(Arc::clone(run));
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends a correlation of `run`.
+    pub(crate) fn withdraw(&self, correlation: &Correlation, run: &RunId) {
+        self.correlations.remove_if(correlation, |_, there| there.grant.run_id == *run);
+    }
+
+    /// Ends all correlations of `run`.
+    pub(crate) fn withdraw_all(&self, run: &RunId) {
+        self.correlations.retain(|_, there| there.grant.run_id != *run);
+    }
+
+    pub(crate) fn is_revoked(&self, run: &RunId) -> bool {
+        self.revoked.load().contains(run)
+    }
+
+    /// From now on no token of `run` holds, also after a restart: it is on disk when this returns.
+    pub(crate) fn revoke(&self, run: &RunId) -> io::Result<()> {
+        let file = self.revocations.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.is_revoked(run) {
+            return Ok(());
+        }
+        let mut out = OpenOptions::new().create(true).append(true).open(&*file)?;
+        // A line begins with a line feed, so that one that was cut short spoils only itself.
+        out.write_all(format!("\n{run}\n").as_bytes())?;
+        out.sync_data()?;
+        self.revoked.rcu(|revoked| {
+            let mut revoked = HashSet::clone(revoked);
+            revoked.insert(run.clone());
+            revoked
+        });
+        Ok(())
+    }
+}

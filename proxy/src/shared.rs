@@ -1,0 +1,38 @@
+//! Binding the listener that runs share: one socket per data-plane thread on the same address (`SO_REUSEPORT`), so that the
+//! kernel spreads connections and no thread hands one to another.
+
+use std::{
+    io,
+    net::{SocketAddr, TcpListener},
+};
+
+use platform_runtime::settings;
+use tokio::net::TcpSocket;
+
+use crate::Error;
+
+/// Connections that wait to be accepted.
+const BACKLOG: u32 = 1024;
+
+/// One listener per thread; none if no address is set. Must be called in a runtime.
+pub(crate) fn bind(proxy: &settings::Proxy, threads: usize) -> Result<Vec<TcpListener>, Error> {
+    let Some(asked) = proxy.listen else { return Ok(Vec::new()) };
+    let failed = |source| Error::Listen { address: asked, source };
+    // Alone and first, so that another proxy on the same port is noticed instead of joined.
+    drop(TcpListener::bind(asked).map_err(failed)?);
+    let first = one(asked).map_err(failed)?;
+    let address = first.local_addr().map_err(failed)?;
+    let mut all = vec![first];
+    for _ in 1..threads {
+        all.push(one(address).map_err(failed)?);
+    }
+    Ok(all)
+}
+
+fn one(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.set_reuseport(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)?.into_std()
+}

@@ -1,0 +1,276 @@
+//! The listener that runs share: whose a call is has to be proved, by a signed token or by what control registered.
+
+use std::net::SocketAddr;
+
+use harness::{Agent, World, grant};
+use http::Method;
+use platform_core::{
+    grant::{Listener, RunGrant},
+    id::SecretId,
+    record::{Identity, Outcome},
+    refusal::Refusal,
+    secret::Secret,
+    token::{NamedSecret, RunToken, UnixSeconds},
+};
+use serde_json::json;
+
+const CHAT: &str = "/v1/chat/completions";
+const SECRETS: &str = "new:0123456789abcdef-new\nold:0123456789abcdef-old\n";
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+const SLOT: &str = "0123456789abcdef0123456789abcdef";
+
+/// A world with a shared listener, and where that is.
+struct Shared {
+    world: World,
+    address: SocketAddr,
+}
+
+impl Shared {
+    async fn serving(whom: &str) -> Self {
+        let mut world = World::start().await;
+        assert!(world.stop_proxy().await);
+        harness::private_file(&world.path().join("tokens"), SECRETS);
+        let settings = format!(
+            "threads = 2\nlisten = '127.0.0.1:0'\nlisten_serves = '{whom}'\ntoken_secrets_file = '{}/tokens'",
+            world.path().display()
+        );
+        world.reconfigure("threads = 2", &settings);
+        world.start_proxy().await;
+        let address = open(&world, "r1", "acct-1").await;
+        Self { world, address }
+    }
+
+    fn agent(&self) -> Agent {
+        Agent::over_tcp(self.address)
+    }
+
+    /// An agent that sends `token` as X-Run-Token.
+    fn with_token(&self, token: &str) -> Agent {
+        self.agent().with_header("x-run-token", token)
+    }
+
+    async fn control(&self, method: Method, path: &str) -> u16 {
+        self.world.control.send(method, path, String::new()).await.status.as_u16()
+    }
+
+    /// What became of the last call: whose it was, how that was known, and why it was refused.
+    async fn last(&self, count: usize) -> (String, Identity, Option<Refusal>) {
+        let record = self.world.records(count).await.pop().unwrap().record;
+        (record.run_id.to_string(), record.identity, record.refusal)
+    }
+}
+
+/// Registers a run for the shared listener, and returns where that is.
+async fn open(world: &World, run: &str, account: &str) -> SocketAddr {
+    let grant = RunGrant { listener: Listener::Shared, ..grant(run, account) };
+    let registered = world.control.register(&grant).await.unwrap();
+    assert_eq!(registered.socket, None);
+    registered.shared.unwrap()
+}
+
+/// A token of `run`, signed with one of the secrets above, that holds for an hour.
+fn token(run: &str, attempt: u32, secret: &str, lasts: i64) -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let expiry = UnixSeconds(now.saturating_add_signed(lasts));
+    let name = SecretId::parse("any").unwrap();
+    let secret = NamedSecret::new(name, &Secret::new(format!("0123456789abcdef-{secret}"))).unwrap();
+    RunToken { run: run.parse().unwrap(), attempt, expiry }.mint(&secret).expose().to_owned()
+}
+
+fn good(run: &str) -> String {
+    token(run, 0, "new", 3600)
+}
+
+#[tokio::test]
+async fn a_token_proves_whose_a_call_is_in_its_own_header_or_as_any_sdks_key() {
+    let shared = Shared::serving("clients").await;
+    open(&shared.world, "r2", "acct-2").await;
+    let bearer = format!("Bearer {}", good("r2"));
+    let agents = [
+        (shared.with_token(&good("r1")), "acct-1"),
+        (shared.agent().with_header("authorization", &bearer), "acct-2"),
+        (shared.agent().with_header("x-api-key", &good("r2")), "acct-2"),
+        (shared.with_token(&good("r1")).with_header("authorization", "Bearer sandbox"), "acct-1"),
+        (shared.with_token(&token("r1", 0, "old", 60)), "acct-1"),
+        (shared.with_token(&token("r1", 0, "new", -20)), "acct-1"), // within the skew
+    ];
+    for (count, (agent, account)) in (1..).zip(agents) {
+        assert_eq!(agent.chat("fake").await.status, 200);
+        let seen = shared.world.upstream.ledger().last().unwrap();
+        assert_eq!(seen.header("x-litellm-end-user-id"), [account]);
+        assert!(seen.header("x-run-token").is_empty() && seen.header("x-api-key").is_empty());
+        assert_eq!(shared.last(count).await.1, Identity::Token);
+    }
+    assert_eq!(shared.agent().get("/health").await.text(), r#"{"status":"ok"}"#);
+}
+
+#[tokio::test]
+async fn a_token_that_does_not_hold_is_refused_by_name_and_recorded_as_nobodys() {
+    let shared = Shared::serving("clients").await;
+    shared.world.run("own-socket", "acct-3").await;
+    let valid = good("r1");
+    let (data, signature) = valid.rsplit_once('.').unwrap();
+    let other = if signature.starts_with('A') { 'B' } else { 'A' };
+    let cases = [
+        (None, Refusal::TokenMissing),
+        (Some("not-a-token".to_owned()), Refusal::TokenMalformed),
+        (Some(format!("{data}.{other}{}", &signature[1..])), Refusal::TokenInvalid),
+        (Some(valid.replace("r1|0", "r2|0")), Refusal::TokenInvalid),
+        (Some(token("r1", 0, "wrong", 3600)), Refusal::TokenInvalid),
+        (Some(token("r1", 1, "new", 3600)), Refusal::TokenInvalid),
+        (Some(token("r1", 0, "new", -60)), Refusal::TokenExpired),
+        (Some(good("r9")), Refusal::RunUnknown),
+        (Some(good("own-socket")), Refusal::RunUnknown),
+    ];
+    for (count, (token, reason)) in (1..).zip(cases) {
+        let agent = token.as_ref().map_or(shared.agent(), |token| shared.with_token(token));
+        let answer = agent.chat("fake").await;
+        let code = answer.json()["error"]["code"].clone();
+        assert_eq!((answer.status.as_u16(), code), (401, json!(reason.code())), "{token:?}");
+        assert_eq!(shared.last(count).await, ("unattributed".to_owned(), Identity::None, Some(reason)));
+    }
+    let twice = shared.with_token(&valid).with_header("x-run-token", &valid).chat("fake").await;
+    assert_eq!(twice.json()["error"]["code"], "token_malformed");
+    assert!(shared.world.upstream.ledger().is_empty());
+    // Control: the token that all of these were made from.
+    assert_eq!(shared.with_token(&valid).chat("fake").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_gateway_is_never_told_what_would_make_it_lock_its_provider() {
+    let shared = Shared::serving("gateways").await;
+    let bad = [token("r1", 0, "new", -60), token("r1", 0, "wrong", 3600), good("r9"), "x".to_owned()];
+    for agent in bad.iter().map(|token| shared.with_token(token)).chain([shared.agent()]) {
+        let answer = agent.chat("fake").await;
+        assert_eq!((answer.status.as_u16(), &answer.json()["error"]["code"]), (400, &json!("unattributed")));
+        assert_eq!(answer.headers["x-should-retry"], "false");
+    }
+    // Nor is it told words that an agent chose.
+    let body = json!({ "model": "fake", "messages": [], "unauthorized expired 401": 1 });
+    let answer = shared.with_token(&good("r1")).post(CHAT, &body).await;
+    assert_eq!((answer.status.as_u16(), &answer.json()["error"]["code"]), (400, &json!("field_unknown")));
+    assert!(!answer.text().contains("401") && !answer.text().contains("expired"), "{}", answer.text());
+}
+
+#[tokio::test]
+async fn what_control_registered_attributes_the_calls_of_a_gateway() {
+    let shared = Shared::serving("gateways").await;
+    open(&shared.world, "r2", "acct-2").await;
+    let traced = shared.agent().with_header("traceparent", &format!("00-{TRACE}-00f067aa0ba902b7-01"));
+    let slotted = format!("/slot/{SLOT}{CHAT}");
+    let body = harness::agent::chat_body("fake", harness::agent::Answering::Whole);
+    assert_eq!(traced.chat("fake").await.status, 400, "not registered yet");
+    assert_eq!(shared.agent().post(&slotted, &body).await.status, 400);
+
+    assert_eq!(shared.control(Method::PUT, &format!("/v1/runs/r1/traces/{TRACE}")).await, 200);
+    assert_eq!(shared.control(Method::PUT, &format!("/v1/runs/r2/slots/{SLOT}")).await, 200);
+    assert_eq!(traced.chat("fake").await.status, 200);
+    assert_eq!(shared.last(3).await, ("r1".to_owned(), Identity::Trace, None));
+    assert_eq!(shared.agent().post(&slotted, &body).await.status, 200);
+    assert_eq!(shared.last(4).await, ("r2".to_owned(), Identity::Slot, None));
+
+    // A trace id that is nobody's is what OpenClaw sends of its own; the token counts.
+    let own =
+        shared.with_token(&good("r1")).with_header("traceparent", &format!("00-{SLOT}-00f067aa0ba902b7-01"));
+    assert_eq!(own.chat("fake").await.status, 200);
+    // Two that agree are one, two that disagree are none.
+    assert_eq!(traced.clone().with_header("x-run-token", &good("r1")).chat("fake").await.status, 200);
+    for agent in [traced.clone().with_header("x-run-token", &good("r2")), shared.with_token(&good("r1"))] {
+        let path = if agent.has_header("traceparent") { CHAT } else { &slotted };
+        assert_eq!(agent.post(path, &body).await.json()["error"]["code"], "unattributed");
+    }
+    assert_eq!(
+        shared.last(8).await,
+        ("unattributed".to_owned(), Identity::None, Some(Refusal::IdentityConflict))
+    );
+    // Somebody else's is not given away, and a bad id is none.
+    assert_eq!(shared.control(Method::PUT, &format!("/v1/runs/r2/traces/{TRACE}")).await, 409);
+    assert_eq!(shared.control(Method::PUT, "/v1/runs/r2/traces/abc").await, 400);
+}
+
+#[tokio::test]
+async fn a_correlation_ends_after_its_grace_and_with_its_run() {
+    let shared = Shared::serving("gateways").await;
+    let traced = shared.agent().with_header("traceparent", &format!("00-{TRACE}-00f067aa0ba902b7-01"));
+    let path = format!("/v1/runs/r1/traces/{TRACE}");
+    assert_eq!(shared.control(Method::PUT, &path).await, 200);
+    assert_eq!(shared.control(Method::DELETE, &format!("{path}?grace_ms=600")).await, 200);
+    assert_eq!(traced.chat("fake").await.status, 200, "within the grace");
+    let asked = || async { traced.chat("fake").await.status.as_u16() };
+    harness::eventually("the correlation has ended", asked, |status| *status == 400).await;
+    assert_eq!(shared.control(Method::PUT, &path).await, 200);
+    assert_eq!(traced.chat("fake").await.status, 200);
+    shared.world.control.close(&"r1".parse().unwrap(), 0).await.unwrap();
+    assert_eq!(traced.chat("fake").await.status, 400);
+}
+
+#[tokio::test]
+async fn closing_a_run_ends_its_calls_and_not_its_neighbours_on_the_listener() {
+    let shared = Shared::serving("clients").await;
+    open(&shared.world, "r2", "acct-2").await;
+    let [mut one, mut other] = [
+        shared.with_token(&good("r1")).stream("fake-words40-gap50ms").await,
+        shared.with_token(&good("r2")).stream("fake-words40-gap50ms").await,
+    ];
+    for stream in [&mut one, &mut other] {
+        stream.next().await.unwrap().unwrap();
+    }
+    shared.world.control.close(&"r1".parse().unwrap(), 0).await.unwrap();
+    assert!(one.until_break().await.1.is_err(), "cut");
+    let (text, ended) = other.until_break().await;
+    assert!(ended.is_ok() && text.ends_with("data: [DONE]\n\n"), "{text}");
+    let records = shared.world.records(2).await;
+    let outcome_of = |run: &str| {
+        let of_run = |line: &&platform_core::record::JournalLine| line.record.run_id.as_str() == run;
+        records.iter().find(of_run).unwrap().record.outcome
+    };
+    assert_eq!((outcome_of("r1"), outcome_of("r2")), (Outcome::RunClosed, Outcome::Complete));
+    let late = shared.with_token(&good("r1")).chat("fake").await;
+    assert_eq!(late.json()["error"]["code"], "run_closed");
+}
+
+#[tokio::test]
+async fn secrets_are_rotated_without_a_restart_and_revocation_outlives_one() {
+    let mut shared = Shared::serving("clients").await;
+    let of = |secret| token("r1", 0, secret, 3600);
+    assert_eq!(shared.with_token(&of("newer")).chat("fake").await.status, 401);
+    harness::private_file(
+        &shared.world.path().join("tokens"),
+        "newer:0123456789abcdef-newer\nnew:0123456789abcdef-new\n",
+    );
+    let reloaded = shared.world.sluice().run(&["token", "reload"]).await;
+    assert_eq!(reloaded.code, Some(0), "{reloaded:?}");
+    assert_eq!(shared.with_token(&of("newer")).chat("fake").await.status, 200);
+    assert_eq!(shared.with_token(&of("new")).chat("fake").await.status, 200);
+    assert_eq!(shared.with_token(&of("old")).chat("fake").await.status, 401);
+    // A file that cannot be used changes nothing.
+    harness::private_file(&shared.world.path().join("tokens"), "short:x\n");
+    assert_eq!(shared.control(Method::POST, "/v1/reload").await, 500);
+    assert_eq!(shared.with_token(&of("newer")).chat("fake").await.status, 200);
+
+    let revoked = shared.world.sluice().run(&["token", "revoke", "--run", "r1"]).await;
+    assert_eq!(revoked.code, Some(0), "{revoked:?}");
+    let code = |answer: harness::Answer| answer.json()["error"]["code"].clone();
+    assert_eq!(code(shared.with_token(&of("newer")).chat("fake").await), "token_revoked");
+    harness::private_file(&shared.world.path().join("tokens"), SECRETS);
+    assert!(shared.world.stop_proxy().await);
+    shared.world.start_proxy().await;
+    shared.address = open(&shared.world, "r1", "acct-1").await;
+    open(&shared.world, "r2", "acct-2").await;
+    assert_eq!(code(shared.with_token(&of("new")).chat("fake").await), "token_revoked");
+    assert_eq!(shared.with_token(&good("r2")).chat("fake").await.status, 200, "another run's holds");
+}
+
+#[tokio::test]
+async fn without_a_shared_listener_no_run_is_granted_one_and_a_port_in_use_is_said() {
+    let world = World::start().await;
+    let grant = RunGrant { listener: Listener::Shared, ..grant("r1", "acct-1") };
+    assert!(world.control.register(&grant).await.is_err());
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    world.reconfigure("threads = 2", &format!("threads = 2\nlisten = '{address}'"));
+    world.reconfigure("/run'", "/run2'");
+    world.reconfigure("/state'", "/state2'");
+    let complaint = world.proxy_fails_to_start().await;
+    assert!(complaint.contains(&format!("proxy.listen {address}")), "{complaint}");
+}
