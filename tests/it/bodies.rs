@@ -140,6 +140,25 @@ async fn only_granted_models_are_called() {
 }
 
 #[tokio::test]
+async fn the_models_that_are_listed_are_those_that_were_granted() {
+    let world = World::start().await;
+    let models = Some(vec!["fake-words3".parse().unwrap(), "openai/gpt-4o".parse().unwrap()]);
+    let run = world.run_with(RunGrant { models, ..grant("r1", "acct-1") }).await;
+    let list = run.agent.get("/v1/models").await.json();
+    let ids: Vec<_> = list["data"].as_array().unwrap().iter().map(|model| model["id"].clone()).collect();
+    assert_eq!((ids, &list["object"]), (vec![json!("fake-words3"), json!("openai/gpt-4o")], &json!("list")));
+    let one = run.agent.get("/v1/models/openai/gpt-4o").await;
+    assert_eq!((one.status.as_u16(), &one.json()["id"]), (200, &json!("openai/gpt-4o")));
+    assert_eq!(run.agent.get("/v1/models/gpt-4o").await.status, 404);
+    let records = world.records(3).await;
+    assert_eq!(records[0].record.outcome, Outcome::Complete);
+    assert_eq!((records[0].record.status, records[2].record.refusal), (200, Some(Refusal::RouteUnknown)));
+    assert!(world.upstream.ledger().is_empty(), "the upstream was never asked");
+    let any = world.run("r2", "acct-1").await;
+    assert_eq!(any.agent.get("/v1/models").await.json()["data"], json!([]));
+}
+
+#[tokio::test]
 async fn who_the_body_says_it_is_from_is_overwritten() {
     let world = World::start().await;
     let run = world.run("r1", "acct-1").await;

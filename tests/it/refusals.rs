@@ -38,7 +38,11 @@ async fn what_is_not_a_route_does_not_exist_and_is_journaled() {
     let run = world.run("r1", "acct-1").await;
     let table = [
         ("GET", "/"),
-        ("GET", "/v1/models"),
+        ("POST", "/v1/models"),
+        ("GET", "/v1/models/"),
+        ("GET", "/v1/models/other"),
+        ("GET", "/v1/models/../files"),
+        ("GET", "/v1/modelsx"),
         ("GET", CHAT),
         ("PUT", CHAT),
         ("DELETE", CHAT),

@@ -18,6 +18,8 @@ pub enum Route {
     CountTokens,
     /// `POST /v1/embeddings`
     Embeddings,
+    /// `GET /v1/models`, answered from the grant and never forwarded.
+    Models,
     /// Everything else.
     Unknown,
 }
@@ -56,7 +58,7 @@ impl Route {
             Self::Messages => Some("/v1/messages"),
             Self::CountTokens => Some("/v1/messages/count_tokens"),
             Self::Embeddings => Some("/v1/embeddings"),
-            Self::Unknown => None,
+            Self::Models | Self::Unknown => None,
         }
     }
 
@@ -69,6 +71,7 @@ impl Route {
             | Self::Completions
             | Self::Responses
             | Self::Embeddings
+            | Self::Models
             | Self::Unknown => Dialect::OpenAi,
         }
     }

@@ -11,6 +11,7 @@ mod body;
 mod complain;
 mod forward;
 mod identify;
+mod models;
 mod observe;
 mod rewrite;
 mod scrub;
@@ -88,6 +89,12 @@ async fn serve(plane: &Arc<Plane>, entrance: &Entrance, request: Request<Incomin
         }
     };
     let mut exchange = Exchange::begin(plane, &caller);
+    if models::is_asked(&head.method, path) {
+        return match models::respond(exchange, path) {
+            Ok(response) => response,
+            Err((exchange, refused)) => refuse(exchange, &refused, entrance, (&head, &mut body)).await,
+        };
+    }
     let passed = tokio::select! {
         passed = pass(plane, &mut exchange, (&head, path), &mut body) => passed,
         // On a connection that runs share the call is cut, not the connection.

@@ -127,6 +127,12 @@ impl Exchange {
         self.draft.as_ref().is_some_and(|draft| draft.identity != Identity::Socket)
     }
 
+    /// Sluicegate itself answers with success, in so many bytes.
+    pub(super) fn told(&mut self, bytes: usize) {
+        self.note(|draft| draft.status = StatusCode::OK.as_u16());
+        self.passed_on(bytes);
+    }
+
     /// Whether the call is not settled yet.
     pub(super) const fn is_open(&self) -> bool {
         self.draft.is_some()

@@ -65,7 +65,7 @@ pub(super) fn rule(route: Route, field: &[u8]) -> Option<Rule> {
         Route::Messages => messages(field),
         Route::CountTokens => count_tokens(field),
         Route::Embeddings => embeddings(field),
-        Route::Unknown => None,
+        Route::Models | Route::Unknown => None,
     }
 }
 

@@ -1,0 +1,66 @@
+//! `GET /v1/models` and `GET /v1/models/{id}`: what the run was granted. The upstream is not asked: its list would tell of
+//! models that this run may not name.
+//!
+//! One shape for both dialects: platform.openai.com/docs/api-reference/models and docs.anthropic.com/en/api/models-list
+//! have no field of the same name with another meaning.
+
+use http::{HeaderValue, Method, Response, header};
+use platform_core::{grant::RunGrant, id::ModelName, record::Outcome, refusal::Refusal, route::Route};
+use serde_json::{Value, json};
+
+use super::{Body, settle::Exchange};
+use crate::refusal::Refused;
+
+const LIST: &str = "/v1/models";
+
+/// Whether the call asks for models.
+pub(super) fn is_asked(method: &Method, path: &str) -> bool {
+    method == Method::GET
+        && path.strip_prefix(LIST).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// The answer, recorded.
+pub(super) fn respond(mut exchange: Exchange, path: &str) -> Result<Response<Body>, (Exchange, Refused)> {
+    let grant = &exchange.run().grant;
+    let answer = match path.strip_prefix(LIST).and_then(|rest| rest.strip_prefix('/')) {
+        None => Some(list(grant)),
+        Some(id) => granted(grant).iter().find(|model| model.as_str() == id).map(model),
+    };
+    let Some(answer) = answer else { return Err((exchange, Refusal::RouteUnknown.into())) };
+    if let Err(reason) = exchange.admit(Route::Models) {
+        return Err((exchange, reason.into()));
+    }
+    let text = answer.to_string();
+    exchange.told(text.len());
+    exchange.settle(Outcome::Complete);
+    let mut response = Response::new(Body::from(text));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Ok(response)
+}
+
+fn granted(grant: &RunGrant) -> &[ModelName] {
+    grant.models.as_deref().unwrap_or_default()
+}
+
+fn list(grant: &RunGrant) -> Value {
+    let models = granted(grant);
+    json!({
+        "object": "list",
+        "data": models.iter().map(model).collect::<Vec<_>>(),
+        "has_more": false,
+        "first_id": models.first(),
+        "last_id": models.last(),
+    })
+}
+
+fn model(name: &ModelName) -> Value {
+    json!({
+        "id": name,
+        "object": "model",
+        "created": 0,
+        "owned_by": "sluicegate",
+        "type": "model",
+        "display_name": name,
+        "created_at": "1970-01-01T00:00:00Z",
+    })
+}
