@@ -77,7 +77,9 @@ const fn row(refusal: Refusal) -> (StatusCode, &'static str, Retry) {
     match refusal {
         Refusal::RouteUnknown => (StatusCode::NOT_FOUND, INVALID, Retry::Never),
         Refusal::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, INVALID, Retry::Never),
-        Refusal::BodyInvalid
+        Refusal::HeadTooLarge => (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, INVALID, Retry::Never),
+        Refusal::HeadInvalid
+        | Refusal::BodyInvalid
         | Refusal::BodyEncoded
         | Refusal::FieldUnknown
         | Refusal::NotGranted
@@ -111,6 +113,10 @@ const fn message(refusal: Refusal) -> &'static str {
         }
         Refusal::BodyTooLarge => "the request body is larger than this run may send",
         Refusal::BodyInvalid => "the body is not one complete JSON object as this route takes it",
+        Refusal::HeadInvalid => {
+            "the head must have one Host, and either one Content-Length or Transfer-Encoding: chunked"
+        }
+        Refusal::HeadTooLarge => "the head is larger than this gateway takes",
         Refusal::BodyEncoded => {
             "the body has a content-encoding; send it plain, gzip and the like are not read"
         }

@@ -10,6 +10,7 @@ mod commands;
 mod complaints;
 mod control;
 mod endings;
+mod framing;
 mod identity;
 mod journal;
 mod path;

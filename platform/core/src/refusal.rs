@@ -11,6 +11,10 @@ use serde::{Deserialize, Serialize};
 pub enum Refusal {
     /// No such route, or not with this method.
     RouteUnknown,
+    /// The head is framed or addressed in a way that two readers could see differently.
+    HeadInvalid,
+    /// The head is larger than any SDK sends.
+    HeadTooLarge,
     /// The body is larger than the run may send.
     BodyTooLarge,
     /// The body did not arrive whole, or is not the JSON object that the route takes.
@@ -59,8 +63,10 @@ pub enum Refusal {
 
 impl Refusal {
     /// All of them, for tables and tests.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 25] = [
         Self::RouteUnknown,
+        Self::HeadInvalid,
+        Self::HeadTooLarge,
         Self::BodyTooLarge,
         Self::BodyInvalid,
         Self::BodyEncoded,
@@ -90,6 +96,8 @@ impl Refusal {
     pub const fn code(self) -> &'static str {
         match self {
             Self::RouteUnknown => "route_unknown",
+            Self::HeadInvalid => "head_invalid",
+            Self::HeadTooLarge => "head_too_large",
             Self::BodyTooLarge => "body_too_large",
             Self::BodyInvalid => "body_invalid",
             Self::BodyEncoded => "body_encoded",

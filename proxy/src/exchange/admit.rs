@@ -3,8 +3,30 @@
 //! Limits, models and fields will be decided here and in the body check; so far it is the route, and
 //! whether run and journal are open.
 
-use http::{Method, request::Parts};
+use http::{Method, Version, header, request::Parts};
 use platform_core::{refusal::Refusal, route::Route};
+
+/// Most that the target and headers of a request may have together, bytes. SDKs send one or two thousand.
+const HEAD: usize = 64 << 10;
+
+/// Whether every reader sees the same request in this head (RFC 9112, 3.2 and 6.1). What hyper refuses itself is not
+/// asked again: two lengths, folded lines, what no chunk can be. A length beside chunked it drops, and closes behind the answer.
+pub(super) fn head(head: &Parts) -> Result<(), Refusal> {
+    let headers = &head.headers;
+    let size: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    if size + head.uri.path_and_query().map_or(0, |target| target.as_str().len()) > HEAD {
+        return Err(Refusal::HeadTooLarge);
+    }
+    let mut encodings = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let is_framed_once = match (encodings.next(), encodings.next()) {
+        (None, _) => true,
+        (Some(one), None) => one.as_bytes().eq_ignore_ascii_case(b"chunked"),
+        (Some(_), Some(_)) => false,
+    };
+    let hosts = headers.get_all(header::HOST).iter().count();
+    let is_addressed_once = hosts == 1 || (hosts == 0 && head.version < Version::HTTP_11);
+    if is_framed_once && is_addressed_once { Ok(()) } else { Err(Refusal::HeadInvalid) }
+}
 
 /// The route of the call, if it is on the list. The query string takes no part: it is never forwarded.
 pub(super) fn route(head: &Parts, path: &str) -> Result<Route, Refusal> {

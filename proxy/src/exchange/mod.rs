@@ -89,6 +89,9 @@ async fn serve(plane: &Arc<Plane>, entrance: &Entrance, request: Request<Incomin
         }
     };
     let mut exchange = Exchange::begin(plane, &caller);
+    if let Err(reason) = admit::head(&head) {
+        return refuse(exchange, &reason.into(), entrance, (&head, &mut body)).await;
+    }
     if models::is_asked(&head.method, path) {
         return match models::respond(exchange, path) {
             Ok(response) => response,
