@@ -137,8 +137,9 @@ async fn count(arguments: Instructions) -> io::Result<()> {
     let verdicts = instructions::compare(&kept, &now);
     print("| case | instructions kept | now | change |\n|---|--:|--:|--:|");
     for verdict in &verdicts {
-        let (kept, change) = (verdict.kept.unwrap_or_default(), verdict.change().unwrap_or(f64::INFINITY));
-        print(&format!("| {} | {kept} | {} | {change:+.1} % |", verdict.case, verdict.now));
+        let (kept, now) = (verdict.kept.unwrap_or_default(), verdict.now.unwrap_or_default());
+        let change = verdict.change().unwrap_or(f64::INFINITY);
+        print(&format!("| {} | {kept} | {now} | {change:+.1} % |", verdict.case));
     }
     if verdicts.iter().any(Verdict::is_better) {
         say("a case costs much less than what is kept: `make bench-accept` keeps the new figures");

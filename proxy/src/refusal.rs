@@ -78,7 +78,10 @@ const fn row(refusal: Refusal) -> (StatusCode, &'static str, Retry) {
         Refusal::RouteUnknown => (StatusCode::NOT_FOUND, INVALID, Retry::Never),
         Refusal::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, INVALID, Retry::Never),
         Refusal::HeadTooLarge => (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, INVALID, Retry::Never),
-        Refusal::HeadInvalid
+        Refusal::UpstreamBusy => (StatusCode::SERVICE_UNAVAILABLE, SERVER, Retry::After(1)),
+        Refusal::UpstreamRefused
+        | Refusal::ContextOverflow
+        | Refusal::HeadInvalid
         | Refusal::BodyInvalid
         | Refusal::BodyEncoded
         | Refusal::FieldUnknown
@@ -113,6 +116,12 @@ const fn message(refusal: Refusal) -> &'static str {
         }
         Refusal::BodyTooLarge => "the request body is larger than this run may send",
         Refusal::BodyInvalid => "the body is not one complete JSON object as this route takes it",
+        Refusal::UpstreamRefused => {
+            "the model service did not take the request; its reason is in the gateway's journal"
+        }
+        Refusal::UpstreamBusy => "the model service has too much to do; send the request again in a moment",
+        // These words make OpenClaw shorten the conversation.
+        Refusal::ContextOverflow => "the request is longer than the model's maximum context length",
         Refusal::HeadInvalid => {
             "the head must have one Host, and either one Content-Length or Transfer-Encoding: chunked"
         }

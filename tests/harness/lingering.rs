@@ -36,6 +36,25 @@ impl LingeringUpstream {
         Self { address }
     }
 
+    /// One that answers as soon as a request begins, and then reads no more of it.
+    ///
+    /// # Panics
+    /// If there is no free port.
+    pub async fn hasty(answer: &str) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let (address, answer) = (listener.local_addr().unwrap(), answer.to_owned());
+        platform_runtime::task::spawn("hasty upstream", async move {
+            let mut kept = Vec::new();
+            while let Ok((mut connection, _)) = listener.accept().await {
+                let began = connection.read(&mut [0; 64]).await;
+                if began.is_ok() && connection.write_all(answer.as_bytes()).await.is_ok() {
+                    kept.push(connection);
+                }
+            }
+        });
+        Self { address }
+    }
+
     /// `http://127.0.0.1:PORT`
     #[must_use]
     pub fn base_url(&self) -> String {

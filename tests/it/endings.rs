@@ -81,6 +81,22 @@ async fn a_cut_message_stream_ends_with_an_error_event_of_its_own_kind() {
     assert!(ended.is_err());
 }
 
+/// It answers before it has read the request, and keeps the connection.
+#[tokio::test]
+async fn a_connection_that_is_still_sending_is_not_used_for_the_next_call() {
+    let answer =
+        "HTTP/1.1 413 Payload Too Large\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
+    let hasty = harness::LingeringUpstream::hasty(answer).await;
+    let upstream = ScriptedUpstream::start().await.unwrap();
+    let world = World::in_front_of(upstream, &hasty.base_url(), "").await;
+    let run = world.run("r1", "acct-1").await;
+    let mut large = chat_body("m", Answering::Whole);
+    large["messages"][0]["content"] = "x".repeat(20 << 20).into();
+    assert_eq!(run.agent.post(CHAT, &large).await.status, 413);
+    let next = tokio::time::timeout(std::time::Duration::from_secs(5), run.agent.chat("m")).await;
+    assert_eq!(next.expect("it does not wait for the large one").status, 413);
+}
+
 #[tokio::test]
 async fn a_document_that_the_upstream_cuts_is_never_complete() {
     let world = World::start().await;

@@ -152,6 +152,53 @@ async fn a_gateway_is_never_told_what_would_make_it_lock_its_provider() {
     assert!(!answer.text().contains("401") && !answer.text().contains("expired"), "{}", answer.text());
 }
 
+/// A gateway's listener in front of an upstream that answers with exactly these bytes, and an agent with a token there.
+async fn gateway_before(answer: &str) -> (World, Agent) {
+    let lingering = harness::LingeringUpstream::answering(answer).await;
+    let upstream = bench::upstream::ScriptedUpstream::start().await.unwrap();
+    let mut world = World::in_front_of(upstream, &lingering.base_url(), "").await;
+    assert!(world.stop_proxy().await);
+    harness::private_file(&world.path().join("tokens"), SECRETS);
+    let secrets = format!(
+        "threads = 1\nlisten = '127.0.0.1:0'\ntoken_secrets_file = '{}/tokens'",
+        world.path().display()
+    );
+    world.reconfigure("threads = 2", &secrets);
+    world.start_proxy().await;
+    let address = open(&world, "r1", "acct-1").await;
+    (world, Agent::over_tcp(address).with_header("x-run-token", &good("r1")))
+}
+
+#[tokio::test]
+async fn a_gateway_is_told_what_an_upstream_said_in_our_words_only() {
+    let error = |status: &str, message: &str| {
+        let body = json!({ "error": { "message": message, "type": "invalid_request_error" } }).to_string();
+        let head = "content-type: application/json\r\nretry-after: 9\r\nconnection: close\r\n";
+        format!("HTTP/1.1 {status}\r\n{head}content-length: {}\r\n\r\n{body}", body.len())
+    };
+    let credit = "Invalid value: your credit balance is too low, api key expired";
+    for (status, message, told) in [
+        ("400 Bad Request", credit, (400, "upstream_refused", None)),
+        ("404 Not Found", "Invalid value: 'invalid api key'", (400, "upstream_refused", None)),
+        (
+            "400 Bad Request",
+            "This model's maximum context length is 9 tokens",
+            (400, "context_overflow", None),
+        ),
+        ("429 Too Many Requests", "rate limit", (503, "upstream_busy", Some("9"))),
+        ("500 Internal Server Error", "trace", (503, "upstream_busy", Some("9"))),
+    ] {
+        let (world, agent) = gateway_before(&error(status, message)).await;
+        let answer = agent.chat("m").await;
+        let code = answer.json()["error"]["code"].as_str().unwrap().to_owned();
+        let again = answer.headers.get("retry-after").map(|value| value.to_str().unwrap());
+        assert_eq!((answer.status.as_u16(), code.as_str(), again), told, "{status}");
+        assert!(!answer.text().contains("credit") && !answer.text().contains("api key"), "{}", answer.text());
+        let record = world.records(1).await.pop().unwrap().record;
+        assert_eq!(record.status.to_string(), status[..3], "the journal keeps the real status");
+    }
+}
+
 #[tokio::test]
 async fn what_control_registered_attributes_the_calls_of_a_gateway() {
     let shared = Shared::serving("gateways").await;
@@ -183,6 +230,21 @@ async fn what_control_registered_attributes_the_calls_of_a_gateway() {
         shared.last(8).await,
         ("unattributed".to_owned(), Identity::None, Some(Refusal::IdentityConflict))
     );
+    // Nor do two tokens, in whatever places they stand.
+    let bearer = |run: &str| format!("Bearer {}", good(run));
+    for agent in [
+        shared.with_token(&good("r1")).with_header("authorization", &bearer("r2")),
+        shared
+            .agent()
+            .with_header("authorization", &bearer("r1"))
+            .with_header("authorization", &bearer("r2")),
+        shared.agent().with_header("authorization", &bearer("r1")).with_header("x-api-key", &good("r2")),
+        traced.clone().with_header("traceparent", &format!("00-{SLOT}-00f067aa0ba902b7-01")),
+    ] {
+        assert_eq!(agent.chat("fake").await.json()["error"]["code"], "unattributed");
+    }
+    let same = shared.with_token(&good("r1")).with_header("authorization", &bearer("r1"));
+    assert_eq!(same.chat("fake").await.status, 200);
     // Somebody else's is not given away, and a bad id is none.
     assert_eq!(shared.control(Method::PUT, &format!("/v1/runs/r2/traces/{TRACE}")).await, 409);
     assert_eq!(shared.control(Method::PUT, "/v1/runs/r2/traces/abc").await, 400);
@@ -227,6 +289,25 @@ async fn closing_a_run_ends_its_calls_and_not_its_neighbours_on_the_listener() {
     assert_eq!((outcome_of("r1"), outcome_of("r2")), (Outcome::RunClosed, Outcome::Complete));
     let late = shared.with_token(&good("r1")).chat("fake").await;
     assert_eq!(late.json()["error"]["code"], "run_closed");
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_cannot_keep_its_run_open() {
+    let shared = Shared::serving("clients").await;
+    for run in ["slow-1", "slow-2", "slow-3", "slow-4"] {
+        open(&shared.world, run, "acct-1").await;
+        let stream = shared.with_token(&good(run)).stream("fake-big48m").await;
+        let in_flight = || async { shared.world.control.run(&run.parse().unwrap()).await.unwrap().in_flight };
+        harness::eventually("the call is in flight", in_flight, |calls| *calls == 1).await;
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await; // until all buffers are full
+        let id = run.parse().unwrap();
+        let closing =
+            tokio::time::timeout(std::time::Duration::from_secs(5), shared.world.control.close(&id, 0));
+        closing.await.expect("it closes although nobody reads").unwrap();
+        drop(stream);
+    }
+    let records = shared.world.records(4).await;
+    assert!(records.iter().all(|line| line.record.outcome == Outcome::RunClosed), "{records:?}");
 }
 
 #[tokio::test]

@@ -39,6 +39,11 @@ async fn openclaw_takes_every_final_refusal_for_one_that_is_final() {
     assert_eq!(verdicts.len(), rows().len());
     for (row, verdict) in rows().iter().zip(&verdicts) {
         assert_eq!(verdict["locks"], Value::Null, "{row} {verdict}");
+        // The one that it must understand: it makes the conversation shorter then.
+        if row["code"] == "context_overflow" {
+            assert_eq!(verdict["reason"], "context_overflow", "{verdict}");
+            continue;
+        }
         if row["final"] == json!(true) && row["status"].as_u64().unwrap() < 500 {
             assert_eq!(
                 (&verdict["reason"], &verdict["final"]),

@@ -1,5 +1,7 @@
 //! Whether a count is what it was.
 
+use std::collections::BTreeSet;
+
 use super::Counts;
 
 /// How much more a case may cost than what is kept, in percent.
@@ -12,18 +14,19 @@ pub struct Verdict {
     pub case: String,
     /// What was kept, if the case was there.
     pub kept: Option<u64>,
-    /// What it is now.
-    pub now: u64,
+    /// What it is now, if it is still counted.
+    pub now: Option<u64>,
 }
 
 impl Verdict {
     /// By how many percent it costs more than what was kept.
     #[must_use]
     pub fn change(&self) -> Option<f64> {
-        self.kept.map(|kept| (self.now as f64 / kept.max(1) as f64 - 1.0) * 100.0)
+        Some((self.now? as f64 / self.kept?.max(1) as f64 - 1.0) * 100.0)
     }
 
-    /// Whether it may pass. A case without a kept figure may not: nobody has looked at it.
+    /// Whether it may pass. A case without a kept figure may not, nobody has looked at it; nor one that is not counted any
+    /// more.
     #[must_use]
     pub fn is_good(&self) -> bool {
         self.change().is_some_and(|change| change <= TOLERANCE)
@@ -36,15 +39,16 @@ impl Verdict {
     }
 }
 
-/// What became of each case of `now`.
+/// What became of each case, kept or counted now.
 #[must_use]
 pub fn compare(kept: &Counts, now: &Counts) -> Vec<Verdict> {
-    let verdict = |(case, now): (&String, &u64)| Verdict {
+    let cases: BTreeSet<&String> = kept.keys().chain(now.keys()).collect();
+    let verdict = |case: &String| Verdict {
         case: case.clone(),
         kept: kept.get(case).copied(),
-        now: *now,
+        now: now.get(case).copied(),
     };
-    now.iter().map(verdict).collect()
+    cases.into_iter().map(verdict).collect()
 }
 
 #[cfg(test)]
@@ -63,5 +67,6 @@ mod tests {
         assert_eq!(judged(1051), (false, false));
         assert_eq!(judged(949), (true, true));
         assert!(!compare(&Counts::new(), &counts(1))[0].is_good(), "a case nobody has looked at");
+        assert!(!compare(&counts(1), &Counts::new())[0].is_good(), "a case that is counted no more");
     }
 }

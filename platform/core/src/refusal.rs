@@ -59,11 +59,17 @@ pub enum Refusal {
     UpstreamTimeout,
     /// The upstream refused Sluicegate's own key or money, which no agent can mend.
     UpstreamAuth,
+    /// The upstream refused the request; a gateway is not told its words.
+    UpstreamRefused,
+    /// The upstream failed or has too much to do; a gateway is not told its words.
+    UpstreamBusy,
+    /// The conversation is too long for the model.
+    ContextOverflow,
 }
 
 impl Refusal {
     /// All of them, for tables and tests.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 28] = [
         Self::RouteUnknown,
         Self::HeadInvalid,
         Self::HeadTooLarge,
@@ -89,6 +95,9 @@ impl Refusal {
         Self::UpstreamFailed,
         Self::UpstreamTimeout,
         Self::UpstreamAuth,
+        Self::UpstreamRefused,
+        Self::UpstreamBusy,
+        Self::ContextOverflow,
     ];
 
     /// The code as clients and the journal see it.
@@ -120,6 +129,9 @@ impl Refusal {
             Self::UpstreamFailed => "upstream_failed",
             Self::UpstreamTimeout => "upstream_timeout",
             Self::UpstreamAuth => "upstream_auth",
+            Self::UpstreamRefused => "upstream_refused",
+            Self::UpstreamBusy => "upstream_busy",
+            Self::ContextOverflow => "context_overflow",
         }
     }
 }

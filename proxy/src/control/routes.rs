@@ -110,6 +110,9 @@ fn correlation((kind, id): (&str, &str)) -> Result<Correlation, Error> {
 fn correlate(control: &Control, run: &RunId, named: (&str, &str)) -> Result<Answer, Error> {
     let correlation = correlation(named)?;
     let live = control.runs.get(run).ok_or_else(|| Error::UnknownRun(run.to_string()))?;
+    if live.closing().is_some() {
+        return Err(Error::UnknownRun(run.to_string()));
+    }
     if live.grant.listener != Listener::Shared {
         return Err(Error::Invalid(format!("run {run} has a socket of its own")));
     }
@@ -141,9 +144,12 @@ fn reload(control: &Control) -> Result<Answer, Error> {
     Ok(json(&serde_json::json!({})))
 }
 
-async fn close(control: &Control, run: &RunId, uri: &Uri) -> Result<Answer, Error> {
+async fn close(control: &Arc<Control>, run: &RunId, uri: &Uri) -> Result<Answer, Error> {
     let drain = milliseconds(uri, "drain_ms")?.unwrap_or(control.config.proxy.drain.duration());
-    let view = control.runs.close(run, drain).await;
+    // In a task of its own: whoever gives up waiting must not leave the run half closed.
+    let (control, closed) = (Arc::clone(control), run.clone());
+    let closing = task::spawn("closing a run", async move { control.runs.close(&closed, drain).await });
+    let view = closing.await.map_err(|_panicked| Error::UnknownRun(run.to_string()))?;
     view.map(|view| json(&view)).ok_or_else(|| Error::UnknownRun(run.to_string()))
 }
 

@@ -19,8 +19,11 @@ use platform_runtime::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::{TcpListener, UnixListener, UnixStream},
+    net::{TcpListener, TcpStream, UnixListener, UnixStream},
+    sync::watch,
 };
+
+use tokio_util::sync::CancellationToken;
 
 use super::{Body, Plane, identify::Entrance, serve};
 use crate::run::Run;
@@ -133,12 +136,7 @@ impl SharedListener {
         loop {
             match self.listener.accept().await {
                 Ok((stream, _)) if stream.set_nodelay(true).is_ok() => {
-                    let connection = serving(Arc::clone(&plane), Entrance::Shared(self.serves), stream);
-                    task::spawn("shared connection", async move {
-                        if let Err(error) = connection.await {
-                            tracing::debug!(%error, "connection ended");
-                        }
-                    });
+                    task::spawn("shared connection", shared(Arc::clone(&plane), self.serves, stream));
                 }
                 Ok(_) => {}
                 Err(error) => {
@@ -146,6 +144,28 @@ impl SharedListener {
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
+        }
+    }
+}
+
+/// Serves a connection until it ends, or the run is cut whose call it carries: a client that does not read would keep the
+/// call for ever.
+async fn shared(plane: Arc<Plane>, serves: Serves, stream: TcpStream) {
+    let (tell, mut told) = watch::channel(CancellationToken::new());
+    let connection = serving(plane, Entrance::Shared(serves, tell), stream);
+    tokio::pin!(connection);
+    loop {
+        let cut = told.borrow_and_update().clone();
+        tokio::select! {
+            ended = connection.as_mut() => {
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "connection ended");
+                }
+                return;
+            }
+            () = cut.cancelled() => return,
+            // The entrance lives as long as the connection.
+            Ok(()) = told.changed() => {}
         }
     }
 }

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Response, StatusCode, header};
+use memchr::memmem;
 use platform_core::{record::Outcome, refusal::Refusal};
+use platform_runtime::settings::Serves;
 use serde::Deserialize;
 use tokio::time::timeout;
 
-use super::{Body, forward::Answer, observe, scrub::scrub, settle::Exchange};
+use super::{Body, forward::Answer, identify::Entrance, observe, scrub::scrub, settle::Exchange};
 use crate::{refusal, upstream::Unread};
 
 /// Largest error that is told on.
@@ -35,7 +37,11 @@ pub(super) fn is_error(status: StatusCode) -> bool {
 }
 
 /// The response for the client.
-pub(super) async fn respond(mut exchange: Exchange, (answer, mut connection): Answer) -> Response<Body> {
+pub(super) async fn respond(
+    mut exchange: Exchange,
+    (answer, mut connection): Answer,
+    entrance: &Entrance,
+) -> Response<Body> {
     let (head, body) = answer.into_parts();
     let read = timeout(PATIENCE, connection.read_whole(body, LARGEST)).await;
     let dialect = exchange.route().dialect();
@@ -51,6 +57,15 @@ pub(super) async fn respond(mut exchange: Exchange, (answer, mut connection): An
     if is_about_our_means(head.status, &text) {
         exchange.settle_mapped(Refusal::UpstreamAuth);
         return refusal::respond(&Refusal::UpstreamAuth.into(), dialect);
+    }
+    if matches!(entrance, Entrance::Shared(Serves::Gateways, _)) {
+        let reason = to_a_gateway(head.status, &text);
+        let mut response = refusal::respond(&reason.into(), dialect);
+        if let Some(when) = observe::retry_after(&head.headers).filter(|_| reason == Refusal::UpstreamBusy) {
+            response.headers_mut().insert(header::RETRY_AFTER, when.clone());
+        }
+        exchange.settle_mapped(reason);
+        return response;
     }
     let mut response = observe::with_head(&head, exchange.call_id());
     let told = match std::str::from_utf8(&text) {
@@ -79,5 +94,17 @@ fn is_about_our_means(status: StatusCode, text: &[u8]) -> bool {
         401..=403 => true,
         400 | 422 | 429 => budget(),
         _ => false,
+    }
+}
+
+/// What a gateway is told of an error. Providers repeat what an agent wrote, and a gateway sorts errors by their words:
+/// it would lock the provider for every tenant. That a conversation is too long it must know, to make it shorter.
+fn to_a_gateway(status: StatusCode, text: &[u8]) -> Refusal {
+    const TOO_LONG: [&str; 3] = ["context_length_exceeded", "maximum context length", "prompt is too long"];
+    let is_too_long = || TOO_LONG.iter().any(|words| memmem::find(text, words.as_bytes()).is_some());
+    match status.as_u16() {
+        408 | 429 | 500.. => Refusal::UpstreamBusy,
+        _ if is_too_long() => Refusal::ContextOverflow,
+        _ => Refusal::UpstreamRefused,
     }
 }

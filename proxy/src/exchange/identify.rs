@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use http::{HeaderMap, header, request::Parts};
+use http::{HeaderMap, HeaderName, HeaderValue, header, request::Parts};
 use platform_core::{
     control::Correlation,
     grant::Listener,
@@ -17,6 +17,9 @@ use platform_core::{
     token::{Failure, SignedToken, UnixSeconds, looks_like_token},
 };
 use platform_runtime::settings::Serves;
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use super::Plane;
 use crate::{clock, run::Run};
@@ -29,8 +32,17 @@ const SLOT: &str = "/slot/";
 pub(super) enum Entrance {
     /// The socket of this run.
     Own(Arc<Run>),
-    /// The listener that runs share.
-    Shared(Serves),
+    /// The listener that runs share; the connection is told which run's call it carries.
+    Shared(Serves, watch::Sender<CancellationToken>),
+}
+
+impl Entrance {
+    /// From now on the connection carries a call of `run`, and goes when that run is cut.
+    pub(super) fn carries(&self, run: &Run) {
+        if let Self::Shared(_, connection) = self {
+            connection.send_replace(run.cut_token().clone());
+        }
+    }
 }
 
 /// Who is calling, and how we know.
@@ -49,11 +61,11 @@ pub(super) fn identify<'h>(
     let path = head.uri.path();
     match entrance {
         Entrance::Own(run) => Ok((Caller { run: Arc::clone(run), identity: Identity::Socket }, path)),
-        Entrance::Shared(Serves::Clients) => {
+        Entrance::Shared(Serves::Clients, _) => {
             let run = by_token(plane, &head.headers)?.ok_or(Refusal::TokenMissing)?;
             Ok((Caller { run, identity: Identity::Token }, path))
         }
-        Entrance::Shared(Serves::Gateways) => by_any(plane, head),
+        Entrance::Shared(Serves::Gateways, _) => by_any(plane, head),
     }
 }
 
@@ -74,9 +86,19 @@ fn by_any<'h>(plane: &Plane, head: &'h Parts) -> Result<(Caller, &'h str), Refus
     Ok((first, path))
 }
 
-/// The run whose token was sent, if one was.
+/// The run whose tokens were sent, if any were.
 fn by_token(plane: &Plane, headers: &HeaderMap) -> Result<Option<Arc<Run>>, Refusal> {
-    let Some(text) = token(headers)? else { return Ok(None) };
+    let mut found: Option<Arc<Run>> = None;
+    for text in tokens(headers)? {
+        let run = verified(plane, text)?;
+        if found.replace(Arc::clone(&run)).is_some_and(|other| !Arc::ptr_eq(&other, &run)) {
+            return Err(Refusal::IdentityConflict);
+        }
+    }
+    Ok(found)
+}
+
+fn verified(plane: &Plane, text: &str) -> Result<Arc<Run>, Refusal> {
     let token = SignedToken::parse(text).map_err(|_malformed| Refusal::TokenMalformed)?;
     let snapshot = plane.snapshot.load();
     let now = UnixSeconds(clock::now().as_secs());
@@ -95,30 +117,31 @@ fn by_token(plane: &Plane, headers: &HeaderMap) -> Result<Option<Arc<Run>>, Refu
     if run.grant.attempt != claims.attempt() {
         return Err(Refusal::TokenInvalid);
     }
-    Ok(Some(run))
+    Ok(run)
 }
 
-/// The run token that was sent: the header of its own wins over a key of its shape. OpenClaw always sends a key; one of
-/// another shape is none.
-fn token(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
-    let mut tokens = headers.get_all(own::RUN_TOKEN).iter();
-    match (tokens.next(), tokens.next()) {
-        (Some(token), None) => return token.to_str().map(Some).map_err(|_error| Refusal::TokenMalformed),
-        (Some(_), Some(_)) => return Err(Refusal::TokenMalformed),
-        (None, _) => {}
+/// The run tokens that were sent, in the header of their own or as keys of their shape. OpenClaw always sends a key; one
+/// of another shape is none.
+fn tokens(headers: &HeaderMap) -> Result<impl Iterator<Item = &str>, Refusal> {
+    let mut own = headers.get_all(own::RUN_TOKEN).iter();
+    let token =
+        own.next().map(|token| token.to_str().map_err(|_error| Refusal::TokenMalformed)).transpose()?;
+    if own.next().is_some() {
+        return Err(Refusal::TokenMalformed);
     }
-    let bearer =
-        headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-    let key = headers.get(API_KEY).and_then(|value| value.to_str().ok());
-    Ok(bearer.into_iter().chain(key).map(str::trim).find(|key| looks_like_token(key)))
+    let values = |name| headers.get_all(name).iter().filter_map(|value: &HeaderValue| value.to_str().ok());
+    let bearers = values(header::AUTHORIZATION).filter_map(|value| value.strip_prefix("Bearer "));
+    let keys = bearers.chain(values(API_KEY)).map(str::trim).filter(|key| looks_like_token(key));
+    Ok(token.into_iter().chain(keys))
 }
 
 /// Where Anthropic's SDKs put their key.
-const API_KEY: &str = "x-api-key";
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
-/// The trace id of a `traceparent` of version 00.
+/// The trace id of the one `traceparent`, of version 00. Of several it is none.
 fn trace(headers: &HeaderMap) -> Option<Correlation> {
-    let text = headers.get("traceparent")?.to_str().ok()?;
+    let mut all = headers.get_all("traceparent").iter();
+    let text = all.next().filter(|_| all.next().is_none())?.to_str().ok()?;
     let mut parts = text.split('-');
     let (version, id) = (parts.next()?, parts.next()?);
     (version == "00" && parts.count() == 2).then(|| Correlation::trace(id)).flatten()

@@ -22,7 +22,7 @@ use std::{sync::Arc, time::Duration};
 use arc_swap::ArcSwap;
 use http::{Method, Request, Response, StatusCode, header, request::Parts};
 use hyper::body::Incoming;
-use platform_core::{record::Identity, refusal::Refusal, route::Route, token::Secrets};
+use platform_core::{record::Identity, route::Route, token::Secrets};
 use platform_runtime::settings::Serves;
 
 #[cfg(feature = "parts")]
@@ -88,6 +88,7 @@ async fn serve(plane: &Arc<Plane>, entrance: &Entrance, request: Request<Incomin
             return refuse(exchange, &reason.into(), entrance, (&head, &mut body)).await;
         }
     };
+    entrance.carries(&caller.run);
     let mut exchange = Exchange::begin(plane, &caller);
     if let Err(reason) = admit::head(&head) {
         return refuse(exchange, &reason.into(), entrance, (&head, &mut body)).await;
@@ -98,13 +99,10 @@ async fn serve(plane: &Arc<Plane>, entrance: &Entrance, request: Request<Incomin
             Err((exchange, refused)) => refuse(exchange, &refused, entrance, (&head, &mut body)).await,
         };
     }
-    let passed = tokio::select! {
-        passed = pass(plane, &mut exchange, (&head, path), &mut body) => passed,
-        // On a connection that runs share the call is cut, not the connection.
-        () = caller.run.cut_token().cancelled(), if matches!(entrance, Entrance::Shared(_)) => Err(Refusal::RunClosed.into()),
-    };
-    match passed {
-        Ok(answer) if complain::is_error(answer.0.status()) => complain::respond(exchange, answer).await,
+    match pass(plane, &mut exchange, (&head, path), &mut body).await {
+        Ok(answer) if complain::is_error(answer.0.status()) => {
+            complain::respond(exchange, answer, entrance).await
+        }
         Ok(answer) => observe::respond(exchange, answer),
         Err(refused) => refuse(exchange, &refused, entrance, (&head, &mut body)).await,
     }
@@ -123,8 +121,8 @@ async fn refuse(
         rewrite::discard(body).await;
     }
     match entrance {
-        Entrance::Shared(Serves::Gateways) => refusal::respond(&refused.to_a_gateway(), dialect),
-        Entrance::Shared(Serves::Clients) | Entrance::Own(_) => refusal::respond(refused, dialect),
+        Entrance::Shared(Serves::Gateways, _) => refusal::respond(&refused.to_a_gateway(), dialect),
+        Entrance::Shared(Serves::Clients, _) | Entrance::Own(_) => refusal::respond(refused, dialect),
     }
 }
 
@@ -149,7 +147,7 @@ async fn pass(
 fn health(entrance: &Entrance) -> Response<Body> {
     let text = match entrance {
         Entrance::Own(run) => serde_json::json!({ "status": "ok", "runId": run.grant.run_id }).to_string(),
-        Entrance::Shared(_) => r#"{"status":"ok"}"#.to_owned(),
+        Entrance::Shared(..) => r#"{"status":"ok"}"#.to_owned(),
     };
     let mut response = Response::new(Body::from(text));
     *response.status_mut() = StatusCode::OK;

@@ -4,18 +4,13 @@
 //! own end is never closed cleanly: an error event follows if the stream stands between two events, then
 //! the connection is aborted, so that no client takes a part for the whole.
 
-use std::{
-    pin::Pin,
-    task::{Context, Poll},
-};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, Response, header, response::Parts};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, header, response::Parts};
 use http_body::{Body as _, Frame};
 use hyper::body::Incoming;
 use platform_core::{control::TapEvent, id::CallId, name::header as own, record::Outcome, refusal::Refusal};
-
-use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::{
     Body,
@@ -29,17 +24,8 @@ use crate::{
 };
 
 /// Response headers that pass. Everything else tells of the upstream's insides, or of other tenants.
-const PASSED: [HeaderName; 4] =
-    [header::CONTENT_TYPE, header::CACHE_CONTROL, header::RETRY_AFTER, HeaderName::from_static("request-id")];
-
-/// Why an answer ends before its end.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Broken {
-    #[error("the upstream broke off")]
-    Upstream(#[source] hyper::Error),
-    #[error("the run was closed")]
-    Cut,
-}
+const PASSED: [HeaderName; 3] =
+    [header::CONTENT_TYPE, header::CACHE_CONTROL, HeaderName::from_static("request-id")];
 
 /// An answer on its way through.
 #[derive(Debug)]
@@ -48,8 +34,6 @@ pub(crate) struct Observed {
     meter: Meter,
     /// Present if the event with the usage is not for the agent.
     withheld: Option<Withheld>,
-    /// Ends the call with its run, where the connection does not.
-    cut: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     exchange: Exchange,
 }
 
@@ -73,9 +57,7 @@ pub(super) fn respond(exchange: Exchange, (answer, connection): Answer) -> Respo
     let mut response = with_head(&head, exchange.call_id());
     let has_no_body = body.is_end_stream();
     let withheld = (exchange.usage() == UsageIs::Ours && meter.reads_events()).then(Withheld::default);
-    let cut =
-        exchange.shares_connection().then(|| Box::pin(exchange.run().cut_token().clone().cancelled_owned()));
-    let mut observed = Observed { state: State::Done, meter, withheld, cut, exchange };
+    let mut observed = Observed { state: State::Done, meter, withheld, exchange };
     if has_no_body {
         // hyper never asks for a body that is known to be empty.
         observed.finish(connection);
@@ -104,21 +86,23 @@ fn passed(from: &HeaderMap) -> HeaderMap {
             headers.insert(name, value.clone());
         }
     }
-    // LiteLLM puts its provider's headers under a name of its own, which no SDK looks at.
-    if let Some(value) = from.get(own::LITELLM_PROVIDER_RETRY_AFTER) {
-        headers.entry(header::RETRY_AFTER).or_insert_with(|| value.clone());
+    if let Some(value) = retry_after(from) {
+        headers.insert(header::RETRY_AFTER, value.clone());
     }
     headers
 }
 
+/// When to come again. LiteLLM puts its provider's headers under a name of its own, which no SDK looks at.
+pub(super) fn retry_after(from: &HeaderMap) -> Option<&HeaderValue> {
+    from.get(header::RETRY_AFTER).or_else(|| from.get(own::LITELLM_PROVIDER_RETRY_AFTER))
+}
+
 impl Observed {
     /// The next piece of the answer, as [`http_body::Body::poll_frame`] wants it.
-    pub(super) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
-        if self.cut.as_mut().is_some_and(|cut| cut.as_mut().poll(cx).is_ready()) && !self.is_done() {
-            // Dropping the upstream's connection cancels the call there; dropping this records why.
-            self.state = State::Done;
-            return Poll::Ready(Some(Err(Broken::Cut)));
-        }
+    pub(super) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         match std::mem::replace(&mut self.state, State::Done) {
             State::Streaming(body, connection) => self.poll_upstream(body, connection, cx),
             State::Flushing(error) => {
@@ -126,7 +110,7 @@ impl Observed {
                 cx.waker().wake_by_ref();
                 Poll::Pending
             }
-            State::Aborting(error) => Poll::Ready(Some(Err(Broken::Upstream(error)))),
+            State::Aborting(error) => Poll::Ready(Some(Err(error))),
             State::Done => Poll::Ready(None),
         }
     }
@@ -150,7 +134,7 @@ impl Observed {
         mut body: Box<Incoming>,
         mut connection: Connection,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         loop {
             match connection.poll_frame(body.as_mut(), cx) {
                 Poll::Pending => {
@@ -199,7 +183,11 @@ impl Observed {
     }
 
     /// The last frame: `piece` and what was held back.
-    fn finish_with(&mut self, piece: Bytes, connection: Connection) -> Option<Result<Frame<Bytes>, Broken>> {
+    fn finish_with(
+        &mut self,
+        piece: Bytes,
+        connection: Connection,
+    ) -> Option<Result<Frame<Bytes>, hyper::Error>> {
         let rest = self.withheld.as_mut().map(Withheld::rest).unwrap_or_default();
         self.exchange.passed_on(rest.len());
         let last = if rest.is_empty() { piece } else { [piece, rest].concat().into() };
@@ -225,7 +213,7 @@ impl Observed {
         error: hyper::Error,
         event: Option<String>,
         cx: &Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         tracing::warn!(call = %self.exchange.call_id(), error = &error as &dyn std::error::Error, "upstream broke off");
         let reading = self.meter.finish(None);
         self.exchange.read(reading);

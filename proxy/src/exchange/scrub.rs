@@ -39,9 +39,12 @@ fn instead(word: &str) -> Option<&'static str> {
     }
 }
 
-/// `10.0.0.1`, `10.0.0.1:80`, `::1`, `fe80::1`, `litellm:4000`, `db.internal:443`
+/// `10.0.0.1`, `host/10.0.0.1:80`, `::1`, `fe80::1`, `litellm:4000`, `db.internal:443`
 fn is_address(word: &str) -> bool {
-    let host = word.split('/').next().unwrap_or_default();
+    word.split('/').any(is_host)
+}
+
+fn is_host(host: &str) -> bool {
     if host.parse::<std::net::IpAddr>().is_ok() || host.parse::<std::net::SocketAddr>().is_ok() {
         return host.contains(|c: char| c.is_ascii_digit());
     }
@@ -73,6 +76,7 @@ mod tests {
                 "cannot connect to host [address] ssl:default",
             ),
             ("http://127.0.0.1:18080/v1/chat/completions failed", "[url] failed"),
+            ("to localhost/10.0.0.5:4000 or /10.0.0.6:80", "to [address] or [address]"),
             ("from 10.1.2.3:443, then fe80::1.", "from [address], then [address]."),
             ("the key master-secret of gw.internal", "the key [upstream] of [upstream]"),
             // Controls: what an agent needs to read.

@@ -11,7 +11,7 @@ use platform_core::{
     id::CallId,
     money::NanoDollars,
     name::header as own,
-    record::{CostSource, ExchangeRecord, Identity, Kind, Outcome, Tokens, TokensSource},
+    record::{CostSource, ExchangeRecord, Kind, Outcome, Tokens, TokensSource},
     refusal::Refusal,
     route::Route,
     untrusted::JournalText,
@@ -120,11 +120,6 @@ impl Exchange {
 
     pub(super) const fn call_id(&self) -> CallId {
         self.call_id
-    }
-
-    /// Whether calls of other runs come on the same connection.
-    pub(super) fn shares_connection(&self) -> bool {
-        self.draft.as_ref().is_some_and(|draft| draft.identity != Identity::Socket)
     }
 
     /// Sluicegate itself answers with success, in so many bytes.

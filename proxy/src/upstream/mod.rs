@@ -15,6 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures_util::FutureExt;
 use http::{HeaderValue, Request, Response, header};
 use hyper::{body::Incoming, client::conn::TrySendError};
 use tokio::{net::TcpStream, time::timeout};
@@ -71,7 +72,7 @@ impl Upstream {
         mut request: Request<Pieces>,
     ) -> Result<(Response<Incoming>, Connection), Error> {
         request.headers_mut().insert(header::HOST, self.config.host.clone());
-        while let Some(mut connection) = self.checkout().await {
+        while let Some(mut connection) = self.checkout() {
             match connection.send(request).await {
                 Ok(response) => return Ok((response, connection)),
                 // The upstream had closed it before any of the request was written.
@@ -108,11 +109,13 @@ impl Upstream {
         }
     }
 
-    async fn checkout(&self) -> Option<Connection> {
+    fn checkout(&self) -> Option<Connection> {
         loop {
             let (mut connection, since) =
                 self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop_back()?;
-            if since.elapsed() < self.config.idle && connection.is_ready().await {
+            // One that is not ready at once still writes a request that was answered early: it would make this call wait.
+            let is_ready = connection.is_ready().now_or_never() == Some(true);
+            if is_ready && since.elapsed() < self.config.idle {
                 return Some(connection);
             }
         }
