@@ -53,7 +53,7 @@ bench: bench-build ## Measure Sluicegate beside its peers (10 minutes), keep the
 	target/release/bench run --keep bench/runs --readme README.md
 
 bench-quick: bench-build ## The same, shorter and not kept (2 minutes)
-	target/release/bench run --rounds 3 --span 200
+	target/release/bench run --rounds 2 --span 200
 
 bench-before: bench-build ## Put this build aside: `bench run --peers before,sluicegate` then compares a change with it
 	cp target/release/sluice-proxy target/release/sluice-proxy.before
