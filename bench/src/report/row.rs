@@ -51,6 +51,8 @@ pub struct Row {
     pub rss_mib: f64,
     /// Its memory at the end of the last round: more than `rss_mib` by much, and it grows.
     pub plateau_mib: f64,
+    /// What the kernel's own memory grew by, where listeners are held.
+    pub slab_mib: Option<f64>,
     /// How many rounds.
     pub rounds: usize,
     /// See above.
@@ -107,6 +109,7 @@ impl Samples {
             peak_mib: median(self.each(|sample| mib(sample.peak))),
             rss_mib: median(self.each(|sample| mib(sample.rss))),
             plateau_mib: self.rounds.last().map_or(0.0, |sample| mib(sample.rss)),
+            slab_mib: Some(median(self.each(|sample| mib(sample.slab)))).filter(|slab| *slab > 0.0),
             rounds: self.rounds.len(),
         }
     }

@@ -54,5 +54,8 @@ fn table(workload: &Workload, rows: &[&Row]) -> String {
             row.spread
         );
     }
+    for (peer, slab) in rows.iter().filter_map(|row| Some((row.peer, row.slab_mib?))) {
+        text += &format!("\nFor what {peer} holds the kernel's slab grew by {slab:.0} MiB.\n");
+    }
     text
 }

@@ -69,6 +69,8 @@ pub struct Sample {
     pub rss: u64,
     /// The most that it was during the round, bytes.
     pub peak: u64,
+    /// By how much the kernel's own memory grew for what the workload holds, bytes.
+    pub slab: u64,
 }
 
 impl Workload {
@@ -113,8 +115,10 @@ impl Workload {
             }
             Load::Listeners { held } => {
                 let control = peer.control.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+                let before = process::kernel_slab();
                 listeners::hold(control, held).await?;
-                observed(peer, listeners::open_and_close(control, span)).await
+                let slab = process::kernel_slab().saturating_sub(before);
+                Ok(Sample { slab, ..observed(peer, listeners::open_and_close(control, span)).await? })
             }
         }
     }
@@ -128,5 +132,5 @@ async fn observed(peer: &Running, load: impl Future<Output = io::Result<Round>>)
     let round = load.await?;
     let after = process::used(&processes)?;
     let cpu_ns = after.cpu_ns.saturating_sub(before.cpu_ns);
-    Ok(Sample { round, cpu_ns, rss: after.rss, peak: after.peak })
+    Ok(Sample { round, cpu_ns, rss: after.rss, peak: after.peak, slab: 0 })
 }

@@ -1,6 +1,6 @@
 //! A call's life, one file per step, in this order:
 //!
-//! [`accept`] → [`identify`] → [`admit`] → [`rewrite`] → [`forward`] → [`observe`] or [`complain`] → [`settle`]
+//! [`accept`] → [`mod@identify`] → [`admit`] → [`rewrite`] → [`forward`] → [`observe`] or [`complain`] → [`settle`]
 //!
 //! Knows nothing of control: a call meets control only in its [`crate::run::Run`], which is closed under it, and in the
 //! [`Snapshot`], which it loads once.
