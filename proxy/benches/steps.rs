@@ -2,11 +2,16 @@
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark that cannot go on has failed")]
 
-use std::hint::black_box;
+use std::{hint::black_box, time::Duration};
 
 use bytes::Bytes;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use platform_core::record::{ExchangeRecord, JournalLine};
+use platform_core::{
+    id::SecretId,
+    record::{ExchangeRecord, JournalLine},
+    secret::Secret,
+    token::{NamedSecret, RunToken, Secrets, SignedToken, UnixSeconds},
+};
 use proxy::parts;
 
 const EVENT: &str = "data: {\"id\":\"c1\",\"object\":\"chat.completion.chunk\",\"model\":\"gpt-x\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" word\"}}]}\n\n";
@@ -58,5 +63,19 @@ fn journal(criterion: &mut Criterion) {
     });
 }
 
-criterion_group!(steps, body_scan, meter, journal);
+fn token_check(criterion: &mut Criterion) {
+    let secret = Secret::new("0123456789abcdef".to_owned());
+    let secret = NamedSecret::new(SecretId::parse("one").unwrap(), &secret).unwrap();
+    let token = RunToken { run: "run-1".parse().unwrap(), attempt: 0, expiry: UnixSeconds(9_999_999_999) };
+    let text = token.mint(&secret).expose().to_owned();
+    let secrets = Secrets::new(vec![secret]).unwrap();
+    criterion.bench_function("token check", |bencher| {
+        bencher.iter(|| {
+            let signed = SignedToken::parse(black_box(&text)).unwrap();
+            assert!(signed.verify(&secrets, UnixSeconds(1), Duration::ZERO).is_ok());
+        });
+    });
+}
+
+criterion_group!(steps, body_scan, meter, token_check, journal);
 criterion_main!(steps);
