@@ -31,6 +31,7 @@ build: ## Build all programs and tests
 lint: ## Format, clippy, documentation, shell scripts
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy --locked -p proxy --features parts --benches -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items
 	shellcheck -x .ci/run scripts/*.sh services/*/*.sh
 
