@@ -167,10 +167,9 @@ pub(crate) const fn status(refusal: Refusal) -> StatusCode {
 /// The answer that tells a client of `refusal`, in the dialect of the route it called.
 pub(crate) fn respond(refused: &Refused, dialect: Dialect) -> Response<Body> {
     let (status, _, retry) = row(refused.reason);
-    let mut response = Response::new(Body::from(error_json(refused, dialect)));
+    let mut response = Body::json(error_json(refused, dialect));
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     match retry {
         Retry::Never => headers
             .insert(HeaderName::from_static(name::header::SHOULD_RETRY), HeaderValue::from_static("false")),

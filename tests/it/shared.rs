@@ -27,7 +27,11 @@ struct Shared {
 
 impl Shared {
     async fn serving(whom: &str) -> Self {
-        let mut world = World::start().await;
+        Self::of(World::start().await, whom).await
+    }
+
+    /// The world, its proxy started anew with a shared listener and run r1 there.
+    async fn of(mut world: World, whom: &str) -> Self {
         assert!(world.stop_proxy().await);
         harness::private_file(&world.path().join("tokens"), SECRETS);
         let settings = format!(
@@ -152,21 +156,11 @@ async fn a_gateway_is_never_told_what_would_make_it_lock_its_provider() {
     assert!(!answer.text().contains("401") && !answer.text().contains("expired"), "{}", answer.text());
 }
 
-/// A gateway's listener in front of an upstream that answers with exactly these bytes, and an agent with a token there.
-async fn gateway_before(answer: &str) -> (World, Agent) {
+/// A gateway's listener in front of an upstream that answers with exactly these bytes.
+async fn gateway_before(answer: &str) -> Shared {
     let lingering = harness::LingeringUpstream::answering(answer).await;
     let upstream = bench::upstream::ScriptedUpstream::start().await.unwrap();
-    let mut world = World::in_front_of(upstream, &lingering.base_url(), "").await;
-    assert!(world.stop_proxy().await);
-    harness::private_file(&world.path().join("tokens"), SECRETS);
-    let secrets = format!(
-        "threads = 1\nlisten = '127.0.0.1:0'\ntoken_secrets_file = '{}/tokens'",
-        world.path().display()
-    );
-    world.reconfigure("threads = 2", &secrets);
-    world.start_proxy().await;
-    let address = open(&world, "r1", "acct-1").await;
-    (world, Agent::over_tcp(address).with_header("x-run-token", &good("r1")))
+    Shared::of(World::in_front_of(upstream, &lingering.base_url(), "").await, "gateways").await
 }
 
 #[tokio::test]
@@ -188,13 +182,13 @@ async fn a_gateway_is_told_what_an_upstream_said_in_our_words_only() {
         ("429 Too Many Requests", "rate limit", (503, "upstream_busy", Some("9"))),
         ("500 Internal Server Error", "trace", (503, "upstream_busy", Some("9"))),
     ] {
-        let (world, agent) = gateway_before(&error(status, message)).await;
-        let answer = agent.chat("m").await;
+        let shared = gateway_before(&error(status, message)).await;
+        let answer = shared.with_token(&good("r1")).chat("m").await;
         let code = answer.json()["error"]["code"].as_str().unwrap().to_owned();
         let again = answer.headers.get("retry-after").map(|value| value.to_str().unwrap());
         assert_eq!((answer.status.as_u16(), code.as_str(), again), told, "{status}");
         assert!(!answer.text().contains("credit") && !answer.text().contains("api key"), "{}", answer.text());
-        let record = world.records(1).await.pop().unwrap().record;
+        let record = shared.world.records(1).await.pop().unwrap().record;
         assert_eq!(record.status.to_string(), status[..3], "the journal keeps the real status");
     }
 }

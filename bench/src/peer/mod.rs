@@ -86,7 +86,7 @@ impl Peer {
     /// # Errors
     /// If it does not come up.
     pub fn start(&self, dir: &Path, upstream: SocketAddr) -> io::Result<Running> {
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let port = free_address()?.port();
         let programs = programs()?;
         let site = Site { dir: dir.join(self.name), upstream, programs, port };
         fs::create_dir_all(&site.dir)?;
@@ -100,7 +100,10 @@ impl Peer {
         });
         let control = self.control.map(|control| control(&site));
         let mut running = Running { target: ready.clone(), control, child: started.transpose()?, site };
-        running.wait_for(&ready)?;
+        wait_for(&ready).map_err(|error| {
+            let log = fs::read_to_string(running.site.dir.join("output.log")).unwrap_or_default();
+            io::Error::other(format!("the peer did not come up: {error}\n{log}"))
+        })?;
         running.target = target(&running.site)?;
         Ok(running)
     }
@@ -138,24 +141,29 @@ impl Running {
     pub fn processes(&self) -> Vec<u32> {
         self.child.as_ref().map(|child| process::with_children(child.id())).unwrap_or_default()
     }
+}
 
-    fn wait_for(&self, ready: &Target) -> io::Result<()> {
-        let deadline = Instant::now() + START;
-        loop {
-            let connected = match ready {
-                Target::Tcp(address) => TcpStream::connect(address).map(drop),
-                Target::Unix(path) => UnixStream::connect(path).map(drop),
-            };
-            match connected {
-                Ok(()) => return Ok(()),
-                Err(error) if Instant::now() > deadline => {
-                    let log = fs::read_to_string(self.site.dir.join("output.log")).unwrap_or_default();
-                    return Err(io::Error::other(format!("the peer did not come up: {error}\n{log}")));
-                }
-                Err(_) => thread::sleep(Duration::from_millis(10)),
-            }
+/// Waits until somebody accepts connections at `target`.
+///
+/// # Errors
+/// The last refusal, if that takes too long.
+pub(crate) fn wait_for(target: &Target) -> io::Result<()> {
+    let deadline = Instant::now() + START;
+    loop {
+        let connected = match target {
+            Target::Tcp(address) => TcpStream::connect(address).map(drop),
+            Target::Unix(path) => UnixStream::connect(path).map(drop),
+        };
+        match connected {
+            Err(_) if Instant::now() < deadline => thread::sleep(Duration::from_millis(5)),
+            ended => return ended,
         }
     }
+}
+
+/// An address of the loopback interface that was free a moment ago.
+pub(crate) fn free_address() -> io::Result<SocketAddr> {
+    TcpListener::bind("127.0.0.1:0")?.local_addr()
 }
 
 impl Drop for Running {

@@ -2,14 +2,15 @@
 
 use std::{
     io,
-    net::{SocketAddr, TcpListener, TcpStream},
     process::{Child, Command, Stdio},
-    thread,
-    time::{Duration, Instant},
 };
 
 use super::{Load, Workload, request};
-use crate::{load::Target, measure::process};
+use crate::{
+    load::Target,
+    measure::process,
+    peer::{free_address, wait_for},
+};
 
 pub(super) const WORKLOAD: Workload = Workload {
     name: "socat-8",
@@ -26,8 +27,7 @@ pub(super) struct Bridge {
 
 impl Bridge {
     pub(super) fn start(to: &Target) -> io::Result<Self> {
-        let address =
-            SocketAddr::from(([127, 0, 0, 1], TcpListener::bind("127.0.0.1:0")?.local_addr()?.port()));
+        let address = free_address()?;
         let child = Command::new("socat")
             .arg(format!("TCP-LISTEN:{},bind=127.0.0.1,reuseaddr,fork,nodelay,backlog=64", address.port()))
             .arg(match to {
@@ -38,13 +38,8 @@ impl Bridge {
             .stderr(Stdio::null()) // it complains about connections that are reset at the end
             .spawn()?;
         let bridge = Self { target: Target::Tcp(address), child };
-        let deadline = Instant::now() + Duration::from_secs(5);
-        while let Err(error) = TcpStream::connect(address) {
-            if Instant::now() > deadline {
-                return Err(io::Error::new(error.kind(), format!("socat does not listen: {error}")));
-            }
-            thread::sleep(Duration::from_millis(5));
-        }
+        wait_for(&bridge.target)
+            .map_err(|error| io::Error::new(error.kind(), format!("socat does not listen: {error}")))?;
         Ok(bridge)
     }
 }

@@ -6,6 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use http::{HeaderValue, Response, header};
 use http_body::{Frame, SizeHint};
 
 use super::observe::Observed;
@@ -17,6 +18,15 @@ pub(crate) enum Body {
     Own(Option<Bytes>),
     /// The upstream's answer.
     Observed(Box<Observed>),
+}
+
+impl Body {
+    /// A JSON document of our own, with status 200.
+    pub(crate) fn json(text: String) -> Response<Self> {
+        let mut response = Response::new(Self::from(text));
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response
+    }
 }
 
 impl From<String> for Body {

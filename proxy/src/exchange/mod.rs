@@ -20,7 +20,7 @@ mod settle;
 use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
-use http::{Method, Request, Response, StatusCode, header, request::Parts};
+use http::{Method, Request, Response, header, request::Parts};
 use hyper::body::Incoming;
 use platform_core::{record::Identity, route::Route, token::Secrets};
 use platform_runtime::settings::Serves;
@@ -149,10 +149,7 @@ fn health(entrance: &Entrance) -> Response<Body> {
         Entrance::Own(run) => serde_json::json!({ "status": "ok", "runId": run.grant.run_id }).to_string(),
         Entrance::Shared(..) => r#"{"status":"ok"}"#.to_owned(),
     };
-    let mut response = Response::new(Body::from(text));
-    *response.status_mut() = StatusCode::OK;
-    response.headers_mut().insert(header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
-    response
+    Body::json(text)
 }
 
 /// The route of a call that was not admitted far enough to have one.

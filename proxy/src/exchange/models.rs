@@ -4,7 +4,7 @@
 //! One shape for both dialects: platform.openai.com/docs/api-reference/models and docs.anthropic.com/en/api/models-list
 //! have no field of the same name with another meaning.
 
-use http::{HeaderValue, Method, Response, header};
+use http::{Method, Response};
 use platform_core::{grant::RunGrant, id::ModelName, record::Outcome, refusal::Refusal, route::Route};
 use serde_json::{Value, json};
 
@@ -33,9 +33,7 @@ pub(super) fn respond(mut exchange: Exchange, path: &str) -> Result<Response<Bod
     let text = answer.to_string();
     exchange.told(text.len());
     exchange.settle(Outcome::Complete);
-    let mut response = Response::new(Body::from(text));
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    Ok(response)
+    Ok(Body::json(text))
 }
 
 fn granted(grant: &RunGrant) -> &[ModelName] {

@@ -125,15 +125,8 @@ fn no_field_is_a_control_field_of_litellm() {
         "enable_json_schema_validation",
         "verbose",
     ];
-    let routes = [
-        Route::ChatCompletions,
-        Route::Completions,
-        Route::Responses,
-        Route::Messages,
-        Route::CountTokens,
-        Route::Embeddings,
-    ];
-    for (route, control) in routes.iter().flat_map(|route| controls.map(|control| (*route, control))) {
+    for (route, control) in oracle::ROUTES.iter().flat_map(|route| controls.map(|control| (*route, control)))
+    {
         let body = format!(r#"{{"model":"m","{control}":1}}"#);
         let passed = check(route, body.as_bytes(), &Policy::default());
         let overwritten = control == "metadata"
