@@ -11,6 +11,7 @@ mod config;
 mod control;
 mod directory;
 mod exchange;
+mod freezes;
 mod journal;
 #[cfg(feature = "parts")]
 pub mod parts;
@@ -40,6 +41,7 @@ use self::{
     bodies::Allowance,
     control::{Control, Socket},
     directory::Directory,
+    freezes::Freezes,
     journal::Journal,
     run::{Run, Terms},
     runs::{Place, Runs},
@@ -68,9 +70,9 @@ pub enum Error {
         /// The control socket.
         path: PathBuf,
     },
-    /// The list of revocations cannot be read.
+    /// What was decided before cannot be read: revocations, freezes.
     #[error("cannot read {}", path.display())]
-    Revocations {
+    State {
         /// The file.
         path: PathBuf,
         /// Why not.
@@ -126,10 +128,10 @@ impl App {
         let listeners = proxy.listeners_dir();
         socket::private_dir(&listeners, 0o700)?;
         let socket = Socket::bind(&config)?;
-        let revocations = proxy.state_dir.join("revoked");
-        let directory = Directory::open(&revocations)
-            .map_err(|source| Error::Revocations { path: revocations, source })?;
-        let directory = Arc::new(directory);
+        let state = |name: &str| proxy.state_dir.join(name);
+        let unreadable = |name| move |source| Error::State { path: state(name), source };
+        let directory = Arc::new(Directory::open(&state("revoked")).map_err(unreadable("revoked"))?);
+        let freezes = Arc::new(Freezes::open(&state("frozen")).map_err(unreadable("frozen"))?);
         let snapshot = Arc::new(ArcSwap::from_pointee(config.snapshot()?));
         let shared_listeners = shared::bind(proxy, thread_count(&config))?;
         let shared = shared_listeners.first().and_then(|listener| listener.local_addr().ok());
@@ -144,6 +146,7 @@ impl App {
             bodies: Arc::new(Allowance::new(proxy.all_bodies)),
             unspoken: config.unspoken().into(),
             directory: Arc::clone(&directory),
+            freezes: Arc::clone(&freezes),
             nobody: Arc::new(Run::nobody(&terms).map_err(Error::Nobody)?),
             snapshot: Arc::clone(&snapshot),
         };
@@ -152,7 +155,7 @@ impl App {
         let upstream = Upstream::new(config.upstream.clone());
         Ok(Self {
             socket,
-            control: Control { runs, journal, snapshot, config, started: Instant::now(), upstream },
+            control: Control { runs, journal, freezes, snapshot, config, started: Instant::now(), upstream },
             threads,
         })
     }

@@ -97,7 +97,7 @@ const fn row(refusal: Refusal) -> (StatusCode, &'static str, Retry) {
         | Refusal::TokenRevoked
         | Refusal::RunUnknown => (StatusCode::UNAUTHORIZED, INVALID, Retry::Never),
         Refusal::BodiesInFlight => (StatusCode::SERVICE_UNAVAILABLE, SERVER, Retry::After(1)),
-        Refusal::RunClosed => (StatusCode::BAD_REQUEST, INVALID, Retry::Never),
+        Refusal::Frozen | Refusal::RunClosed => (StatusCode::BAD_REQUEST, INVALID, Retry::Never),
         Refusal::Draining => (StatusCode::SERVICE_UNAVAILABLE, SERVER, Retry::After(1)),
         Refusal::JournalUnavailable => (StatusCode::SERVICE_UNAVAILABLE, SERVER, Retry::After(5)),
         Refusal::UpstreamUnreachable => (StatusCode::SERVICE_UNAVAILABLE, SERVER, Retry::After(1)),
@@ -147,6 +147,7 @@ const fn message(refusal: Refusal) -> &'static str {
         Refusal::IdentityConflict => "the call says in two ways whose it is, and they disagree",
         Refusal::Unattributed => "the call is not known to be of any run",
         Refusal::BodiesInFlight => "too many large requests are under way; send this one again in a moment",
+        Refusal::Frozen => "calls of this account or model are stopped until an operator lets them go on",
         Refusal::RunClosed => "this run is closed and takes no more calls",
         Refusal::Draining => "the gateway is restarting",
         Refusal::JournalUnavailable => "the gateway cannot record calls at the moment",

@@ -14,6 +14,7 @@ use crate::{
     clock::CallIds,
     directory::Directory,
     exchange::{Listener, Plane, SharedListener, Snapshot},
+    freezes::Freezes,
     journal::Journal,
     run::Run,
     upstream::{self, Upstream},
@@ -49,6 +50,7 @@ pub(crate) struct Parts {
     pub(crate) bodies: Arc<Allowance>,
     pub(crate) unspoken: Arc<[String]>,
     pub(crate) directory: Arc<Directory>,
+    pub(crate) freezes: Arc<Freezes>,
     pub(crate) nobody: Arc<Run>,
     pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
 }
@@ -99,6 +101,7 @@ async fn serve(mut orders: mpsc::Receiver<Order>, parts: Parts, shared: Option<S
         bodies: parts.bodies,
         unspoken: parts.unspoken,
         directory: parts.directory,
+        freezes: parts.freezes,
         nobody: parts.nobody,
         snapshot: parts.snapshot,
         call_ids: CallIds::new(),

@@ -12,7 +12,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::{body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
 use platform_core::{
-    control::{Health, Problem, Register, Registered, RunView, UpstreamHealth, run_path},
+    control::{Frozen, Health, Problem, Register, Registered, RunView, UpstreamHealth, run_path},
     id::RunId,
     limit::Millis,
     name::{CONTROL_PROTOCOL, header as own},
@@ -108,6 +108,21 @@ impl DataPlane {
     /// Has the token secrets read again.
     pub(crate) async fn reload(&self) -> Result<(), Error> {
         self.ask(Method::POST, "/v1/reload", None::<&()>).await.map(|Done {}| ())
+    }
+
+    /// What an operator has stopped.
+    pub(crate) async fn frozen(&self) -> Result<Vec<Frozen>, Error> {
+        self.ask(Method::GET, "/v1/frozen", None::<&()>).await
+    }
+
+    /// Stops what is named, and returns all that is stopped then.
+    pub(crate) async fn freeze(&self, named: &[Frozen]) -> Result<Vec<Frozen>, Error> {
+        self.ask(Method::POST, "/v1/freeze", Some(&named)).await
+    }
+
+    /// Lets go on what is named, and returns all that is still stopped.
+    pub(crate) async fn thaw(&self, named: &[Frozen]) -> Result<Vec<Frozen>, Error> {
+        self.ask(Method::POST, "/v1/thaw", Some(&named)).await
     }
 
     pub(crate) async fn tap(&self, run: &RunId) -> Result<Lines, Error> {

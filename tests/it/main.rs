@@ -11,6 +11,7 @@ mod complaints;
 mod control;
 mod endings;
 mod framing;
+mod freeze;
 mod identity;
 mod journal;
 mod path;

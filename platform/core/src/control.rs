@@ -14,6 +14,8 @@
 //! | `PUT /v1/runs/{run}/traces/{id}`, `PUT /v1/runs/{run}/slots/{id}` | `{}`; calls with this [`Correlation`] are the run's |
 //! | `DELETE` of the same, `?grace_ms=N` | `{}`; they are no more, after the grace |
 //! | `PUT /v1/runs/{run}/revoked` | `{}`; no token of the run holds any more, for good |
+//! | `GET /v1/frozen` | list of [`Frozen`] |
+//! | `POST /v1/freeze` or `/v1/thaw` with a list of [`Frozen`] | list of [`Frozen`], as it is then; calls in flight are cut |
 //! | `POST /v1/reload` | `{}`; token secrets were read again |
 //! | `GET /v1/runs/{run}/tap` | NDJSON of [`TapEvent`], until the run is closed |
 //! | `GET /v1/journal?after=SEQ[&follow]` | NDJSON of [`crate::record::JournalLine`] |
@@ -24,7 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     grant::RunGrant,
-    id::{RunId, SocketDirName},
+    id::{AccountId, ModelName, RunId, SocketDirName},
     money::NanoDollars,
     record::Tokens,
 };
@@ -88,6 +90,18 @@ impl Correlation {
 fn digits(text: &str) -> Option<u128> {
     let plain = text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     plain.then(|| u128::from_str_radix(text, 16).ok()).flatten().filter(|bits| *bits != 0)
+}
+
+/// What an operator has stopped. Calls of it are refused, and those in flight are cut; it holds over restarts.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind", content = "name")]
+pub enum Frozen {
+    /// Every call.
+    All,
+    /// Calls of an account.
+    Account(AccountId),
+    /// Calls that ask for a model, by the very name they ask for.
+    Model(ModelName),
 }
 
 /// State of a run at the proxy. It only moves down this list.

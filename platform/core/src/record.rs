@@ -137,6 +137,8 @@ pub enum Outcome {
     Refused,
     /// The run was closed while the call was in flight.
     RunClosed,
+    /// An operator stopped the call's account or model, or all, while it was in flight.
+    Frozen,
     /// The proxy went down while the call was in flight.
     Interrupted,
 }
@@ -185,6 +187,7 @@ impl Outcome {
             Self::TimedOut => "timed_out",
             Self::Refused => "refused",
             Self::RunClosed => "run_closed",
+            Self::Frozen => "frozen",
             Self::Interrupted => "interrupted",
         }
     }

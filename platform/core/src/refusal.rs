@@ -45,6 +45,8 @@ pub enum Refusal {
     IdentityConflict,
     /// Nothing says whose the call is.
     Unattributed,
+    /// The operator has stopped calls of this account, of this model, or all.
+    Frozen,
     /// The run was closed.
     RunClosed,
     /// This proxy is going down.
@@ -69,7 +71,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// All of them, for tables and tests.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::RouteUnknown,
         Self::HeadInvalid,
         Self::HeadTooLarge,
@@ -88,6 +90,7 @@ impl Refusal {
         Self::RunUnknown,
         Self::IdentityConflict,
         Self::Unattributed,
+        Self::Frozen,
         Self::RunClosed,
         Self::Draining,
         Self::JournalUnavailable,
@@ -122,6 +125,7 @@ impl Refusal {
             Self::RunUnknown => "run_unknown",
             Self::IdentityConflict => "identity_conflict",
             Self::Unattributed => "unattributed",
+            Self::Frozen => "frozen",
             Self::RunClosed => "run_closed",
             Self::Draining => "draining",
             Self::JournalUnavailable => "journal_unavailable",

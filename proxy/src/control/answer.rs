@@ -34,6 +34,8 @@ pub(super) enum Error {
     Taken(#[from] Taken),
     #[error("the revocation cannot be written")]
     Revocation(#[source] std::io::Error),
+    #[error("it cannot be written down, so nothing was changed")]
+    Freeze(#[source] std::io::Error),
     #[error("the secrets of run tokens cannot be read; those from before stay")]
     Reload(#[from] token_secrets::Error),
     #[error("the journal cannot be read")]
@@ -53,6 +55,7 @@ impl Error {
             Self::Taken(_) => (StatusCode::CONFLICT, "correlation_taken"),
             Self::Register(runs::Error::NoSuchListener { .. }) => (StatusCode::CONFLICT, "no_such_listener"),
             Self::Revocation(_) => (StatusCode::INTERNAL_SERVER_ERROR, "revocation_failed"),
+            Self::Freeze(_) => (StatusCode::INTERNAL_SERVER_ERROR, "freeze_failed"),
             Self::Reload(_) => (StatusCode::INTERNAL_SERVER_ERROR, "reload_failed"),
             Self::Register(_) => (StatusCode::INTERNAL_SERVER_ERROR, "listener_failed"),
             Self::Journal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "journal_failed"),

@@ -21,13 +21,17 @@ use platform_runtime::{
 };
 use tokio::net::{UnixListener, UnixStream};
 
-use crate::{config::Config, exchange::Snapshot, journal::Journal, runs::Runs, upstream::Upstream};
+use crate::{
+    config::Config, exchange::Snapshot, freezes::Freezes, journal::Journal, runs::Runs, upstream::Upstream,
+};
 
 /// What control works with.
 #[derive(Debug)]
 pub(crate) struct Control {
     pub(crate) runs: Runs,
     pub(crate) journal: Arc<Journal>,
+    /// What an operator has stopped.
+    pub(crate) freezes: Arc<Freezes>,
     /// What calls work with; replaced on a reload.
     pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
     pub(crate) config: Config,

@@ -7,19 +7,21 @@ use http::{Method, Request, Uri, request::Parts};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use platform_core::{
-    control::{Correlation, Health, Register},
+    control::{Correlation, Frozen, Health, Register},
     grant::Listener,
     id::RunId,
     name::{CONTROL_PROTOCOL, header as own},
 };
 
 use platform_runtime::task;
+use serde::de::DeserializeOwned;
 
 use super::{
     Control,
     answer::{Answer, Error, json},
     streams, upstream,
 };
+use crate::freezes::Change;
 
 /// Largest body of a control request.
 const LARGEST_BODY: usize = 64 << 10;
@@ -46,6 +48,9 @@ async fn route(control: Arc<Control>, request: Request<Incoming>) -> Result<Answ
             withdraw(&control, run_id(run)?, (kind, id), &head.uri)
         }
         (&Method::PUT, ["v1", "runs", run, "revoked"]) => revoke(&control, &run_id(run)?),
+        (&Method::GET, ["v1", "frozen"]) => Ok(json(&control.freezes.list())),
+        (&Method::POST, ["v1", "freeze"]) => change(&control, Change::Freeze, body).await,
+        (&Method::POST, ["v1", "thaw"]) => change(&control, Change::Thaw, body).await,
         (&Method::POST, ["v1", "reload"]) => reload(&control),
         (&Method::GET, ["v1", "runs", run, "tap"]) => streams::tap(&control, &run_id(run)?),
         _ => Err(Error::NotFound),
@@ -80,9 +85,7 @@ fn health(control: &Control) -> Health {
 }
 
 async fn register(control: &Control, run: RunId, body: Incoming) -> Result<Answer, Error> {
-    let body = read(body, LARGEST_BODY).await.map_err(Error::Invalid)?;
-    let register: Register = serde_json::from_slice(&body)
-        .map_err(|error| Error::Invalid(format!("not a registration: {error}")))?;
+    let register: Register = parsed(body, "a registration").await?;
     if register.grant.run_id != run {
         return Err(Error::Invalid(format!(
             "the grant is for run {}, the path says {run}",
@@ -136,6 +139,14 @@ fn revoke(control: &Control, run: &RunId) -> Result<Answer, Error> {
     Ok(json(&serde_json::json!({})))
 }
 
+async fn change(control: &Control, change: Change, body: Incoming) -> Result<Answer, Error> {
+    let named: Vec<Frozen> = parsed(body, "a list of what to freeze or thaw").await?;
+    control.freezes.change(change, named).map_err(Error::Freeze)?;
+    let frozen = control.freezes.list();
+    tracing::info!(?change, ?frozen, "changed what is stopped");
+    Ok(json(&frozen))
+}
+
 fn reload(control: &Control) -> Result<Answer, Error> {
     let snapshot = control.config.snapshot()?;
     let secrets: Vec<_> = snapshot.secrets.ids().map(ToString::to_string).collect();
@@ -167,6 +178,12 @@ pub(super) fn query<'u>(uri: &'u Uri, name: &str) -> Option<&'u str> {
     pairs
         .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
         .find_map(|(key, value)| (key == name).then_some(value))
+}
+
+/// The body of a request, which has to be `what`.
+async fn parsed<T: DeserializeOwned>(body: Incoming, what: &str) -> Result<T, Error> {
+    let body = read(body, LARGEST_BODY).await.map_err(Error::Invalid)?;
+    serde_json::from_slice(&body).map_err(|error| Error::Invalid(format!("not {what}: {error}")))
 }
 
 async fn read(body: Incoming, limit: usize) -> Result<Bytes, String> {

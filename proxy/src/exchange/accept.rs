@@ -20,12 +20,14 @@ use platform_runtime::{
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream, UnixListener, UnixStream},
-    sync::watch,
 };
 
-use tokio_util::sync::CancellationToken;
-
-use super::{Body, Plane, identify::Entrance, serve};
+use super::{
+    Body, Plane,
+    carried::Carried,
+    identify::{Entrance, Way},
+    serve,
+};
 use crate::run::Run;
 
 /// How long to wait when the system has no descriptors left, instead of spinning.
@@ -97,16 +99,19 @@ fn is_granted(run: &Run, stream: &UnixStream) -> bool {
 }
 
 async fn connection(plane: Arc<Plane>, run: Arc<Run>, stream: UnixStream) {
-    let connection = serving(plane, Entrance::Own(Arc::clone(&run)), stream);
-    tokio::pin!(connection);
+    let carried = Carried::of(Arc::clone(&run));
+    let cut = carried.clone().until_cut(Arc::clone(&plane));
+    let entrance = Entrance { way: Way::Own(Arc::clone(&run)), carried };
+    let connection = serving(plane, entrance, stream);
+    tokio::pin!(connection, cut);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        () = run.cut_token().cancelled() => return,
+        () = cut.as_mut() => return,
         () = run.closing_token().cancelled() => {
             connection.as_mut().graceful_shutdown();
             tokio::select! {
                 ended = connection => ended,
-                () = run.cut_token().cancelled() => return,
+                () = cut => return,
             }
         }
     };
@@ -148,25 +153,18 @@ impl SharedListener {
     }
 }
 
-/// Serves a connection until it ends, or the run is cut whose call it carries: a client that does not read would keep the
-/// call for ever.
+/// Serves a connection until it ends, or the call it carries is cut.
 async fn shared(plane: Arc<Plane>, serves: Serves, stream: TcpStream) {
-    let (tell, mut told) = watch::channel(CancellationToken::new());
-    let connection = serving(plane, Entrance::Shared(serves, tell), stream);
-    tokio::pin!(connection);
-    loop {
-        let cut = told.borrow_and_update().clone();
-        tokio::select! {
-            ended = connection.as_mut() => {
-                if let Err(error) = ended {
-                    tracing::debug!(%error, "connection ended");
-                }
-                return;
+    let carried = Carried::default();
+    let cut = carried.clone().until_cut(Arc::clone(&plane));
+    let entrance = Entrance { way: Way::Shared(serves), carried };
+    tokio::select! {
+        ended = serving(plane, entrance, stream) => {
+            if let Err(error) = ended {
+                tracing::debug!(%error, "connection ended");
             }
-            () = cut.cancelled() => return,
-            // The entrance lives as long as the connection.
-            Ok(()) = told.changed() => {}
         }
+        () = cut => {}
     }
 }
 

@@ -7,7 +7,6 @@ use bytes::Bytes;
 use http::{Response, StatusCode, header};
 use memchr::memmem;
 use platform_core::{record::Outcome, refusal::Refusal};
-use platform_runtime::settings::Serves;
 use serde::Deserialize;
 use tokio::time::timeout;
 
@@ -58,7 +57,7 @@ pub(super) async fn respond(
         exchange.settle_mapped(Refusal::UpstreamAuth);
         return refusal::respond(&Refusal::UpstreamAuth.into(), dialect);
     }
-    if matches!(entrance, Entrance::Shared(Serves::Gateways, _)) {
+    if entrance.serves_gateways() {
         let reason = to_a_gateway(head.status, &text);
         let mut response = refusal::respond(&reason.into(), dialect);
         if let Some(when) = observe::retry_after(&head.headers).filter(|_| reason == Refusal::UpstreamBusy) {

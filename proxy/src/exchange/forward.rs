@@ -1,11 +1,13 @@
 //! forward: the request goes up, once, and the head of the answer comes back.
 
+use std::sync::Arc;
+
 use http::{Request, Response};
 use hyper::body::Incoming;
 use platform_core::refusal::Refusal;
 use tokio::time::timeout;
 
-use super::{Plane, settle::Exchange};
+use super::settle::Exchange;
 use crate::{
     pieces::Pieces,
     upstream::{Connection, Error},
@@ -15,11 +17,8 @@ use crate::{
 pub(super) type Answer = (Response<Incoming>, Connection);
 
 /// Sends `request`. Dropping the future closes the connection and so cancels the call upstream.
-pub(super) async fn send(
-    plane: &Plane,
-    exchange: &mut Exchange,
-    request: Request<Pieces>,
-) -> Result<Answer, Refusal> {
+pub(super) async fn send(exchange: &mut Exchange, request: Request<Pieces>) -> Result<Answer, Refusal> {
+    let plane = Arc::clone(exchange.plane());
     let patience = exchange.run().grant.limits.call_ms.duration();
     match timeout(patience, plane.upstream.send(request)).await {
         Ok(Ok(answer)) => {

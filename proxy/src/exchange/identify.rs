@@ -18,31 +18,33 @@ use platform_core::{
 };
 use platform_runtime::settings::Serves;
 
-use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
-
-use super::Plane;
+use super::{Plane, carried::Carried};
 use crate::{clock, run::Run};
 
 /// Begins a path that names a slot: `/slot/<32 hexadecimal digits>/v1/…`
 const SLOT: &str = "/slot/";
 
-/// Where a call came in.
+/// Where a call came in, and on which connection.
 #[derive(Debug, Clone)]
-pub(super) enum Entrance {
-    /// The socket of this run.
-    Own(Arc<Run>),
-    /// The listener that runs share; the connection is told which run's call it carries.
-    Shared(Serves, watch::Sender<CancellationToken>),
+pub(super) struct Entrance {
+    pub(super) way: Way,
+    pub(super) carried: Carried,
 }
 
 impl Entrance {
-    /// From now on the connection carries a call of `run`, and goes when that run is cut.
-    pub(super) fn carries(&self, run: &Run) {
-        if let Self::Shared(_, connection) = self {
-            connection.send_replace(run.cut_token().clone());
-        }
+    /// Whether answers are read by a gateway, who must not be told what makes it lock a provider.
+    pub(super) const fn serves_gateways(&self) -> bool {
+        matches!(self.way, Way::Shared(Serves::Gateways))
     }
+}
+
+/// The listener a call came in on.
+#[derive(Debug, Clone)]
+pub(super) enum Way {
+    /// The socket of this run.
+    Own(Arc<Run>),
+    /// The listener that runs share.
+    Shared(Serves),
 }
 
 /// Who is calling, and how we know.
@@ -59,13 +61,13 @@ pub(super) fn identify<'h>(
     head: &'h Parts,
 ) -> Result<(Caller, &'h str), Refusal> {
     let path = head.uri.path();
-    match entrance {
-        Entrance::Own(run) => Ok((Caller { run: Arc::clone(run), identity: Identity::Socket }, path)),
-        Entrance::Shared(Serves::Clients, _) => {
+    match &entrance.way {
+        Way::Own(run) => Ok((Caller { run: Arc::clone(run), identity: Identity::Socket }, path)),
+        Way::Shared(Serves::Clients) => {
             let run = by_token(plane, &head.headers)?.ok_or(Refusal::TokenMissing)?;
             Ok((Caller { run, identity: Identity::Token }, path))
         }
-        Entrance::Shared(Serves::Gateways, _) => by_any(plane, head),
+        Way::Shared(Serves::Gateways) => by_any(plane, head),
     }
 }
 

@@ -8,6 +8,7 @@
 mod accept;
 mod admit;
 mod body;
+mod carried;
 mod complain;
 mod forward;
 mod identify;
@@ -23,7 +24,6 @@ use arc_swap::ArcSwap;
 use http::{Method, Request, Response, header, request::Parts};
 use hyper::body::Incoming;
 use platform_core::{record::Identity, route::Route, token::Secrets};
-use platform_runtime::settings::Serves;
 
 #[cfg(feature = "parts")]
 pub(crate) use self::rewrite::body_is_good;
@@ -33,13 +33,14 @@ pub(crate) use self::{
     rewrite::{Identification, Policy, Reason, Rejection},
 };
 use self::{
-    identify::{Caller, Entrance, identify},
+    identify::{Caller, Entrance, Way, identify},
     settle::Exchange,
 };
 use crate::{
     bodies::{Allowance, Held},
     clock::CallIds,
     directory::Directory,
+    freezes::Freezes,
     journal::Journal,
     refusal::{self, Refused},
     run::Run,
@@ -64,6 +65,8 @@ pub(crate) struct Plane {
     pub(crate) journal: Arc<Journal>,
     /// Whose call it is, where that has to be proved.
     pub(crate) directory: Arc<Directory>,
+    /// What an operator has stopped.
+    pub(crate) freezes: Arc<Freezes>,
     /// The run under which calls that are nobody's are recorded.
     pub(crate) nobody: Arc<Run>,
     /// What no agent is told: the upstream's key and address.
@@ -74,7 +77,7 @@ pub(crate) struct Plane {
     pub(crate) call_ids: CallIds,
 }
 
-/// Answers one request that came in on a listener.
+/// Answers one request that came in on a connection.
 async fn serve(plane: &Arc<Plane>, entrance: &Entrance, request: Request<Incoming>) -> Response<Body> {
     if request.uri().path() == "/health" && request.method() == Method::GET {
         return health(entrance);
@@ -83,13 +86,12 @@ async fn serve(plane: &Arc<Plane>, entrance: &Entrance, request: Request<Incomin
     let (caller, path) = match identify(plane, entrance, &head) {
         Ok(identified) => identified,
         Err(reason) => {
-            let exchange =
-                Exchange::begin(plane, &Caller { run: Arc::clone(&plane.nobody), identity: Identity::None });
+            let nobody = Caller { run: Arc::clone(&plane.nobody), identity: Identity::None };
+            let exchange = Exchange::begin(plane, &nobody, &entrance.carried);
             return refuse(exchange, &reason.into(), entrance, (&head, &mut body)).await;
         }
     };
-    entrance.carries(&caller.run);
-    let mut exchange = Exchange::begin(plane, &caller);
+    let mut exchange = Exchange::begin(plane, &caller, &entrance.carried);
     if let Err(reason) = admit::head(&head) {
         return refuse(exchange, &reason.into(), entrance, (&head, &mut body)).await;
     }
@@ -99,7 +101,7 @@ async fn serve(plane: &Arc<Plane>, entrance: &Entrance, request: Request<Incomin
             Err((exchange, refused)) => refuse(exchange, &refused, entrance, (&head, &mut body)).await,
         };
     }
-    match pass(plane, &mut exchange, (&head, path), &mut body).await {
+    match pass(&mut exchange, (&head, path), &mut body).await {
         Ok(answer) if complain::is_error(answer.0.status()) => {
             complain::respond(exchange, answer, entrance).await
         }
@@ -120,15 +122,15 @@ async fn refuse(
     if !head.headers.contains_key(header::EXPECT) {
         rewrite::discard(body).await;
     }
-    match entrance {
-        Entrance::Shared(Serves::Gateways, _) => refusal::respond(&refused.to_a_gateway(), dialect),
-        Entrance::Shared(Serves::Clients, _) | Entrance::Own(_) => refusal::respond(refused, dialect),
+    if entrance.serves_gateways() {
+        refusal::respond(&refused.to_a_gateway(), dialect)
+    } else {
+        refusal::respond(refused, dialect)
     }
 }
 
 /// From admission to the head of the upstream's answer.
 async fn pass(
-    plane: &Plane,
     exchange: &mut Exchange,
     (head, path): (&Parts, &str),
     body: &mut Incoming,
@@ -136,18 +138,18 @@ async fn pass(
     let route = admit::route(head, path)?;
     exchange.admit(route)?;
     rewrite::is_plain(&head.headers)?;
-    let mut held = Held::none(Arc::clone(&exchange.run().bodies), Arc::clone(&plane.bodies));
+    let mut held = Held::none(Arc::clone(&exchange.run().bodies), Arc::clone(&exchange.plane().bodies));
     let body = rewrite::read_body(exchange, body, &mut held).await?;
     let request = rewrite::request(exchange, &head.headers, &body)?;
     drop(body);
-    Ok(forward::send(plane, exchange, request).await?)
+    Ok(forward::send(exchange, request).await?)
 }
 
 /// `GET /health`: the socket works, and whose it is. Needs no identity and is no call.
 fn health(entrance: &Entrance) -> Response<Body> {
-    let text = match entrance {
-        Entrance::Own(run) => serde_json::json!({ "status": "ok", "runId": run.grant.run_id }).to_string(),
-        Entrance::Shared(..) => r#"{"status":"ok"}"#.to_owned(),
+    let text = match &entrance.way {
+        Way::Own(run) => serde_json::json!({ "status": "ok", "runId": run.grant.run_id }).to_string(),
+        Way::Shared(_) => r#"{"status":"ok"}"#.to_owned(),
     };
     Body::json(text)
 }

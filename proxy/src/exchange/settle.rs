@@ -17,7 +17,7 @@ use platform_core::{
     untrusted::JournalText,
 };
 
-use super::{NO_ROUTE, Plane, identify::Caller, rewrite::Checked};
+use super::{NO_ROUTE, Plane, carried::Carried, identify::Caller, rewrite::Checked};
 use crate::{
     clock, refusal,
     run::{Closing, InFlight, Run},
@@ -47,10 +47,12 @@ pub(super) struct Exchange {
     usage: UsageIs,
     /// Held until the call is settled, so that a run is idle only when all its records are written.
     place: Option<InFlight>,
+    carried: Carried,
 }
 
 impl Exchange {
-    pub(super) fn begin(plane: &Arc<Plane>, caller: &Caller) -> Self {
+    pub(super) fn begin(plane: &Arc<Plane>, caller: &Caller, carried: &Carried) -> Self {
+        carried.begin(&caller.run);
         let now = clock::now();
         let call_id = plane.call_ids.next(now);
         let grant = &caller.run.grant;
@@ -92,6 +94,7 @@ impl Exchange {
             status: StatusCode::OK,
             usage: UsageIs::Theirs,
             place: None,
+            carried: carried.clone(),
         }
     }
 
@@ -103,7 +106,12 @@ impl Exchange {
             return Err(Refusal::JournalUnavailable);
         }
         self.place = Some(self.run.enter()?);
-        Ok(())
+        self.is_let_go_on(None)
+    }
+
+    fn is_let_go_on(&self, model: Option<&str>) -> Result<(), Refusal> {
+        let stopped = self.plane.freezes.stop(&self.run.grant.account, model);
+        if stopped { Err(Refusal::Frozen) } else { Ok(()) }
     }
 
     pub(super) const fn run(&self) -> &Arc<Run> {
@@ -153,7 +161,7 @@ impl Exchange {
     }
 
     /// What the body asks for is known.
-    pub(super) fn asked(&mut self, asked: &Checked<'_>) {
+    pub(super) fn asked(&mut self, asked: &Checked<'_>) -> Result<(), Refusal> {
         if asked.stream && !asked.usage_asked {
             self.usage = UsageIs::Ours;
         }
@@ -161,6 +169,9 @@ impl Exchange {
             draft.model_asked = Some(JournalText::of(&asked.model));
             draft.stream = asked.stream;
         });
+        // In this order: a freeze in between finds what the connection carries.
+        self.carried.asks(&asked.model);
+        self.is_let_go_on(Some(&asked.model))
     }
 
     /// Whether the agent is to see the event in which a stream tells its usage.
@@ -233,6 +244,7 @@ impl Exchange {
         if record.cost_nanodollars.is_some() {
             record.cost_source = CostSource::Upstream;
         }
+        self.carried.end();
         self.run.count(&record);
         if let Err(error) = self.plane.journal.append(&record) {
             tracing::error!(call = %self.call_id, error = &error as &dyn std::error::Error, "call is not in the journal");
@@ -256,6 +268,7 @@ impl Exchange {
         match self.run.closing().filter(|_| cut) {
             Some(Closing::Closed) => Outcome::RunClosed,
             Some(Closing::Shutdown) => Outcome::Interrupted,
+            None if self.carried.is_stopped(&self.plane.freezes) => Outcome::Frozen,
             None => Outcome::ClientGone,
         }
     }
@@ -265,6 +278,9 @@ impl Drop for Exchange {
     fn drop(&mut self) {
         if self.draft.is_some() {
             let outcome = self.early_end();
+            if outcome == Outcome::Frozen {
+                self.note(|draft| draft.refusal = Some(Refusal::Frozen));
+            }
             self.settle(outcome);
         }
     }

@@ -5,6 +5,7 @@ mod audit;
 mod config;
 mod doctor;
 mod exit;
+mod freeze;
 mod run;
 mod show;
 mod table;
@@ -70,6 +71,19 @@ enum Command {
     /// Make and check run tokens, for clients of listeners that runs share
     #[command(subcommand)]
     Token(token::Command),
+    /// Stop model calls of an account, for a model, or all of them; without arguments, show what is stopped
+    ///
+    /// New calls are refused and those in flight are cut. It holds over restarts, until `sluice thaw`.
+    #[command(after_help = "\
+Examples:
+  sluice freeze --account acct-7          nobody spends on this account any more
+  sluice freeze --model gpt-4o --json     the same for a model, whoever asks for it
+  sluice freeze --all                     every call, everywhere
+  sluice freeze                           what is stopped?")]
+    Freeze(freeze::Arguments),
+    /// Let go on what `sluice freeze` stopped
+    #[command(after_help = "Example:\n  sluice thaw --account acct-7 --model gpt-4o")]
+    Thaw(freeze::Arguments),
     /// Check the configuration, or print its schema
     #[command(subcommand)]
     Config(config::Command),
@@ -126,6 +140,8 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
             Command::Doctor(arguments) => doctor::doctor(&context, arguments).await,
             Command::Audit(command) => audit::audit(&context, command).await,
             Command::Token(command) => token::token(&context, command).await,
+            Command::Freeze(arguments) => freeze::freeze(&context, arguments).await,
+            Command::Thaw(arguments) => freeze::thaw(&context, arguments).await,
             Command::Config(_) => config::check(&context),
             Command::Completions { .. } => Ok(Exit::Success),
         }

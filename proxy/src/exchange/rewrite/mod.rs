@@ -30,7 +30,7 @@ pub(super) fn request(
     body: &Bytes,
 ) -> Result<Request<Pieces>, Refused> {
     let checked = body::check(exchange.route(), body, &exchange.run().policy)?;
-    exchange.asked(&checked);
+    exchange.asked(&checked)?;
     let path = exchange.route().upstream_path().ok_or(Refusal::RouteUnknown)?;
     let mut request = Request::new(Pieces::from(checked.edits.pieces(body)));
     *request.method_mut() = Method::POST;

@@ -1,0 +1,107 @@
+//! The call that a connection carries, as far as somebody outside may end it.
+//!
+//! A client that does not read keeps its call waiting for ever, where nothing of the call runs: so it is the connection that
+//! goes, when the run is cut or an operator stops the call's account or model. The call's record says why.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use super::Plane;
+use crate::{freezes::Freezes, run::Run};
+
+/// What one connection carries. Clones are of the same connection.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Carried(Arc<Connection>);
+
+#[derive(Debug, Default)]
+struct Connection {
+    call: Mutex<Call>,
+    is_of_another_run: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Call {
+    /// Whose the call is, or the last one was: some of its bytes may wait to be read.
+    run: Option<Arc<Run>>,
+    stage: Stage,
+}
+
+#[derive(Debug, Default)]
+enum Stage {
+    /// There is no call in flight.
+    #[default]
+    Idle,
+    /// What it asks for is not read yet.
+    Begun,
+    /// It asks for this model.
+    Asks(Box<str>),
+}
+
+impl Carried {
+    /// Nothing yet, on a connection of `run`'s own.
+    pub(super) fn of(run: Arc<Run>) -> Self {
+        let call = Call { run: Some(run), stage: Stage::Idle };
+        Self(Arc::new(Connection { call: Mutex::new(call), is_of_another_run: Notify::new() }))
+    }
+
+    /// A call of `run` begins.
+    pub(super) fn begin(&self, run: &Arc<Run>) {
+        let mut call = self.call();
+        call.stage = Stage::Begun;
+        if call.run.as_ref().is_none_or(|there| !Arc::ptr_eq(there, run)) {
+            call.run = Some(Arc::clone(run));
+            self.0.is_of_another_run.notify_one();
+        }
+    }
+
+    /// The call asks for `model`.
+    pub(super) fn asks(&self, model: &str) {
+        self.call().stage = Stage::Asks(model.into());
+    }
+
+    /// The call is settled.
+    pub(super) fn end(&self) {
+        self.call().stage = Stage::Idle;
+    }
+
+    /// Returns when the connection has to go.
+    pub(super) async fn until_cut(self, plane: Arc<Plane>) {
+        let mut changed = plane.freezes.watch();
+        loop {
+            let run = self.call().run.clone();
+            let cut = async {
+                match &run {
+                    Some(run) => run.cut_token().cancelled().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = cut => return,
+                () = self.0.is_of_another_run.notified() => {}
+                // The sender lives as long as the plane.
+                Ok(()) = changed.changed() => if self.is_stopped(&plane.freezes) { return },
+            }
+        }
+    }
+
+    /// Whether an operator has stopped the call in flight.
+    pub(super) fn is_stopped(&self, freezes: &Freezes) -> bool {
+        self.call().is_stopped(freezes)
+    }
+
+    fn call(&self) -> MutexGuard<'_, Call> {
+        self.0.call.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Call {
+    fn is_stopped(&self, freezes: &Freezes) -> bool {
+        let model = match &self.stage {
+            Stage::Idle => return false,
+            Stage::Begun => None,
+            Stage::Asks(model) => Some(&**model),
+        };
+        self.run.as_ref().is_some_and(|run| freezes.stop(&run.grant.account, model))
+    }
+}

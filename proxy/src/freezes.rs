@@ -1,0 +1,143 @@
+//! What an operator has stopped: accounts, models, or everything.
+//!
+//! Read once per call, changed by control. A change is on disk before it holds, so that no restart thaws anything; those who
+//! carry calls are told of it and look again. Whose call it is, is not decided here.
+
+use std::{
+    collections::BTreeSet,
+    fs::{self, File},
+    io::{self, Write},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use arc_swap::ArcSwap;
+use platform_core::{
+    control::Frozen,
+    id::{AccountId, ModelName},
+};
+use tokio::sync::watch;
+
+/// What is stopped now.
+#[derive(Debug)]
+pub(crate) struct Freezes {
+    now: ArcSwap<BTreeSet<Frozen>>,
+    file: Mutex<PathBuf>,
+    changed: watch::Sender<()>,
+}
+
+/// What to do with what is named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Stop it.
+    Freeze,
+    /// Let it go on.
+    Thaw,
+}
+
+impl Freezes {
+    /// What was stopped when `file` was last written.
+    ///
+    /// # Errors
+    /// If the file is there and cannot be read, or holds anything else: it is not guessed what was stopped.
+    pub(crate) fn open(file: &Path) -> io::Result<Self> {
+        let text = match fs::read_to_string(file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            read => read?,
+        };
+        let now = text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+        Ok(Self {
+            now: ArcSwap::from_pointee(now),
+            file: Mutex::new(file.to_owned()),
+            changed: watch::Sender::new(()),
+        })
+    }
+
+    /// Whether a call of `account`, for `model` if that is known already, may not go on.
+    pub(crate) fn stop(&self, account: &AccountId, model: Option<&str>) -> bool {
+        let now = self.now.load();
+        !now.is_empty()
+            && (now.contains(&Frozen::All)
+                || now.contains(&Frozen::Account(account.clone()))
+                || model
+                    .and_then(|model| ModelName::parse(model).ok())
+                    .is_some_and(|model| now.contains(&Frozen::Model(model))))
+    }
+
+    /// Everything that is stopped, in order.
+    pub(crate) fn list(&self) -> Vec<Frozen> {
+        self.now.load().iter().cloned().collect()
+    }
+
+    /// Told of every change from now on.
+    pub(crate) fn watch(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// Stops or lets go on what is named. It is on disk when this returns.
+    pub(crate) fn change(&self, change: Change, named: Vec<Frozen>) -> io::Result<()> {
+        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = BTreeSet::clone(&self.now.load());
+        for one in named {
+            match change {
+                Change::Freeze => next.insert(one),
+                Change::Thaw => next.remove(&one),
+            };
+        }
+        write(&file, &next)?;
+        self.now.store(Arc::new(next));
+        self.changed.send_replace(());
+        Ok(())
+    }
+}
+
+/// Replaces `file` whole: a crash leaves the old or the new one.
+fn write(file: &Path, frozen: &BTreeSet<Frozen>) -> io::Result<()> {
+    let (new, dir) = (file.with_extension("new"), file.parent().unwrap_or(Path::new("/")));
+    let mut out = File::create(&new)?;
+    for one in frozen {
+        serde_json::to_writer(&mut out, one)?;
+        out.write_all(b"\n")?;
+    }
+    out.sync_all()?;
+    fs::rename(&new, file)?;
+    File::open(dir)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account(id: &str) -> AccountId {
+        AccountId::parse(id).unwrap()
+    }
+
+    #[test]
+    fn what_is_stopped_is_what_was_named_and_a_restart_changes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("frozen");
+        let freezes = Freezes::open(&file).unwrap();
+        let stopped = |freezes: &Freezes| {
+            [("a", None), ("a", Some("m")), ("b", Some("m")), ("b", Some("m2")), ("b", Some("not, a name"))]
+                .map(|(id, model)| freezes.stop(&account(id), model))
+        };
+        assert_eq!(stopped(&freezes), [false; 5]);
+        let named = vec![Frozen::Account(account("a")), Frozen::Model("m".parse().unwrap())];
+        freezes.change(Change::Freeze, named.clone()).unwrap();
+        assert_eq!(stopped(&freezes), [true, true, true, false, false]);
+        assert_eq!(stopped(&Freezes::open(&file).unwrap()), [true, true, true, false, false]);
+        freezes.change(Change::Thaw, named).unwrap();
+        freezes.change(Change::Freeze, vec![Frozen::All]).unwrap();
+        assert_eq!(stopped(&Freezes::open(&file).unwrap()), [true; 5]);
+        freezes.change(Change::Thaw, vec![Frozen::All, Frozen::All]).unwrap();
+        assert_eq!(Freezes::open(&file).unwrap().list(), []);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_understood_is_no_reason_to_let_calls_pass() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("frozen");
+        fs::write(&file, "{\"kind\":\"account\"}\n").unwrap();
+        assert!(Freezes::open(&file).is_err());
+    }
+}

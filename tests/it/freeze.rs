@@ -1,0 +1,109 @@
+//! An operator stops an account, a model or everything: new calls are refused, those in flight are cut, others go on.
+
+use harness::{
+    Run, World,
+    agent::{Answering, chat_body},
+    eventually,
+};
+use http::Method;
+use platform_core::{
+    record::{ExchangeRecord, Outcome},
+    refusal::Refusal,
+};
+use serde_json::{Value, json};
+
+const CHAT: &str = "/v1/chat/completions";
+/// A call that is never answered.
+const NEVER: &str = "fake-hang";
+/// A stream that does not end by itself.
+const HANGS: &str = "fake-stall2";
+
+async fn sluice(world: &World, arguments: &[&str]) -> Value {
+    let outcome = world.sluice().run(arguments).await;
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    serde_json::from_str(&outcome.stdout).unwrap_or_else(|_| json!(outcome.stdout))
+}
+
+async fn code_of(run: &Run, model: &str) -> Option<String> {
+    let answer = run.agent.chat(model).await;
+    match answer.status.as_u16() {
+        200 => None,
+        400 => Some(answer.json()["error"]["code"].as_str().unwrap().to_owned()),
+        other => panic!("{other}: {}", answer.text()),
+    }
+}
+
+async fn record_of(world: &World, run: &Run) -> ExchangeRecord {
+    let find = || async {
+        let lines = world.journal().await.into_iter().map(|line| line.record);
+        lines.filter(|record| record.run_id == run.grant.run_id).last()
+    };
+    eventually("the call is recorded", find, Option::is_some).await.unwrap()
+}
+
+#[tokio::test]
+async fn who_is_frozen_is_refused_and_cut_and_nobody_else() {
+    let mut world = World::start().await;
+    let (frozen, other) = (world.run("r1", "acct-1").await, world.run("r2", "acct-2").await);
+    let mut cut = frozen.agent.stream(HANGS).await;
+    let mut goes_on = other.agent.stream(HANGS).await;
+    cut.next().await.unwrap();
+    goes_on.next().await.unwrap();
+
+    let listed = sluice(&world, &["freeze", "--account", "acct-1", "--json"]).await;
+    assert_eq!(listed, json!({ "frozen": [{ "kind": "account", "name": "acct-1" }] }));
+    assert!(cut.whole().await.is_err(), "a stream that was cut must not look complete");
+    let record = record_of(&world, &frozen).await;
+    assert_eq!((record.outcome, record.refusal), (Outcome::Frozen, Some(Refusal::Frozen)));
+    assert_eq!(code_of(&frozen, "fake").await.as_deref(), Some("frozen"));
+    assert_eq!(code_of(&other, "fake").await, None);
+    assert_eq!(
+        world.control.run(&other.grant.run_id).await.unwrap().in_flight,
+        1,
+        "the other's call goes on"
+    );
+    drop(goes_on);
+
+    assert!(world.stop_proxy().await);
+    world.start_proxy().await;
+    let frozen = world.run("r3", "acct-1").await;
+    assert_eq!(code_of(&frozen, "fake").await.as_deref(), Some("frozen"), "a restart thaws nothing");
+    let shown = sluice(&world, &["thaw", "--account", "acct-1"]).await;
+    assert_eq!(shown, json!("nothing is stopped\n"));
+    assert_eq!(code_of(&frozen, "fake").await, None);
+}
+
+#[tokio::test]
+async fn a_model_is_frozen_whoever_asks_for_it_also_before_its_answer_begins() {
+    let world = World::start().await;
+    let (run, other) = (world.run("r1", "acct-1").await, world.run("r2", "acct-2").await);
+    let body = chat_body(NEVER, Answering::Whole).to_string();
+    let freezing = async {
+        let asked = || async { world.upstream.ledger().len() };
+        eventually("the call is upstream", asked, |count| *count == 1).await;
+        sluice(&world, &["freeze", "--model", NEVER, "--json"]).await
+    };
+    let (waiting, _) = tokio::join!(run.agent.request(Method::POST, CHAT, body.into()), freezing);
+    assert!(waiting.is_err());
+    assert_eq!(record_of(&world, &run).await.outcome, Outcome::Frozen);
+    for run in [&run, &other] {
+        assert_eq!(code_of(run, NEVER).await.as_deref(), Some("frozen"));
+        assert_eq!(code_of(run, "fake").await, None);
+    }
+    let calls = world.upstream.ledger().len();
+    assert_eq!(calls, 3, "what is refused is not sent");
+
+    let listed = sluice(&world, &["freeze", "--all", "--json"]).await;
+    assert_eq!(listed, json!({ "frozen": [{ "kind": "all" }, { "kind": "model", "name": NEVER }] }));
+    assert_eq!(code_of(&other, "fake").await.as_deref(), Some("frozen"));
+    assert_eq!(other.agent.get("/v1/models").await.status, 400, "nor are models told");
+    assert_eq!(other.agent.get("/health").await.status, 200, "the socket works");
+}
+
+#[tokio::test]
+async fn what_to_thaw_has_to_be_said() {
+    let world = World::start().await;
+    let outcome = world.sluice().run(&["thaw"]).await;
+    assert_eq!(outcome.code, Some(2), "{outcome:?}");
+    assert!(outcome.stderr.contains("--account"), "{outcome:?}");
+}
