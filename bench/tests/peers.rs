@@ -90,17 +90,19 @@ async fn every_proxy_writes_the_credential_and_the_identity_and_only_the_floor_d
 }
 
 #[tokio::test]
-async fn the_peer_that_checks_tokens_refuses_a_forged_one() {
-    let place = Place::new("lua");
-    let upstream = ScriptedUpstream::start().await.unwrap();
-    let running = named("nginx-lua").start(&place.0, upstream.address()).unwrap();
-    let request = String::from_utf8(workload::chat("fake", 1024).to_vec()).unwrap();
-    let forged = request.replace("bench|0|9999999999", "other|0|9999999999");
-    assert_ne!(request, forged);
-    let mut connection = Connection::open(&running.target).await.unwrap();
-    let refused = connection.exchange(forged.as_bytes()).await.unwrap_err();
-    assert!(refused.to_string().contains("401"), "{refused}");
-    assert!(upstream.ledger().is_empty());
-    let mut connection = Connection::open(&running.target).await.unwrap();
-    connection.exchange(request.as_bytes()).await.unwrap();
+async fn the_peers_that_check_tokens_refuse_a_forged_one() {
+    let place = Place::new("forged");
+    for name in ["nginx-lua", "sluicegate-token"] {
+        let upstream = ScriptedUpstream::start().await.unwrap();
+        let running = named(name).start(&place.0, upstream.address()).unwrap();
+        let request = String::from_utf8(workload::chat("fake", 1024).to_vec()).unwrap();
+        let forged = request.replace("bench|0|9999999999", "other|0|9999999999");
+        assert_ne!(request, forged);
+        let mut connection = Connection::open(&running.target).await.unwrap();
+        let refused = connection.exchange(forged.as_bytes()).await.unwrap_err();
+        assert!(refused.to_string().contains("401"), "{name}: {refused}");
+        assert!(upstream.ledger().is_empty());
+        let mut connection = Connection::open(&running.target).await.unwrap();
+        connection.exchange(request.as_bytes()).await.unwrap();
+    }
 }

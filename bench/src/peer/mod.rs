@@ -25,8 +25,16 @@ use crate::{load::Target, measure::process};
 pub use self::relay::serve as serve_relay;
 
 /// Every peer, in the order of the report.
-pub const ALL: [Peer; 7] =
-    [direct::PEER, relay::PEER, haproxy::PEER, nginx::STATIC, nginx::TUNED, nginx::LUA, sluicegate::PEER];
+pub const ALL: [Peer; 8] = [
+    direct::PEER,
+    relay::PEER,
+    haproxy::PEER,
+    nginx::STATIC,
+    nginx::TUNED,
+    nginx::LUA,
+    sluicegate::PEER,
+    sluicegate::BY_TOKEN,
+];
 
 /// What else can be named: Sluicegate as it was before a change (`make bench-before`).
 pub const BEFORE: Peer = sluicegate::BEFORE;

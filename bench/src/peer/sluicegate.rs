@@ -1,20 +1,40 @@
-//! Sluicegate: the real `sluice-proxy`, one thread as the others have one worker, one run registered.
+//! Sluicegate: the real `sluice-proxy`, one thread as the others have one worker, one run registered, on a socket of its
+//! own or known by its token.
 
 use std::{
     fs, io,
     io::{Read, Write},
-    os::unix::{fs::MetadataExt, net::UnixStream},
+    os::unix::{
+        fs::{MetadataExt, PermissionsExt},
+        net::UnixStream,
+    },
+    path::{Path, PathBuf},
     process::Command,
 };
 
+use serde_json::Value;
+
 use super::{Launch, Peer, Site};
-use crate::{load::Target, measure::cores::pinned};
+use crate::{load::Target, measure::cores::pinned, workload::TOKEN_SECRET};
 
 pub(super) const PEER: Peer = Peer {
     name: "sluicegate",
     lacks: "",
     control: Some(|site| Target::Unix(control(site))),
     launch: |site| launch(site, pinned(proxy(site))),
+};
+
+/// The same, its callers known by a run token on a TCP listener.
+pub(super) const BY_TOKEN: Peer = Peer {
+    name: "sluicegate-token",
+    lacks: "",
+    control: None,
+    launch: |site| {
+        fs::write(site.dir.join("tokens"), format!("bench:{TOKEN_SECRET}\n"))?;
+        fs::set_permissions(site.dir.join("tokens"), fs::Permissions::from_mode(0o600))?;
+        let config = site.configure(include_str!("../../peers/sluicegate-token.toml"))?;
+        start(site, pinned(proxy(site)), (&config, shared))
+    },
 };
 
 /// What was built before a change, copied to `sluice-proxy.before`; measured when it is named.
@@ -38,42 +58,57 @@ pub(crate) const UNDER_CALLGRIND: Peer = Peer {
     },
 };
 
-fn launch(site: &Site, mut command: Command) -> io::Result<Launch> {
+fn launch(site: &Site, command: Command) -> io::Result<Launch> {
     let config = site.configure(include_str!("../../peers/sluicegate.toml"))?;
-    fs::write(site.dir.join("key"), "sk-bench")?;
-    command.arg("--config").arg(config).env_clear().env("SLUICE_LOG", "warn");
-    Ok(Launch {
-        command: Some(command),
-        ready: Target::Unix(control(site)),
-        target: |site| register(site, "bench"),
-    })
+    start(site, command, (&config, own_socket))
 }
 
-fn proxy(site: &Site) -> std::path::PathBuf {
+type Asked = fn(&Site) -> io::Result<Target>;
+
+fn start(site: &Site, mut command: Command, (config, target): (&Path, Asked)) -> io::Result<Launch> {
+    fs::write(site.dir.join("key"), "sk-bench")?;
+    command.arg("--config").arg(config).env_clear().env("SLUICE_LOG", "warn");
+    Ok(Launch { command: Some(command), ready: Target::Unix(control(site)), target })
+}
+
+fn proxy(site: &Site) -> PathBuf {
     site.programs.join("sluice-proxy")
 }
 
-fn control(site: &Site) -> std::path::PathBuf {
+fn control(site: &Site) -> PathBuf {
     site.dir.join("run/control/control.sock")
 }
 
-/// Registers a run for this very process, and returns its socket.
-fn register(site: &Site, run: &str) -> io::Result<Target> {
+/// Opens the run `bench` for this very process, and returns its socket.
+fn own_socket(site: &Site) -> io::Result<Target> {
+    let registered = register(site, &own())?;
+    let path = registered["path"].as_str().ok_or_else(|| unexpected(&registered))?;
+    Ok(Target::Unix(Path::new(path).join("llm.sock")))
+}
+
+/// Opens the run `bench` for bearers of its tokens, and returns where they call.
+fn shared(site: &Site) -> io::Result<Target> {
+    let registered = register(site, r#"{"kind":"shared"}"#)?;
+    let address = registered["shared"].as_str().and_then(|address| address.parse().ok());
+    Ok(Target::Tcp(address.ok_or_else(|| unexpected(&registered))?))
+}
+
+fn register(site: &Site, listener: &str) -> io::Result<Value> {
     let mut stream = UnixStream::connect(control(site))?;
-    stream.write_all(&request("PUT", run, &grant(run), "close"))?;
+    stream.write_all(&request("PUT", "bench", &grant("bench", listener), "close"))?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
     let body = answer.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
-    let registered: serde_json::Value = serde_json::from_str(body)?;
-    let path = registered["path"]
-        .as_str()
-        .ok_or_else(|| io::Error::other(format!("the proxy answered {answer}")))?;
-    Ok(Target::Unix(std::path::Path::new(path).join("llm.sock")))
+    Ok(serde_json::from_str(body)?)
+}
+
+fn unexpected(answer: &Value) -> io::Error {
+    io::Error::other(format!("the proxy answered {answer}"))
 }
 
 /// The request that opens a listener for `run`, for this very user.
 pub(crate) fn registration(run: &str) -> Vec<u8> {
-    request("PUT", run, &grant(run), "keep-alive")
+    request("PUT", run, &grant(run, &own()), "keep-alive")
 }
 
 /// The request that closes the listener of `run`.
@@ -81,10 +116,15 @@ pub(crate) fn closing(run: &str) -> Vec<u8> {
     request("DELETE", run, "", "keep-alive")
 }
 
-fn grant(run: &str) -> String {
+/// A listener for this very user.
+fn own() -> String {
     let uid = fs::metadata("/proc/self").map_or(0, |own| own.uid());
+    format!("{{\"kind\":\"unix\",\"peer_uid\":{uid}}}")
+}
+
+fn grant(run: &str, listener: &str) -> String {
     format!(
-        "{{\"grant\":{{\"run_id\":\"{run}\",\"account\":\"acct-bench\",\"graph\":\"sandbox:agent\",\"listener\":{{\"kind\":\"unix\",\"peer_uid\":{uid}}}}}}}"
+        "{{\"grant\":{{\"run_id\":\"{run}\",\"account\":\"acct-bench\",\"graph\":\"sandbox:agent\",\"listener\":{listener}}}}}"
     )
 }
 

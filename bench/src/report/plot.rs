@@ -11,7 +11,7 @@ pub(super) fn draw(rows: &[Row], dir: &Path) -> io::Result<()> {
     for headline in headline::ALL.iter().filter(|headline| headline.figures(rows).next().is_some()) {
         titles.push(format!("\"{}\"", headline.title));
         for (peer, value) in headline.figures(rows) {
-            data += &format!("{peer}\t{value:.2}\t{}\n", u8::from(peer == "sluicegate"));
+            data += &format!("{peer}\t{value:.2}\t{}\n", u8::from(peer.starts_with("sluicegate")));
         }
         data += "\n\n"; // gnuplot's mark between two blocks
     }

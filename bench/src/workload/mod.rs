@@ -11,6 +11,7 @@ mod streams;
 
 use std::{io, sync::Arc, time::Duration};
 
+pub(crate) use self::request::TOKEN_SECRET;
 pub use self::request::chat;
 
 use crate::{
