@@ -1,8 +1,11 @@
 //! The time of day, and ids made from it.
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
-    time::{Duration, SystemTime},
+    sync::{
+        LazyLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant, SystemTime},
 };
 
 use platform_core::id::CallId;
@@ -11,6 +14,12 @@ use platform_runtime::random;
 /// Time since the epoch; a clock set before 1970 reads as 1970.
 pub(crate) fn now() -> Duration {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+}
+
+/// `moment` on a clock that never goes back: time since this process first asked.
+pub(crate) fn uptime(moment: Instant) -> Duration {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    moment.saturating_duration_since(*START)
 }
 
 /// `time` as RFC 3339, UTC, with microseconds.

@@ -1,12 +1,12 @@
 //! What the proxy works with, resolved: the settings, and the key they lead to.
 
-use std::{fs, io, path::PathBuf};
+use std::{collections::BTreeMap, fs, io, path::PathBuf};
 
 use http::HeaderValue;
-use platform_core::{name, secret::Secret};
+use platform_core::{budget::Price, name, secret::Secret};
 use platform_runtime::settings::{self, Settings, token_secrets};
 
-use crate::{exchange::Snapshot, upstream};
+use crate::{budget::Prices, exchange::Snapshot, upstream};
 
 /// Why the key is not to be had.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +45,10 @@ pub struct Config {
     pub(crate) upstream: upstream::Config,
     /// `Bearer …`; marked sensitive, so that it is not printed.
     pub(crate) authorization: Option<HeaderValue>,
+    /// What accounts may use in all.
+    pub(crate) accounts: settings::Accounts,
+    /// What models cost.
+    prices: BTreeMap<String, Price>,
     /// The secret of run tokens from the environment.
     token_secret: Option<Secret>,
     own_uid: u32,
@@ -57,7 +61,7 @@ impl Config {
     /// # Errors
     /// If the key cannot be read or used.
     pub fn resolve(settings: Settings, from_environment: FromEnvironment) -> Result<Self, Error> {
-        let Settings { upstream, proxy, .. } = settings;
+        let Settings { upstream, proxy, accounts, prices, .. } = settings;
         let key = match &upstream.key_file {
             Some(path) => {
                 let text = fs::read_to_string(path)
@@ -81,6 +85,8 @@ impl Config {
             },
             proxy,
             authorization,
+            accounts,
+            prices,
             token_secret: from_environment.token_secret,
             own_uid: rustix::process::geteuid().as_raw(),
         })
@@ -95,6 +101,7 @@ impl Config {
         Ok(Snapshot {
             header_read: self.proxy.header_read.duration(),
             secrets: token_secrets::read(file, self.token_secret.as_ref())?,
+            prices: Prices::new(self.prices.clone()),
             token_skew: self.proxy.token_skew.duration(),
         })
     }

@@ -5,8 +5,11 @@
 //! a journal. The life of a call is `exchange`, in the order of its files; what may be asked of the proxy is
 //! `control`. Threads and state: `worker` and `run`.
 
+mod accounts;
 mod bodies;
+mod budget;
 mod clock;
+mod closed;
 mod config;
 mod control;
 mod directory;
@@ -34,17 +37,19 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use platform_runtime::{settings::token_secrets, shutdown::Watch, socket};
+use platform_runtime::{settings::token_secrets, shutdown::Watch, socket, task};
 
 pub use self::config::{Config, Error as ConfigError, FromEnvironment};
 use self::{
+    accounts::Accounts,
     bodies::Allowance,
+    closed::ClosedRuns,
     control::{Control, Socket},
     directory::Directory,
     freezes::Freezes,
-    journal::Journal,
+    journal::{Journal, SoFar},
     run::{Run, Terms},
-    runs::{Place, Runs},
+    runs::{Past, Place, Runs},
     upstream::Upstream,
     worker::{Parts, Worker},
 };
@@ -130,6 +135,9 @@ impl App {
         let socket = Socket::bind(&config)?;
         let state = |name: &str| proxy.state_dir.join(name);
         let unreadable = |name| move |source| Error::State { path: state(name), source };
+        let closed = ClosedRuns::open(&state("closed")).map_err(unreadable("closed"))?;
+        let SoFar { by_account, by_run } = journal.spent(|run| closed.contains(run))?;
+        let accounts = Arc::new(Accounts::new(config.accounts.clone(), by_account));
         let directory = Arc::new(Directory::open(&state("revoked")).map_err(unreadable("revoked"))?);
         let freezes = Arc::new(Freezes::open(&state("frozen")).map_err(unreadable("frozen"))?);
         let snapshot = Arc::new(ArcSwap::from_pointee(config.snapshot()?));
@@ -151,7 +159,8 @@ impl App {
             snapshot: Arc::clone(&snapshot),
         };
         let (workers, threads) = start_workers(&config, &parts, shared_listeners)?;
-        let runs = Runs::new(Place { dir: listeners, directory, shared }, terms, workers);
+        let past = Past { accounts, spent: by_run, closed };
+        let runs = Runs::new(Place { dir: listeners, directory, shared }, past, terms, workers);
         let upstream = Upstream::new(config.upstream.clone());
         Ok(Self {
             socket,
@@ -169,7 +178,10 @@ impl App {
     /// Serves until a stop is asked for, then lets calls in flight end within the drain's time.
     pub async fn run(self, stop: Watch) {
         let control = Arc::new(self.control);
+        let clocked = Arc::clone(&control);
+        let clock = task::spawn("ends of runs", async move { clocked.runs.watch_clock().await });
         self.socket.serve(Arc::clone(&control), stop).await;
+        clock.abort();
         let grace = control.config.proxy.drain.duration();
         control.runs.shut_down(grace).await;
         for thread in self.threads {

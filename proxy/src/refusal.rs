@@ -6,21 +6,36 @@
 use std::borrow::Cow;
 
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
-use platform_core::{name, refusal::Refusal, route::Dialect};
+use platform_core::{budget::Limit, name, refusal::Refusal, route::Dialect};
 use serde_json::json;
 
-use crate::exchange::{Body, Reason, Rejection};
+use crate::{
+    budget::{Short, Shortage, Whose},
+    exchange::{Body, Reason, Rejection},
+};
 
 /// A refusal, and what it says to a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refused {
     pub(crate) reason: Refusal,
     message: Cow<'static, str>,
+    /// Seconds after which it may pass, if they are known better than by the reason alone.
+    wait: Option<u64>,
+    reader: Reader,
+}
+
+/// Who reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    /// A client that called for itself.
+    Client,
+    /// A gateway that serves many, and would lock its provider for all of them.
+    Gateway,
 }
 
 impl From<Refusal> for Refused {
     fn from(reason: Refusal) -> Self {
-        Self { reason, message: Cow::Borrowed(message(reason)) }
+        Self { reason, message: Cow::Borrowed(message(reason)), wait: None, reader: Reader::Client }
     }
 }
 
@@ -28,15 +43,25 @@ impl Refused {
     /// What a gateway is told, that serves many: never what an agent wrote, because it sorts errors by their words, and
     /// of calls that are nobody's only that they are.
     pub(crate) fn to_a_gateway(&self) -> Self {
-        match self.reason {
+        let reason = match self.reason {
             Refusal::TokenMissing
             | Refusal::TokenMalformed
             | Refusal::TokenExpired
             | Refusal::TokenInvalid
             | Refusal::TokenRevoked
             | Refusal::RunUnknown
-            | Refusal::IdentityConflict => Refusal::Unattributed.into(),
-            other => other.into(),
+            | Refusal::IdentityConflict => Refusal::Unattributed,
+            other => other,
+        };
+        Self { wait: self.wait, reader: Reader::Gateway, ..reason.into() }
+    }
+
+    /// The status it is told with.
+    pub(crate) fn status(&self) -> StatusCode {
+        match (row(self.reason).0, self.reader) {
+            // OpenClaw 2026.9.6 locks its profile at the provider on 429, and on 503 tries again.
+            (StatusCode::TOO_MANY_REQUESTS, Reader::Gateway) => StatusCode::SERVICE_UNAVAILABLE,
+            (status, _) => status,
         }
     }
 }
@@ -55,7 +80,31 @@ impl From<Rejection> for Refused {
             | Reason::ModelMissing
             | Reason::ModelMalformed => Refusal::BodyInvalid,
         };
-        Self { reason, message: Cow::Owned(rejection.to_string()) }
+        Self { reason, message: Cow::Owned(rejection.to_string()), wait: None, reader: Reader::Client }
+    }
+}
+
+impl From<Short> for Refused {
+    fn from(short: Short) -> Self {
+        let (whose, reason, wait) = match short {
+            Short::TooFast(whose, wait) => (whose, Refusal::TooFast, Some(wait.as_secs() + 1)),
+            Short::Of(whose, Limit::CallsInFlight, _) => (whose, Refusal::TooManyAtOnce, None),
+            Short::Of(whose, _, Shortage::Held) => (whose, Refusal::LimitHeld, None),
+            Short::Of(whose, _, Shortage::UsedUp) => (whose, Refusal::LimitUsedUp, None),
+            Short::Unpriced(whose) => (whose, Refusal::ModelUnpriced, None),
+        };
+        let whose = match whose {
+            Whose::Run => "this run",
+            Whose::Account => "this account",
+        };
+        let message = match short {
+            Short::Of(_, limit, Shortage::UsedUp) => format!("the limit of {limit} of {whose} is used up"),
+            Short::Of(_, limit, Shortage::Held) => {
+                format!("what is left under the limit of {limit} of {whose} is set aside for calls under way")
+            }
+            Short::TooFast(..) | Short::Unpriced(_) => message(reason).replace("this run or account", whose),
+        };
+        Self { reason, message: Cow::Owned(message), wait, reader: Reader::Client }
     }
 }
 
@@ -65,7 +114,7 @@ enum Retry {
     /// It can only fail again.
     Never,
     /// It was not worked on; after so many seconds it may pass.
-    After(u16),
+    After(u64),
 }
 
 /// The kinds of error that official SDKs know.
@@ -97,7 +146,14 @@ const fn row(refusal: Refusal) -> (StatusCode, &'static str, Retry) {
         | Refusal::TokenRevoked
         | Refusal::RunUnknown => (StatusCode::UNAUTHORIZED, INVALID, Retry::Never),
         Refusal::BodiesInFlight => (StatusCode::SERVICE_UNAVAILABLE, SERVER, Retry::After(1)),
-        Refusal::Frozen | Refusal::RunClosed => (StatusCode::BAD_REQUEST, INVALID, Retry::Never),
+        Refusal::TooFast | Refusal::TooManyAtOnce | Refusal::LimitHeld => {
+            (StatusCode::TOO_MANY_REQUESTS, SERVER, Retry::After(1))
+        }
+        Refusal::LimitUsedUp
+        | Refusal::ModelUnpriced
+        | Refusal::RunOver
+        | Refusal::Frozen
+        | Refusal::RunClosed => (StatusCode::BAD_REQUEST, INVALID, Retry::Never),
         Refusal::Draining => (StatusCode::SERVICE_UNAVAILABLE, SERVER, Retry::After(1)),
         Refusal::JournalUnavailable => (StatusCode::SERVICE_UNAVAILABLE, SERVER, Retry::After(5)),
         Refusal::UpstreamUnreachable => (StatusCode::SERVICE_UNAVAILABLE, SERVER, Retry::After(1)),
@@ -147,6 +203,16 @@ const fn message(refusal: Refusal) -> &'static str {
         Refusal::IdentityConflict => "the call says in two ways whose it is, and they disagree",
         Refusal::Unattributed => "the call is not known to be of any run",
         Refusal::BodiesInFlight => "too many large requests are under way; send this one again in a moment",
+        Refusal::TooFast => "calls come faster than this run or account may make them",
+        Refusal::TooManyAtOnce => "as many calls are under way as this run or account may have",
+        Refusal::LimitHeld => {
+            "what is left under a limit of this run or account is set aside for calls under way"
+        }
+        Refusal::LimitUsedUp => "a limit of this run or account is used up",
+        Refusal::ModelUnpriced => {
+            "this run or account has a limit of money, and the model has no price: its operator has to set one"
+        }
+        Refusal::RunOver => "the time of this run is over",
         Refusal::Frozen => "calls of this account or model are stopped until an operator lets them go on",
         Refusal::RunClosed => "this run is closed and takes no more calls",
         Refusal::Draining => "the gateway is restarting",
@@ -167,14 +233,16 @@ pub(crate) const fn status(refusal: Refusal) -> StatusCode {
 
 /// The answer that tells a client of `refusal`, in the dialect of the route it called.
 pub(crate) fn respond(refused: &Refused, dialect: Dialect) -> Response<Body> {
-    let (status, _, retry) = row(refused.reason);
+    let (_, _, retry) = row(refused.reason);
     let mut response = Body::json(error_json(refused, dialect));
-    *response.status_mut() = status;
+    *response.status_mut() = refused.status();
     let headers = response.headers_mut();
     match retry {
         Retry::Never => headers
             .insert(HeaderName::from_static(name::header::SHOULD_RETRY), HeaderValue::from_static("false")),
-        Retry::After(seconds) => headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds)),
+        Retry::After(seconds) => {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(refused.wait.unwrap_or(seconds)))
+        }
     };
     response
 }
@@ -217,7 +285,7 @@ mod tests {
                 assert_eq!(json["error"]["code"], refusal.code());
                 assert_eq!(
                     response.headers().contains_key("retry-after"),
-                    response.status() == 503,
+                    [429, 503].contains(&response.status().as_u16()),
                     "{refusal:?}"
                 );
                 assert_ne!(
@@ -232,7 +300,7 @@ mod tests {
     fn no_gateway_is_told_a_status_that_locks_its_provider() {
         for refusal in Refusal::ALL {
             let told = Refused::from(refusal).to_a_gateway();
-            assert!(![401, 402, 403].contains(&status(told.reason).as_u16()), "{refusal:?}");
+            assert!(![401, 402, 403, 429].contains(&told.status().as_u16()), "{refusal:?}");
         }
     }
 
@@ -241,7 +309,7 @@ mod tests {
     fn refusals_are_as_they_were_shown_to_openclaw() {
         let row = |(refusal, dialect): (Refusal, Dialect)| {
             let refused = Refused::from(refusal).to_a_gateway();
-            let (status, _, retry) = row(refused.reason);
+            let (status, (_, _, retry)) = (refused.status(), row(refused.reason));
             let api = match dialect {
                 Dialect::OpenAi => "openai-completions",
                 Dialect::Anthropic => "anthropic-messages",

@@ -14,6 +14,7 @@ use std::{
 use arc_swap::ArcSwapOption;
 use http::HeaderValue;
 use platform_core::{
+    budget::Budget,
     capability::Capabilities,
     control::{RunState, RunView, TapEvent, Usage},
     grant::{CallLimits, Correlation, Listener, RunGrant, Tap},
@@ -29,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     bodies::Allowance,
+    budget::Spending,
     exchange::{Identification, Policy},
     runs::NOBODY,
 };
@@ -43,6 +45,10 @@ pub(crate) struct Run {
     pub(crate) policy: Policy,
     /// Memory for bodies.
     pub(crate) bodies: Arc<Allowance>,
+    /// What it used and holds of its budget.
+    pub(crate) spending: Arc<Spending>,
+    /// The same of its account, which it shares with other runs.
+    pub(crate) account: Arc<Spending>,
     usage: Counters,
     in_flight: AtomicU64,
     idle: Notify,
@@ -65,16 +71,27 @@ pub(crate) struct Terms {
     pub(crate) bodies: ByteSize,
 }
 
+/// What was spent before the run opened here.
+#[derive(Debug)]
+pub(crate) struct Spent {
+    /// By the run itself, with a proxy before.
+    pub(crate) by_run: Usage,
+    /// By its account, and what others of it hold.
+    pub(crate) by_account: Arc<Spending>,
+}
+
 /// Why a run is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Closing {
     /// Somebody closed the run.
     Closed,
+    /// Its time is over.
+    Over,
     /// The proxy goes down; the run may be registered again with the next one.
     Shutdown,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Counters {
     calls: AtomicU64,
     refused: AtomicU64,
@@ -94,14 +111,16 @@ impl Run {
     ///
     /// # Errors
     /// If its identity cannot be written as headers, which parsed ids make impossible.
-    pub(crate) fn new(grant: RunGrant, terms: &Terms) -> Result<Self, http::Error> {
+    pub(crate) fn new(grant: RunGrant, terms: &Terms, spent: Spent) -> Result<Self, http::Error> {
         Ok(Self {
+            spending: Arc::new(Spending::new(&grant.budget, &spent.by_run)),
+            account: spent.by_account,
+            usage: Counters::from(spent.by_run),
             identification: Identification::of(&grant, terms.authorization.clone())?,
             policy: Policy::of(&grant, &terms.extra_fields),
             bodies: Arc::new(Allowance::new(terms.bodies)),
             tap: (grant.tap == Tap::Text).then(|| broadcast::Sender::new(TAP_BACKLOG)),
             grant,
-            usage: Counters::default(),
             in_flight: AtomicU64::new(0),
             idle: Notify::new(),
             closing: CancellationToken::new(),
@@ -121,11 +140,15 @@ impl Run {
             correlation: Correlation::default(),
             listener: Listener::Shared,
             limits: CallLimits::default(),
+            budget: Budget::default(),
+            expires: None,
             models: Some(Vec::new()),
             capabilities: Capabilities::default(),
             tap: Tap::Off,
         };
-        Self::new(grant, terms)
+        let nothing = Usage::default();
+        let by_account = Arc::new(Spending::new(&Budget::default(), &nothing));
+        Self::new(grant, terms, Spent { by_run: nothing, by_account })
     }
 
     /// Takes a place among the calls in flight.
@@ -136,8 +159,14 @@ impl Run {
         match self.closing() {
             None => Ok(place),
             Some(Closing::Closed) => Err(Refusal::RunClosed),
+            Some(Closing::Over) => Err(Refusal::RunOver),
             Some(Closing::Shutdown) => Err(Refusal::Draining),
         }
+    }
+
+    /// Whether its time is over at `now`, since the epoch.
+    pub(crate) fn is_over(&self, now: Duration) -> bool {
+        self.grant.expires.is_some_and(|expires| now.as_secs() >= expires.0)
     }
 
     /// Adds a finished call to what the run has used.
@@ -213,7 +242,22 @@ impl Run {
             Some(_) if in_flight > 0 => RunState::Closing,
             Some(_) => RunState::Closed,
         };
-        RunView { grant: self.grant.clone(), state, in_flight, usage: self.usage.sum() }
+        let limits = self.spending.view();
+        RunView { grant: self.grant.clone(), state, in_flight, usage: self.usage.sum(), limits }
+    }
+}
+
+impl From<Usage> for Counters {
+    fn from(usage: Usage) -> Self {
+        Self {
+            calls: usage.calls.into(),
+            refused: usage.refused.into(),
+            input: usage.tokens.input.into(),
+            output: usage.tokens.output.into(),
+            cached: usage.tokens.cached.into(),
+            reasoning: usage.tokens.reasoning.into(),
+            nanodollars: usage.cost_nanodollars.0.into(),
+        }
     }
 }
 

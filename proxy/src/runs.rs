@@ -4,12 +4,12 @@
 //! who was not told. It outlives the proxy: a container has it mounted, and finds the socket in it again.
 
 use std::{
-    collections::VecDeque,
+    collections::HashMap,
     fs, io,
     net::SocketAddr,
     path::PathBuf,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -18,7 +18,7 @@ use std::{
 use dashmap::{DashMap, Entry};
 use futures_util::future::join_all;
 use platform_core::{
-    control::{Register, Registered, RunView, SocketDir},
+    control::{Register, Registered, RunView, SocketDir, Usage},
     grant::Listener,
     id::{RunId, SocketDirName},
     name::path::SOCKET_FILE,
@@ -26,13 +26,16 @@ use platform_core::{
 use platform_runtime::{random, socket};
 
 use crate::{
+    accounts::Accounts,
+    clock,
+    closed::ClosedRuns,
     directory::Directory,
-    run::{Closing, Run, Terms},
+    run::{Closing, Run, Spent, Terms},
     worker::{self, Worker},
 };
 
-/// Runs whose end is remembered, so that closing twice and asking late are harmless.
-const REMEMBERED: usize = 1024;
+/// How often it is looked whose time is over. No call begins after it, whenever that is.
+const TICK: Duration = Duration::from_millis(250);
 
 /// Id and account under which calls are recorded that are nobody's.
 pub(crate) const NOBODY: &str = "unattributed";
@@ -88,6 +91,14 @@ pub(crate) struct Place {
     pub(crate) shared: Option<SocketAddr>,
 }
 
+/// What proxies before this one have left.
+#[derive(Debug)]
+pub(crate) struct Past {
+    pub(crate) accounts: Arc<Accounts>,
+    pub(crate) spent: HashMap<RunId, Usage>,
+    pub(crate) closed: ClosedRuns,
+}
+
 /// All runs.
 #[derive(Debug)]
 pub(crate) struct Runs {
@@ -98,7 +109,10 @@ pub(crate) struct Runs {
     workers: Vec<Worker>,
     next_worker: AtomicUsize,
     live: DashMap<RunId, Arc<Live>>,
-    closed: Mutex<VecDeque<RunView>>,
+    accounts: Arc<Accounts>,
+    /// What runs spent with a proxy before, until they are opened again.
+    spent: DashMap<RunId, Usage>,
+    closed: ClosedRuns,
 }
 
 #[derive(Debug)]
@@ -108,8 +122,9 @@ struct Live {
 }
 
 impl Runs {
-    pub(crate) fn new(place: Place, terms: Terms, workers: Vec<Worker>) -> Self {
+    pub(crate) fn new(place: Place, past: Past, terms: Terms, workers: Vec<Worker>) -> Self {
         let Place { dir, directory, shared } = place;
+        let Past { accounts, spent, closed } = past;
         Self {
             dir,
             directory,
@@ -118,14 +133,16 @@ impl Runs {
             workers,
             next_worker: AtomicUsize::new(0),
             live: DashMap::new(),
-            closed: Mutex::default(),
+            accounts,
+            spent: spent.into_iter().collect(),
+            closed,
         }
     }
 
     /// Opens a run, or confirms that it is open with this very grant.
     pub(crate) async fn register(&self, register: Register) -> Result<Registered, Error> {
         let run_id = register.grant.run_id.clone();
-        if self.remembered(&run_id).is_some() {
+        if self.closed.contains(&run_id) {
             return Err(Error::Closed { run: run_id });
         }
         let live = self.prepare(register)?;
@@ -159,7 +176,9 @@ impl Runs {
             SocketDir { path: self.dir.join(name.as_str()), name }
         });
         let registered = Registered { socket, shared: self.shared };
-        let run = Run::new(grant, &self.terms).map_err(|source| Error::Unwritable { run, source })?;
+        let by_run = self.spent.get(&run).map(|usage| *usage).unwrap_or_default();
+        let spent = Spent { by_run, by_account: self.accounts.of(&grant.account) };
+        let run = Run::new(grant, &self.terms, spent).map_err(|source| Error::Unwritable { run, source })?;
         Ok(Arc::new(Live { run: Arc::new(run), registered }))
     }
 
@@ -184,7 +203,7 @@ impl Runs {
 
     /// The run as control shows it, also for a while after it was closed.
     pub(crate) fn view(&self, run: &RunId) -> Option<RunView> {
-        self.get(run).map(|run| run.view()).or_else(|| self.remembered(run))
+        self.get(run).map(|run| run.view()).or_else(|| self.closed.view(run))
     }
 
     /// All that are open or closing.
@@ -197,23 +216,46 @@ impl Runs {
         self.live.iter().fold((0, 0), |(runs, calls), live| (runs + 1, calls + live.run.in_flight()))
     }
 
+    /// What accounts have spent.
+    pub(crate) fn accounts(&self) -> &Accounts {
+        &self.accounts
+    }
+
     /// Closes a run and tells what it used. `None`: this proxy does not know it.
-    pub(crate) async fn close(&self, run: &RunId, grace: Duration) -> Option<RunView> {
-        let Some(live) = self.find(run) else { return self.remembered(run) };
-        live.run.close(Closing::Closed, grace).await;
+    pub(crate) async fn close(&self, run: &RunId, reason: Closing, grace: Duration) -> Option<RunView> {
+        let Some(live) = self.find(run) else { return self.closed.view(run) };
+        if let Err(error) = self.closed.add(run) {
+            // It is closed here and now; only a proxy after this one would open it again.
+            tracing::error!(%run, %error, "that the run is closed cannot be written down");
+        }
+        live.run.close(reason, grace).await;
         let view = live.run.view();
         if self.live.remove(run).is_some() {
             remove_dir(&live.registered);
             self.directory.withdraw_all(run);
-            let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
-            while closed.len() >= REMEMBERED {
-                if let Some(oldest) = closed.pop_back() {
-                    self.directory.forget(&oldest.grant.run_id);
-                }
+            self.spent.remove(run);
+            if let Some(oldest) = self.closed.keep(view.clone()) {
+                self.directory.forget(&oldest);
             }
-            closed.push_front(view.clone());
         }
         Some(view)
+    }
+
+    /// Closes runs when their time is over, as long as it is polled.
+    pub(crate) async fn watch_clock(&self) {
+        let mut tick = tokio::time::interval(TICK);
+        loop {
+            tick.tick().await;
+            self.close_over(clock::now()).await;
+        }
+    }
+
+    /// Closes the runs whose time is over at `now`, since the epoch. What they have in flight is cut.
+    pub(crate) async fn close_over(&self, now: Duration) {
+        let is_over = |live: &Live| live.run.is_over(now) && live.run.closing().is_none();
+        let over: Vec<_> =
+            self.live.iter().filter(|live| is_over(live)).map(|live| live.key().clone()).collect();
+        join_all(over.iter().map(|run| self.close(run, Closing::Over, Duration::ZERO))).await;
     }
 
     /// Stops everything: calls in flight may end within `grace`, then they are cut. Directories stay.
@@ -225,11 +267,6 @@ impl Runs {
 
     fn find(&self, run: &RunId) -> Option<Arc<Live>> {
         self.live.get(run).map(|live| Arc::clone(&live))
-    }
-
-    fn remembered(&self, run: &RunId) -> Option<RunView> {
-        let closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
-        closed.iter().find(|view| view.grant.run_id == *run).cloned()
     }
 }
 

@@ -7,16 +7,17 @@
 use std::{
     collections::BTreeMap,
     path::PathBuf,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use platform_core::{
     control::{Register, RunView, TapEvent, Usage},
     event::{AgentEvent, Phase, RunErrorCode},
-    grant::{Correlation, Listener, RunGrant, Tap},
+    grant::{CallLimits, Correlation, Listener, RunGrant, Tap},
     id::{AccountId, AgentId, InstallationId, RunId},
     limit::Millis,
     name::{env, path},
+    token::UnixSeconds,
 };
 use platform_runtime::{
     report,
@@ -35,6 +36,8 @@ use crate::{
     workspace::{self, Message, Workspace},
 };
 
+/// What a run's container may take to start and to end, beyond its own time.
+const START_AND_END: Duration = Duration::from_secs(60);
 /// How long calls may go on once their container is gone. Nobody is left to read their answers.
 const DRAIN: Millis = Millis(100);
 /// Events that wait for a slow reader before live ones are left out.
@@ -183,11 +186,19 @@ fn grant(order: &Order) -> RunGrant {
         graph: order.agent_id.clone(),
         correlation: order.correlation.clone(),
         listener: Listener::default(),
-        limits: platform_core::grant::CallLimits::default(),
+        limits: CallLimits { output_tokens: order.agent.output_tokens_per_call, ..CallLimits::default() },
+        budget: order.agent.budget,
+        expires: Some(end(order.agent.runtime)),
         models: Some(order.agent.models.clone()).filter(|models| !models.is_empty()),
         capabilities: order.agent.capabilities.iter().copied().collect(),
         tap: Tap::Text,
     }
+}
+
+/// When a run's time is over that starts now. Its container is stopped on time; this ends the grant if nobody does that.
+fn end(runtime: Millis) -> UnixSeconds {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    UnixSeconds((now + runtime.duration() + START_AND_END).as_secs())
 }
 
 fn spec(host: &Host, order: &Order, workspace: &Workspace, socket_dir: PathBuf) -> SandboxSpec {

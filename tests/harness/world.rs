@@ -10,6 +10,7 @@ use std::{
 
 use bench::upstream::ScriptedUpstream;
 use platform_core::{
+    budget::Budget,
     capability::Capabilities,
     grant::{CallLimits, Correlation, Listener, RunGrant, Tap},
     id::{AccountId, AgentId, RunId},
@@ -248,6 +249,8 @@ pub fn grant(run: &str, account: &str) -> RunGrant {
         correlation: Correlation::default(),
         listener: Listener::Unix { peer_uid: rustix::process::geteuid().as_raw() },
         limits: CallLimits::default(),
+        budget: Budget::default(),
+        expires: None,
         models: None,
         capabilities: Capabilities::default(),
         tap: Tap::Off,

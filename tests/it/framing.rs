@@ -122,7 +122,8 @@ async fn a_length_beside_chunked_is_ignored_and_the_connection_closed() {
         assert_eq!(answer.matches("HTTP/1.1 200").count(), 1, "{answer}");
         let seen = world.upstream.ledger().all();
         assert_eq!(seen.len(), count);
-        assert_eq!(seen[0].header("content-length"), [body.len().to_string()]);
+        let sent = body.len() + r#""max_tokens":8192,"#.len();
+        assert_eq!(seen[0].header("content-length"), [sent.to_string()]);
         assert!(seen[0].header("transfer-encoding").is_empty());
     }
 }

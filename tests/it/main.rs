@@ -14,6 +14,7 @@ mod framing;
 mod freeze;
 mod identity;
 mod journal;
+mod limits;
 mod path;
 mod refusals;
 mod runs;

@@ -17,6 +17,9 @@
 //! | `GET /v1/frozen` | list of [`Frozen`] |
 //! | `POST /v1/freeze` or `/v1/thaw` with a list of [`Frozen`] | list of [`Frozen`], as it is then; calls in flight are cut |
 //! | `POST /v1/reload` | `{}`; token secrets were read again |
+//! | `PUT /v1/runs/{run}/budget` with [`Budget`] | [`RunView`]; from now on these limits hold, what was used counted in |
+//! | `GET /v1/accounts` | list of [`AccountView`] |
+//! | `PUT /v1/accounts` with [`AccountBudget`] | [`AccountView`] |
 //! | `GET /v1/runs/{run}/tap` | NDJSON of [`TapEvent`], until the run is closed |
 //! | `GET /v1/journal?after=SEQ[&follow]` | NDJSON of [`crate::record::JournalLine`] |
 
@@ -25,10 +28,11 @@ use std::{net::SocketAddr, path::PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    budget::{Budget, LimitView},
     grant::RunGrant,
     id::{AccountId, ModelName, RunId, SocketDirName},
     money::NanoDollars,
-    record::Tokens,
+    record::{Outcome, Tokens},
 };
 
 /// Opens a run. Saying the same thing twice is harmless; saying something else about a live run is refused.
@@ -127,6 +131,27 @@ pub struct RunView {
     pub in_flight: u64,
     /// What it used, of calls that have ended.
     pub usage: Usage,
+    /// How far each of its limits is used.
+    pub limits: Vec<LimitView>,
+}
+
+/// An account as the proxy sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccountView {
+    /// The account.
+    pub account: AccountId,
+    /// How far each of its limits is used, by all its runs, also by those of proxies before.
+    pub limits: Vec<LimitView>,
+}
+
+/// New limits for an account; until the proxy stops, then those of the configuration hold again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AccountBudget {
+    /// The account.
+    pub account: AccountId,
+    /// What it may use in all from now on, what it has used counted in.
+    pub budget: Budget,
 }
 
 /// Sums over the calls of a run.
@@ -140,6 +165,15 @@ pub struct Usage {
     pub tokens: Tokens,
     /// Their cost, as far as it is known.
     pub cost_nanodollars: NanoDollars,
+}
+
+impl Usage {
+    /// Counts a call that ended.
+    pub fn add(&mut self, outcome: Outcome, tokens: &Tokens, cost: NanoDollars) {
+        *(if outcome == Outcome::Refused { &mut self.refused } else { &mut self.calls }) += 1;
+        self.tokens += *tokens;
+        self.cost_nanodollars = self.cost_nanodollars + cost;
+    }
 }
 
 /// Health of the proxy.

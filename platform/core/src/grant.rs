@@ -3,10 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    budget::Budget,
     capability::Capabilities,
     id::{AccountId, AgentId, ExternalId, ModelName, RunId},
     limit::{self, ByteSize, Millis},
     name,
+    token::UnixSeconds,
 };
 
 /// Identity and permissions of one attempt of one run. Nothing an agent sends can change any of it.
@@ -31,6 +33,12 @@ pub struct RunGrant {
     /// What a single call may use.
     #[serde(default)]
     pub limits: CallLimits,
+    /// What it may use in all.
+    #[serde(default)]
+    pub budget: Budget,
+    /// When its time is over: no more calls, and those in flight are cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<UnixSeconds>,
     /// The models it may name; any if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub models: Option<Vec<ModelName>>,
@@ -87,11 +95,17 @@ pub struct CallLimits {
     pub request_body: ByteSize,
     /// Longest wait for the upstream's answer to begin; the upstream is told the same.
     pub call_ms: Millis,
+    /// Most tokens that one answer may have, reasoning included; the upstream is told.
+    pub output_tokens: u64,
 }
 
 impl Default for CallLimits {
     fn default() -> Self {
-        Self { request_body: limit::data_plane::REQUEST_BODY, call_ms: limit::data_plane::CALL }
+        Self {
+            request_body: limit::data_plane::REQUEST_BODY,
+            call_ms: limit::data_plane::CALL,
+            output_tokens: limit::data_plane::OUTPUT_TOKENS,
+        }
     }
 }
 

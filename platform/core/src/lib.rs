@@ -6,6 +6,7 @@
 //! Reading order: [`id`] and [`name`], then [`grant`] (what a run may do), [`token`] (how a client
 //! says which run it is), [`record`] (what a call did) and [`control`] (what the two processes say to each other).
 
+pub mod budget;
 pub mod capability;
 pub mod control;
 pub mod event;

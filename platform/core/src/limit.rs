@@ -120,6 +120,8 @@ pub mod data_plane {
     pub const ALL_BODIES: ByteSize = ByteSize::mib(512);
     /// Longest wait for the head of an answer; agents think for long. The upstream is told the same.
     pub const CALL: Millis = Millis::seconds(3600);
+    /// Most tokens of one answer.
+    pub const OUTPUT_TOKENS: u64 = 8192;
     /// Time to open a connection to the upstream.
     pub const CONNECT: Millis = Millis::seconds(5);
     /// How long a client may take to send a request's head.
@@ -132,6 +134,23 @@ pub mod data_plane {
     pub const DRAIN: Millis = Millis::seconds(20);
     /// Text deltas held for a reader of a live tap who does not keep up.
     pub const TAP_BACKLOG: usize = 1024;
+}
+
+/// Defaults of an agent.
+pub mod agent {
+    use crate::budget::Budget;
+
+    /// What the calls of one run may use in all. More than an agent needs that does its work, and an end for one that runs
+    /// wild.
+    pub const BUDGET: Budget = Budget {
+        requests: Some(2000),
+        requests_per_minute: Some(600),
+        calls_in_flight: Some(32),
+        input_tokens: None,
+        output_tokens: None,
+        total_tokens: Some(50_000_000),
+        cost_nanodollars: None,
+    };
 }
 
 /// Defaults of a sandbox.

@@ -1,8 +1,10 @@
 //! Money, as integer billionths of a dollar. Never a float: sums must not depend on their order.
 
-use std::{fmt, iter::Sum, ops::Add};
+use std::{fmt, iter::Sum, ops::Add, str::FromStr};
 
 use serde::{Deserialize, Serialize};
+
+use crate::limit::InvalidLimit;
 
 /// An amount of 10⁻⁹ US dollars. Sums saturate: 18 billion dollars is more than any budget.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -37,6 +39,18 @@ impl NanoDollars {
             (false, None) => 0,
         };
         u64::try_from(nanos).ok().map(Self)
+    }
+}
+
+impl FromStr for NanoDollars {
+    type Err = InvalidLimit;
+
+    /// Reads dollars as a person writes them: `2.50` or `$2.50`.
+    fn from_str(text: &str) -> Result<Self, InvalidLimit> {
+        Self::parse_dollars(text.trim().trim_start_matches('$')).ok_or_else(|| InvalidLimit {
+            text: text.to_owned(),
+            expected: "an amount of dollars such as `2.50`",
+        })
     }
 }
 

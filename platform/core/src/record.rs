@@ -3,7 +3,7 @@
 //! Never a prompt, an answer or a secret. Texts chosen by an agent or an upstream enter only as
 //! [`JournalText`]. The order of the fields is the order on disk.
 
-use std::fmt;
+use std::{fmt, ops::AddAssign};
 
 use serde::{Deserialize, Serialize};
 
@@ -101,6 +101,16 @@ pub struct Tokens {
     pub cached: u64,
     /// Those of the answer that were spent on reasoning.
     pub reasoning: u64,
+}
+
+impl AddAssign for Tokens {
+    fn add_assign(&mut self, other: Self) {
+        let Self { input, output, cached, reasoning } = other;
+        self.input = self.input.saturating_add(input);
+        self.output = self.output.saturating_add(output);
+        self.cached = self.cached.saturating_add(cached);
+        self.reasoning = self.reasoning.saturating_add(reasoning);
+    }
 }
 
 /// What a call's identity was read from.

@@ -45,6 +45,18 @@ pub enum Refusal {
     IdentityConflict,
     /// Nothing says whose the call is.
     Unattributed,
+    /// The calls come faster than the run or its account may make them.
+    TooFast,
+    /// As many calls are in flight as the run or its account may have.
+    TooManyAtOnce,
+    /// What is left under a limit is set aside for calls in flight.
+    LimitHeld,
+    /// A limit of the run or its account is used up.
+    LimitUsedUp,
+    /// There is a limit of money, and no price for the model.
+    ModelUnpriced,
+    /// The run's time is over.
+    RunOver,
     /// The operator has stopped calls of this account, of this model, or all.
     Frozen,
     /// The run was closed.
@@ -71,7 +83,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// All of them, for tables and tests.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 35] = [
         Self::RouteUnknown,
         Self::HeadInvalid,
         Self::HeadTooLarge,
@@ -90,6 +102,12 @@ impl Refusal {
         Self::RunUnknown,
         Self::IdentityConflict,
         Self::Unattributed,
+        Self::TooFast,
+        Self::TooManyAtOnce,
+        Self::LimitHeld,
+        Self::LimitUsedUp,
+        Self::ModelUnpriced,
+        Self::RunOver,
         Self::Frozen,
         Self::RunClosed,
         Self::Draining,
@@ -125,6 +143,12 @@ impl Refusal {
             Self::RunUnknown => "run_unknown",
             Self::IdentityConflict => "identity_conflict",
             Self::Unattributed => "unattributed",
+            Self::TooFast => "too_fast",
+            Self::TooManyAtOnce => "too_many_at_once",
+            Self::LimitHeld => "limit_held",
+            Self::LimitUsedUp => "limit_used_up",
+            Self::ModelUnpriced => "model_unpriced",
+            Self::RunOver => "run_over",
             Self::Frozen => "frozen",
             Self::RunClosed => "run_closed",
             Self::Draining => "draining",

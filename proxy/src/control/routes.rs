@@ -7,7 +7,8 @@ use http::{Method, Request, Uri, request::Parts};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use platform_core::{
-    control::{Correlation, Frozen, Health, Register},
+    budget::Budget,
+    control::{AccountBudget, Correlation, Frozen, Health, Register},
     grant::Listener,
     id::RunId,
     name::{CONTROL_PROTOCOL, header as own},
@@ -21,7 +22,7 @@ use super::{
     answer::{Answer, Error, json},
     streams, upstream,
 };
-use crate::freezes::Change;
+use crate::{freezes::Change, run::Closing};
 
 /// Largest body of a control request.
 const LARGEST_BODY: usize = 64 << 10;
@@ -41,6 +42,9 @@ async fn route(control: Arc<Control>, request: Request<Incoming>) -> Result<Answ
         (&Method::GET, ["v1", "journal"]) => streams::journal(&control, &head.uri),
         (&Method::GET, ["v1", "runs"]) => Ok(json(&control.runs.views())),
         (&Method::PUT, ["v1", "runs", run]) => register(&control, run_id(run)?, body).await,
+        (&Method::PUT, ["v1", "runs", run, "budget"]) => allow(&control, &run_id(run)?, body).await,
+        (&Method::GET, ["v1", "accounts"]) => Ok(json(&control.runs.accounts().views())),
+        (&Method::PUT, ["v1", "accounts"]) => allow_account(&control, body).await,
         (&Method::GET, ["v1", "runs", run]) => view(&control, &run_id(run)?),
         (&Method::DELETE, ["v1", "runs", run]) => close(&control, &run_id(run)?, &head.uri).await,
         (&Method::PUT, ["v1", "runs", run, kind, id]) => correlate(&control, &run_id(run)?, (kind, id)),
@@ -139,6 +143,18 @@ fn revoke(control: &Control, run: &RunId) -> Result<Answer, Error> {
     Ok(json(&serde_json::json!({})))
 }
 
+async fn allow(control: &Control, run: &RunId, body: Incoming) -> Result<Answer, Error> {
+    let budget: Budget = parsed(body, "a budget").await?;
+    let live = control.runs.get(run).ok_or_else(|| Error::UnknownRun(run.to_string()))?;
+    live.spending.allow(&budget);
+    Ok(json(&live.view()))
+}
+
+async fn allow_account(control: &Control, body: Incoming) -> Result<Answer, Error> {
+    let AccountBudget { account, budget } = parsed(body, "an account's budget").await?;
+    Ok(json(&control.runs.accounts().allow(account, &budget)))
+}
+
 async fn change(control: &Control, change: Change, body: Incoming) -> Result<Answer, Error> {
     let named: Vec<Frozen> = parsed(body, "a list of what to freeze or thaw").await?;
     control.freezes.change(change, named).map_err(Error::Freeze)?;
@@ -159,7 +175,11 @@ async fn close(control: &Arc<Control>, run: &RunId, uri: &Uri) -> Result<Answer,
     let drain = milliseconds(uri, "drain_ms")?.unwrap_or(control.config.proxy.drain.duration());
     // In a task of its own: whoever gives up waiting must not leave the run half closed.
     let (control, closed) = (Arc::clone(control), run.clone());
-    let closing = task::spawn("closing a run", async move { control.runs.close(&closed, drain).await });
+    let closing =
+        task::spawn(
+            "closing a run",
+            async move { control.runs.close(&closed, Closing::Closed, drain).await },
+        );
     let view = closing.await.map_err(|_panicked| Error::UnknownRun(run.to_string()))?;
     view.map(|view| json(&view)).ok_or_else(|| Error::UnknownRun(run.to_string()))
 }

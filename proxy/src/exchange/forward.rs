@@ -18,6 +18,7 @@ pub(super) type Answer = (Response<Incoming>, Connection);
 
 /// Sends `request`. Dropping the future closes the connection and so cancels the call upstream.
 pub(super) async fn send(exchange: &mut Exchange, request: Request<Pieces>) -> Result<Answer, Refusal> {
+    exchange.is_sent();
     let plane = Arc::clone(exchange.plane());
     let patience = exchange.run().grant.limits.call_ms.duration();
     match timeout(patience, plane.upstream.send(request)).await {
@@ -28,7 +29,10 @@ pub(super) async fn send(exchange: &mut Exchange, request: Request<Pieces>) -> R
         Ok(Err(error)) => {
             tracing::warn!(call = %exchange.call_id(), error = &error as &dyn std::error::Error, "upstream failed");
             Err(match error {
-                Error::Unreachable { .. } => Refusal::UpstreamUnreachable,
+                Error::Unreachable { .. } => {
+                    exchange.was_not_sent();
+                    Refusal::UpstreamUnreachable
+                }
                 Error::Broken(_) => Refusal::UpstreamFailed,
             })
         }

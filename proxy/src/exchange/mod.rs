@@ -38,6 +38,7 @@ use self::{
 };
 use crate::{
     bodies::{Allowance, Held},
+    budget::Prices,
     clock::CallIds,
     directory::Directory,
     freezes::Freezes,
@@ -54,6 +55,8 @@ pub(crate) struct Snapshot {
     pub(crate) header_read: Duration,
     /// What run tokens are signed with.
     pub(crate) secrets: Secrets,
+    /// What tokens cost.
+    pub(crate) prices: Prices,
     /// How long a token holds beyond its expiry.
     pub(crate) token_skew: Duration,
 }
@@ -96,9 +99,9 @@ async fn serve(plane: &Arc<Plane>, entrance: &Entrance, request: Request<Incomin
         return refuse(exchange, &reason.into(), entrance, (&head, &mut body)).await;
     }
     if models::is_asked(&head.method, path) {
-        return match models::respond(exchange, path) {
+        return match models::respond(&mut exchange, path) {
             Ok(response) => response,
-            Err((exchange, refused)) => refuse(exchange, &refused, entrance, (&head, &mut body)).await,
+            Err(refused) => refuse(exchange, &refused, entrance, (&head, &mut body)).await,
         };
     }
     match pass(&mut exchange, (&head, path), &mut body).await {

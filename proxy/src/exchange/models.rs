@@ -20,16 +20,14 @@ pub(super) fn is_asked(method: &Method, path: &str) -> bool {
 }
 
 /// The answer, recorded.
-pub(super) fn respond(mut exchange: Exchange, path: &str) -> Result<Response<Body>, (Exchange, Refused)> {
+pub(super) fn respond(exchange: &mut Exchange, path: &str) -> Result<Response<Body>, Refused> {
     let grant = &exchange.run().grant;
     let answer = match path.strip_prefix(LIST).and_then(|rest| rest.strip_prefix('/')) {
         None => Some(list(grant)),
         Some(id) => granted(grant).iter().find(|model| model.as_str() == id).map(model),
     };
-    let Some(answer) = answer else { return Err((exchange, Refusal::RouteUnknown.into())) };
-    if let Err(reason) = exchange.admit(Route::Models) {
-        return Err((exchange, reason.into()));
-    }
+    let answer = answer.ok_or(Refusal::RouteUnknown)?;
+    exchange.admit(Route::Models)?;
     let text = answer.to_string();
     exchange.told(text.len());
     exchange.settle(Outcome::Complete);

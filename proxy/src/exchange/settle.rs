@@ -8,6 +8,7 @@ use std::{sync::Arc, time::Instant};
 use http::{Response, StatusCode};
 use hyper::body::Incoming;
 use platform_core::{
+    budget::Price,
     id::CallId,
     money::NanoDollars,
     name::header as own,
@@ -19,7 +20,9 @@ use platform_core::{
 
 use super::{NO_ROUTE, Plane, carried::Carried, identify::Caller, rewrite::Checked};
 use crate::{
-    clock, refusal,
+    budget::{Ask, Granted, Reservation},
+    clock,
+    refusal::{self, Refused},
     run::{Closing, InFlight, Run},
     usage::{Count, Reading},
 };
@@ -48,6 +51,12 @@ pub(super) struct Exchange {
     /// Held until the call is settled, so that a run is idle only when all its records are written.
     place: Option<InFlight>,
     carried: Carried,
+    /// Held until the call is settled.
+    reservation: Option<Reservation>,
+    price: Option<Price>,
+    /// The most that it can use.
+    granted: Tokens,
+    sent: bool,
 }
 
 impl Exchange {
@@ -95,18 +104,47 @@ impl Exchange {
             usage: UsageIs::Theirs,
             place: None,
             carried: carried.clone(),
+            reservation: None,
+            price: None,
+            granted: Tokens::default(),
+            sent: false,
         }
     }
 
     /// Takes the call's place in the run, if run and journal are open.
-    pub(super) fn admit(&mut self, route: Route) -> Result<(), Refusal> {
+    pub(super) fn admit(&mut self, route: Route) -> Result<(), Refused> {
         self.route = route;
         self.note(|draft| draft.route = route);
         if !self.plane.journal.is_open() {
-            return Err(Refusal::JournalUnavailable);
+            return Err(Refusal::JournalUnavailable.into());
         }
         self.place = Some(self.run.enter()?);
-        self.is_let_go_on(None)
+        if self.run.is_over(clock::now()) {
+            return Err(Refusal::RunOver.into());
+        }
+        self.is_let_go_on(None)?;
+        let entered = Reservation::enter(&self.run.spending, &self.run.account, clock::uptime(self.began))?;
+        self.reservation = Some(entered);
+        Ok(())
+    }
+
+    /// Sets aside what the call may need, and says how much that is.
+    pub(super) fn reserve(&mut self, ask: &Ask) -> Result<Granted, Refused> {
+        let reservation = self.reservation.as_mut().ok_or(Refusal::RunClosed)?;
+        let granted = reservation.grow(ask)?;
+        self.price = ask.price;
+        self.granted = granted.tokens;
+        Ok(granted)
+    }
+
+    /// Nothing of it has reached the upstream.
+    pub(super) const fn was_not_sent(&mut self) {
+        self.sent = false;
+    }
+
+    /// The request goes to the upstream: what becomes of it there may cost something.
+    pub(super) const fn is_sent(&mut self) {
+        self.sent = true;
     }
 
     fn is_let_go_on(&self, model: Option<&str>) -> Result<(), Refusal> {
@@ -241,8 +279,17 @@ impl Exchange {
         let Some(mut record) = self.draft.take() else { return };
         record.outcome = outcome;
         record.duration_us = duration;
+        if self.sent && record.tokens_source == TokensSource::None && is_unknown(&record) {
+            (record.tokens, record.tokens_source) = (self.granted, TokensSource::Estimated);
+        }
         if record.cost_nanodollars.is_some() {
             record.cost_source = CostSource::Upstream;
+        } else if let Some(price) = self.price.filter(|_| record.tokens_source != TokensSource::None) {
+            (record.cost_nanodollars, record.cost_source) =
+                (Some(price.of(&record.tokens)), CostSource::Priced);
+        }
+        if let Some(reservation) = self.reservation.take().filter(|_| outcome != Outcome::Refused) {
+            reservation.settle(record.tokens, record.cost_nanodollars.unwrap_or_default());
         }
         self.carried.end();
         self.run.count(&record);
@@ -266,11 +313,20 @@ impl Exchange {
     fn early_end(&self) -> Outcome {
         let cut = self.run.cut_token().is_cancelled();
         match self.run.closing().filter(|_| cut) {
-            Some(Closing::Closed) => Outcome::RunClosed,
+            Some(Closing::Closed | Closing::Over) => Outcome::RunClosed,
             Some(Closing::Shutdown) => Outcome::Interrupted,
             None if self.carried.is_stopped(&self.plane.freezes) => Outcome::Frozen,
             None => Outcome::ClientGone,
         }
+    }
+}
+
+/// Whether nobody knows what the upstream did for the call: it goes on with one that was not answered, and with one that is
+/// answered in one piece, when nobody waits for it any more.
+fn is_unknown(record: &ExchangeRecord) -> bool {
+    match record.outcome {
+        Outcome::Complete | Outcome::Refused => false,
+        _ => record.ttfb_us.is_none() || !record.stream,
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod follow;
 mod segment;
+mod spent;
 #[cfg(test)]
 mod tests;
 
@@ -21,12 +22,15 @@ use std::{
     },
 };
 
-use platform_core::record::{ExchangeRecord, SCHEMA_VERSION};
+use platform_core::{
+    id::RunId,
+    record::{ExchangeRecord, SCHEMA_VERSION},
+};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
-pub(crate) use self::follow::Follower;
+pub(crate) use self::{follow::Follower, spent::SoFar};
 
 /// Why the journal cannot be opened or written.
 #[derive(Debug, thiserror::Error)]
@@ -144,6 +148,11 @@ impl Journal {
         let seq = seq.map_err(Error::io("append to", &self.path))?;
         self.last.send_replace(seq);
         Ok(seq)
+    }
+
+    /// What was spent so far, by accounts and by runs of which not `is_closed`. Reads all of it.
+    pub(crate) fn spent(&self, is_closed: impl Fn(&RunId) -> bool) -> Result<SoFar, Error> {
+        spent::read(&self.path, is_closed).map_err(Error::io("sum up", &self.path))
     }
 
     /// Reads from the line after `after`, now and as long as lines are added.

@@ -168,3 +168,8 @@ impl Reading {
         }
     }
 }
+
+/// No prompt in `body` has more tokens: a tokeniser makes at least a byte of each.
+pub(crate) const fn most_input(body: &[u8]) -> u64 {
+    body.len() as u64 + 1024
+}

@@ -14,6 +14,7 @@ mod tests;
 use std::{fmt, str::FromStr, time::Duration};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde::{Deserialize, Serialize};
 
 pub use self::secrets::{NamedSecret, SECRET_MIN, SECRETS_MAX, Secrets, Unusable};
 use crate::{
@@ -29,7 +30,8 @@ const SIGNATURE: usize = 43;
 const LENGTH_MAX: usize = 63 + 10 + 20 + SIGNATURE + 3;
 
 /// A moment: whole seconds since 1970, UTC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct UnixSeconds(pub u64);
 
 /// What a token says.

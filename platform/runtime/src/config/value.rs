@@ -7,6 +7,7 @@ use platform_core::{
     id::ModelName,
     id::{AgentId, InstallationId},
     limit::{ByteSize, Millis},
+    money::NanoDollars,
 };
 use serde_json::json;
 use toml::de::DeValue;
@@ -92,7 +93,17 @@ macro_rules! written_as_integer {
     )*};
 }
 
-written_as_text!(String, ByteSize, Millis, AgentId, InstallationId, ModelName, Capability, SocketAddr);
+written_as_text!(
+    String,
+    ByteSize,
+    Millis,
+    AgentId,
+    InstallationId,
+    ModelName,
+    Capability,
+    SocketAddr,
+    NanoDollars
+);
 written_as_integer!(u16, u32, u64);
 
 impl Value for PathBuf {

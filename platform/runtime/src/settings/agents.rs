@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use platform_core::{
+    budget::Budget,
     capability::Capability,
     id::{AgentId, ModelName},
     limit::{self, ByteSize, Millis},
 };
 
+use super::budgets;
 use crate::config::{self, Section, Value};
 
 /// The agent that is there without configuration.
@@ -32,6 +34,10 @@ pub struct Agent {
     pub models: Vec<ModelName>,
     /// What its calls may reach beyond the model.
     pub capabilities: Vec<Capability>,
+    /// What a run's calls may use in all.
+    pub budget: Budget,
+    /// Most tokens of one answer.
+    pub output_tokens_per_call: u64,
     /// Wall-clock time of a run.
     pub runtime: Millis,
     /// Memory, swap included.
@@ -112,6 +118,12 @@ impl Agent {
                 "What its calls may reach beyond the model: media_urls, stored_files, server_tools, mcp, web_search, stored_responses, stored_prompts, background, unlisted_content.",
             )
             .list_or(vec![]),
+            budget: budgets::budget(section, &limit::agent::BUDGET),
+            output_tokens_per_call: field(
+                "output_tokens_per_call",
+                "Most tokens of one answer, reasoning included. Who asks for more, or for nothing, gets this.",
+            )
+            .or(limit::data_plane::OUTPUT_TOKENS),
             runtime: field("runtime", "Wall-clock time of a run.").or(limit::sandbox::RUNTIME),
             memory: field("memory", "Memory, swap included.").or(limit::sandbox::MEMORY),
             pids: field("pids", "Processes and threads.").or(limit::sandbox::PIDS),

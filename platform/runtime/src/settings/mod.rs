@@ -4,6 +4,7 @@
 //! whichever starts first.
 
 mod agents;
+mod budgets;
 mod proxy;
 mod sandbox;
 #[cfg(test)]
@@ -13,10 +14,11 @@ mod upstream;
 
 use std::collections::BTreeMap;
 
-use platform_core::id::AgentId;
+use platform_core::{budget::Price, id::AgentId};
 
 pub use self::{
     agents::{Agent, DEFAULT_AGENT, Protocol},
+    budgets::Accounts,
     proxy::{Proxy, Serves},
     sandbox::Sandbox,
     upstream::Upstream,
@@ -34,6 +36,10 @@ pub struct Settings {
     pub sandbox: Sandbox,
     /// What can run in them.
     pub agents: BTreeMap<AgentId, Agent>,
+    /// What accounts may use.
+    pub accounts: Accounts,
+    /// What models cost, by the name they are asked for by; `*` for all others.
+    pub prices: BTreeMap<String, Price>,
 }
 
 impl Settings {
@@ -61,6 +67,8 @@ impl Settings {
             proxy: root.section("proxy", "The data plane, `sluice-proxy`.", Proxy::section),
             sandbox: root.section("sandbox", "Where sandboxes run.", Sandbox::section),
             agents: agents::read(root),
+            accounts: budgets::accounts(root),
+            prices: budgets::prices(root),
         }
     }
 }

@@ -4,6 +4,8 @@ mod body;
 mod headers;
 mod receive;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request};
 use platform_core::refusal::Refusal;
@@ -15,7 +17,7 @@ pub(crate) use self::{
     headers::Identification,
 };
 use super::settle::Exchange;
-use crate::{pieces::Pieces, refusal::Refused};
+use crate::{budget::Ask, pieces::Pieces, refusal::Refused, usage};
 
 /// Whether `body` is one that may pass.
 #[cfg(feature = "parts")]
@@ -29,8 +31,17 @@ pub(super) fn request(
     from: &HeaderMap,
     body: &Bytes,
 ) -> Result<Request<Pieces>, Refused> {
-    let checked = body::check(exchange.route(), body, &exchange.run().policy)?;
+    let run = Arc::clone(exchange.run());
+    let route = exchange.route();
+    let mut checked = body::check(route, body, &run.policy)?;
     exchange.asked(&checked)?;
+    let granted = exchange.reserve(&Ask {
+        input: usage::most_input(body),
+        output: checked.sizes.output().unwrap_or(u64::MAX).clamp(1, run.grant.limits.output_tokens),
+        answers: checked.sizes.answers(route),
+        price: exchange.plane().snapshot.load().prices.of(&checked.model),
+    })?;
+    checked.limit_output(route, granted.output_each);
     let path = exchange.route().upstream_path().ok_or(Refusal::RouteUnknown)?;
     let mut request = Request::new(Pieces::from(checked.edits.pieces(body)));
     *request.method_mut() = Method::POST;

@@ -61,6 +61,23 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
+    /// Reads one prompt or a list of them, and counts them. A list of numbers is one.
+    pub(super) fn prompts(&mut self, member: &Member<'a>) -> Result<u64, Rejection> {
+        if self.cursor.next_token() != Some(b'[') {
+            return self.prompt(member).map(|()| 1);
+        }
+        let (mut texts, mut tokens) = (0, 0);
+        self.cursor.value()?;
+        self.elements(|walk| {
+            match walk.cursor.next_token() {
+                Some(b'-' | b'0'..=b'9') => tokens = 1,
+                _ => texts += 1,
+            }
+            walk.prompt(member)
+        })?;
+        Ok(texts + tokens)
+    }
+
     /// Reads text or lists of text and numbers: nothing that has members.
     pub(super) fn prompt(&mut self, member: &Member<'a>) -> Result<(), Rejection> {
         match self.cursor.value()? {

@@ -93,7 +93,6 @@ pub(crate) struct Checked<'a> {
     /// Whether the agent itself asked for the usage at a stream's end.
     pub(crate) usage_asked: bool,
     /// The sizes it asks for.
-    #[cfg_attr(not(test), expect(dead_code, reason = "limits will be set on them"))]
     pub(crate) sizes: Sizes,
     /// What is set in it.
     pub(crate) edits: Edits,

@@ -1,8 +1,10 @@
-//! The sizes a body asks for. Only read here; limiting them is another step's, which finds each place.
+//! The sizes a body asks for, and the limit that is set on them. How much that is, is decided elsewhere.
 
 use std::ops::Range;
 
-use super::fields::Size;
+use platform_core::route::Route;
+
+use super::{Checked, fields::Size};
 
 /// A size as it stands in the body.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub(crate) struct Sizes {
     pub(crate) max_completion_tokens: Option<Count>,
     /// `max_output_tokens`
     pub(crate) max_output_tokens: Option<Count>,
+    /// How many prompts there are, if there can be several.
+    pub(crate) prompts: u64,
 }
 
 impl Sizes {
@@ -38,5 +42,48 @@ impl Sizes {
             Size::MaxOutputTokens => &mut self.max_output_tokens,
         };
         *place = Some(count);
+    }
+
+    /// How many answers are asked for, each with as many tokens as one may have.
+    pub(crate) fn answers(&self, route: Route) -> u64 {
+        let asked = |count: &Option<Count>| count.as_ref().and_then(|count| count.value);
+        let each = asked(&self.n).max(asked(&self.best_of)).unwrap_or(1).max(1);
+        match route {
+            Route::Embeddings | Route::CountTokens | Route::Models | Route::Unknown => 0,
+            Route::Completions => each.saturating_mul(self.prompts.max(1)),
+            Route::ChatCompletions | Route::Responses | Route::Messages => each,
+        }
+    }
+
+    /// The most tokens an answer may have, as far as the body says.
+    pub(crate) fn output(&self) -> Option<u64> {
+        self.limits().filter_map(|count| count.value).min()
+    }
+
+    fn limits(&self) -> impl Iterator<Item = &Count> {
+        [&self.max_tokens, &self.max_completion_tokens, &self.max_output_tokens].into_iter().flatten()
+    }
+}
+
+impl Checked<'_> {
+    /// Has no answer be longer than `most` tokens. Less that the body asks for stays.
+    pub(crate) fn limit_output(&mut self, route: Route, most: u64) {
+        let value = || most.to_string().into_bytes();
+        if self.sizes.limits().next().is_none() {
+            return match route {
+                Route::ChatCompletions | Route::Completions | Route::Messages => {
+                    // On chat, too: LiteLLM 1.106.2 turns it into what newer models of OpenAI want, and 17 of its
+                    // providers know no `max_completion_tokens`.
+                    self.edits.insert("max_tokens", &value());
+                }
+                Route::Responses => self.edits.insert("max_output_tokens", &value()),
+                Route::Embeddings | Route::CountTokens | Route::Models | Route::Unknown => {}
+            };
+        }
+        // None at all would be no limit to some.
+        let is_over = |count: &&Count| !count.value.is_some_and(|asked| (1..=most).contains(&asked));
+        for count in self.sizes.limits().filter(is_over) {
+            self.edits.replace(count.at.clone(), value().into());
+        }
     }
 }

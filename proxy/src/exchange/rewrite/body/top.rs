@@ -174,7 +174,7 @@ impl<'a> Top<'a> {
             Rule::Content => walk.content(Place::Text, member),
             Rule::Items if self.route == Route::Responses => walk.items(&member, Place::Item),
             Rule::Items => walk.items(&member, Place::Text),
-            Rule::Prompt => walk.prompt(&member),
+            Rule::Prompt => walk.prompts(&member).map(|prompts| self.sizes.prompts = prompts),
             Rule::Tools => walk.tools(&member),
             Rule::ToolChoice => walk.tool_choice(&member),
             Rule::Needs(capability) => walk.gated(capability, &member),

@@ -1,0 +1,226 @@
+//! What a run or an account may use in all, and how far it is used.
+//!
+//! Only the words for it, which data plane and control plane share. How limits are held is the data plane's.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{money::NanoDollars, record::Tokens};
+
+/// What may be used over the whole life of a run or an account. What is absent is not limited.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Budget {
+    /// Calls that are not refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
+    /// Calls a minute, in the long run; so many may come at once after a pause.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests_per_minute: Option<u64>,
+    /// Calls at a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls_in_flight: Option<u64>,
+    /// Tokens of prompts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    /// Tokens of answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+    /// Tokens of both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_tokens: Option<u64>,
+    /// Money. Under this limit only models may be called that have a price.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_nanodollars: Option<NanoDollars>,
+}
+
+/// One of the limits of a [`Budget`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// [`Budget::requests`]
+    Requests,
+    /// [`Budget::requests_per_minute`]
+    RequestsPerMinute,
+    /// [`Budget::calls_in_flight`]
+    CallsInFlight,
+    /// [`Budget::input_tokens`]
+    InputTokens,
+    /// [`Budget::output_tokens`]
+    OutputTokens,
+    /// [`Budget::total_tokens`]
+    TotalTokens,
+    /// [`Budget::cost_nanodollars`]
+    CostNanodollars,
+}
+
+impl Limit {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Requests,
+        Self::RequestsPerMinute,
+        Self::CallsInFlight,
+        Self::InputTokens,
+        Self::OutputTokens,
+        Self::TotalTokens,
+        Self::CostNanodollars,
+    ];
+
+    /// In words, for a sentence: "the limit of …".
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Requests => "requests",
+            Self::RequestsPerMinute => "requests per minute",
+            Self::CallsInFlight => "calls in flight",
+            Self::InputTokens => "input tokens",
+            Self::OutputTokens => "output tokens",
+            Self::TotalTokens => "total tokens",
+            Self::CostNanodollars => "cost",
+        }
+    }
+
+    /// An amount of what it limits, for people.
+    #[must_use]
+    pub fn amount(self, amount: u64) -> String {
+        match self {
+            Self::CostNanodollars => NanoDollars(amount).to_string(),
+            _ => amount.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.words())
+    }
+}
+
+impl Budget {
+    /// What `limit` allows.
+    #[must_use]
+    pub fn allows(&self, limit: Limit) -> Option<u64> {
+        match limit {
+            Limit::Requests => self.requests,
+            Limit::RequestsPerMinute => self.requests_per_minute,
+            Limit::CallsInFlight => self.calls_in_flight,
+            Limit::InputTokens => self.input_tokens,
+            Limit::OutputTokens => self.output_tokens,
+            Limit::TotalTokens => self.total_tokens,
+            Limit::CostNanodollars => self.cost_nanodollars.map(|cost| cost.0),
+        }
+    }
+}
+
+/// How far a limit is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimitView {
+    /// The limit.
+    pub limit: Limit,
+    /// What it allows; `None` if it does not limit.
+    pub allowed: Option<u64>,
+    /// What is used by calls that have ended. Of a rate, and of calls in flight: nothing.
+    pub used: u64,
+    /// What is set aside for calls in flight.
+    pub reserved: u64,
+}
+
+impl LimitView {
+    /// What is left for calls that are still to come.
+    #[must_use]
+    pub fn left(&self) -> Option<u64> {
+        self.allowed.map(|allowed| allowed.saturating_sub(self.used).saturating_sub(self.reserved))
+    }
+}
+
+/// What a million tokens cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Price {
+    /// Of the prompt.
+    pub input: NanoDollars,
+    /// Of the answer, reasoning included.
+    pub output: NanoDollars,
+    /// Of the prompt, read from a cache.
+    pub cached: NanoDollars,
+    /// Of the prompt, written to a cache.
+    pub cache_written: NanoDollars,
+}
+
+/// Tokens that a price is for.
+const MILLION: u128 = 1_000_000;
+
+impl Price {
+    /// The most that so many tokens of prompts and answers can cost.
+    #[must_use]
+    pub fn most(&self, input: u64, output: u64) -> NanoDollars {
+        sum([(input, self.dearest_input()), (output, self.output)])
+    }
+
+    /// How many tokens of answers can be had for `money`; `None` if they cost nothing.
+    #[must_use]
+    pub fn output_for(&self, money: NanoDollars) -> Option<u64> {
+        let tokens = (u128::from(money.0) * MILLION).checked_div(self.output.0.into())?;
+        Some(u64::try_from(tokens).unwrap_or(u64::MAX))
+    }
+
+    /// What `tokens` cost.
+    #[must_use]
+    pub fn of(&self, tokens: &Tokens) -> NanoDollars {
+        let plain = tokens.input.saturating_sub(tokens.cached);
+        sum([(plain, self.input), (tokens.cached, self.cached), (tokens.output, self.output)])
+    }
+
+    fn dearest_input(&self) -> NanoDollars {
+        self.input.max(self.cached).max(self.cache_written)
+    }
+}
+
+/// Rounded up, once.
+fn sum<const N: usize>(parts: [(u64, NanoDollars); N]) -> NanoDollars {
+    let all = parts.into_iter().map(|(tokens, price)| u128::from(tokens) * u128::from(price.0));
+    let all = all.fold(0, u128::saturating_add).div_ceil(MILLION);
+    NanoDollars(u64::try_from(all).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_limit_is_a_field_of_the_budget_by_its_own_name() {
+        for (n, limit) in (1..).zip(Limit::ALL) {
+            let name = serde_json::to_value(limit).unwrap();
+            let budget: Budget =
+                serde_json::from_value(serde_json::json!({ name.as_str().unwrap(): n })).unwrap();
+            assert_eq!(budget.allows(limit), Some(n), "{name}");
+            assert_eq!(
+                Limit::ALL.iter().filter(|other| budget.allows(**other).is_some()).count(),
+                1,
+                "{name}"
+            );
+        }
+        assert!(
+            serde_json::from_str::<Budget>(r#"{"request":1}"#).is_err(),
+            "a misspelt limit is not ignored"
+        );
+    }
+
+    #[test]
+    fn prices_are_for_a_million_tokens_and_sums_are_rounded_up() {
+        let dollars = |text| NanoDollars::parse_dollars(text).unwrap();
+        let price = Price {
+            input: dollars("2.50"),
+            output: dollars("10"),
+            cached: dollars("0.0375"),
+            cache_written: dollars("3.125"),
+        };
+        let tokens = Tokens { input: 1000, output: 10, cached: 600, reasoning: 5 };
+        assert_eq!(price.of(&tokens), NanoDollars(400 * 2500 + 600 * 75 / 2 + 10 * 10_000));
+        assert_eq!(price.of(&Tokens { input: 1, cached: 1, ..Tokens::default() }), NanoDollars(38));
+        assert_eq!(price.most(1000, 10), NanoDollars(1000 * 3125 + 10 * 10_000));
+        assert_eq!(price.output_for(NanoDollars(99_999)), Some(9));
+        assert_eq!(Price::default().output_for(NanoDollars(1)), None);
+        assert_eq!(price.most(u64::MAX, u64::MAX).0, u64::MAX);
+    }
+}

@@ -1,0 +1,95 @@
+//! What runs and accounts may use, and what models cost.
+
+use std::collections::BTreeMap;
+
+use platform_core::{
+    budget::{Budget, Price},
+    id::AccountId,
+};
+
+use crate::config::Section;
+
+/// `[accounts."id"]`: what an account may use over all its runs.
+#[derive(Debug, Clone, Default)]
+pub struct Accounts {
+    /// `[accounts."*"]`: each account that is not named.
+    pub any: Budget,
+    /// Those that are.
+    pub named: BTreeMap<AccountId, Budget>,
+}
+
+/// The name that stands for all that are not named.
+const ANY: &str = "*";
+
+pub(super) fn accounts(root: &Section<'_>) -> Accounts {
+    let mut accounts = Accounts::default();
+    let read = |id: &str, section: &Section<'_>| {
+        let budget = budget(section, &Budget::default());
+        match AccountId::parse(id) {
+            _ if id == ANY => accounts.any = budget,
+            Ok(id) => drop(accounts.named.insert(id, budget)),
+            Err(error) => section.reject_itself(error.to_string()),
+        }
+    };
+    root.each(
+        "accounts",
+        "What an account may use over all its runs, by account id; `*` is each account that is not named.",
+        read,
+    );
+    accounts
+}
+
+/// The limits in `section`; `defaults` where it has none.
+pub(super) fn budget(section: &Section<'_>, defaults: &Budget) -> Budget {
+    let count = |name, doc, default: Option<u64>| {
+        let field = section.field(name, doc);
+        match default {
+            Some(default) => Some(field.or(default)),
+            None => field.optional(),
+        }
+    };
+    Budget {
+        requests: count("requests", "Calls that are not refused, in all.", defaults.requests),
+        requests_per_minute: count(
+            "requests_per_minute",
+            "Calls a minute; so many may come at once after a pause.",
+            defaults.requests_per_minute,
+        ),
+        calls_in_flight: count("calls_in_flight", "Calls at a time.", defaults.calls_in_flight),
+        input_tokens: count("input_tokens", "Tokens of prompts, in all.", defaults.input_tokens),
+        output_tokens: count("output_tokens", "Tokens of answers, in all.", defaults.output_tokens),
+        total_tokens: count("total_tokens", "Tokens of prompts and answers, in all.", defaults.total_tokens),
+        cost_nanodollars: section
+            .field(
+                "cost",
+                "Dollars, in all, as text: `\"2.50\"`. Under this limit only models can be called that have a price.",
+            )
+            .optional(),
+    }
+}
+
+pub(super) fn prices(root: &Section<'_>) -> BTreeMap<String, Price> {
+    let read = |model: &str, section: &Section<'_>| {
+        let field = |name, doc| section.field(name, doc);
+        let input = field("input", "Dollars for a million tokens of prompts, as text.").optional();
+        let output = field("output", "Dollars for a million tokens of answers, as text.").optional();
+        let cached = field("cached", "The same for tokens read from a cache; `input` if absent.").optional();
+        let cache_written =
+            field("cache_written", "The same for tokens written to a cache; `input` if absent.").optional();
+        let (Some(input), Some(output)) = (input, output) else {
+            section
+                .reject_itself("a price needs `input` and `output`, dollars for a million tokens".to_owned());
+            return (model.to_owned(), Price::default());
+        };
+        let price = Price {
+            input,
+            output,
+            cached: cached.unwrap_or(input),
+            cache_written: cache_written.unwrap_or(input),
+        };
+        (model.to_owned(), price)
+    };
+    let doc = "What a model costs, by the name it is asked for by; `*` is each model that is not named. What the upstream \
+               itself says a call cost goes before.";
+    root.each("prices", doc, read).into_iter().collect()
+}

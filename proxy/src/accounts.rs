@@ -1,0 +1,60 @@
+//! What each account has spent, and may spend: shared by all its runs, from the first call of the first one.
+
+use std::{collections::HashMap, sync::Arc};
+
+use dashmap::DashMap;
+use platform_core::{
+    budget::Budget,
+    control::{AccountView, Usage},
+    id::AccountId,
+};
+use platform_runtime::settings;
+
+use crate::budget::Spending;
+
+/// All accounts that are known: those with a budget of their own, and whoever called.
+#[derive(Debug)]
+pub(crate) struct Accounts {
+    /// For accounts that are not named.
+    budget: Budget,
+    spending: DashMap<AccountId, Arc<Spending>>,
+}
+
+impl Accounts {
+    /// Accounts under the configured budgets, with what they spent before.
+    pub(crate) fn new(budgets: settings::Accounts, mut spent: HashMap<AccountId, Usage>) -> Self {
+        let named: Vec<_> =
+            budgets.named.keys().filter(|account| !spent.contains_key(*account)).cloned().collect();
+        spent.extend(named.into_iter().map(|account| (account, Usage::default())));
+        let spending = spent.into_iter().map(|(account, usage)| {
+            let budget = budgets.named.get(&account).unwrap_or(&budgets.any);
+            let spending = Arc::new(Spending::new(budget, &usage));
+            (account, spending)
+        });
+        Self { spending: spending.collect(), budget: budgets.any }
+    }
+
+    /// The account's spending.
+    pub(crate) fn of(&self, account: &AccountId) -> Arc<Spending> {
+        let new = || Arc::new(Spending::new(&self.budget, &Usage::default()));
+        Arc::clone(&self.spending.entry(account.clone()).or_insert_with(new))
+    }
+
+    /// Has other limits hold for an account, until the proxy stops.
+    pub(crate) fn allow(&self, account: AccountId, budget: &Budget) -> AccountView {
+        let spending = self.of(&account);
+        spending.allow(budget);
+        AccountView { account, limits: spending.view() }
+    }
+
+    /// All of them, by name.
+    pub(crate) fn views(&self) -> Vec<AccountView> {
+        let view = |account: &AccountId, spending: &Spending| AccountView {
+            account: account.clone(),
+            limits: spending.view(),
+        };
+        let mut views: Vec<_> = self.spending.iter().map(|entry| view(entry.key(), entry.value())).collect();
+        views.sort_by(|one, other| one.account.cmp(&other.account));
+        views
+    }
+}

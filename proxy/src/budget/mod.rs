@@ -1,0 +1,173 @@
+//! Limits that hold: what a call may need is set aside before its first byte goes out, and settled when it has ended.
+//!
+//! Each run and each account has a [`Spending`]; a call draws on both, always in this order, and gives back what it does not
+//! need. What a call asks for is known elsewhere, and so is how a refusal looks.
+
+mod pot;
+mod prices;
+mod rate;
+mod reservation;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use platform_core::{
+    budget::{Budget, Limit, LimitView, Price},
+    control::Usage,
+    money::NanoDollars,
+    record::Tokens,
+};
+
+pub(crate) use self::{
+    pot::Shortage,
+    prices::Prices,
+    reservation::{Granted, Reservation},
+};
+use self::{
+    pot::{Pot, UNLIMITED},
+    rate::Rate,
+};
+
+/// What is used and set aside of one budget.
+#[derive(Debug)]
+pub(crate) struct Spending {
+    rate: Rate,
+    pots: [Pot; POTS.len()],
+}
+
+/// The limits that are amounts, in the order in which they are drawn on.
+const POTS: [Limit; 6] = [
+    Limit::CallsInFlight,
+    Limit::Requests,
+    Limit::InputTokens,
+    Limit::OutputTokens,
+    Limit::TotalTokens,
+    Limit::CostNanodollars,
+];
+
+/// Amounts of what [`POTS`] limit.
+type Amounts = [u64; POTS.len()];
+
+/// Whose limit it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose {
+    Run,
+    Account,
+}
+
+/// Why a call may not be made now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Short {
+    /// Not enough is left.
+    Of(Whose, Limit, Shortage),
+    /// It comes too early, by so much.
+    TooFast(Whose, Duration),
+    /// There is a limit of money, and the model has no price.
+    Unpriced(Whose),
+}
+
+/// What a call asks for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ask {
+    /// The most tokens its prompt can have.
+    pub(crate) input: u64,
+    /// The most tokens that each answer may have, as far as the agent and the grant say.
+    pub(crate) output: u64,
+    /// How many answers.
+    pub(crate) answers: u64,
+    /// What its tokens cost, if that is known.
+    pub(crate) price: Option<Price>,
+}
+
+impl Spending {
+    /// The spending under `budget` of whoever has used `usage` so far.
+    pub(crate) fn new(budget: &Budget, usage: &Usage) -> Self {
+        let used = used(usage.calls, usage.tokens, usage.cost_nanodollars);
+        Self {
+            rate: Rate::new(budget.requests_per_minute),
+            pots: std::array::from_fn(|at| Pot::new(budget.allows(POTS[at]).unwrap_or(UNLIMITED), used[at])),
+        }
+    }
+
+    /// Replaces the limits. What is used and set aside stays.
+    pub(crate) fn allow(&self, budget: &Budget) {
+        self.rate.allow(budget.requests_per_minute);
+        for (pot, limit) in self.pots.iter().zip(POTS) {
+            pot.allow(budget.allows(limit).unwrap_or(UNLIMITED));
+        }
+    }
+
+    /// How far each limit is used.
+    pub(crate) fn view(&self) -> Vec<LimitView> {
+        let of = |limit| match POTS.iter().position(|pot| *pot == limit) {
+            Some(at) => {
+                let pot = &self.pots[at];
+                LimitView { limit, allowed: pot.allowed(), used: pot.used(), reserved: pot.reserved() }
+            }
+            None => LimitView { limit, allowed: self.rate.allowed(), used: 0, reserved: 0 },
+        };
+        Limit::ALL.map(of).into()
+    }
+
+    /// The most tokens each answer to `ask` can have with what is not used yet, whoever may hold it at the moment.
+    fn output(&self, whose: Whose, ask: &Ask) -> Result<u64, Short> {
+        let is_paid = self.pot(Limit::CostNanodollars).allowed().is_some();
+        let price = match ask.price {
+            None if is_paid => return Err(Short::Unpriced(whose)),
+            price => price.unwrap_or_default(),
+        };
+        let mut most = ask.output;
+        for limit in [Limit::OutputTokens, Limit::TotalTokens, Limit::CostNanodollars] {
+            let prompt = match limit {
+                Limit::TotalTokens => ask.input,
+                Limit::CostNanodollars => price.most(ask.input, 0).0,
+                _ => 0,
+            };
+            let used_up = Short::Of(whose, limit, Shortage::UsedUp);
+            let left = self.pot(limit).unused().checked_sub(prompt).ok_or(used_up)?;
+            let tokens = match limit {
+                Limit::CostNanodollars => price.output_for(NanoDollars(left)).unwrap_or(u64::MAX),
+                _ => left,
+            };
+            most = tokens.checked_div(ask.answers).unwrap_or(most).min(most);
+            if most == 0 {
+                return Err(used_up);
+            }
+        }
+        Ok(most)
+    }
+
+    fn reserve(&self, whose: Whose, amounts: &Amounts) -> Result<(), Short> {
+        for (at, (pot, amount)) in self.pots.iter().zip(amounts).enumerate() {
+            if let Err(shortage) = pot.reserve(*amount) {
+                self.pots.iter().zip(amounts).take(at).for_each(|(pot, amount)| pot.settle(*amount, 0));
+                return Err(Short::Of(whose, POTS[at], shortage));
+            }
+        }
+        Ok(())
+    }
+
+    fn settle(&self, reserved: &Amounts, used: &Amounts) {
+        for ((pot, reserved), used) in self.pots.iter().zip(reserved).zip(used) {
+            pot.settle(*reserved, *used);
+        }
+    }
+
+    fn pot(&self, limit: Limit) -> &Pot {
+        let at = POTS.iter().position(|pot| *pot == limit);
+        &self.pots[at.unwrap_or(0)]
+    }
+}
+
+/// What counts against each pot when so much was used.
+fn used(requests: u64, tokens: Tokens, cost: NanoDollars) -> Amounts {
+    POTS.map(|limit| match limit {
+        Limit::Requests => requests,
+        Limit::InputTokens => tokens.input,
+        Limit::OutputTokens => tokens.output,
+        Limit::TotalTokens => tokens.input.saturating_add(tokens.output),
+        Limit::CostNanodollars => cost.0,
+        Limit::CallsInFlight | Limit::RequestsPerMinute => 0,
+    })
+}

@@ -1,0 +1,80 @@
+//! One limited amount that many threads draw on: what is allowed, used, and set aside.
+//!
+//! Never gives too much; at the edge it may refuse for a moment what would have fitted. No locks.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// More than anything that is counted here. A sum of as many as there can be calls in flight stays below 2^64.
+const ABSURD: u64 = 1 << 44;
+
+/// No limit.
+pub(super) const UNLIMITED: u64 = u64::MAX;
+
+/// An amount that can be drawn on.
+#[derive(Debug)]
+pub(super) struct Pot {
+    allowed: AtomicU64,
+    used: AtomicU64,
+    reserved: AtomicU64,
+}
+
+/// Why an amount is not to be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shortage {
+    /// There is not enough left, whatever becomes of the calls in flight.
+    UsedUp,
+    /// There may be enough once calls in flight have ended.
+    Held,
+}
+
+impl Pot {
+    pub(super) const fn new(allowed: u64, used: u64) -> Self {
+        Self { allowed: AtomicU64::new(allowed), used: AtomicU64::new(used), reserved: AtomicU64::new(0) }
+    }
+
+    pub(super) fn allow(&self, allowed: u64) {
+        self.allowed.store(allowed, Ordering::Release);
+    }
+
+    pub(super) fn allowed(&self) -> Option<u64> {
+        Some(self.allowed.load(Ordering::Acquire)).filter(|allowed| *allowed != UNLIMITED)
+    }
+
+    pub(super) fn used(&self) -> u64 {
+        self.used.load(Ordering::Acquire)
+    }
+
+    pub(super) fn reserved(&self) -> u64 {
+        self.reserved.load(Ordering::Acquire)
+    }
+
+    /// What is not used, whoever may hold it at the moment; [`UNLIMITED`] if nothing limits it.
+    pub(super) fn unused(&self) -> u64 {
+        match self.allowed() {
+            Some(allowed) => allowed.saturating_sub(self.used()),
+            None => UNLIMITED,
+        }
+    }
+
+    /// Sets `amount` aside.
+    pub(super) fn reserve(&self, amount: u64) -> Result<(), Shortage> {
+        if amount > self.unused().min(ABSURD) {
+            return Err(Shortage::UsedUp);
+        }
+        // Added first and compared second: of two that do so at once, at least one sees the other. What was used is read
+        // after what is reserved, and settled in the opposite order, so that nothing is missed between the two.
+        let reserved = self.reserved.fetch_add(amount, Ordering::AcqRel) + amount;
+        if reserved <= self.unused() {
+            return Ok(());
+        }
+        self.reserved.fetch_sub(amount, Ordering::AcqRel);
+        Err(if amount > self.unused() { Shortage::UsedUp } else { Shortage::Held })
+    }
+
+    /// Of what was `reserved`, so much was really used.
+    pub(super) fn settle(&self, reserved: u64, used: u64) {
+        // The sum may wrap only after more than anybody can pay for.
+        self.used.fetch_add(used.min(ABSURD), Ordering::AcqRel);
+        self.reserved.fetch_sub(reserved, Ordering::AcqRel);
+    }
+}

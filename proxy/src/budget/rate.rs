@@ -1,0 +1,92 @@
+//! How often calls may come: the generic cell rate algorithm (ITU-T I.371), one compare-and-swap a call.
+//!
+//! A pause of a minute or more saves up a minute's worth of calls, and no more.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+const MINUTE: u64 = 60_000_000_000;
+
+/// A limit of calls a minute. Times are nanoseconds since any one moment.
+#[derive(Debug)]
+pub(super) struct Rate {
+    /// Zero: any.
+    per_minute: AtomicU64,
+    /// When the next call would be due if all came evenly.
+    due: AtomicU64,
+}
+
+impl Rate {
+    pub(super) fn new(per_minute: Option<u64>) -> Self {
+        Self { per_minute: AtomicU64::new(per_minute.unwrap_or(0)), due: AtomicU64::new(0) }
+    }
+
+    pub(super) fn allow(&self, per_minute: Option<u64>) {
+        self.per_minute.store(per_minute.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    pub(super) fn allowed(&self) -> Option<u64> {
+        Some(self.per_minute.load(Ordering::Relaxed)).filter(|per_minute| *per_minute > 0)
+    }
+
+    /// A call that comes `now`; if it comes too early, by how much.
+    pub(super) fn take(&self, now: u64) -> Result<(), Duration> {
+        let Some(per_minute) = self.allowed() else { return Ok(()) };
+        let interval = (MINUTE / per_minute).max(1);
+        let saved = MINUTE - interval;
+        let next = |due: u64| {
+            let due = due.max(now);
+            (due - now <= saved).then_some(due + interval)
+        };
+        let taken = self.due.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+        taken.map(drop).map_err(|due| Duration::from_nanos(due.saturating_sub(now).saturating_sub(saved)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// How many of `tries` calls at `now` are let through.
+    fn passed(rate: &Rate, now: u64, tries: usize) -> usize {
+        (0..tries).filter(|_| rate.take(now).is_ok()).count()
+    }
+
+    #[test]
+    fn a_minutes_worth_may_come_at_once_and_then_one_at_a_time() {
+        let rate = Rate::new(Some(60));
+        assert_eq!(passed(&rate, 0, 100), 60);
+        assert_eq!(rate.take(0), Err(Duration::from_secs(1)));
+        assert_eq!(passed(&rate, SECOND, 10), 1);
+        assert_eq!(passed(&rate, 11 * SECOND, 20), 10);
+        assert_eq!(passed(&rate, 1000 * SECOND, 100), 60, "no more is ever saved up");
+    }
+
+    #[test]
+    fn a_limit_can_be_changed_and_taken_away() {
+        let rate = Rate::new(Some(1));
+        assert_eq!(passed(&rate, 0, 3), 1);
+        rate.allow(None);
+        assert_eq!(passed(&rate, 0, 1000), 1000);
+        rate.allow(Some(2));
+        assert_eq!(passed(&rate, 61 * SECOND, 9), 2);
+    }
+
+    #[test]
+    fn over_any_minute_no_more_than_twice_the_limit_passes_however_calls_come() {
+        let rate = Rate::new(Some(30));
+        let times: Vec<u64> = (0..4000).map(|n| n * 37 % 200 * SECOND).collect();
+        let mut sorted = times;
+        sorted.sort_unstable();
+        let passed: Vec<u64> = sorted.into_iter().filter(|now| rate.take(*now).is_ok()).collect();
+        for start in &passed {
+            let within = passed.iter().filter(|time| (*start..start + MINUTE).contains(*time)).count();
+            assert!(within <= 60, "{within} within a minute from {start}");
+        }
+        assert!(passed.len() > 100);
+    }
+}

@@ -1,0 +1,79 @@
+//! What one call has set aside, of its run's budget and of its account's. Given back when the call ends, however it ends.
+
+use std::{sync::Arc, time::Duration};
+
+use platform_core::{money::NanoDollars, record::Tokens};
+
+use super::{Amounts, Ask, Short, Spending, Whose, used};
+
+/// A call's part of what its run and account may use.
+#[derive(Debug)]
+pub(crate) struct Reservation {
+    run: Arc<Spending>,
+    account: Arc<Spending>,
+    amounts: Amounts,
+}
+
+/// What a call may use at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Granted {
+    /// Tokens of each answer.
+    pub(crate) output_each: u64,
+    /// Tokens of prompt and answers.
+    pub(crate) tokens: Tokens,
+}
+
+impl Reservation {
+    /// A call that comes at `now`, since any one moment: one request, in flight from now on.
+    pub(crate) fn enter(run: &Arc<Spending>, account: &Arc<Spending>, now: Duration) -> Result<Self, Short> {
+        let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+        let mut entered =
+            Self { run: Arc::clone(run), account: Arc::clone(account), amounts: Amounts::default() };
+        // Room first: a call that finds none must not have used up the time of another.
+        entered.add(&ENTRY)?;
+        run.rate.take(now).map_err(|wait| Short::TooFast(Whose::Run, wait))?;
+        account.rate.take(now).map_err(|wait| Short::TooFast(Whose::Account, wait))?;
+        Ok(entered)
+    }
+
+    /// Sets aside what the call may need. Less than it asks for is granted only if what it asks for is not left, even when
+    /// all others have ended.
+    pub(crate) fn grow(&mut self, ask: &Ask) -> Result<Granted, Short> {
+        let output_each = self.run.output(Whose::Run, ask)?.min(self.account.output(Whose::Account, ask)?);
+        let output = output_each.saturating_mul(ask.answers);
+        let tokens = Tokens { input: ask.input, output, ..Tokens::default() };
+        let cost = ask.price.unwrap_or_default().most(ask.input, output);
+        self.add(&used(0, tokens, cost))?;
+        Ok(Granted { output_each, tokens })
+    }
+
+    /// The call has ended, and used so much.
+    pub(crate) fn settle(mut self, tokens: Tokens, cost: NanoDollars) {
+        self.give_back(&used(1, tokens, cost));
+    }
+
+    fn add(&mut self, amounts: &Amounts) -> Result<(), Short> {
+        self.run.reserve(Whose::Run, amounts)?;
+        if let Err(short) = self.account.reserve(Whose::Account, amounts) {
+            self.run.settle(amounts, &Amounts::default());
+            return Err(short);
+        }
+        self.amounts.iter_mut().zip(amounts).for_each(|(held, amount)| *held += amount);
+        Ok(())
+    }
+
+    fn give_back(&mut self, used: &Amounts) {
+        let reserved = std::mem::take(&mut self.amounts);
+        self.run.settle(&reserved, used);
+        self.account.settle(&reserved, used);
+    }
+}
+
+/// One call in flight, one request.
+const ENTRY: Amounts = [1, 1, 0, 0, 0, 0];
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.give_back(&Amounts::default());
+    }
+}

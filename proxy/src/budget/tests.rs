@@ -1,0 +1,259 @@
+//! Never more than the limit, never a reservation that stays, whatever happens in whatever order.
+
+use std::{
+    sync::{Arc, atomic::AtomicU64, atomic::Ordering},
+    thread,
+    time::Duration,
+};
+
+use platform_core::{
+    budget::{Budget, Limit, Price},
+    control::Usage,
+    money::NanoDollars,
+    record::{Outcome, Tokens},
+};
+use proptest::prelude::*;
+
+use super::{Ask, Reservation, Short, Shortage, Spending, Whose};
+
+const NOW: Duration = Duration::ZERO;
+
+fn spending(budget: Budget) -> Arc<Spending> {
+    Arc::new(Spending::new(&budget, &Usage::default()))
+}
+
+fn unlimited() -> Arc<Spending> {
+    spending(Budget::default())
+}
+
+const fn ask(input: u64, output: u64) -> Ask {
+    Ask { input, output, answers: 1, price: None }
+}
+
+fn tokens(input: u64, output: u64) -> Tokens {
+    Tokens { input, output, ..Tokens::default() }
+}
+
+/// A call that has set aside what it needs, with the most that each of its answers may have.
+fn call(run: &Arc<Spending>, account: &Arc<Spending>, ask: Ask) -> Result<(Reservation, u64), Short> {
+    let mut reservation = Reservation::enter(run, account, NOW)?;
+    let granted = reservation.grow(&ask)?;
+    Ok((reservation, granted.output_each))
+}
+
+/// What is allowed, used and set aside under one limit.
+fn state(spending: &Spending, limit: Limit) -> (u64, u64) {
+    let view = spending.view().into_iter().find(|view| view.limit == limit).unwrap();
+    (view.used, view.reserved)
+}
+
+#[test]
+fn an_answer_is_cut_down_to_what_is_left_but_not_to_what_others_hold() {
+    let run = spending(Budget { total_tokens: Some(1000), ..Budget::default() });
+    let account = unlimited();
+    let (first, output) = call(&run, &account, ask(100, 8192)).unwrap();
+    assert_eq!(output, 900, "all that is left, instead of a refusal");
+    let held = Short::Of(Whose::Run, Limit::TotalTokens, Shortage::Held);
+    assert_eq!(call(&run, &account, ask(100, 8192)).unwrap_err(), held);
+    first.settle(tokens(40, 60), NanoDollars(0));
+    let (second, output) = call(&run, &account, ask(100, 8192)).unwrap();
+    assert_eq!(output, 800);
+    second.settle(tokens(100, 800), NanoDollars(0));
+    assert_eq!(state(&run, Limit::TotalTokens), (1000, 0));
+    let used_up = Short::Of(Whose::Run, Limit::TotalTokens, Shortage::UsedUp);
+    assert_eq!(call(&run, &account, ask(1, 1)).unwrap_err(), used_up);
+}
+
+#[test]
+fn each_limit_is_held_for_run_and_account_alike() {
+    let paid = |ask| Ask { price: Some(Price { output: NanoDollars(1_000_000), ..Price::default() }), ..ask };
+    let table = [
+        (Budget { requests: Some(1), ..Budget::default() }, ask(1, 1), Limit::Requests),
+        (Budget { calls_in_flight: Some(1), ..Budget::default() }, ask(1, 1), Limit::CallsInFlight),
+        (Budget { input_tokens: Some(10), ..Budget::default() }, ask(10, 1), Limit::InputTokens),
+        (Budget { output_tokens: Some(10), ..Budget::default() }, ask(1, 10), Limit::OutputTokens),
+        (Budget { total_tokens: Some(11), ..Budget::default() }, ask(1, 10), Limit::TotalTokens),
+        (
+            Budget { cost_nanodollars: Some(NanoDollars(10)), ..Budget::default() },
+            paid(ask(1, 10)),
+            Limit::CostNanodollars,
+        ),
+    ];
+    for (budget, ask, limit) in table {
+        for whose in [Whose::Run, Whose::Account] {
+            let (run, account) = match whose {
+                Whose::Run => (spending(budget), unlimited()),
+                Whose::Account => (unlimited(), spending(budget)),
+            };
+            let (first, _) = call(&run, &account, ask).unwrap();
+            let refused = call(&run, &account, ask).unwrap_err();
+            assert_eq!(refused, Short::Of(whose, limit, Shortage::Held), "{limit}");
+            drop(first);
+            call(&run, &account, ask).unwrap().0.settle(tokens(10, 10), NanoDollars(10));
+            let again = call(&run, &account, ask).map(drop);
+            if limit == Limit::CallsInFlight {
+                assert!(again.is_ok());
+            } else {
+                assert_eq!(again.unwrap_err(), Short::Of(whose, limit, Shortage::UsedUp), "{limit}");
+            }
+            for limit in Limit::ALL {
+                assert_eq!(
+                    [state(&run, limit).1, state(&account, limit).1],
+                    [0, 0],
+                    "{limit} stays reserved"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn several_answers_are_several_times_the_tokens() {
+    let run = spending(Budget { output_tokens: Some(100), ..Budget::default() });
+    let (call, output) = call(&run, &unlimited(), Ask { answers: 8, ..ask(1, 8192) }).unwrap();
+    assert_eq!((output, state(&run, Limit::OutputTokens).1), (12, 96));
+    drop(call);
+    let absurd = Ask { answers: u64::MAX, ..ask(1, 8192) };
+    assert!(Reservation::enter(&unlimited(), &unlimited(), NOW).unwrap().grow(&absurd).is_err());
+}
+
+#[test]
+fn money_needs_a_price_and_free_tokens_need_no_money() {
+    let poor = spending(Budget { cost_nanodollars: Some(NanoDollars(0)), ..Budget::default() });
+    let asked = |price| call(&poor, &unlimited(), Ask { price, ..ask(1000, 10) }).map(|(_, output)| output);
+    assert_eq!(asked(None), Err(Short::Unpriced(Whose::Run)));
+    assert_eq!(asked(Some(Price::default())), Ok(10));
+    let used_up = Err(Short::Of(Whose::Run, Limit::CostNanodollars, Shortage::UsedUp));
+    assert_eq!(asked(Some(Price { input: NanoDollars(1), ..Price::default() })), used_up);
+    assert_eq!(asked(Some(Price { output: NanoDollars(1_000_000), ..Price::default() })), used_up);
+}
+
+#[test]
+fn limits_that_are_changed_hold_at_once_and_forget_nothing() {
+    let (run, account) = (unlimited(), unlimited());
+    let (first, _) = call(&run, &account, ask(50, 50)).unwrap();
+    run.allow(&Budget { total_tokens: Some(120), ..Budget::default() });
+    assert_eq!(
+        call(&run, &account, ask(20, 1)).unwrap_err(),
+        Short::Of(Whose::Run, Limit::TotalTokens, Shortage::Held)
+    );
+    first.settle(tokens(50, 50), NanoDollars(0));
+    assert_eq!(call(&run, &account, ask(10, 50)).unwrap().1, 10);
+    run.allow(&Budget { total_tokens: Some(99), ..Budget::default() });
+    assert_eq!(
+        call(&run, &account, ask(0, 1)).unwrap_err(),
+        Short::Of(Whose::Run, Limit::TotalTokens, Shortage::UsedUp)
+    );
+}
+
+/// What may happen to calls.
+#[derive(Debug, Clone)]
+enum Event {
+    Begin {
+        run: usize,
+        input: u64,
+        output: u64,
+        answers: u64,
+    },
+    /// The call ends having used this part of what it set aside, in percent.
+    End {
+        call: usize,
+        percent: u64,
+    },
+    /// It is dropped before anything was sent.
+    Drop {
+        call: usize,
+    },
+    /// The proxy is killed: what was settled is known from the journal, what was in flight is gone.
+    Restart,
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let event = prop_oneof![
+        6 => (0..2usize, 0..300u64, 1..600u64, 1..4u64)
+            .prop_map(|(run, input, output, answers)| Event::Begin { run, input, output, answers }),
+        4 => (any::<usize>(), 0..=100u64).prop_map(|(call, percent)| Event::End { call, percent }),
+        1 => any::<usize>().prop_map(|call| Event::Drop { call }),
+        1 => Just(Event::Restart),
+    ];
+    prop::collection::vec(event, 1..120)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn whatever_happens_no_more_is_used_than_is_allowed(events in events()) {
+        let limits = [4000, 5000, 6000]; // two runs, and the account of both
+        let budget = |at: usize| Budget { total_tokens: Some(limits[at]), ..Budget::default() };
+        let mut usage = [Usage::default(); 3];
+        let mut spending = [0, 1, 2].map(|at| Arc::new(Spending::new(&budget(at), &usage[at])));
+        let mut calls: Vec<(usize, Reservation, Tokens)> = Vec::new();
+        for event in events {
+            match event {
+                Event::Begin { run, input, output, answers } => {
+                    let ask = Ask { input, output, answers, price: None };
+                    if let Ok(mut entered) = Reservation::enter(&spending[run], &spending[2], NOW)
+                        && let Ok(granted) = entered.grow(&ask)
+                    {
+                        prop_assert!(granted.output_each >= 1 && granted.output_each <= output);
+                        calls.push((run, entered, granted.tokens));
+                    }
+                }
+                Event::End { call, percent } if !calls.is_empty() => {
+                    let (run, reservation, most) = calls.swap_remove(call % calls.len());
+                    let used = tokens(most.input * percent / 100, most.output * percent / 100);
+                    reservation.settle(used, NanoDollars(0));
+                    for at in [run, 2] {
+                        usage[at].add(Outcome::Complete, &used, NanoDollars(0));
+                    }
+                }
+                Event::Drop { call } if !calls.is_empty() => drop(calls.swap_remove(call % calls.len())),
+                Event::Restart => {
+                    calls.clear();
+                    spending = [0, 1, 2].map(|at| Arc::new(Spending::new(&budget(at), &usage[at])));
+                }
+                Event::End { .. } | Event::Drop { .. } => {}
+            }
+            for at in 0..3 {
+                let (used, reserved) = state(&spending[at], Limit::TotalTokens);
+                let held: u64 = calls.iter().filter(|call| at == 2 || call.0 == at).map(|call| call.2.input + call.2.output).sum();
+                prop_assert_eq!((used, reserved), (usage[at].tokens.input + usage[at].tokens.output, held));
+                prop_assert!(used + reserved <= limits[at]);
+            }
+        }
+    }
+}
+
+/// Threads that all want the last tokens; a count of their own says what is held at any moment.
+#[test]
+fn threads_that_draw_at_once_never_get_more_than_there_is() {
+    const LIMIT: u64 = 100_000;
+    for threads in [8, 64, 256] {
+        let run = spending(Budget { total_tokens: Some(LIMIT), ..Budget::default() });
+        let (account, held, spent) = (unlimited(), AtomicU64::new(0), AtomicU64::new(0));
+        thread::scope(|scope| {
+            for seed in 0..threads {
+                let (run, account, held, spent) = (&run, &account, &held, &spent);
+                scope.spawn(move || {
+                    for turn in 0..20_000 / threads {
+                        let wanted = ask(seed % 7, 1 + (seed * 31 + turn) % 97);
+                        let Ok((reservation, output)) = call(run, account, wanted) else { continue };
+                        let most = wanted.input + output;
+                        // In this order what is settled meanwhile is missed, and never counted twice.
+                        let before = spent.load(Ordering::SeqCst);
+                        let now = held.fetch_add(most, Ordering::SeqCst) + most + before;
+                        assert!(now <= LIMIT, "{now} of {LIMIT}");
+                        held.fetch_sub(most, Ordering::SeqCst);
+                        let used = output / 2;
+                        reservation.settle(tokens(0, used), NanoDollars(0));
+                        spent.fetch_add(used, Ordering::SeqCst);
+                    }
+                });
+            }
+        });
+        let settled = spent.load(Ordering::SeqCst);
+        assert_eq!(state(&run, Limit::TotalTokens), (settled, 0));
+        assert!(settled <= LIMIT && settled > LIMIT / 4, "{settled}: the limit was in reach");
+    }
+}

@@ -1,0 +1,98 @@
+//! Which runs were closed: for good, also over restarts, so that no run is opened twice and spends twice what it may.
+
+use std::{
+    collections::{HashSet, VecDeque},
+    fs::{self, File, OpenOptions},
+    io::{self, Write},
+    path::Path,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use platform_core::{control::RunView, id::RunId};
+
+/// Runs that are remembered. The oldest are forgotten first: control never gives an id twice.
+const REMEMBERED: usize = 100_000;
+/// Runs of which the last state is kept, so that asking late is harmless.
+const VIEWS: usize = 1024;
+
+/// The runs that were closed.
+#[derive(Debug)]
+pub(crate) struct ClosedRuns {
+    closed: Mutex<Closed>,
+    views: Mutex<VecDeque<RunView>>,
+}
+
+#[derive(Debug)]
+struct Closed {
+    file: File,
+    ids: HashSet<RunId>,
+    order: VecDeque<RunId>,
+}
+
+impl ClosedRuns {
+    /// Those that `file` tells of.
+    ///
+    /// # Errors
+    /// If it cannot be read or written.
+    pub(crate) fn open(file: &Path) -> io::Result<Self> {
+        let text = match fs::read_to_string(file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            read => read?,
+        };
+        // A last line that a crash cut short is no run id, or one that does not matter.
+        let mut order: VecDeque<_> = text.lines().filter_map(|line| RunId::parse(line).ok()).collect();
+        order.drain(..order.len().saturating_sub(REMEMBERED));
+        if text.lines().count() > 2 * REMEMBERED {
+            let lines: String = order.iter().map(|run| format!("{run}\n")).collect();
+            let new = file.with_extension("new");
+            fs::write(&new, lines)?;
+            fs::rename(&new, file)?;
+        }
+        let file = OpenOptions::new().create(true).append(true).open(file)?;
+        let closed = Closed { file, ids: order.iter().cloned().collect(), order };
+        Ok(Self { closed: Mutex::new(closed), views: Mutex::default() })
+    }
+
+    pub(crate) fn contains(&self, run: &RunId) -> bool {
+        self.closed().ids.contains(run)
+    }
+
+    /// From now on `run` is closed, also if this process is killed.
+    pub(crate) fn add(&self, run: &RunId) -> io::Result<()> {
+        let mut closed = self.closed();
+        if !closed.ids.insert(run.clone()) {
+            return Ok(());
+        }
+        closed.order.push_back(run.clone());
+        if closed.order.len() > REMEMBERED
+            && let Some(oldest) = closed.order.pop_front()
+        {
+            closed.ids.remove(&oldest);
+        }
+        // A line begins with a line feed, so that one that was cut short spoils only itself.
+        closed.file.write_all(format!("\n{run}\n").as_bytes())
+    }
+
+    /// The last state of a run that was closed not long ago.
+    pub(crate) fn view(&self, run: &RunId) -> Option<RunView> {
+        self.views().iter().find(|view| view.grant.run_id == *run).cloned()
+    }
+
+    /// Keeps the last state of a run; returns the run whose state is kept no more.
+    pub(crate) fn keep(&self, view: RunView) -> Option<RunId> {
+        let mut views = self.views();
+        views.push_front(view);
+        if views.len() <= VIEWS {
+            return None;
+        }
+        views.pop_back().map(|oldest| oldest.grant.run_id)
+    }
+
+    fn closed(&self) -> MutexGuard<'_, Closed> {
+        self.closed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn views(&self) -> MutexGuard<'_, VecDeque<RunView>> {
+        self.views.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
