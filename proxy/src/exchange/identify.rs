@@ -140,13 +140,19 @@ fn tokens(headers: &HeaderMap) -> Result<impl Iterator<Item = &str>, Refusal> {
 /// Where Anthropic's SDKs put their key.
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
-/// The trace id of the one `traceparent`, of version 00. Of several it is none.
+/// The trace id of the one `traceparent`, if it is whole and of version 00. Of several it is none.
 fn trace(headers: &HeaderMap) -> Option<Correlation> {
     let mut all = headers.get_all("traceparent").iter();
     let text = all.next().filter(|_| all.next().is_none())?.to_str().ok()?;
     let mut parts = text.split('-');
-    let (version, id) = (parts.next()?, parts.next()?);
-    (version == "00" && parts.count() == 2).then(|| Correlation::trace(id)).flatten()
+    let (version, id, parent, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    let is_whole = version == "00" && is_hex(parent, 16) && is_hex(flags, 2) && parts.next().is_none();
+    let has_parent = parent.bytes().any(|digit| digit != b'0');
+    (is_whole && has_parent).then(|| Correlation::trace(id)).flatten()
+}
+
+fn is_hex(text: &str, digits: usize) -> bool {
+    text.len() == digits && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// The slot that a path begins with, and the rest of it.
@@ -195,6 +201,9 @@ mod tests {
             format!("01-{id}-00f067aa0ba902b7-01"),
             id.to_owned(),
             format!("00-{id}"),
+            format!("00-{id}-0000000000000000-01"),
+            format!("00-{id}-00f067aa0ba902b7-0x"),
+            format!("00-{id}-00f067aa0ba902b7-01-01"),
         ] {
             assert_eq!(of(&bad), None, "{bad}");
         }
