@@ -233,7 +233,7 @@ async fn answers_without_a_body_are_as_complete_as_others() {
         ),
         (
             "HTTP/1.1 307 Temporary Redirect\r\nlocation: http://litellm:4000/\r\ncontent-length: 0\r\n\r\n",
-            307,
+            502,
             Outcome::Complete,
         ),
         (

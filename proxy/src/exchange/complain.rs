@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Response, StatusCode, header};
+use hyper::body::Incoming;
 use memchr::memmem;
 use platform_core::{record::Outcome, refusal::Refusal};
 use serde::Deserialize;
 use tokio::time::timeout;
 
-use super::{Body, forward::Answer, identify::Entrance, observe, scrub::scrub, settle::Exchange};
+use super::{Body, forward::Answer, identify::Entrance, observe, rewrite, scrub::scrub, settle::Exchange};
 use crate::{refusal, upstream::Unread};
 
 /// Largest error that is told on.
@@ -30,7 +31,21 @@ struct Detail<'a> {
     kind: Option<&'a str>,
 }
 
-/// Whether an answer of this status is for this step.
+/// Whether `answer` is none: a redirection, another protocol, a success in an encoding that nobody asked for and that
+/// neither the agent nor the meter could read.
+pub(super) fn is_none(answer: &Response<Incoming>) -> bool {
+    let is_readable = answer.status().is_success() && rewrite::is_plain(answer.headers()).is_ok();
+    !is_readable && !is_error(answer.status())
+}
+
+/// The response in the place of an answer that is none. Its connection is not used again.
+pub(super) fn refuse(exchange: Exchange) -> Response<Body> {
+    let dialect = exchange.route().dialect();
+    exchange.settle_mapped(Refusal::UpstreamFailed);
+    refusal::respond(&Refusal::UpstreamFailed.into(), dialect)
+}
+
+/// Whether an answer of this status is an error.
 pub(super) fn is_error(status: StatusCode) -> bool {
     status.is_client_error() || status.is_server_error()
 }

@@ -105,6 +105,7 @@ async fn serve(plane: &Arc<Plane>, entrance: &Entrance, request: Request<Incomin
         };
     }
     match pass(&mut exchange, (&head, path), &mut body).await {
+        Ok(answer) if complain::is_none(&answer.0) => complain::refuse(exchange),
         Ok(answer) if complain::is_error(answer.0.status()) => {
             complain::respond(exchange, answer, entrance).await
         }
