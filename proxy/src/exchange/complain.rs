@@ -1,17 +1,25 @@
-//! complain: the upstream answered with an error. It is read whole, bounded, and told on without what it says of the
-//! upstream's insides; what only says that Sluicegate's own key or money is no good becomes a refusal.
+//! complain: the upstream answered with an error, or with nothing that a model API answers. An error is read whole,
+//! bounded, and told on without what it says of the upstream's insides, also where it comes in the middle of a stream;
+//! what only says that Sluicegate's own key or money is no good becomes a refusal.
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use hyper::body::Incoming;
 use memchr::memmem;
 use platform_core::{record::Outcome, refusal::Refusal};
 use serde::Deserialize;
 use tokio::time::timeout;
 
-use super::{Body, forward::Answer, identify::Entrance, observe, rewrite, scrub::scrub, settle::Exchange};
+use super::{
+    Body,
+    forward::Answer,
+    identify::Entrance,
+    observe, rewrite,
+    scrub::{self, scrub},
+    settle::Exchange,
+};
 use crate::{refusal, upstream::Unread};
 
 /// Largest error that is told on.
@@ -29,6 +37,22 @@ struct Complaint<'a> {
 struct Detail<'a> {
     #[serde(rename = "type", default)]
     kind: Option<&'a str>,
+}
+
+/// Whose words an error is told in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Words {
+    /// The upstream's, without what they say of its insides.
+    Theirs,
+    /// Sluicegate's alone.
+    Ours,
+}
+
+impl Words {
+    /// Providers repeat what an agent wrote, and a gateway sorts errors by their words.
+    pub(super) const fn of(entrance: &Entrance) -> Self {
+        if entrance.serves_gateways() { Self::Ours } else { Self::Theirs }
+    }
 }
 
 /// Whether `answer` is none: a redirection, another protocol, a success in an encoding that nobody asked for and that
@@ -54,9 +78,9 @@ pub(super) fn is_error(status: StatusCode) -> bool {
 pub(super) async fn respond(
     mut exchange: Exchange,
     (answer, mut connection): Answer,
-    entrance: &Entrance,
+    words: Words,
 ) -> Response<Body> {
-    let (head, body) = answer.into_parts();
+    let (mut head, body) = answer.into_parts();
     let read = timeout(PATIENCE, connection.read_whole(body, LARGEST)).await;
     let dialect = exchange.route().dialect();
     let (text, outcome) = match read {
@@ -72,7 +96,7 @@ pub(super) async fn respond(
         exchange.settle_mapped(Refusal::UpstreamAuth);
         return refusal::respond(&Refusal::UpstreamAuth.into(), dialect);
     }
-    if entrance.serves_gateways() {
+    if words == Words::Ours {
         let reason = to_a_gateway(head.status, &text);
         let mut response = refusal::respond(&reason.into(), dialect);
         if let Some(when) = observe::retry_after(&head.headers).filter(|_| reason == Refusal::UpstreamBusy) {
@@ -81,20 +105,37 @@ pub(super) async fn respond(
         exchange.settle_mapped(reason);
         return response;
     }
+    let unspoken = &exchange.plane().unspoken;
+    // Too long, broken off, not JSON: that there was an error is all that can be told.
+    let told = scrub::document(&text, unspoken)
+        .unwrap_or_else(|| refusal::error_json(&Refusal::UpstreamFailed.into(), dialect));
+    forget_telling(&mut head.headers, unspoken);
     let mut response = observe::with_head(&head, exchange.call_id());
-    let told = match std::str::from_utf8(&text) {
-        Ok(text) if !text.is_empty() => scrub(text, &exchange.plane().unspoken),
-        // Too long, broken off, not text: that there was an error is all that can be told.
-        _ => {
-            let json = http::HeaderValue::from_static("application/json");
-            response.headers_mut().insert(header::CONTENT_TYPE, json);
-            refusal::error_json(&Refusal::UpstreamFailed.into(), dialect)
-        }
-    };
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     exchange.passed_on(told.len());
     exchange.settle(outcome);
     *response.body_mut() = Body::from(told);
     response
+}
+
+/// Removes the headers whose values would be scrubbed.
+fn forget_telling(headers: &mut HeaderMap, unspoken: &[String]) {
+    let tells = |value: &HeaderValue| value.to_str().map_or(true, |text| scrub(text, unspoken) != text);
+    let telling: Vec<_> =
+        headers.iter().filter(|(_, value)| tells(value)).map(|(name, _)| name.clone()).collect();
+    for name in telling {
+        headers.remove(name);
+    }
+}
+
+/// What an agent is told in the place of an `event` that tells of an error in the middle of a stream.
+pub(super) fn event(exchange: &Exchange, words: Words, event: &[u8]) -> Bytes {
+    let dialect = exchange.route().dialect();
+    let told = match words {
+        Words::Theirs => scrub::event(event, &exchange.plane().unspoken),
+        Words::Ours => None,
+    };
+    told.unwrap_or_else(|| refusal::error_event(Refusal::UpstreamFailed, dialect)).into()
 }
 
 /// An answer about Sluicegate's own key or money, which would only mislead an agent. LiteLLM says 422 where a budget is

@@ -33,6 +33,7 @@ pub(crate) use self::{
     rewrite::{Identification, Policy, Reason, Rejection},
 };
 use self::{
+    complain::Words,
     identify::{Caller, Entrance, Way, identify},
     settle::Exchange,
 };
@@ -107,9 +108,9 @@ async fn serve(plane: &Arc<Plane>, entrance: &Entrance, request: Request<Incomin
     match pass(&mut exchange, (&head, path), &mut body).await {
         Ok(answer) if complain::is_none(&answer.0) => complain::refuse(exchange),
         Ok(answer) if complain::is_error(answer.0.status()) => {
-            complain::respond(exchange, answer, entrance).await
+            complain::respond(exchange, answer, Words::of(entrance)).await
         }
-        Ok(answer) => observe::respond(exchange, answer),
+        Ok(answer) => observe::respond(exchange, answer, Words::of(entrance)),
         Err(refused) => refuse(exchange, &refused, entrance, (&head, &mut body)).await,
     }
 }

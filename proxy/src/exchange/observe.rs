@@ -14,13 +14,14 @@ use platform_core::{control::TapEvent, id::CallId, name::header as own, record::
 
 use super::{
     Body,
+    complain::{self, Words},
     forward::Answer,
     settle::{Exchange, UsageIs},
 };
 use crate::{
     refusal,
     upstream::Connection,
-    usage::{Format, Meter, Stage, Withheld},
+    usage::{Format, Look, Meter, Stage, Withheld},
 };
 
 /// Response headers that pass. Everything else tells of the upstream's insides, or of other tenants.
@@ -32,8 +33,9 @@ const PASSED: [HeaderName; 3] =
 pub(crate) struct Observed {
     state: State,
     meter: Meter,
-    /// Present if the event with the usage is not for the agent.
+    /// What of a stream is not for the agent, or not as it is.
     withheld: Option<Withheld>,
+    words: Words,
     exchange: Exchange,
 }
 
@@ -50,14 +52,14 @@ enum State {
 }
 
 /// The response for the client.
-pub(super) fn respond(exchange: Exchange, (answer, connection): Answer) -> Response<Body> {
+pub(super) fn respond(exchange: Exchange, (answer, connection): Answer, words: Words) -> Response<Body> {
     let (head, body) = answer.into_parts();
     let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let meter = Meter::new(exchange.route(), Format::of(content_type));
     let mut response = with_head(&head, exchange.call_id());
     let has_no_body = body.is_end_stream();
-    let withheld = (exchange.usage() == UsageIs::Ours && meter.reads_events()).then(Withheld::default);
-    let mut observed = Observed { state: State::Done, meter, withheld, exchange };
+    let withheld = meter.reads_events().then(Withheld::default);
+    let mut observed = Observed { state: State::Done, meter, withheld, words, exchange };
     if has_no_body {
         // hyper never asks for a body that is known to be empty.
         observed.finish(connection);
@@ -123,7 +125,7 @@ impl Observed {
     /// How much is still to come, if the upstream said.
     pub(super) fn size_hint(&self) -> http_body::SizeHint {
         match &self.state {
-            // What is withheld will be missing.
+            // What is withheld will be missing, and what is scrubbed has another length.
             State::Streaming(body, _) if self.withheld.is_none() => body.size_hint(),
             _ => http_body::SizeHint::default(),
         }
@@ -155,8 +157,7 @@ impl Observed {
                 }
                 Poll::Ready(None) => return Poll::Ready(self.finish_with(Bytes::new(), connection)),
                 Poll::Ready(Some(Err(error))) => {
-                    // Where a length was announced, an event of our own would be taken for a part of the answer.
-                    let fits = self.meter.between_events() && body.size_hint().exact().is_none();
+                    let fits = self.withheld.as_ref().is_some_and(Withheld::leaves_whole_events);
                     let dialect = self.exchange.route().dialect();
                     return self.break_off(
                         error,
@@ -174,12 +175,25 @@ impl Observed {
             Some(tap) => self.meter.feed(&piece, Some(&mut |event| tell(tap, event))),
             None => self.meter.feed(&piece, None),
         }
+        let look = self.look();
         let piece = match &mut self.withheld {
-            Some(withheld) if self.meter.has_finished() => withheld.pass(&piece),
+            Some(withheld)
+                if look != Look::default() || !withheld.is_empty() || !self.meter.between_events() =>
+            {
+                withheld.pass(&piece, look, |event| complain::event(&self.exchange, self.words, event))
+            }
             _ => piece,
         };
         self.exchange.passed_on(piece.len());
         piece
+    }
+
+    /// What is looked for in the events that pass.
+    fn look(&self) -> Look {
+        Look {
+            usage: self.exchange.usage() == UsageIs::Ours && self.meter.has_finished(),
+            errors: self.meter.has_failed(),
+        }
     }
 
     /// The last frame: `piece` and what was held back.
@@ -188,7 +202,8 @@ impl Observed {
         piece: Bytes,
         connection: Connection,
     ) -> Option<Result<Frame<Bytes>, hyper::Error>> {
-        let rest = self.withheld.as_mut().map(Withheld::rest).unwrap_or_default();
+        let scrub = |event: &[u8]| complain::event(&self.exchange, self.words, event);
+        let rest = self.withheld.as_mut().map(|withheld| withheld.rest(scrub)).unwrap_or_default();
         self.exchange.passed_on(rest.len());
         let last = if rest.is_empty() { piece } else { [piece, rest].concat().into() };
         self.finish(connection);

@@ -189,9 +189,12 @@ pub(super) fn read_event(route: Route, data: &[u8], reading: &mut Reading, tap: 
     if !worth_it {
         return;
     }
-    let Ok(event) = serde_json::from_slice::<Answer<'_>>(data) else { return };
+    let Ok(event) = serde_json::from_slice::<Answer<'_>>(data) else {
+        reading.failed |= is_error(data);
+        return;
+    };
     let kind = event.kind.as_deref().unwrap_or_default();
-    reading.failed |= event.error.is_some() || matches!(kind, "error" | "response.failed");
+    reading.failed |= event.error.is_some() || FAILED.contains(&kind);
     // A tool is named where its part begins; `response.completed` names them all again.
     if let Some(response) = event.response.as_deref() {
         note_identity(response.model.as_deref(), response.usage.as_ref(), reading);
@@ -213,6 +216,16 @@ pub(super) fn read_event(route: Route, data: &[u8], reading: &mut Reading, tap: 
     }
     note_delta(kind, event.delta.as_ref(), tap);
     note_answer(&event, reading, tap);
+}
+
+/// Types of events that tell of an error.
+const FAILED: [&str; 2] = ["error", "response.failed"];
+
+/// Whether the event `data` tells of an error, however odd the rest of it is.
+pub(super) fn is_error(data: &[u8]) -> bool {
+    let Ok(event) = serde_json::from_slice::<serde_json::Value>(data) else { return false };
+    event.get("error").is_some_and(|error| !error.is_null())
+        || event["type"].as_str().is_some_and(|kind| FAILED.contains(&kind))
 }
 
 /// Whether the event `data` of a chat or completion stream tells nothing but usage: no choices, no error.

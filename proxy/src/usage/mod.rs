@@ -15,7 +15,7 @@ use platform_core::{
 };
 
 use self::sse::Events;
-pub(crate) use self::withhold::Withheld;
+pub(crate) use self::withhold::{Look, Withheld};
 
 /// Largest JSON answer, and largest single event of a stream, that is looked into.
 const LOOK_INTO: usize = 16 << 20;
@@ -112,7 +112,8 @@ impl Meter {
         match &mut self.body {
             Body::Events(events) => {
                 let (route, reading) = (self.route, &mut self.reading);
-                events.feed(piece, |data| answer::read_event(route, data, reading, &mut tap));
+                let named = events.feed(piece, |data| answer::read_event(route, data, reading, &mut tap));
+                self.reading.failed |= named;
             }
             Body::Json(pieces, length) => {
                 *length += piece.len();
@@ -134,7 +135,12 @@ impl Meter {
         self.reading.stage >= Stage::Finished
     }
 
-    /// Whether a stream is between two events, so that one of our own may follow.
+    /// Whether an event told of an error.
+    pub(crate) const fn has_failed(&self) -> bool {
+        self.reading.failed
+    }
+
+    /// Whether a stream is between two events.
     pub(crate) fn between_events(&self) -> bool {
         matches!(&self.body, Body::Events(events) if events.between())
     }

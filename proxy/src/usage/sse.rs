@@ -30,20 +30,22 @@ impl Default for Partial {
 }
 
 impl Events {
-    /// Calls `data` with the content of each `data:` line that is complete.
-    pub(super) fn feed(&mut self, piece: &[u8], mut data: impl FnMut(&[u8])) {
-        let mut rest = piece;
+    /// Calls `data` with the content of each `data:` line that is complete, and says whether an event had the name
+    /// `error`, whatever its data.
+    pub(super) fn feed(&mut self, piece: &[u8], mut data: impl FnMut(&[u8])) -> bool {
+        let (mut rest, mut named_an_error) = (piece, false);
         if std::mem::take(&mut self.after_cr) && rest.first() == Some(&b'\n') {
             rest = &rest[1..];
         }
         while let Some(end) = memchr::memchr2(b'\n', b'\r', rest) {
             let (line, after) = (&rest[..end], &rest[end + 1..]);
-            self.line(line, &mut data);
+            named_an_error |= self.line(line, &mut data);
             let cr = rest[end] == b'\r';
             rest = if cr && after.first() == Some(&b'\n') { &after[1..] } else { after };
             self.after_cr = cr && after.is_empty();
         }
         self.keep(rest);
+        named_an_error
     }
 
     /// Whether the stream stands between two events.
@@ -51,18 +53,22 @@ impl Events {
         !self.inside && matches!(&self.partial, Partial::Kept(kept) if kept.is_empty())
     }
 
-    fn line(&mut self, end: &[u8], data: &mut impl FnMut(&[u8])) {
+    fn line(&mut self, end: &[u8], data: &mut impl FnMut(&[u8])) -> bool {
         self.inside = true;
         match &mut self.partial {
-            Partial::Overlong => self.partial = Partial::default(),
+            Partial::Overlong => {
+                self.partial = Partial::default();
+                false
+            }
             Partial::Kept(kept) if kept.is_empty() => {
                 self.inside = !end.is_empty();
-                emit(end, data);
+                emit(end, data)
             }
             Partial::Kept(kept) => {
                 kept.extend_from_slice(end);
-                emit(kept, data);
+                let named_an_error = emit(kept, data);
                 kept.clear();
+                named_an_error
             }
         }
     }
@@ -76,8 +82,14 @@ impl Events {
     }
 }
 
-fn emit(line: &[u8], data: &mut impl FnMut(&[u8])) {
-    if let Some(value) = line.strip_prefix(b"data:") {
-        data(value.strip_prefix(b" ").unwrap_or(value));
-    }
+/// Hands out what is data, and says whether the line names an error.
+fn emit(line: &[u8], data: &mut impl FnMut(&[u8])) -> bool {
+    let Some(value) = line.strip_prefix(b"data:") else { return names_an_error(line) };
+    data(value.strip_prefix(b" ").unwrap_or(value));
+    false
+}
+
+/// Whether this line gives an event the name `error`.
+pub(super) fn names_an_error(line: &[u8]) -> bool {
+    line.strip_prefix(b"event:").is_some_and(|name| name.trim_ascii() == b"error")
 }

@@ -1,0 +1,196 @@
+//! Takes out of an upstream's error what tells of its insides: keys, hashes of keys, addresses, files, whose deployment
+//! or team it was.
+//!
+//! Of the members of an error only those pass that clients read; texts are looked through word by word. A net with small
+//! meshes, not a proof: what an upstream spells out in prose passes.
+
+use serde_json::{Map, Value};
+
+#[cfg(test)]
+mod tests;
+
+/// Members of an error document or event that pass.
+const DOCUMENT: [&str; 15] = [
+    "error",
+    "type",
+    "message",
+    "code",
+    "param",
+    "detail",
+    "request_id",
+    "sequence_number",
+    "response",
+    "id",
+    "object",
+    "created",
+    "model",
+    "status",
+    "choices",
+];
+/// Members of its `error` that pass: those that official SDKs know.
+const ERROR: [&str; 4] = ["message", "type", "param", "code"];
+/// Members that hold what the model said or the agent asked for, which is left as it is.
+const SAID: [&str; 5] = ["choices", "output", "instructions", "tools", "input"];
+
+/// What may be told of an error that is a JSON document; none if that is nothing.
+pub(super) fn document(text: &[u8], known: &[String]) -> Option<String> {
+    let mut document: Value = serde_json::from_slice(text).ok()?;
+    if let Value::Object(members) = &mut document {
+        members.retain(|name, _| DOCUMENT.contains(&name.as_str()));
+        if members.is_empty() {
+            return None;
+        }
+    }
+    clean(&mut document, known);
+    Some(document.to_string())
+}
+
+/// What may be told of a stream's event that tells of an error in JSON.
+pub(super) fn event(event: &[u8], known: &[String]) -> Option<String> {
+    let lines = || std::str::from_utf8(event).unwrap_or_default().split(['\n', '\r']);
+    let data: Vec<_> = lines().filter_map(|line| line.strip_prefix("data:")).collect();
+    let document = document(data.join("\n").as_bytes(), known)?;
+    let is_name =
+        |name: &&str| name.bytes().all(|byte| byte.is_ascii_lowercase() || matches!(byte, b'.' | b'_'));
+    let name = lines().filter_map(|line| line.strip_prefix("event:")).map(str::trim).find(is_name);
+    Some(name.map(|name| format!("event: {name}\n")).unwrap_or_default() + "data: " + &document + "\n\n")
+}
+
+fn clean(value: &mut Value, known: &[String]) {
+    match value {
+        Value::String(text) => *text = scrub(text, known),
+        Value::Array(items) => items.iter_mut().for_each(|item| clean(item, known)),
+        Value::Object(members) => {
+            if let Some(Value::Object(error)) = members.get_mut("error") {
+                error.retain(|name, _| ERROR.contains(&name.as_str()));
+            }
+            let cleaned = std::mem::take(members).into_iter().map(|(name, mut member)| {
+                if !SAID.contains(&name.as_str()) {
+                    clean(&mut member, known);
+                }
+                (scrub(&name, known), member)
+            });
+            *members = cleaned.collect::<Map<_, _>>();
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Begins what Python tells of its own code.
+const TRACE: &str = "Traceback (most recent call last)";
+
+/// `text` without the words in `known`, and without whatever looks like a key, a hash, an address, a file or a URL.
+pub(super) fn scrub(text: &str, known: &[String]) -> String {
+    let text = known.iter().fold(text.to_owned(), |text, word| text.replace(word, "[upstream]"));
+    let (text, trace) = text.split_once(TRACE).map_or((text.as_str(), ""), |(text, _)| (text, "[trace]"));
+    let (mut clean, mut label) = (String::with_capacity(text.len()), "");
+    // All before `done` is in `clean`; behind `labelled` begins what parts the last word from the next.
+    let (mut done, mut labelled) = (0, 0);
+    while let Some(found) = text[done..].find(is_word).map(|at| done + at) {
+        let start = found + escape(&text[..found], &text[found..]);
+        let end =
+            text[start..].find(|character| !is_word(character)).map_or(text.len(), |length| start + length);
+        let bare = text[start..end].trim_end_matches(['.', ':', '/', '-']);
+        clean.push_str(&text[done..start]);
+        if !bare.is_empty() {
+            let withheld = || is_value_of(label, &text[labelled..start]).then_some("[withheld]");
+            clean.push_str(instead(bare).or_else(withheld).unwrap_or(bare));
+            (label, labelled) = (bare, start + bare.len());
+        }
+        clean.push_str(&text[start + bare.len()..end]);
+        done = end;
+    }
+    clean + &text[done..] + trace
+}
+
+const fn is_word(character: char) -> bool {
+    character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.' | ':' | '/' | '%' | '~' | '*')
+}
+
+/// How much of `word` belongs to the backslash before it: texts hold JSON that was quoted.
+fn escape(before: &str, word: &str) -> usize {
+    let is_escaped = before.ends_with('\\');
+    let is_code = |code: &str| code.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match word.as_bytes().first() {
+        Some(b'n' | b'r' | b't' | b'b' | b'f' | b'/') if is_escaped => 1,
+        Some(b'u') if is_escaped && word.get(1..5).is_some_and(is_code) => 5,
+        _ => 0,
+    }
+}
+
+/// Names of values that tell whose upstream it is.
+const LABELS: [&str; 14] = [
+    "team",
+    "team_id",
+    "team_alias",
+    "api_base",
+    "base_url",
+    "deployment",
+    "deployment_id",
+    "model_id",
+    "model_info",
+    "organization",
+    "organization_id",
+    "key_alias",
+    "user_id",
+    "hashed_token",
+];
+
+/// Whether `between` a label and a word makes the word its value: `Team=`, `'team_id': '`, `team "`.
+fn is_value_of(label: &str, between: &str) -> bool {
+    const QUOTES: [char; 4] = ['\'', '"', '`', '\\'];
+    let is_told = match between.trim_matches(|character| character == ' ' || QUOTES.contains(&character)) {
+        "=" | ":" => true,
+        "" => between.contains(QUOTES),
+        _ => false,
+    };
+    is_told && LABELS.iter().any(|name| label.eq_ignore_ascii_case(name))
+}
+
+/// What stands in the place of `word`, if it may not pass.
+fn instead(word: &str) -> Option<&'static str> {
+    let is_key = |part: &str| part.strip_prefix("sk-").is_some_and(|key| key.len() >= 4);
+    let is_hash = |part: &str| part.len() >= 32 && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if word.contains("://") {
+        Some("[url]")
+    } else if word.split([':', '/']).any(is_key) {
+        Some("[key]")
+    } else if word.split([':', '/', '_', '-']).any(is_hash) {
+        Some("[hash]")
+    } else if is_address(word) {
+        Some("[address]")
+    } else if is_file(word) {
+        Some("[file]")
+    } else {
+        None
+    }
+}
+
+/// Where a host keeps what is its own.
+const ROOTS: [&str; 10] =
+    ["/app/", "/etc/", "/home/", "/opt/", "/root/", "/run/", "/srv/", "/tmp/", "/usr/", "/var/"];
+
+fn is_file(word: &str) -> bool {
+    ROOTS.iter().any(|root| word.starts_with(root))
+}
+
+/// Names of networks that nobody else can reach.
+const PRIVATE: [&str; 4] = [".internal", ".local", ".svc", ".lan"];
+
+/// `10.0.0.1`, `host/10.0.0.1:80`, `::1`, `fe80::1`, `litellm:4000`, `db.internal`
+fn is_address(word: &str) -> bool {
+    word.split('/').any(is_host)
+}
+
+fn is_host(host: &str) -> bool {
+    if host.parse::<std::net::IpAddr>().is_ok() || host.parse::<std::net::SocketAddr>().is_ok() {
+        return host.contains(|c: char| c.is_ascii_digit());
+    }
+    if host.split(':').any(|name| PRIVATE.iter().any(|end| name.ends_with(end))) {
+        return true;
+    }
+    let Some((name, port)) = host.rsplit_once(':') else { return false };
+    let is_port = (2..=5).contains(&port.len()) && port.bytes().all(|byte| byte.is_ascii_digit());
+    let is_name = name.bytes().any(|byte| byte.is_ascii_alphabetic()) && !name.contains(':');
+    is_port && is_name && (name.contains('.') || port.len() >= 4)
+}
