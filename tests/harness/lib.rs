@@ -18,6 +18,7 @@ pub mod lingering;
 pub mod litellm;
 pub mod nginx;
 mod process;
+pub mod puppet;
 pub mod raw;
 pub mod sluice;
 pub mod stranger;
@@ -37,6 +38,7 @@ pub use self::{
     litellm::LiteLlm,
     nginx::OriginalProxy,
     process::binary,
+    puppet::Puppet,
     raw::Raw,
     sluice::Outcome,
     unwilling::UnwillingUpstream,

@@ -30,7 +30,7 @@ fn framed(lines: &str, body: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-fn attacks(body: &str) -> Vec<(&'static str, Vec<u8>)> {
+pub(crate) fn attacks(body: &str) -> Vec<(&'static str, Vec<u8>)> {
     let length = body.len();
     let chunk = format!("{length:x}\r\n{body}\r\n0\r\n\r\n");
     let with = |lines: &str| framed(&format!("content-length: {length}\r\n{lines}"), body);

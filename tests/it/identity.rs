@@ -40,7 +40,7 @@ const SPOOFED: [&str; 17] = [
 const OVERWRITTEN_BY_TEMPLATE: [&str; 3] =
     ["authorization", "x-litellm-end-user-id", "x-litellm-spend-logs-metadata"];
 /// All that the upstream may see of a request that brings nothing but its body's type.
-const OURS: [&str; 12] = [
+pub(crate) const OURS: [&str; 12] = [
     "accept-encoding",
     "authorization",
     "content-length",
@@ -56,14 +56,14 @@ const OURS: [&str; 12] = [
 ];
 
 /// A request that claims to be the victim by some headers, each of them so many times.
-struct Spoof {
+pub(crate) struct Spoof {
     claimed: &'static [&'static str],
     times: usize,
     request: Raw,
 }
 
 /// Each header twice, in three spellings, then all of them at once.
-fn spoofs() -> Vec<Spoof> {
+pub(crate) fn spoofs() -> Vec<Spoof> {
     let request = Raw::post("/v1/chat/completions", &chat_body("fake", Answering::Whole));
     let claim = |request: Raw, name: &str| request.header(name, "victim");
     let mut spoofs = Vec::new();

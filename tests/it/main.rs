@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics fails, with the place")]
 
 mod answers;
+mod attacks;
 mod bodies;
 mod cleanup;
 mod cli;
