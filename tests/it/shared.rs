@@ -16,22 +16,22 @@ use serde_json::json;
 
 const CHAT: &str = "/v1/chat/completions";
 const SECRETS: &str = "new:0123456789abcdef-new\nold:0123456789abcdef-old\n";
-const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
-const SLOT: &str = "0123456789abcdef0123456789abcdef";
+pub(crate) const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+pub(crate) const SLOT: &str = "0123456789abcdef0123456789abcdef";
 
 /// A world with a shared listener, and where that is.
-struct Shared {
-    world: World,
-    address: SocketAddr,
+pub(crate) struct Shared {
+    pub(crate) world: World,
+    pub(crate) address: SocketAddr,
 }
 
 impl Shared {
-    async fn serving(whom: &str) -> Self {
+    pub(crate) async fn serving(whom: &str) -> Self {
         Self::of(World::start().await, whom).await
     }
 
     /// The world, its proxy started anew with a shared listener and run r1 there.
-    async fn of(mut world: World, whom: &str) -> Self {
+    pub(crate) async fn of(mut world: World, whom: &str) -> Self {
         assert!(world.stop_proxy().await);
         harness::private_file(&world.path().join("tokens"), SECRETS);
         let settings = format!(
@@ -44,16 +44,16 @@ impl Shared {
         Self { world, address }
     }
 
-    fn agent(&self) -> Agent {
+    pub(crate) fn agent(&self) -> Agent {
         Agent::over_tcp(self.address)
     }
 
     /// An agent that sends `token` as X-Run-Token.
-    fn with_token(&self, token: &str) -> Agent {
+    pub(crate) fn with_token(&self, token: &str) -> Agent {
         self.agent().with_header("x-run-token", token)
     }
 
-    async fn control(&self, method: Method, path: &str) -> u16 {
+    pub(crate) async fn control(&self, method: Method, path: &str) -> u16 {
         self.world.control.send(method, path, String::new()).await.status.as_u16()
     }
 
@@ -65,7 +65,7 @@ impl Shared {
 }
 
 /// Registers a run for the shared listener, and returns where that is.
-async fn open(world: &World, run: &str, account: &str) -> SocketAddr {
+pub(crate) async fn open(world: &World, run: &str, account: &str) -> SocketAddr {
     let grant = RunGrant { listener: Listener::Shared, ..grant(run, account) };
     let registered = world.control.register(&grant).await.unwrap();
     assert_eq!(registered.socket, None);
@@ -73,7 +73,7 @@ async fn open(world: &World, run: &str, account: &str) -> SocketAddr {
 }
 
 /// A token of `run`, signed with one of the secrets above, that holds for an hour.
-fn token(run: &str, attempt: u32, secret: &str, lasts: i64) -> String {
+pub(crate) fn token(run: &str, attempt: u32, secret: &str, lasts: i64) -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
     let expiry = UnixSeconds(now.saturating_add_signed(lasts));
     let name = SecretId::parse("any").unwrap();
@@ -81,7 +81,7 @@ fn token(run: &str, attempt: u32, secret: &str, lasts: i64) -> String {
     RunToken { run: run.parse().unwrap(), attempt, expiry }.mint(&secret).expose().to_owned()
 }
 
-fn good(run: &str) -> String {
+pub(crate) fn good(run: &str) -> String {
     token(run, 0, "new", 3600)
 }
 
@@ -108,16 +108,21 @@ async fn a_token_proves_whose_a_call_is_in_its_own_header_or_as_any_sdks_key() {
     assert_eq!(shared.agent().get("/health").await.text(), r#"{"status":"ok"}"#);
 }
 
-#[tokio::test]
-async fn a_token_that_does_not_hold_is_refused_by_name_and_recorded_as_nobodys() {
-    let shared = Shared::serving("clients").await;
-    shared.world.run("own-socket", "acct-3").await;
+/// Tokens that do not hold, and why, where r1 is open and "own-socket" has one of its own.
+pub(crate) fn bad_tokens() -> Vec<(Option<String>, Refusal)> {
     let valid = good("r1");
     let (data, signature) = valid.rsplit_once('.').unwrap();
     let other = if signature.starts_with('A') { 'B' } else { 'A' };
-    let cases = [
+    vec![
         (None, Refusal::TokenMissing),
         (Some("not-a-token".to_owned()), Refusal::TokenMalformed),
+        (Some(String::new()), Refusal::TokenMalformed),
+        (Some(data.to_owned()), Refusal::TokenMalformed),
+        (Some(format!("{data}.")), Refusal::TokenMalformed),
+        (Some(format!("{valid}.{signature}")), Refusal::TokenMalformed),
+        (Some(format!("{valid}=")), Refusal::TokenMalformed),
+        (Some(valid.replace("r1|0", "r1|0|0")), Refusal::TokenMalformed),
+        (Some(valid.replace("r1|0", "r1|-0")), Refusal::TokenMalformed),
         (Some(format!("{data}.{other}{}", &signature[1..])), Refusal::TokenInvalid),
         (Some(valid.replace("r1|0", "r2|0")), Refusal::TokenInvalid),
         (Some(token("r1", 0, "wrong", 3600)), Refusal::TokenInvalid),
@@ -125,8 +130,15 @@ async fn a_token_that_does_not_hold_is_refused_by_name_and_recorded_as_nobodys()
         (Some(token("r1", 0, "new", -60)), Refusal::TokenExpired),
         (Some(good("r9")), Refusal::RunUnknown),
         (Some(good("own-socket")), Refusal::RunUnknown),
-    ];
-    for (count, (token, reason)) in (1..).zip(cases) {
+    ]
+}
+
+#[tokio::test]
+async fn a_token_that_does_not_hold_is_refused_by_name_and_recorded_as_nobodys() {
+    let shared = Shared::serving("clients").await;
+    shared.world.run("own-socket", "acct-3").await;
+    let valid = good("r1");
+    for (count, (token, reason)) in (1..).zip(bad_tokens()) {
         let agent = token.as_ref().map_or(shared.agent(), |token| shared.with_token(token));
         let answer = agent.chat("fake").await;
         let code = answer.json()["error"]["code"].clone();

@@ -6,6 +6,7 @@
 
 mod answers;
 mod headers;
+mod paths;
 mod trailers;
 
 use std::time::Duration;
@@ -70,7 +71,10 @@ fn no_family_of_attacks_shrinks_unseen() {
         ("trailers", trailers::TRAILERS.len(), 5),
         ("headers that ours would have to stand beside", crate::identity::spoofs().len(), 50),
         ("heads and framing of answers", answers::attacks().len(), 25),
+        ("paths", paths::PATHS.len(), 40),
+        ("query", paths::QUERIES.len(), 10),
         ("framing", crate::framing::attacks("{}").len(), 20),
+        ("tokens", crate::shared::bad_tokens().len(), 9),
     ];
     for (family, count, floor) in families {
         assert!(count >= floor, "{family}: {count} attacks, there were {floor}");
