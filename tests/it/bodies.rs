@@ -8,75 +8,20 @@ use harness::{
 };
 use http::{Method, StatusCode};
 use platform_core::{
-    capability::Capability,
     grant::RunGrant,
     record::{Outcome, TokensSource},
     refusal::Refusal,
 };
 use serde_json::{Value, json};
 
+use crate::attacks::bodies::{self, Attack};
+
 const CHAT: &str = "/v1/chat/completions";
 const MESSAGES: &str = "/v1/messages";
-const RESPONSES: &str = "/v1/responses";
 
-/// An attack: where it goes, the member that makes it one, why it is refused, and what would have to be granted.
-type Attack = (&'static str, &'static str, Value, Refusal, Option<Capability>);
-
+/// All of them.
 fn attacks() -> Vec<Attack> {
-    use Capability as May;
-    use Refusal::{BodyInvalid, FieldUnknown, NotGranted};
-    let media = |url: &str| json!([{ "role": "user", "content": [{ "type": "image_url", "image_url": { "url": url } }] }]);
-    vec![
-        // Orders to LiteLLM.
-        (CHAT, "no-log", json!(true), FieldUnknown, None),
-        (CHAT, "fallbacks", json!(["other"]), FieldUnknown, None),
-        (CHAT, "mock_response", json!("free"), FieldUnknown, None),
-        (CHAT, "api_base", json!("http://attacker"), FieldUnknown, None),
-        (CHAT, "litellm_metadata", json!({ "tags": ["free"] }), FieldUnknown, None),
-        (MESSAGES, "num_retries", json!(99), FieldUnknown, None),
-        (RESPONSES, "extra_body", json!({}), FieldUnknown, None),
-        // Several models in one.
-        (CHAT, "model", json!("fake,other"), BodyInvalid, None),
-        (CHAT, "model", json!(["fake", "other"]), BodyInvalid, None),
-        // Egress by media and tools.
-        (CHAT, "messages", media("http://169.254.169.254/latest"), NotGranted, Some(May::MediaUrls)),
-        (CHAT, "messages", media("gs://bucket/object"), NotGranted, Some(May::MediaUrls)),
-        (CHAT, "web_search_options", json!({}), NotGranted, Some(May::WebSearch)),
-        (
-            CHAT,
-            "tools",
-            json!([{ "type": "mcp", "server_url": "http://attacker" }]),
-            NotGranted,
-            Some(May::Mcp),
-        ),
-        (
-            MESSAGES,
-            "mcp_servers",
-            json!([{ "type": "url", "url": "http://attacker" }]),
-            NotGranted,
-            Some(May::Mcp),
-        ),
-        (
-            MESSAGES,
-            "tools",
-            json!([{ "type": "web_search_20250305", "name": "w" }]),
-            NotGranted,
-            Some(May::WebSearch),
-        ),
-        (RESPONSES, "tools", json!([{ "type": "code_interpreter" }]), NotGranted, Some(May::ServerTools)),
-        // What others left there.
-        (RESPONSES, "previous_response_id", json!("resp_1"), NotGranted, Some(May::StoredResponses)),
-        (RESPONSES, "conversation", json!("conv_1"), NotGranted, Some(May::StoredResponses)),
-        (RESPONSES, "prompt", json!({ "id": "pmpt_1" }), NotGranted, Some(May::StoredPrompts)),
-        (RESPONSES, "background", json!(true), NotGranted, Some(May::Background)),
-        (
-            RESPONSES,
-            "input",
-            json!([{ "type": "item_reference", "id": "msg_1" }]),
-            NotGranted,
-            Some(May::StoredResponses),
-        ),
-    ]
+    [bodies::fields(), bodies::egress(), bodies::stored()].concat()
 }
 
 fn attacking((path, member, value, ..): &Attack) -> Value {
@@ -115,14 +60,15 @@ async fn the_predecessors_template_let_every_one_of_them_pass() {
 
 #[tokio::test]
 async fn what_a_run_was_granted_passes() {
-    for attack in attacks() {
+    let world = World::start().await;
+    for (count, attack) in attacks().into_iter().enumerate() {
         let Some(capability) = attack.4 else { continue };
-        let world = World::start().await;
-        let grant = RunGrant { capabilities: [capability].into_iter().collect(), ..grant("r1", "acct-1") };
+        let capabilities = [capability].into_iter().collect();
+        let grant = RunGrant { capabilities, ..grant(&format!("r{count}"), "acct-1") };
         let run = world.run_with(grant).await;
         run.agent.post(attack.0, &attacking(&attack)).await;
         let seen = world.upstream.ledger().last().unwrap().json().unwrap();
-        assert_eq!(seen[attack.1], attack.2, "{capability}");
+        assert_eq!(seen[attack.1], attack.2, "{capability}: {attack:?}");
     }
 }
 

@@ -5,6 +5,7 @@
 //! What a body may hold is tested field by field beside the code; here stands what is tried over a real socket.
 
 mod answers;
+pub(crate) mod bodies;
 mod headers;
 mod paths;
 mod trailers;
@@ -73,6 +74,9 @@ fn no_family_of_attacks_shrinks_unseen() {
         ("heads and framing of answers", answers::attacks().len(), 25),
         ("paths", paths::PATHS.len(), 40),
         ("query", paths::QUERIES.len(), 10),
+        ("fields of bodies", bodies::fields().len(), 20),
+        ("media and tools as egress", bodies::egress().len(), 15),
+        ("references to stored objects", bodies::stored().len(), 8),
         ("framing", crate::framing::attacks("{}").len(), 20),
         ("tokens", crate::shared::bad_tokens().len(), 9),
     ];
