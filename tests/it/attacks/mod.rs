@@ -6,6 +6,7 @@
 
 mod answers;
 pub(crate) mod bodies;
+mod correlations;
 mod headers;
 mod paths;
 mod trailers;
@@ -79,6 +80,7 @@ fn no_family_of_attacks_shrinks_unseen() {
         ("references to stored objects", bodies::stored().len(), 8),
         ("framing", crate::framing::attacks("{}").len(), 20),
         ("tokens", crate::shared::bad_tokens().len(), 9),
+        ("correlations", correlations::attacks().len(), 20),
     ];
     for (family, count, floor) in families {
         assert!(count >= floor, "{family}: {count} attacks, there were {floor}");
