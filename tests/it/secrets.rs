@@ -10,7 +10,7 @@ use harness::{
 use http::Method;
 
 /// All files below `dir`, with what is in them.
-fn files(dir: &Path) -> Vec<(String, String)> {
+pub(crate) fn files(dir: &Path) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap()) {
         if entry.file_type().unwrap().is_dir() {

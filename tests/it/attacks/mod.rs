@@ -8,6 +8,7 @@ mod answers;
 pub(crate) mod bodies;
 mod correlations;
 mod headers;
+mod leaks;
 mod paths;
 mod trailers;
 
@@ -81,10 +82,11 @@ fn no_family_of_attacks_shrinks_unseen() {
         ("framing", crate::framing::attacks("{}").len(), 20),
         ("tokens", crate::shared::bad_tokens().len(), 9),
         ("correlations", correlations::attacks().len(), 20),
+        ("leaks", leaks::count(), 20),
     ];
     for (family, count, floor) in families {
         assert!(count >= floor, "{family}: {count} attacks, there were {floor}");
     }
     let all: usize = families.iter().map(|(_, count, _)| count).sum();
-    assert!(all >= 150, "{all} attacks");
+    assert!(all >= 300, "{all} attacks");
 }
