@@ -18,7 +18,7 @@ demo: ## Run one agent through everything and show what was recorded (LITELLM_BA
 test: ## Set up and run every test
 	@scripts/stages.sh setup build unit it stack
 
-setup: ## Install what is missing: Docker, images, LiteLLM, OpenClaw, tools
+setup: ## Install what is missing: Docker, images, LiteLLM, OpenClaw, SDKs, tools
 	@scripts/setup.sh all
 
 images: ## Build the sandbox images if their inputs have changed

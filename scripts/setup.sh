@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Puts what demonstrations and tests need onto a bare Debian 12 with Rust: packages, a running Docker daemon, sandbox
-# images, LiteLLM, OpenClaw, cargo tools. Uses package registries only and installs only what is missing. Not for
-# production hosts: there the engine, the images, LiteLLM and OpenClaw are somebody's considered choice.
+# images, LiteLLM, OpenClaw, official SDKs, cargo tools. Uses package registries only and installs only what is missing.
+# Not for production hosts: there the engine, the images, LiteLLM and OpenClaw are somebody's considered choice.
 #
-# usage: setup.sh [all|docker|images|litellm|openclaw|tools]
+# usage: setup.sh [all|docker|images|litellm|openclaw|sdks|tools]
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -96,14 +96,24 @@ images() {
   scripts/images.sh
 }
 
+python_environments() {
+  /usr/bin/python3 -c 'import ensurepip' 2>/dev/null || apt_install "$1" "Python environments" python3-venv
+}
+
 litellm() {
-  /usr/bin/python3 -c 'import ensurepip' 2>/dev/null || apt_install litellm "Python environments" python3-venv
+  python_environments litellm
   scripts/litellm.sh install
 }
 
 openclaw() {
   packages openclaw "what installs OpenClaw" npm:npm
   scripts/openclaw.sh install
+}
+
+sdks() {
+  python_environments sdks
+  packages sdks "what installs and runs SDKs" npm:npm node:nodejs
+  scripts/sdks.sh install
 }
 
 tools() {
@@ -119,8 +129,8 @@ tools() {
 }
 
 case "$#:${1:-all}" in
-  [01]:all) tools; images; litellm; openclaw ;;
+  [01]:all) tools; images; litellm; openclaw; sdks ;;
   1:docker) docker_ ;;
-  1:images | 1:litellm | 1:openclaw | 1:tools) "$1" ;;
-  *) echo "usage: scripts/setup.sh [all|docker|images|litellm|openclaw|tools]" >&2; exit 64 ;;
+  1:images | 1:litellm | 1:openclaw | 1:sdks | 1:tools) "$1" ;;
+  *) echo "usage: scripts/setup.sh [all|docker|images|litellm|openclaw|sdks|tools]" >&2; exit 64 ;;
 esac
