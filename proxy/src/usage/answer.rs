@@ -11,7 +11,7 @@ use platform_core::{
     control::TapEvent, money::NanoDollars, record::Tokens, route::Route, untrusted::JournalText,
 };
 use serde::{Deserialize, de::IgnoredAny};
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 use super::{Count, Reading, Stage};
 
@@ -223,18 +223,32 @@ const FAILED: [&str; 2] = ["error", "response.failed"];
 
 /// Whether the event `data` tells of an error, however odd the rest of it is.
 pub(super) fn is_error(data: &[u8]) -> bool {
-    let Ok(event) = serde_json::from_slice::<serde_json::Value>(data) else { return false };
+    let Ok(event) = serde_json::from_slice::<Value>(data) else { return false };
     event.get("error").is_some_and(|error| !error.is_null())
         || event["type"].as_str().is_some_and(|kind| FAILED.contains(&kind))
 }
 
-/// Whether the event `data` of a chat or completion stream tells nothing but usage: no choices, no error.
+/// Whether the event `data` of a chat or completion stream tells nothing but usage: no error, and nothing in any choice.
+/// OpenAI has no choices there, LiteLLM one with an empty delta.
 pub(super) fn is_usage_only(data: &[u8]) -> bool {
-    serde_json::from_slice::<Answer<'_>>(data).is_ok_and(|event| {
-        event.usage.is_some()
-            && event.error.is_none()
-            && event.choices.is_some_and(|choices| choices.is_empty())
-    })
+    let Ok(event) = serde_json::from_slice::<Value>(data) else { return false };
+    let silent = |choice: &Value| {
+        let members = choice.as_object();
+        members.is_some_and(|members| members.iter().all(|(name, said)| name == "index" || is_nothing(said)))
+    };
+    event["usage"].is_object()
+        && event["error"].is_null()
+        && event["choices"].as_array().is_some_and(|choices| choices.iter().all(silent))
+}
+
+fn is_nothing(said: &Value) -> bool {
+    match said {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(parts) => parts.iter().all(is_nothing),
+        Value::Object(members) => members.values().all(is_nothing),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 /// Reads a whole JSON answer.

@@ -198,6 +198,8 @@ mod tests {
         let error = "data: {\"choices\":[],\"usage\":{},\"error\":{\"message\":\"m\"}}\n\n";
         let with_text =
             "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}],\"usage\":{\"prompt_tokens\":1}}\n\n";
+        let of_litellm = USAGE.replace("[]", r#"[{"index":0,"delta":{"content":null},"text":""}]"#);
+        let second_finish = of_litellm.replace("\"text\":\"\"", "\"finish_reason\":\"stop\"");
         let comment = ": keep-alive\n\n";
         let crlf = USAGE.replace('\n', "\r\n");
         let cases = [
@@ -206,6 +208,8 @@ mod tests {
             (format!("{FINISH}{error}{DONE}"), format!("{FINISH}data: an error\n\n{DONE}")),
             (format!("{FINISH}{}", error.trim_end()), format!("{FINISH}data: an error\n\n")),
             ("event: error\r\ndata: secret\r\n\r\n".to_owned(), "data: an error\n\n".to_owned()),
+            (format!("{FINISH}{of_litellm}{DONE}"), format!("{FINISH}{DONE}")),
+            (format!("{FINISH}{second_finish}{DONE}"), format!("{FINISH}{second_finish}{DONE}")),
             (format!("{with_text}{comment}{DONE}"), format!("{with_text}{comment}{DONE}")),
             (format!("{FINISH}data: {{\"choices\":[]"), format!("{FINISH}data: {{\"choices\":[]")),
         ];
