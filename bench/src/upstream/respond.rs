@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     answer::Answer,
@@ -14,6 +14,7 @@ use super::{
     playback::{NoAnswer, Playback},
     script::{DIRECTIVES, Fate, Script},
     staging::{self, Beat},
+    usage::Usage,
 };
 
 /// Largest body that is taken.
@@ -46,7 +47,11 @@ pub(super) async fn respond(ledger: Ledger, request: Request<Incoming>) -> Outco
     let path = head.uri.path().strip_prefix("/v1").unwrap_or(head.uri.path());
     match (&head.method, path, Api::at(path)) {
         (&Method::POST, _, Some(api)) => answer(call, api, &body).await,
+        (&Method::POST, "/messages/count_tokens", _) => Ok(count_tokens(call, &body)),
         (&Method::GET, "/models", _) => Ok(whole(call, StatusCode::OK, models())),
+        (&Method::GET, "/models/fake", _) => {
+            Ok(whole(call, StatusCode::OK, model("fake").to_string().into()))
+        }
         (&Method::GET, "/health/liveliness", _) => Ok(whole(call, StatusCode::OK, "\"I'm alive!\"".into())),
         _ => Ok(refuse(call, None, StatusCode::NOT_FOUND, &no_such_path(&head))),
     }
@@ -175,11 +180,25 @@ fn about_the_ledger(ledger: &Ledger, method: &Method) -> Response<Playback> {
     response(StatusCode::OK, JSON, Playback::unrecorded(body))
 }
 
+/// Anthropic's count of what a prompt would cost.
+fn count_tokens(call: Call, body: &[u8]) -> Response<Playback> {
+    match Ask::read(Api::Messages, body) {
+        Ok(ask) => {
+            let count = json!({ "input_tokens": Usage::of(ask.prompt_bytes(), 0).prompt });
+            whole(call, StatusCode::OK, count.to_string().into())
+        }
+        Err(error) => refuse(call, Some(Api::Messages), StatusCode::BAD_REQUEST, &error.to_string()),
+    }
+}
+
 fn models() -> Bytes {
     let names = std::iter::once("fake").chain(DIRECTIVES.iter().map(|directive| directive.example));
-    let data: Vec<_> =
-        names.map(|id| json!({ "id": id, "object": "model", "created": 1, "owned_by": "bench" })).collect();
+    let data: Vec<_> = names.map(model).collect();
     json!({ "object": "list", "data": data }).to_string().into()
+}
+
+fn model(id: &str) -> Value {
+    json!({ "id": id, "object": "model", "created": 1, "owned_by": "bench" })
 }
 
 fn no_such_path(head: &Parts) -> String {
