@@ -15,7 +15,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/install.sh"
 FOLDER=$CACHE/sdks-$PY_OPENAI-$PY_ANTHROPIC-$NODE_OPENAI-$NODE_ANTHROPIC-$UNDICI-$AIMOCK
 
 usage() {
-  echo "usage: scripts/sdks.sh install | python SCRIPT [ARGUMENT...] | node SCRIPT [ARGUMENT...] | aimock [OPTION...]" >&2
+  echo "usage: scripts/sdks.sh install | python SCRIPT [ARGUMENT...] | node SCRIPT [ARGUMENT...] | aimock OPTION..." >&2
   exit 64
 }
 
@@ -36,6 +36,6 @@ case ${1:-} in
   install) [[ $# -eq 1 ]] || usage; once "$FOLDER" "the SDKs (about 150 MB, half a minute)" packages ;;
   python) [[ $# -ge 2 ]] || usage; shift; run "$FOLDER/python/bin/python" "$@" ;;
   node) [[ $# -ge 2 ]] || usage; shift; run node "$@" ;;
-  aimock) shift; run "$FOLDER/node_modules/.bin/llmock" "$@" ;;
+  aimock) [[ $# -ge 2 ]] || usage; shift; run "$FOLDER/node_modules/.bin/llmock" "$@" ;;
   *) usage ;;
 esac

@@ -20,6 +20,8 @@ pub mod nginx;
 mod process;
 pub mod puppet;
 pub mod raw;
+pub mod sdks;
+pub mod shared;
 pub mod sluice;
 pub mod stranger;
 pub mod terminal;
@@ -40,6 +42,7 @@ pub use self::{
     process::binary,
     puppet::Puppet,
     raw::Raw,
+    sdks::{AiMock, Sdk},
     sluice::Outcome,
     unwilling::UnwillingUpstream,
     up::Up,

@@ -15,7 +15,6 @@ use crate::{
     agent::Agent,
     bridge::free_port,
     eventually::{eventually, eventually_within},
-    sluice::Outcome,
 };
 
 /// LiteLLM is a large Python program: it needs 8 to 16 s to start here.
@@ -28,7 +27,7 @@ pub struct LiteLlm {
     pub base_url: String,
     /// A client without Sluicegate, which has to bring the key itself.
     pub agent: Agent,
-    process: Child,
+    _process: Child,
     dir: tempfile::TempDir,
 }
 
@@ -62,20 +61,7 @@ impl LiteLlm {
             async { agent.connect().await.map(drop) }
         };
         eventually_within(START, "LiteLLM listens", ready, Result::is_ok).await.unwrap();
-        Self { base_url: format!("http://{address}"), agent, process, dir }
-    }
-
-    /// Runs `script` of `tests/stack/litellm` in the environment that LiteLLM is installed in, which has the official
-    /// OpenAI SDK in it, and returns how it ended.
-    ///
-    /// # Panics
-    /// If it cannot be started.
-    pub async fn python(&self, script: &str, arguments: &[&str]) -> Outcome {
-        let command = fs::read_to_string(format!("/proc/{}/cmdline", self.process.id().unwrap())).unwrap();
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("stack/litellm").join(script);
-        let mut python = Command::new(command.split('\0').next().unwrap());
-        python.arg("-B").arg(script).args(arguments).stdin(Stdio::null()).kill_on_drop(true);
-        python.output().await.unwrap().into()
+        Self { base_url: format!("http://{address}"), agent, _process: process, dir }
     }
 
     /// LiteLLM's own record of a call, once it has written one.

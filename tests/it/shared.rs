@@ -2,20 +2,19 @@
 
 use std::net::SocketAddr;
 
-use harness::{Agent, World, grant};
+use harness::{
+    Agent, World, grant,
+    shared::{SECRETS, register_shared, share, token},
+};
 use http::Method;
 use platform_core::{
     grant::{Listener, RunGrant},
-    id::SecretId,
     record::{Identity, Outcome},
     refusal::Refusal,
-    secret::Secret,
-    token::{NamedSecret, RunToken, UnixSeconds},
 };
 use serde_json::json;
 
 const CHAT: &str = "/v1/chat/completions";
-const SECRETS: &str = "new:0123456789abcdef-new\nold:0123456789abcdef-old\n";
 pub(crate) const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 pub(crate) const SLOT: &str = "0123456789abcdef0123456789abcdef";
 
@@ -32,14 +31,7 @@ impl Shared {
 
     /// The world, its proxy started anew with a shared listener and run r1 there.
     pub(crate) async fn of(mut world: World, whom: &str) -> Self {
-        assert!(world.stop_proxy().await);
-        harness::private_file(&world.path().join("tokens"), SECRETS);
-        let settings = format!(
-            "threads = 2\nlisten = '127.0.0.1:0'\nlisten_serves = '{whom}'\ntoken_secrets_file = '{}/tokens'",
-            world.path().display()
-        );
-        world.reconfigure("threads = 2", &settings);
-        world.start_proxy().await;
+        share(&mut world, whom).await;
         let address = open(&world, "r1", "acct-1").await;
         Self { world, address }
     }
@@ -64,21 +56,8 @@ impl Shared {
     }
 }
 
-/// Registers a run for the shared listener, and returns where that is.
 pub(crate) async fn open(world: &World, run: &str, account: &str) -> SocketAddr {
-    let grant = RunGrant { listener: Listener::Shared, ..grant(run, account) };
-    let registered = world.control.register(&grant).await.unwrap();
-    assert_eq!(registered.socket, None);
-    registered.shared.unwrap()
-}
-
-/// A token of `run`, signed with one of the secrets above, that holds for an hour.
-pub(crate) fn token(run: &str, attempt: u32, secret: &str, lasts: i64) -> String {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
-    let expiry = UnixSeconds(now.saturating_add_signed(lasts));
-    let name = SecretId::parse("any").unwrap();
-    let secret = NamedSecret::new(name, &Secret::new(format!("0123456789abcdef-{secret}"))).unwrap();
-    RunToken { run: run.parse().unwrap(), attempt, expiry }.mint(&secret).expose().to_owned()
+    register_shared(world, grant(run, account)).await
 }
 
 pub(crate) fn good(run: &str) -> String {

@@ -1,20 +1,225 @@
-//! The official OpenAI SDK, through Sluicegate and LiteLLM.
+//! What passes directly passes through: the official SDKs make every kind of call they know, directly and through both
+//! of Sluicegate's listeners, and are told the same, case by case; the journal has each call, with the SDK's figures.
+//! The programs that make the calls are in `tests/sdk`.
 
-use harness::Bridge;
-use platform_core::record::{Outcome, TokensSource};
+use std::collections::BTreeMap;
+
+use bench::upstream::ScriptedUpstream;
+use harness::{
+    AiMock, Bridge, CANARY_KEY, Sdk, World, grant,
+    sdks::documented_fields,
+    shared::{register_shared, share, token},
+};
+use platform_core::{
+    grant::RunGrant,
+    id::ModelName,
+    record::{ExchangeRecord, Outcome, TokensSource},
+    route::Route,
+};
+use serde_json::{Value, json};
 
 use crate::world_with_litellm;
 
+/// What the cases call models: a run is told only those that it was granted.
+const MODELS: [&str; 10] = [
+    "fake",
+    "fake-tools",
+    "fake-words1000-gap20ms",
+    "fake-errmid3",
+    "fake-firstbyte2000ms",
+    "fake-status400",
+    "fake-status404",
+    "fake-status429",
+    "fake-status500",
+    "fake-status503",
+];
+
+/// Cases that are to differ, and how they end through Sluicegate: what an upstream would do, a run was not granted.
+const REFUSED: [(&str, &str); 3] = [
+    ("refused_unknown_field", "field_unknown"),
+    ("refused_media_url", "not_granted"),
+    ("refused_tool", "not_granted"),
+];
+
+/// Cases that differ for a reason.
+const DIFFERENT_WITH_AIMOCK: [&str; 3] = [
+    // aimock cuts the connection there; an error event is what SDKs make a sensible error of.
+    "chat_error_in_the_middle",
+    // aimock has no such route; Sluicegate answers from the grant.
+    "models_one",
+    // Sluicegate lets nothing be stored, so the reasoning comes along with the answer, sealed.
+    "responses_stored_unless_said",
+];
+
+const DIFFERENT_WITH_LITELLM: [&str; 1] = [
+    // LiteLLM says of each event that it used nothing, unless usage is asked for, which Sluicegate does.
+    "completions_streamed",
+];
+
 #[tokio::test]
-async fn streams_of_the_official_sdk_are_complete_and_metered() {
+async fn sdks_are_told_the_same_by_a_scripted_upstream_directly_and_through() {
+    let upstream = ScriptedUpstream::start().await.unwrap();
+    let base_url = upstream.base_url();
+    let world = World::in_front_of(upstream, &base_url, "").await;
+    conforms(world, &base_url, &[]).await;
+}
+
+#[tokio::test]
+async fn sdks_are_told_the_same_by_aimock_directly_and_through() {
+    let aimock = AiMock::start().await;
+    let upstream = ScriptedUpstream::start().await.unwrap();
+    let world = World::in_front_of(upstream, &aimock.base_url, "").await;
+    conforms(world, &aimock.base_url, &DIFFERENT_WITH_AIMOCK).await;
+}
+
+#[tokio::test]
+async fn sdks_are_told_the_same_by_litellm_directly_and_through() {
     let (world, litellm) = world_with_litellm().await;
+    conforms(world, &litellm.base_url, &DIFFERENT_WITH_LITELLM).await;
+}
+
+/// Fields that an SDK documents and that pass for nobody; why is said in `fields.rs` of the proxy.
+const LEFT_OUT: [(&str, &str); 14] = [
+    ("/v1/chat/completions", "moderation"),
+    ("/v1/messages", "billing_policy"),
+    ("/v1/messages", "diagnostics"),
+    ("/v1/messages", "fallback_credit_token"),
+    ("/v1/messages", "fallbacks"),
+    ("/v1/messages", "thread"),
+    ("/v1/messages", "user_profile_id"),
+    ("/v1/messages", "workspace_id"),
+    ("/v1/messages/count_tokens", "billing_policy"),
+    ("/v1/messages/count_tokens", "user_profile_id"),
+    ("/v1/messages/count_tokens", "workspace_id"),
+    ("/v1/responses", "access_programs"),
+    ("/v1/responses", "background_options"),
+    ("/v1/responses", "moderation"),
+];
+
+#[tokio::test]
+async fn whatever_field_an_sdk_documents_is_known() {
+    let world = World::start().await;
     let run = world.run("r1", "acct-1").await;
-    let bridge = Bridge::to(&run.socket).await;
-    let outcome =
-        litellm.python("sdk_streams.py", &[run.socket.to_str().unwrap(), &bridge.base_url(), "5"]).await;
-    assert_eq!(outcome.code, Some(0), "{outcome:?}");
-    let records = world.records(10).await;
-    let ends: Vec<_> = records.iter().map(|line| (line.record.outcome, line.record.tokens_source)).collect();
-    assert_eq!(ends, [(Outcome::Complete, TokensSource::Exact); 10]);
-    assert!(records.iter().all(|line| line.record.tokens.output == 10));
+    let mut refused = Vec::new();
+    for (path, fields) in documented_fields().await {
+        for field in fields.into_iter().filter(|field| field != "model") {
+            let body = json!({ "model": "fake", &field: null });
+            let answer = run.agent.post(&path, &body).await;
+            match answer.status.as_u16() {
+                200 => {}
+                status => {
+                    let text = answer.text();
+                    assert!(status == 400 && text.contains("is not a field"), "{path} {field}: {text}");
+                    refused.push((path.clone(), field));
+                }
+            }
+        }
+    }
+    let refused: Vec<_> = refused.iter().map(|(path, field)| (path.as_str(), field.as_str())).collect();
+    assert_eq!(refused, LEFT_OUT);
+}
+
+/// Runs all cases in both languages, and compares. `different` are the cases that are known to differ.
+async fn conforms(mut world: World, upstream: &str, different: &[&str]) {
+    share(&mut world, "clients").await;
+    let (python, node) = tokio::join!(
+        outcomes(&world, upstream, Sdk::Python, "python"),
+        outcomes(&world, upstream, Sdk::Node, "node"),
+    );
+    let mut complaints = Vec::new();
+    for (name, lines) in [("python", python), ("node", node)] {
+        let direct = &lines["direct"];
+        for (place, through) in lines.iter().filter(|(place, _)| *place != "direct") {
+            assert_eq!(direct.len(), through.len(), "{name} {place}");
+            for (direct, through) in direct.iter().zip(through) {
+                complaints.extend(compared(direct, through, different));
+            }
+            let records = records_of(&world, &format!("{name}-{place}"), through).await;
+            complaints.extend(through.iter().filter_map(|line| accounted(line, &records)));
+        }
+    }
+    assert!(complaints.is_empty(), "{} complaints:\n{}", complaints.len(), complaints.join("\n"));
+}
+
+/// What `sdk` printed, by target: directly, through a run's own socket, through the shared listener, and for the
+/// quicker of the languages through the bridge that stands before the socket in a sandbox.
+async fn outcomes(world: &World, upstream: &str, sdk: Sdk, name: &str) -> BTreeMap<String, Vec<Value>> {
+    let granted = |place: &str| RunGrant {
+        models: Some(MODELS.iter().map(|model| ModelName::parse(model).unwrap()).collect()),
+        ..grant(&format!("{name}-{place}"), "acct-1")
+    };
+    let own = world.run_with(granted("own")).await;
+    let shared = register_shared(world, granted("shared")).await;
+    let shared_key = token(&format!("{name}-shared"), 0, "new", 3600);
+    let mut targets = vec![
+        json!({ "name": "direct", "url": upstream, "key": CANARY_KEY }),
+        json!({ "name": "own", "url": "http://localhost", "key": "none", "socket": own.socket }),
+        json!({ "name": "shared", "url": format!("http://{shared}"), "key": shared_key }),
+    ];
+    let bridge = Bridge::to(&world.run_with(granted("bridge")).await.socket).await;
+    if sdk == Sdk::Node {
+        targets.push(json!({ "name": "bridge", "url": bridge.base_url(), "key": "none" }));
+    }
+    let mut by_target = BTreeMap::<_, Vec<_>>::new();
+    for line in sdk.conform(&targets).await {
+        by_target.entry(line["target"].as_str().unwrap().to_owned()).or_default().push(line);
+    }
+    by_target
+}
+
+/// What is wrong with how a case ended through Sluicegate, beside how it ended directly.
+fn compared(direct: &Value, through: &Value, different: &[&str]) -> Option<String> {
+    let name = direct["case"].as_str().unwrap();
+    assert_eq!(through["case"], name);
+    let same = ["ok", "digest", "calls"].iter().all(|field| direct[field] == through[field]);
+    let as_it_should = match REFUSED.iter().find(|(case, _)| *case == name) {
+        Some((_, code)) => direct["ok"] == json!(true) && through["digest"]["code"] == *code,
+        None => same != different.contains(&name),
+    };
+    (!as_it_should).then(|| format!("{name}\n  directly: {direct}\n  through:  {through}"))
+}
+
+/// The run's records, by call id, once each call has one.
+async fn records_of(world: &World, run: &str, lines: &[Value]) -> BTreeMap<String, ExchangeRecord> {
+    let calls: u64 = lines.iter().map(|line| line["calls"].as_u64().unwrap()).sum();
+    let find = || async {
+        let journal = world.journal().await.into_iter().map(|line| line.record);
+        let of_run = journal.filter(|record| record.run_id.as_str() == run);
+        of_run.map(|record| (record.litellm_call_id.to_string(), record)).collect::<BTreeMap<_, _>>()
+    };
+    let records = harness::eventually(
+        "each call is recorded",
+        || async { find().await.len() as u64 },
+        |count| *count >= calls,
+    )
+    .await;
+    assert_eq!(records, calls, "{run}");
+    find().await
+}
+
+/// What the journal tells otherwise of a case's calls than the SDK does.
+fn accounted(line: &Value, records: &BTreeMap<String, ExchangeRecord>) -> Option<String> {
+    let name = line["case"].as_str().unwrap();
+    let expected: &[Outcome] = match name {
+        "chat_abandoned" | "messages_abandoned" => &[Outcome::ClientGone],
+        // The SDK leaves when it is told, which may be before the stream has ended.
+        "chat_error_in_the_middle" => &[Outcome::StreamError, Outcome::UpstreamGone, Outcome::ClientGone],
+        _ => &[Outcome::Complete],
+    };
+    let ids = line["ids"].as_array().unwrap();
+    let answers: Vec<_> = ids.iter().filter_map(|id| records.get(id.as_str()?)).collect();
+    // What Sluicegate answers itself has no id.
+    let by_upstream = !name.starts_with("models") && !name.starts_with("refused");
+    if by_upstream && answers.len() != ids.len() {
+        return Some(format!("{name}: an answer without the id of a record: {line}"));
+    }
+    let as_they_should = |record: &&ExchangeRecord| {
+        let metered = record.outcome == Outcome::Complete && record.route != Route::CountTokens;
+        record.status != 200
+            || expected.contains(&record.outcome) && (!metered || record.tokens_source == TokensSource::Exact)
+    };
+    let told = ["completion_tokens", "output_tokens"].iter().find_map(|field| line["tokens"][field].as_u64());
+    let counted = answers.last().map(|record| record.tokens.output);
+    let right = answers.iter().all(as_they_should) && (told.is_none() || told == counted);
+    (!right).then(|| format!("{name}: the SDK was told {told:?} tokens: {answers:?}"))
 }

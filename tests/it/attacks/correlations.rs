@@ -1,11 +1,11 @@
 //! Whose a gateway's call is, said in ways that are wrong, stale, somebody else's or at odds with each other.
 
-use harness::Agent;
+use harness::{Agent, shared::token};
 use http::Method;
 use platform_core::record::Identity;
 
 use super::{CHAT, status, told};
-use crate::shared::{SLOT, Shared, TRACE, good, open, token};
+use crate::shared::{SLOT, Shared, TRACE, good, open};
 
 /// Of r2.
 const OTHER_TRACE: &str = "5bf92f3577b34da6a3ce929d0e0e4736";
