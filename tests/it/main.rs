@@ -16,6 +16,7 @@ mod freeze;
 mod identity;
 mod journal;
 mod limits;
+mod openclaw;
 mod path;
 mod refusals;
 mod runs;
