@@ -22,7 +22,7 @@ pub fn body_is_good(body: &[u8]) -> bool {
 pub fn metered(content_type: &str, pieces: &[Bytes]) -> Option<Tokens> {
     let mut meter = Meter::new(Route::ChatCompletions, Format::of(Some(content_type)));
     pieces.iter().for_each(|piece| meter.feed(piece, None));
-    meter.finish(None).tokens
+    meter.finish(None).tokens()
 }
 
 /// A journal to append to.

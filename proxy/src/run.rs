@@ -81,6 +81,7 @@ struct Counters {
     input: AtomicU64,
     output: AtomicU64,
     cached: AtomicU64,
+    cache_written: AtomicU64,
     reasoning: AtomicU64,
     nanodollars: AtomicU64,
 }
@@ -148,6 +149,7 @@ impl Run {
         add(&usage.input, record.tokens.input);
         add(&usage.output, record.tokens.output);
         add(&usage.cached, record.tokens.cached);
+        add(&usage.cache_written, record.tokens.cache_written);
         add(&usage.reasoning, record.tokens.reasoning);
         add(&usage.nanodollars, record.cost_nanodollars.unwrap_or_default().0);
     }
@@ -227,6 +229,7 @@ impl Counters {
                 input: read(&self.input),
                 output: read(&self.output),
                 cached: read(&self.cached),
+                cache_written: read(&self.cache_written),
                 reasoning: read(&self.reasoning),
             },
             cost_nanodollars: NanoDollars(read(&self.nanodollars)),

@@ -135,7 +135,7 @@ async fn a_run_counts_what_it_uses() {
     let usage = Usage {
         calls: 3,
         refused: 1,
-        tokens: Tokens { input: 6, output: 20, cached: 0, reasoning: 4 },
+        tokens: Tokens { input: 6, output: 20, reasoning: 4, ..Tokens::default() },
         cost_nanodollars: NanoDollars(46_000),
     };
     assert_eq!((view().await.usage, view().await.in_flight, view().await.state), (usage, 1, RunState::Open));

@@ -56,6 +56,9 @@ pub struct ExchangeRecord {
     pub model_asked: Option<JournalText>,
     /// Model the upstream says has answered.
     pub model_answered: Option<JournalText>,
+    /// Why the model stopped, in the upstream's word; of several answers to one call, the first's.
+    #[serde(default)]
+    pub finish_reason: Option<JournalText>,
     /// Whether a stream was asked for.
     pub stream: bool,
     /// HTTP status: the upstream's real one, or Sluicegate's own when it answered itself.
@@ -99,6 +102,9 @@ pub struct Tokens {
     pub output: u64,
     /// Those of the prompt that were read from a cache.
     pub cached: u64,
+    /// Those of the prompt that were written to a cache.
+    #[serde(default)]
+    pub cache_written: u64,
     /// Those of the answer that were spent on reasoning.
     pub reasoning: u64,
 }

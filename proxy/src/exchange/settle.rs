@@ -65,6 +65,7 @@ impl Exchange {
             route: NO_ROUTE,
             model_asked: None,
             model_answered: None,
+            finish_reason: None,
             stream: false,
             status: 0,
             outcome: Outcome::Refused,
@@ -192,15 +193,16 @@ impl Exchange {
     /// What the answer said about itself.
     pub(super) fn read(&mut self, reading: Reading) {
         self.note(|draft| {
-            draft.model_answered = reading.model;
-            draft.tools = reading.tools;
-            if let Some(tokens) = reading.tokens {
+            if let Some(tokens) = reading.tokens() {
                 let source = match reading.count {
-                    Count::Final => TokensSource::Exact,
-                    Count::Preliminary => TokensSource::Estimated,
+                    Count::Final if !reading.gave_up => TokensSource::Exact,
+                    Count::Final | Count::Preliminary => TokensSource::Estimated,
                 };
                 (draft.tokens, draft.tokens_source) = (tokens, source);
             }
+            draft.model_answered = reading.model;
+            draft.finish_reason = reading.finish;
+            draft.tools = reading.tools;
             draft.cost_nanodollars = reading.cost.or(draft.cost_nanodollars);
         });
     }

@@ -23,6 +23,7 @@ fn record(run: &str) -> ExchangeRecord {
         route: Route::ChatCompletions,
         model_asked: None,
         model_answered: None,
+        finish_reason: None,
         stream: true,
         status: 200,
         outcome: Outcome::Complete,

@@ -2,9 +2,9 @@
 //!
 //! Follows the line rules of the WHATWG HTML standard, 9.2.6, as far as model APIs use them: lines end in
 //! LF, CR or CRLF, a blank line ends an event. `data` lines are handed out one by one, because no model API
-//! spreads one JSON document over several. An event larger than the bound is skipped, not buffered.
+//! spreads one JSON document over several. One that is larger than the bound is skipped, not buffered, and told of.
 
-use super::LOOK_INTO;
+use super::LARGEST_EVENT;
 
 #[derive(Debug, Default)]
 pub(super) struct Events {
@@ -13,6 +13,14 @@ pub(super) struct Events {
     inside: bool,
     /// The last byte was a CR: an LF right after it belongs to it.
     after_cr: bool,
+}
+
+/// The content of a `data:` line.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Data<'a> {
+    Whole(&'a [u8]),
+    /// Of a line that is too long, the beginning.
+    TooLong(&'a [u8]),
 }
 
 /// The beginning of a line whose end has not come yet.
@@ -30,20 +38,20 @@ impl Default for Partial {
 }
 
 impl Events {
-    /// Calls `data` with the content of each `data:` line that is complete.
-    pub(super) fn feed(&mut self, piece: &[u8], mut data: impl FnMut(&[u8])) {
+    /// Calls `tell` with the content of each `data:` line that is complete or too long.
+    pub(super) fn feed(&mut self, piece: &[u8], mut tell: impl FnMut(Data<'_>)) {
         let mut rest = piece;
         if std::mem::take(&mut self.after_cr) && rest.first() == Some(&b'\n') {
             rest = &rest[1..];
         }
         while let Some(end) = memchr::memchr2(b'\n', b'\r', rest) {
             let (line, after) = (&rest[..end], &rest[end + 1..]);
-            self.line(line, &mut data);
+            self.line(line, &mut tell);
             let cr = rest[end] == b'\r';
             rest = if cr && after.first() == Some(&b'\n') { &after[1..] } else { after };
             self.after_cr = cr && after.is_empty();
         }
-        self.keep(rest);
+        self.keep(rest, &mut tell);
     }
 
     /// Whether the stream stands between two events.
@@ -51,33 +59,35 @@ impl Events {
         !self.inside && matches!(&self.partial, Partial::Kept(kept) if kept.is_empty())
     }
 
-    fn line(&mut self, end: &[u8], data: &mut impl FnMut(&[u8])) {
-        self.inside = true;
+    fn line(&mut self, end: &[u8], tell: &mut impl FnMut(Data<'_>)) {
+        let is_whole = matches!(&self.partial, Partial::Kept(kept) if kept.is_empty());
+        self.inside = !(is_whole && end.is_empty());
+        if is_whole && end.len() <= LARGEST_EVENT {
+            return emit(end, Data::Whole, tell);
+        }
+        self.keep(end, tell);
         match &mut self.partial {
             Partial::Overlong => self.partial = Partial::default(),
-            Partial::Kept(kept) if kept.is_empty() => {
-                self.inside = !end.is_empty();
-                emit(end, data);
-            }
             Partial::Kept(kept) => {
-                kept.extend_from_slice(end);
-                emit(kept, data);
+                emit(kept, Data::Whole, tell);
                 kept.clear();
             }
         }
     }
 
-    fn keep(&mut self, rest: &[u8]) {
-        match &mut self.partial {
-            Partial::Kept(kept) if kept.len() + rest.len() <= LOOK_INTO => kept.extend_from_slice(rest),
-            Partial::Kept(_) => self.partial = Partial::Overlong,
-            Partial::Overlong => {}
+    fn keep(&mut self, rest: &[u8], tell: &mut impl FnMut(Data<'_>)) {
+        let Partial::Kept(kept) = &mut self.partial else { return };
+        let room = LARGEST_EVENT - kept.len();
+        kept.extend_from_slice(rest.get(..room).unwrap_or(rest));
+        if rest.len() > room {
+            emit(kept, Data::TooLong, tell);
+            self.partial = Partial::Overlong;
         }
     }
 }
 
-fn emit(line: &[u8], data: &mut impl FnMut(&[u8])) {
+fn emit<'a>(line: &'a [u8], kind: impl Fn(&'a [u8]) -> Data<'a>, tell: &mut impl FnMut(Data<'_>)) {
     if let Some(value) = line.strip_prefix(b"data:") {
-        data(value.strip_prefix(b" ").unwrap_or(value));
+        tell(kind(value.strip_prefix(b" ").unwrap_or(value)));
     }
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use platform_core::{control::TapEvent, money::NanoDollars, record::Tokens, route::Route};
 
-use super::{Count, Format, LOOK_INTO, Meter, Reading};
+use super::{Count, Format, LARGEST_EVENT, Meter, Reading};
 
 const CHAT: &str = concat!(
     "data: {\"id\":\"c1\",\"model\":\"gpt-x\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n",
@@ -59,7 +59,7 @@ fn stream_cases() -> [(Route, &'static str, Tokens, &'static str, &'static str, 
         (
             Route::ChatCompletions,
             CHAT,
-            Tokens { input: 11, output: 6, cached: 3, reasoning: 2 },
+            Tokens { input: 11, output: 6, cached: 3, cache_written: 0, reasoning: 2 },
             "gpt-x",
             "get_weather",
             "Grü",
@@ -67,7 +67,7 @@ fn stream_cases() -> [(Route, &'static str, Tokens, &'static str, &'static str, 
         (
             Route::Messages,
             MESSAGES,
-            Tokens { input: 17, output: 15, cached: 5, reasoning: 0 },
+            Tokens { input: 17, output: 15, cached: 5, cache_written: 2, reasoning: 0 },
             "claude-x",
             "search",
             "Hi",
@@ -75,7 +75,7 @@ fn stream_cases() -> [(Route, &'static str, Tokens, &'static str, &'static str, 
         (
             Route::Responses,
             RESPONSES,
-            Tokens { input: 7, output: 4, cached: 1, reasoning: 3 },
+            Tokens { input: 7, output: 4, cached: 1, cache_written: 0, reasoning: 3 },
             "gpt-r",
             "lookup",
             "Yes",
@@ -89,7 +89,7 @@ fn streams_are_read_the_same_wherever_they_are_split() {
         let stream = stream.as_bytes();
         for at in 0..=stream.len() {
             let seen = read(route, Format::Events, &[&stream[..at], &stream[at..]]);
-            assert_eq!(seen.reading.tokens, Some(tokens), "{route:?} split at {at}");
+            assert_eq!(seen.reading.tokens(), Some(tokens), "{route:?} split at {at}");
             assert_eq!(seen.reading.model.as_ref().unwrap().as_str(), model);
             assert_eq!(
                 (seen.reading.tools.len(), seen.reading.tools[0].as_str()),
@@ -100,7 +100,7 @@ fn streams_are_read_the_same_wherever_they_are_split() {
             assert!(seen.complete, "{route:?} split at {at}");
         }
         let bytewise: Vec<&[u8]> = stream.chunks(1).collect();
-        assert_eq!(read(route, Format::Events, &bytewise).reading.tokens, Some(tokens));
+        assert_eq!(read(route, Format::Events, &bytewise).reading.tokens(), Some(tokens));
     }
 }
 
@@ -110,7 +110,7 @@ fn without_a_tap_the_reading_is_the_same() {
         let mut meter = Meter::new(route, Format::Events);
         meter.feed(&Bytes::from_static(stream.as_bytes()), None);
         let reading = meter.finish(None);
-        assert_eq!((reading.tokens, reading.tools[0].as_str()), (Some(tokens), tool), "{route:?}");
+        assert_eq!((reading.tokens(), reading.tools[0].as_str()), (Some(tokens), tool), "{route:?}");
         assert!(meter.is_complete(&reading));
     }
 }
@@ -119,7 +119,7 @@ fn without_a_tap_the_reading_is_the_same() {
 fn what_a_stream_knows_at_its_beginning_is_no_final_count() {
     let start = MESSAGES.find("event: content_block_start").unwrap();
     let seen = read(Route::Messages, Format::Events, &[&MESSAGES.as_bytes()[..start]]);
-    assert_eq!((seen.reading.tokens.unwrap().output, seen.reading.count), (1, Count::Preliminary));
+    assert_eq!((seen.reading.tokens().unwrap().output, seen.reading.count), (1, Count::Preliminary));
     assert!(
         stream_cases()
             .iter()
@@ -179,7 +179,7 @@ fn whole_answers_are_read_in_any_number_of_pieces() {
     for (document, input, output, tools) in cases {
         let (a, b) = document.as_bytes().split_at(document.len() / 2);
         let seen = read(Route::ChatCompletions, Format::Json, &[a, b]);
-        assert_eq!(seen.reading.tokens, Some(Tokens { input, output, ..Tokens::default() }), "{document}");
+        assert_eq!(seen.reading.tokens(), Some(Tokens { input, output, ..Tokens::default() }), "{document}");
         assert_eq!(seen.reading.tools.len(), tools, "{document}");
         assert!(seen.complete);
     }
@@ -192,17 +192,17 @@ fn hostile_answers_are_bounded_and_harmless() {
         Format::Events,
         &[b"data: {\"usage\":{\"prompt_tokens\":-1}}\n\ndata: {\n\n"],
     );
-    assert_eq!(seen.reading.tokens, None);
+    assert_eq!(seen.reading.tokens(), None);
     let mut meter = Meter::new(Route::ChatCompletions, Format::Events);
     let piece = Bytes::from(vec![b'x'; 1 << 20]);
-    for _ in 0..(LOOK_INTO >> 20) + 2 {
+    for _ in 0..(LARGEST_EVENT >> 20) + 2 {
         meter.feed(&piece, None);
     }
     assert!(!meter.between_events());
     meter.feed(&Bytes::from_static(b"\n\n"), None);
     assert!(meter.between_events(), "the stream recovers after an event that was too large");
     meter.feed(&Bytes::from_static(CHAT.as_bytes()), None);
-    assert_eq!(meter.finish(None).tokens.unwrap().input, 11);
+    assert_eq!(meter.finish(None).tokens().unwrap().input, 11);
 }
 
 #[test]

@@ -1,0 +1,105 @@
+//! What can be told of a stream's event without parsing it: whether it tells more than text, and how much text.
+//!
+//! Most events carry a word or two, and this is all that is done for them: to parse each costs five times as much.
+
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+use platform_core::route::Route;
+
+use super::json::Json;
+
+/// Words in quotes. Searchers are made once: making one takes longer than searching an event. A text cannot pretend to
+/// have one, because quotes within it are escaped.
+static WORDS: LazyLock<Words> = LazyLock::new(|| Words {
+    usage: Finder::new("\"usage\""),
+    error: Finder::new("\"error\""),
+    name: Finder::new("\"name\""),
+    finish_reason: Finder::new("\"finish_reason\""),
+    response: Finder::new("\"response\""),
+    message: Finder::new("\"message_"),
+    delta: Finder::new("\"delta\""),
+    text: Finder::new("\"text\""),
+});
+
+#[derive(Debug)]
+struct Words {
+    usage: Finder<'static>,
+    error: Finder<'static>,
+    name: Finder<'static>,
+    finish_reason: Finder<'static>,
+    response: Finder<'static>,
+    message: Finder<'static>,
+    delta: Finder<'static>,
+    text: Finder<'static>,
+}
+
+/// Members of a chat's or message's delta that the model has said. `signature` and ids are not.
+const SAID: [&[u8]; 10] = [
+    b"content",
+    b"text",
+    b"partial_json",
+    b"tool_calls",
+    b"function_call",
+    b"reasoning_content",
+    b"reasoning",
+    b"thinking",
+    b"refusal",
+    b"citation",
+];
+
+/// Members within those that it has not.
+const NOT_SAID: [&[u8]; 2] = [b"id", b"type"];
+
+/// Whether the event `data` of `route`'s stream tells anything but text.
+pub(super) fn tells_more_than_text(route: Route, data: &[u8]) -> bool {
+    let words = &*WORDS;
+    // OpenAI says in every event that there is no usage yet and no reason to finish.
+    let own = match route {
+        Route::Responses => is_followed_by(b'{', &words.response, data),
+        Route::Messages => words.message.find(data).is_some(),
+        _ => is_followed_by(b'"', &words.finish_reason, data),
+    };
+    own || is_followed_by(b'{', &words.usage, data)
+        || is_followed_by(b'"', &words.name, data)
+        || words.error.find(data).is_some()
+}
+
+/// Bytes of text in the event `data` of `route`'s stream, a tool's arguments and reasoning included.
+pub(super) fn said(route: Route, data: &[u8]) -> u64 {
+    let word = if route == Route::Completions { &WORDS.text } else { &WORDS.delta };
+    let mut sum = 0;
+    each_value(word, data, |value| {
+        sum += match value.first() {
+            Some(b'"') => Json::first_of(value).text_bytes(&[]),
+            Some(b'{') => {
+                let members = Json::first_of(value).members();
+                members
+                    .filter(|(name, _)| SAID.contains(name))
+                    .map(|(_, it)| it.text_bytes(&NOT_SAID))
+                    .sum()
+            }
+            _ => 0,
+        };
+        false
+    });
+    sum
+}
+
+fn is_followed_by(begin: u8, word: &Finder<'_>, data: &[u8]) -> bool {
+    each_value(word, data, |value| value.first() == Some(&begin))
+}
+
+/// Calls `look` with what follows each `"word":` in `data`, until it returns true; returns whether it did.
+fn each_value(word: &Finder<'_>, data: &[u8], mut look: impl FnMut(&[u8]) -> bool) -> bool {
+    let mut rest = data;
+    while let Some(at) = word.find(rest) {
+        rest = &rest[at + word.needle().len()..];
+        if let Some(value) = rest.trim_ascii_start().strip_prefix(b":")
+            && look(value.trim_ascii_start())
+        {
+            return true;
+        }
+    }
+    false
+}
