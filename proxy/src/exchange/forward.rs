@@ -21,6 +21,7 @@ pub(super) async fn send(
     request: Request<Pieces>,
 ) -> Result<Answer, Refusal> {
     let patience = exchange.run().grant.limits.call_ms.duration();
+    exchange.sending();
     match timeout(patience, plane.upstream.send(request)).await {
         Ok(Ok(answer)) => {
             exchange.answered(&answer.0);

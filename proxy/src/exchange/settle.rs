@@ -21,7 +21,10 @@ use super::{NO_ROUTE, Plane, identify::Caller, rewrite::Checked};
 use crate::{
     clock, refusal,
     run::{Closing, InFlight, Run},
-    usage::{Count, Reading},
+    usage::{
+        Count, Reading,
+        estimate::{self, Media},
+    },
 };
 
 /// Who asked for the event in which a stream tells its usage.
@@ -45,6 +48,12 @@ pub(super) struct Exchange {
     route: Route,
     status: StatusCode,
     usage: UsageIs,
+    /// What of the request is no text.
+    media: Media,
+    /// Whether it went upstream.
+    sent: bool,
+    /// Bytes of text that the answer had.
+    said: u64,
     /// Held until the call is settled, so that a run is idle only when all its records are written.
     place: Option<InFlight>,
 }
@@ -92,6 +101,9 @@ impl Exchange {
             route: NO_ROUTE,
             status: StatusCode::OK,
             usage: UsageIs::Theirs,
+            media: Media::default(),
+            sent: false,
+            said: 0,
             place: None,
         }
     }
@@ -158,6 +170,7 @@ impl Exchange {
         if asked.stream && !asked.usage_asked {
             self.usage = UsageIs::Ours;
         }
+        self.media = asked.media;
         self.note(|draft| {
             draft.model_asked = Some(JournalText::of(&asked.model));
             draft.stream = asked.stream;
@@ -167,6 +180,11 @@ impl Exchange {
     /// Whether the agent is to see the event in which a stream tells its usage.
     pub(super) const fn usage(&self) -> UsageIs {
         self.usage
+    }
+
+    /// The request is about to go to the upstream.
+    pub(super) fn sending(&mut self) {
+        self.sent = true;
     }
 
     /// The head of the upstream's answer is there.
@@ -192,6 +210,7 @@ impl Exchange {
 
     /// What the answer said about itself.
     pub(super) fn read(&mut self, reading: Reading) {
+        self.said = reading.said;
         self.note(|draft| {
             if let Some(tokens) = reading.tokens() {
                 let source = match reading.count {
@@ -232,6 +251,10 @@ impl Exchange {
         let Some(mut record) = self.draft.take() else { return };
         record.outcome = outcome;
         record.duration_us = duration;
+        let reached = self.sent && record.refusal != Some(Refusal::UpstreamUnreachable);
+        if reached && self.status.is_success() && self.route.costs_tokens() {
+            estimate::fill_in(&mut record, self.media, self.said);
+        }
         if record.cost_nanodollars.is_some() {
             record.cost_source = CostSource::Upstream;
         }

@@ -4,9 +4,7 @@
 //! collide. Each field is read for itself, so that one of an unexpected type costs nothing but itself. Shapes:
 //! platform.openai.com/docs/api-reference and docs.anthropic.com/en/api/messages-streaming.
 
-use platform_core::{
-    control::TapEvent, money::NanoDollars, record::Tokens, route::Route, untrusted::JournalText,
-};
+use platform_core::{control::TapEvent, money::NanoDollars, route::Route, untrusted::JournalText};
 
 use super::{
     Count, Reading, Stage,
@@ -17,7 +15,7 @@ use super::{
 pub(super) type Tap<'t> = Option<&'t mut dyn FnMut(TapEvent)>;
 
 /// Members of an answer's parts that are no text of the model.
-const NOT_SAID: [&[u8]; 11] = [
+const NOT_SAID: [&[u8]; 12] = [
     b"type",
     b"role",
     b"id",
@@ -25,6 +23,7 @@ const NOT_SAID: [&[u8]; 11] = [
     b"status",
     b"finish_reason",
     b"object",
+    b"model",
     b"phase",
     b"token",
     b"signature",
@@ -165,9 +164,14 @@ pub(super) fn read_document(document: &[u8], reading: &mut Reading, tap: &mut Ta
     for part in answer.output.elements().chain(answer.content.elements()) {
         note_part(part, reading, tap);
     }
-    for spoken in [answer.choices, answer.output, answer.content] {
-        reading.said += spoken.text_bytes(&NOT_SAID);
-    }
+    reading.said += if Json::of(document).raw().ends_with(b"}") {
+        [answer.choices, answer.output, answer.content]
+            .map(|spoken| spoken.text_bytes(&NOT_SAID))
+            .iter()
+            .sum()
+    } else {
+        Json::of(document).text_bytes(&NOT_SAID)
+    };
     note_finish(answer.stop_reason, reading);
     note_status(&answer, reading);
     note_answer(&answer, reading, tap);
@@ -294,12 +298,5 @@ fn tell_text(text: Json<'_>, tap: &mut Tap<'_>) {
     let Some(tell) = tap else { return };
     if let Some(text) = text.text().filter(|text| !text.is_empty()) {
         tell(TapEvent::Text { delta: text.into_owned() });
-    }
-}
-
-impl Reading {
-    /// What the upstream counted.
-    pub(crate) fn tokens(&self) -> Option<Tokens> {
-        self.counts.map(|counts| counts.tokens())
     }
 }

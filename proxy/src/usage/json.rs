@@ -86,13 +86,16 @@ impl<'a> Json<'a> {
         std::str::from_utf8(self.quoted().unwrap_or(self.0)).ok()
     }
 
-    /// Bytes of all text in this value, as text: names, and members that `but` names, do not count.
+    /// Bytes of all text in this value, as text: names, and members that `but` names, do not count. Of a string without
+    /// an end, what there is of it.
     pub(super) fn text_bytes(self, but: &[&[u8]]) -> u64 {
         let mut walk = Walk { bytes: self.0, at: 0 };
         let (mut sum, mut counts) = (0, true);
         while let Some(quote) = memchr::memchr(b'"', walk.rest()) {
             walk.at += quote;
-            let Some(text) = walk.string() else { break };
+            let Some(text) = walk.string() else {
+                return sum + if counts { unescaped(&walk.rest()[1..]) } else { 0 };
+            };
             walk.space();
             if walk.peek() == Some(b':') {
                 counts = !but.contains(&text);
@@ -110,7 +113,7 @@ fn unescaped(text: &[u8]) -> u64 {
     while let Some(at) = memchr::memchr(b'\\', rest) {
         // Most of what is written as four digits is of a script that takes three bytes for a letter.
         let (written, meant) = if rest.get(at + 1) == Some(&b'u') { (6, 3) } else { (2, 1) };
-        length -= written - meant;
+        length = length.saturating_sub(written - meant);
         rest = rest.get(at + written..).unwrap_or_default();
     }
     length as u64
@@ -270,7 +273,8 @@ mod tests {
             (r#""Gr\n""#, 3),
             (r#""\u4f60\"""#, 4),
             (r#"{"text":"abc","type":"text","list":["d",{"e":"f"}],"n":1}"#, 5),
-            (r#"{"text":"cut"#, 0),
+            (r#"{"text":"cut"#, 3),
+            (r#"{"type":"cut"#, 0),
             ("7", 0),
         ];
         for (text, bytes) in table {

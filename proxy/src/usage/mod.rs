@@ -5,6 +5,7 @@
 
 mod answer;
 mod counts;
+pub(crate) mod estimate;
 mod json;
 mod sse;
 mod telling;
@@ -14,14 +15,14 @@ mod withhold;
 
 use bytes::Bytes;
 use platform_core::{
-    control::TapEvent, money::NanoDollars, route::Route, untrusted::JournalText,
+    control::TapEvent, money::NanoDollars, record::Tokens, route::Route, untrusted::JournalText,
 };
 
+pub(crate) use self::withhold::Withheld;
 use self::{
     counts::Counts,
     sse::{Data, Events},
 };
-pub(crate) use self::withhold::Withheld;
 
 /// Largest JSON answer that is looked into.
 const LARGEST_DOCUMENT: usize = 16 << 20;
@@ -186,6 +187,11 @@ impl Meter {
 }
 
 impl Reading {
+    /// What the upstream counted.
+    pub(crate) fn tokens(&self) -> Option<Tokens> {
+        self.counts.map(|counts| counts.tokens())
+    }
+
     fn tool(&mut self, name: &str) {
         if self.tools.len() < TOOLS {
             self.tools.push(JournalText::of(name));

@@ -59,6 +59,15 @@ impl Events {
         !self.inside && matches!(&self.partial, Partial::Kept(kept) if kept.is_empty())
     }
 
+    /// Bytes that are kept, or have room.
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> usize {
+        match &self.partial {
+            Partial::Kept(kept) => kept.capacity(),
+            Partial::Overlong => 0,
+        }
+    }
+
     fn line(&mut self, end: &[u8], tell: &mut impl FnMut(Data<'_>)) {
         let is_whole = matches!(&self.partial, Partial::Kept(kept) if kept.is_empty());
         self.inside = !(is_whole && end.is_empty());
@@ -78,7 +87,12 @@ impl Events {
     fn keep(&mut self, rest: &[u8], tell: &mut impl FnMut(Data<'_>)) {
         let Partial::Kept(kept) = &mut self.partial else { return };
         let room = LARGEST_EVENT - kept.len();
-        kept.extend_from_slice(rest.get(..room).unwrap_or(rest));
+        let taken = rest.get(..room).unwrap_or(rest);
+        if kept.len() + taken.len() > kept.capacity() {
+            // As a vector grows by itself, but not beyond the bound.
+            kept.reserve_exact(taken.len().max(kept.len()).min(room));
+        }
+        kept.extend_from_slice(taken);
         if rest.len() > room {
             emit(kept, Data::TooLong, tell);
             self.partial = Partial::Overlong;

@@ -68,38 +68,42 @@ pub(super) fn tells_more_than_text(route: Route, data: &[u8]) -> bool {
 /// Bytes of text in the event `data` of `route`'s stream, a tool's arguments and reasoning included.
 pub(super) fn said(route: Route, data: &[u8]) -> u64 {
     let word = if route == Route::Completions { &WORDS.text } else { &WORDS.delta };
-    let mut sum = 0;
-    each_value(word, data, |value| {
-        sum += match value.first() {
-            Some(b'"') => Json::first_of(value).text_bytes(&[]),
+    let (mut sum, mut rest) = (0, data);
+    while let Some(value) = next_value(word, &mut rest) {
+        let value = Json::first_of(value);
+        // Nothing is looked at twice, however deep it is nested.
+        rest = &rest[value.raw().len().min(rest.len())..];
+        sum += match value.raw().first() {
+            Some(b'"') => value.text_bytes(&[]),
             Some(b'{') => {
-                let members = Json::first_of(value).members();
-                members
-                    .filter(|(name, _)| SAID.contains(name))
-                    .map(|(_, it)| it.text_bytes(&NOT_SAID))
-                    .sum()
+                let said = value.members().filter(|(name, _)| SAID.contains(name));
+                said.map(|(_, it)| it.text_bytes(&NOT_SAID)).sum()
             }
             _ => 0,
         };
-        false
-    });
+    }
     sum
 }
 
+/// Whether any member called `word` begins like this.
 fn is_followed_by(begin: u8, word: &Finder<'_>, data: &[u8]) -> bool {
-    each_value(word, data, |value| value.first() == Some(&begin))
-}
-
-/// Calls `look` with what follows each `"word":` in `data`, until it returns true; returns whether it did.
-fn each_value(word: &Finder<'_>, data: &[u8], mut look: impl FnMut(&[u8]) -> bool) -> bool {
     let mut rest = data;
-    while let Some(at) = word.find(rest) {
-        rest = &rest[at + word.needle().len()..];
-        if let Some(value) = rest.trim_ascii_start().strip_prefix(b":")
-            && look(value.trim_ascii_start())
-        {
+    while let Some(value) = next_value(word, &mut rest) {
+        if value.first() == Some(&begin) {
             return true;
         }
     }
     false
+}
+
+/// What follows the next `"word":` in `rest`, which then begins there.
+fn next_value<'a>(word: &Finder<'_>, rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    loop {
+        let at = word.find(rest)?;
+        *rest = rest[at + word.needle().len()..].trim_ascii_start();
+        if let Some(value) = rest.strip_prefix(b":") {
+            *rest = value.trim_ascii_start();
+            return Some(rest);
+        }
+    }
 }

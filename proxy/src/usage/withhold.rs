@@ -93,10 +93,15 @@ mod tests {
         let with_text =
             "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}],\"usage\":{\"prompt_tokens\":1}}\n\n";
         let comment = ": keep-alive\n\n";
+        // OpenAI's has no choices, LiteLLM's one that says nothing.
+        let litellm = USAGE.replace("[]", "[{\"index\":0,\"delta\":{}}]");
+        let last_words = USAGE.replace("[]", "[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]");
         let crlf = USAGE.replace('\n', "\r\n");
         let cases = [
             (format!("{FINISH}{USAGE}{DONE}"), format!("{FINISH}{DONE}")),
             (format!("{FINISH}{crlf}{DONE}"), format!("{FINISH}{DONE}")),
+            (format!("{FINISH}{litellm}{DONE}"), format!("{FINISH}{DONE}")),
+            (format!("{FINISH}{last_words}{DONE}"), format!("{FINISH}{last_words}{DONE}")),
             (format!("{FINISH}{error}"), format!("{FINISH}{error}")),
             (format!("{with_text}{comment}{DONE}"), format!("{with_text}{comment}{DONE}")),
             (format!("{FINISH}data: {{\"choices\":[]"), format!("{FINISH}data: {{\"choices\":[]")),

@@ -36,6 +36,7 @@ pub(crate) use self::{
     rejection::{Reason, Rejection},
     sizes::Sizes,
 };
+use crate::usage::estimate::Media;
 
 /// What a run's bodies may ask for, and what is set in them.
 #[derive(Debug, Clone, Default)]
@@ -95,6 +96,8 @@ pub(crate) struct Checked<'a> {
     /// The sizes it asks for.
     #[cfg_attr(not(test), expect(dead_code, reason = "limits will be set on them"))]
     pub(crate) sizes: Sizes,
+    /// What of it is no text.
+    pub(crate) media: Media,
     /// What is set in it.
     pub(crate) edits: Edits,
 }
