@@ -56,7 +56,7 @@ pub struct ExchangeRecord {
     pub model_asked: Option<JournalText>,
     /// Model the upstream says has answered.
     pub model_answered: Option<JournalText>,
-    /// Why the model stopped, in the upstream's word; of several answers to one call, the first's.
+    /// Why the model stopped, in the upstream's word; of several answers to one call, the first to end.
     #[serde(default)]
     pub finish_reason: Option<JournalText>,
     /// Whether a stream was asked for.

@@ -246,7 +246,7 @@ fn note_usage(usage: Json<'_>, count: Count, reading: &mut Reading) {
     reading.cost = cost.or(reading.cost);
 }
 
-/// Why the first of the answers ended.
+/// Why the first answer to end did.
 fn note_finish(reason: Json<'_>, reading: &mut Reading) {
     if reading.finish.is_none() {
         reading.finish = reason.text().filter(|reason| !reason.is_empty()).map(|it| JournalText::of(&it));

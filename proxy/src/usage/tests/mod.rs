@@ -2,6 +2,7 @@
 
 mod lenient;
 mod properties;
+mod recorded;
 
 use bytes::Bytes;
 use platform_core::{control::TapEvent, money::NanoDollars, record::Tokens, route::Route};
