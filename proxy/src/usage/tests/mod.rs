@@ -1,5 +1,6 @@
 //! The meter against answers of every API, whole and split at every byte.
 
+mod allocations;
 mod lenient;
 mod properties;
 mod recorded;
