@@ -16,6 +16,8 @@ use platform_core::{
 use proxy::parts;
 
 const EVENT: &str = "data: {\"id\":\"c1\",\"object\":\"chat.completion.chunk\",\"model\":\"gpt-x\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" word\"}}]}\n\n";
+/// Tells the model's name, after which there is less to look for.
+const FIRST: &str = "data: {\"type\":\"message_start\",\"message\":{\"model\":\"gpt-x\"}}\n\n";
 /// As OpenAI writes it, with all that is null.
 const VERBOSE: &str = "data: {\"id\":\"chatcmpl-9xQ\",\"object\":\"chat.completion.chunk\",\"created\":1764000000,\"model\":\"gpt-5-mini-2025-08-07\",\"service_tier\":\"default\",\"system_fingerprint\":null,\"choices\":[{\"index\":0,\"delta\":{\"content\":\" word\"},\"logprobs\":null,\"finish_reason\":null}],\"usage\":null,\"obfuscation\":\"k3J9aQ\"}\n\n";
 const ARGUMENTS: &str = "data: {\"id\":\"c1\",\"object\":\"chat.completion.chunk\",\"model\":\"gpt-x\",\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\" word\"}}]}}]}\n\n";
@@ -51,7 +53,8 @@ fn meter(criterion: &mut Criterion) {
     ];
     group.throughput(Throughput::Elements(64));
     for (name, route, event, last) in streams {
-        let mut events = vec![Bytes::from_static(event.as_bytes()); 64];
+        let mut events = vec![Bytes::from_static(FIRST.as_bytes())];
+        events.extend(vec![Bytes::from_static(event.as_bytes()); 64]);
         events.push(Bytes::from_static(last.as_bytes()));
         group.bench_function(name, |bencher| {
             bencher.iter(|| parts::metered(route, "text/event-stream", black_box(&events)).unwrap());

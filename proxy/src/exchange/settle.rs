@@ -36,6 +36,18 @@ pub(super) enum UsageIs {
     Ours,
 }
 
+/// A record in the making, and what is needed to estimate what nobody tells.
+#[derive(Debug)]
+struct Draft {
+    record: ExchangeRecord,
+    /// What of the request is no text.
+    media: Media,
+    /// Whether it went upstream.
+    sent: bool,
+    /// Bytes of text that the answer had.
+    said: u64,
+}
+
 /// A call in the making of its record.
 #[derive(Debug)]
 pub(super) struct Exchange {
@@ -43,17 +55,11 @@ pub(super) struct Exchange {
     run: Arc<Run>,
     began: Instant,
     /// Present until the call is settled.
-    draft: Option<Box<ExchangeRecord>>,
+    draft: Option<Box<Draft>>,
     call_id: CallId,
     route: Route,
     status: StatusCode,
     usage: UsageIs,
-    /// What of the request is no text.
-    media: Media,
-    /// Whether it went upstream.
-    sent: bool,
-    /// Bytes of text that the answer had.
-    said: u64,
     /// Held until the call is settled, so that a run is idle only when all its records are written.
     place: Option<InFlight>,
 }
@@ -63,7 +69,7 @@ impl Exchange {
         let now = clock::now();
         let call_id = plane.call_ids.next(now);
         let grant = &caller.run.grant;
-        let draft = ExchangeRecord {
+        let record = ExchangeRecord {
             ts: clock::rfc3339(now),
             run_id: grant.run_id.clone(),
             attempt: grant.attempt,
@@ -96,14 +102,11 @@ impl Exchange {
             plane: Arc::clone(plane),
             run: Arc::clone(&caller.run),
             began: Instant::now(),
-            draft: Some(Box::new(draft)),
+            draft: Some(Box::new(Draft { record, media: Media::default(), sent: false, said: 0 })),
             call_id,
             route: NO_ROUTE,
             status: StatusCode::OK,
             usage: UsageIs::Theirs,
-            media: Media::default(),
-            sent: false,
-            said: 0,
             place: None,
         }
     }
@@ -154,7 +157,7 @@ impl Exchange {
     /// Some of the request's body arrived; returns how much that makes in all.
     pub(super) fn received(&mut self, bytes: usize) -> u64 {
         self.note(|draft| draft.request_bytes += bytes as u64);
-        self.draft.as_ref().map_or(0, |draft| draft.request_bytes)
+        self.draft.as_ref().map_or(0, |draft| draft.record.request_bytes)
     }
 
     /// The request's body did not arrive whole: its sender has left, or it is not framed as HTTP wants it.
@@ -170,7 +173,9 @@ impl Exchange {
         if asked.stream && !asked.usage_asked {
             self.usage = UsageIs::Ours;
         }
-        self.media = asked.media;
+        if let Some(draft) = &mut self.draft {
+            draft.media = asked.media;
+        }
         self.note(|draft| {
             draft.model_asked = Some(JournalText::of(&asked.model));
             draft.stream = asked.stream;
@@ -184,7 +189,9 @@ impl Exchange {
 
     /// The request is about to go to the upstream.
     pub(super) fn sending(&mut self) {
-        self.sent = true;
+        if let Some(draft) = &mut self.draft {
+            draft.sent = true;
+        }
     }
 
     /// The head of the upstream's answer is there.
@@ -210,7 +217,9 @@ impl Exchange {
 
     /// What the answer said about itself.
     pub(super) fn read(&mut self, reading: Reading) {
-        self.said = reading.said;
+        if let Some(draft) = &mut self.draft {
+            draft.said = reading.said;
+        }
         self.note(|draft| {
             if let Some(tokens) = reading.tokens() {
                 let source = match reading.count {
@@ -248,12 +257,13 @@ impl Exchange {
     /// Writes the record. Later calls do nothing.
     pub(super) fn settle(&mut self, outcome: Outcome) {
         let duration = self.elapsed_us();
-        let Some(mut record) = self.draft.take() else { return };
+        let Some(draft) = self.draft.take() else { return };
+        let Draft { mut record, media, sent, said } = *draft;
         record.outcome = outcome;
         record.duration_us = duration;
-        let reached = self.sent && record.refusal != Some(Refusal::UpstreamUnreachable);
+        let reached = sent && record.refusal != Some(Refusal::UpstreamUnreachable);
         if reached && self.status.is_success() && self.route.costs_tokens() {
-            estimate::fill_in(&mut record, self.media, self.said);
+            estimate::fill_in(&mut record, media, said);
         }
         if record.cost_nanodollars.is_some() {
             record.cost_source = CostSource::Upstream;
@@ -267,7 +277,7 @@ impl Exchange {
 
     fn note(&mut self, change: impl FnOnce(&mut ExchangeRecord)) {
         if let Some(draft) = &mut self.draft {
-            change(draft);
+            change(&mut draft.record);
         }
     }
 

@@ -97,8 +97,9 @@ pub(super) fn read_event(route: Route, data: &[u8], reading: &mut Reading, tap: 
         reading.stage = Stage::Ended;
         return;
     }
-    reading.said += said(route, data);
-    if reading.model.is_some() && tap.is_none() && !tells_more_than_text(route, data) {
+    let said = said(route, data);
+    reading.said += said.bytes;
+    if reading.model.is_some() && tap.is_none() && !tells_more_than_text(route, data, said) {
         return;
     }
     let event = Fields::of(Json::of(data));
@@ -164,17 +165,22 @@ pub(super) fn read_document(document: &[u8], reading: &mut Reading, tap: &mut Ta
     for part in answer.output.elements().chain(answer.content.elements()) {
         note_part(part, reading, tap);
     }
-    reading.said += if Json::of(document).raw().ends_with(b"}") {
-        [answer.choices, answer.output, answer.content]
-            .map(|spoken| spoken.text_bytes(&NOT_SAID))
-            .iter()
-            .sum()
-    } else {
-        Json::of(document).text_bytes(&NOT_SAID)
-    };
     note_finish(answer.stop_reason, reading);
     note_status(&answer, reading);
     note_answer(&answer, reading, tap);
+    // Only an estimate needs it.
+    if reading.counts.is_none() {
+        reading.said += text_of(document, &answer);
+    }
+}
+
+/// Bytes of text in a whole answer, or in as much of it as there is.
+fn text_of(document: &[u8], answer: &Fields<'_>) -> u64 {
+    let document = Json::of(document);
+    if !document.raw().ends_with(b"}") {
+        return document.text_bytes(&NOT_SAID);
+    }
+    [answer.choices, answer.output, answer.content].map(|spoken| spoken.text_bytes(&NOT_SAID)).iter().sum()
 }
 
 /// The `response` within an event of OpenAI's responses.
@@ -238,12 +244,18 @@ fn note_model(model: Json<'_>, reading: &mut Reading) {
 
 fn note_usage(usage: Json<'_>, count: Count, reading: &mut Reading) {
     let mut counts = reading.counts.unwrap_or_default();
-    if counts.note(usage) {
+    let mut any = false;
+    for (name, value) in usage.members() {
+        if name == b"cost" {
+            reading.cost = value.number().and_then(NanoDollars::parse_dollars).or(reading.cost);
+        } else {
+            any |= counts.note(name, value);
+        }
+    }
+    if any {
         reading.counts = Some(counts);
         reading.count = reading.count.max(count);
     }
-    let cost = usage.member("cost").number().and_then(NanoDollars::parse_dollars);
-    reading.cost = cost.or(reading.cost);
 }
 
 /// Why the first answer to end did.

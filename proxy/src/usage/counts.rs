@@ -24,33 +24,36 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Takes note of the figures in `usage`; returns whether there were any.
-    pub(super) fn note(&mut self, usage: Json<'_>) -> bool {
-        let mut any = false;
-        for (name, value) in usage.members() {
-            let place = match name {
-                b"prompt_tokens" => &mut self.prompt,
-                b"completion_tokens" => &mut self.completion,
-                b"input_tokens" => &mut self.input,
-                b"output_tokens" => &mut self.output,
-                b"cache_read_input_tokens" => &mut self.cache_read,
-                b"cache_creation_input_tokens" => &mut self.cache_creation,
-                b"prompt_tokens_details" | b"input_tokens_details" => {
-                    set(&mut self.cached, value.member("cached_tokens"));
-                    for name in ["cache_creation_tokens", "cache_write_tokens"] {
-                        set(&mut self.cache_written, value.member(name));
-                    }
-                    continue;
-                }
-                b"completion_tokens_details" | b"output_tokens_details" => {
-                    set(&mut self.reasoning, value.member("reasoning_tokens"));
-                    continue;
-                }
-                _ => continue,
+    /// Takes note of a member of a `usage`; returns whether it is a count.
+    pub(super) fn note(&mut self, name: &[u8], value: Json<'_>) -> bool {
+        let place = match name {
+            b"prompt_tokens" => &mut self.prompt,
+            b"completion_tokens" => &mut self.completion,
+            b"input_tokens" => &mut self.input,
+            b"output_tokens" => &mut self.output,
+            b"cache_read_input_tokens" => &mut self.cache_read,
+            b"cache_creation_input_tokens" => &mut self.cache_creation,
+            b"prompt_tokens_details" | b"input_tokens_details" => {
+                self.note_prompt(value);
+                return false;
+            }
+            b"completion_tokens_details" | b"output_tokens_details" => {
+                set(&mut self.reasoning, value.member("reasoning_tokens"));
+                return false;
+            }
+            _ => return false,
+        };
+        set(place, value)
+    }
+
+    fn note_prompt(&mut self, details: Json<'_>) {
+        for (name, value) in details.members() {
+            match name {
+                b"cached_tokens" => set(&mut self.cached, value),
+                b"cache_creation_tokens" | b"cache_write_tokens" => set(&mut self.cache_written, value),
+                _ => false,
             };
-            any |= set(place, value);
         }
-        any
     }
 
     pub(super) fn tokens(&self) -> Tokens {

@@ -30,6 +30,21 @@ impl<'a> Json<'a> {
         Self(walk.element().unwrap_or(bytes))
     }
 
+    /// The member, and the length, of an object at the beginning of `bytes` that has one member, a string.
+    pub(super) fn only_text(bytes: &'a [u8]) -> Option<(&'a [u8], Self, usize)> {
+        let mut walk = Walk::into(bytes, b'{');
+        let name = walk.string()?;
+        if walk.peek() != Some(b':') {
+            return None;
+        }
+        walk.at += 1;
+        walk.space();
+        let begin = walk.at;
+        walk.string()?;
+        let text = Self(&bytes[begin..walk.at]);
+        (walk.peek() == Some(b'}')).then_some((name, text, walk.at + 1))
+    }
+
     pub(super) const fn is_there(self) -> bool {
         !self.0.is_empty()
     }
@@ -90,6 +105,11 @@ impl<'a> Json<'a> {
     /// an end, what there is of it.
     pub(super) fn text_bytes(self, but: &[&[u8]]) -> u64 {
         let mut walk = Walk { bytes: self.0, at: 0 };
+        // The usual case: one string and nothing else.
+        if walk.string().is_some_and(|text| text.len() + 2 == self.0.len()) {
+            return unescaped(&self.0[1..self.0.len() - 1]);
+        }
+        walk.at = 0;
         let (mut sum, mut counts) = (0, true);
         while let Some(quote) = memchr::memchr(b'"', walk.rest()) {
             walk.at += quote;
@@ -195,6 +215,7 @@ impl<'a> Walk<'a> {
     fn container(&mut self) -> Option<()> {
         let mut open = 0_usize;
         loop {
+            self.at += self.rest().iter().position(|byte| matches!(byte | 0x20, b'"' | b'{' | b'}'))?;
             match self.peek()? {
                 b'"' => {
                     self.string()?;

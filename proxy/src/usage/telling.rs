@@ -51,38 +51,56 @@ const SAID: [&[u8]; 10] = [
 /// Members within those that it has not.
 const NOT_SAID: [&[u8]; 2] = [b"id", b"type"];
 
-/// Whether the event `data` of `route`'s stream tells anything but text.
-pub(super) fn tells_more_than_text(route: Route, data: &[u8]) -> bool {
+/// What a glance at an event tells of its text.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Said {
+    /// Bytes of text, a tool's arguments and reasoning included.
+    pub(super) bytes: u64,
+    /// There is nothing beside one string, so that no tool can be named.
+    plain: bool,
+}
+
+/// Whether the event `data` of `route`'s stream, in which so much is said, tells anything but text.
+pub(super) fn tells_more_than_text(route: Route, data: &[u8], said: Said) -> bool {
     let words = &*WORDS;
-    // OpenAI says in every event that there is no usage yet and no reason to finish.
+    let speaks = said.bytes > 0;
+    // OpenAI says in every event of a chat that there is no usage yet and no reason to finish.
     let own = match route {
+        Route::Messages | Route::Responses if speaks => return false,
         Route::Responses => is_followed_by(b'{', &words.response, data),
         Route::Messages => words.message.find(data).is_some(),
         _ => is_followed_by(b'"', &words.finish_reason, data),
     };
-    own || is_followed_by(b'{', &words.usage, data)
-        || is_followed_by(b'"', &words.name, data)
-        || words.error.find(data).is_some()
+    let names = || !(speaks && said.plain) && is_followed_by(b'"', &words.name, data);
+    let fails = || !speaks && words.error.find(data).is_some();
+    own || is_followed_by(b'{', &words.usage, data) || names() || fails()
 }
 
-/// Bytes of text in the event `data` of `route`'s stream, a tool's arguments and reasoning included.
-pub(super) fn said(route: Route, data: &[u8]) -> u64 {
+/// How much text is in the event `data` of `route`'s stream.
+pub(super) fn said(route: Route, data: &[u8]) -> Said {
     let word = if route == Route::Completions { &WORDS.text } else { &WORDS.delta };
-    let (mut sum, mut rest) = (0, data);
+    let mut said = Said { bytes: 0, plain: true };
+    let mut rest = data;
     while let Some(value) = next_value(word, &mut rest) {
+        if let Some((name, text, length)) = Json::only_text(value) {
+            said.bytes += if SAID.contains(&name) { text.text_bytes(&[]) } else { 0 };
+            rest = &rest[length..];
+            continue;
+        }
         let value = Json::first_of(value);
         // Nothing is looked at twice, however deep it is nested.
         rest = &rest[value.raw().len().min(rest.len())..];
-        sum += match value.raw().first() {
+        said.bytes += match value.raw().first() {
             Some(b'"') => value.text_bytes(&[]),
             Some(b'{') => {
-                let said = value.members().filter(|(name, _)| SAID.contains(name));
-                said.map(|(_, it)| it.text_bytes(&NOT_SAID)).sum()
+                said.plain = false;
+                let members = value.members().filter(|(name, _)| SAID.contains(name));
+                members.map(|(_, it)| it.text_bytes(&NOT_SAID)).sum()
             }
             _ => 0,
         };
     }
-    sum
+    said
 }
 
 /// Whether any member called `word` begins like this.
