@@ -9,13 +9,21 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use platform_core::{
     id::SecretId,
     record::{ExchangeRecord, JournalLine},
+    route::Route,
     secret::Secret,
     token::{NamedSecret, RunToken, Secrets, SignedToken, UnixSeconds},
 };
 use proxy::parts;
 
 const EVENT: &str = "data: {\"id\":\"c1\",\"object\":\"chat.completion.chunk\",\"model\":\"gpt-x\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" word\"}}]}\n\n";
+/// Tells the model's name, after which there is less to look for.
+const FIRST: &str = "data: {\"type\":\"message_start\",\"message\":{\"model\":\"gpt-x\"}}\n\n";
+/// As OpenAI writes it, with all that is null.
+const VERBOSE: &str = "data: {\"id\":\"chatcmpl-9xQ\",\"object\":\"chat.completion.chunk\",\"created\":1764000000,\"model\":\"gpt-5-mini-2025-08-07\",\"service_tier\":\"default\",\"system_fingerprint\":null,\"choices\":[{\"index\":0,\"delta\":{\"content\":\" word\"},\"logprobs\":null,\"finish_reason\":null}],\"usage\":null,\"obfuscation\":\"k3J9aQ\"}\n\n";
+const ARGUMENTS: &str = "data: {\"id\":\"c1\",\"object\":\"chat.completion.chunk\",\"model\":\"gpt-x\",\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\" word\"}}]}}]}\n\n";
+const BLOCK: &str = "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\" word\"}}\n\n";
 const LAST: &str = "data: {\"id\":\"c1\",\"model\":\"gpt-x\",\"choices\":[],\"usage\":{\"prompt_tokens\":11,\"completion_tokens\":64}}\n\ndata: [DONE]\n\n";
+const LAST_BLOCK: &str = "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":15}}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n";
 
 fn chat(bytes: usize) -> String {
     let text = "hello world ".repeat(bytes / 12);
@@ -37,20 +45,35 @@ fn body_scan(criterion: &mut Criterion) {
 
 fn meter(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("meter");
-    let mut events = vec![Bytes::from_static(EVENT.as_bytes()); 64];
-    events.push(Bytes::from_static(LAST.as_bytes()));
+    let streams = [
+        ("stream of 64 events", Route::ChatCompletions, EVENT, LAST),
+        ("stream of 64 events, OpenAI's own", Route::ChatCompletions, VERBOSE, LAST),
+        ("stream of 64 events, a tool's arguments", Route::ChatCompletions, ARGUMENTS, LAST),
+        ("stream of 64 events, Anthropic's", Route::Messages, BLOCK, LAST_BLOCK),
+    ];
     group.throughput(Throughput::Elements(64));
-    group.bench_function("stream of 64 events", |bencher| {
-        bencher.iter(|| parts::metered("text/event-stream", black_box(&events)).unwrap());
-    });
+    for (name, route, event, last) in streams {
+        let mut events = vec![Bytes::from_static(FIRST.as_bytes())];
+        events.extend(vec![Bytes::from_static(event.as_bytes()); 64]);
+        events.push(Bytes::from_static(last.as_bytes()));
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| parts::metered(route, "text/event-stream", black_box(&events)).unwrap());
+        });
+    }
     let content = "Hello from the upstream. ".repeat(14);
     let document = Bytes::from(format!(
         "{{\"id\":\"c1\",\"model\":\"gpt-x\",\"choices\":[{{\"index\":0,\"message\":{{\"role\":\"assistant\",\"content\":\"{content}\"}},\"finish_reason\":\"stop\"}}],\"usage\":{{\"prompt_tokens\":250,\"completion_tokens\":42}}}}"
     ));
     group.throughput(Throughput::Elements(1));
     group.bench_function("document of 600 bytes", |bencher| {
-        bencher
-            .iter(|| parts::metered("application/json", black_box(std::slice::from_ref(&document))).unwrap());
+        bencher.iter(|| {
+            parts::metered(
+                Route::ChatCompletions,
+                "application/json",
+                black_box(std::slice::from_ref(&document)),
+            )
+            .unwrap()
+        });
     });
 }
 

@@ -17,12 +17,12 @@ pub fn body_is_good(body: &[u8]) -> bool {
     exchange::body_is_good(body)
 }
 
-/// The tokens that an answer reports which comes in `pieces`.
+/// The tokens that an answer of `route` reports which comes in `pieces`.
 #[must_use]
-pub fn metered(content_type: &str, pieces: &[Bytes]) -> Option<Tokens> {
-    let mut meter = Meter::new(Route::ChatCompletions, Format::of(Some(content_type)));
+pub fn metered(route: Route, content_type: &str, pieces: &[Bytes]) -> Option<Tokens> {
+    let mut meter = Meter::new(route, Format::of(Some(content_type)));
     pieces.iter().for_each(|piece| meter.feed(piece, None));
-    meter.finish(None).tokens
+    meter.finish(None).tokens()
 }
 
 /// A journal to append to.

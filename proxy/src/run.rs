@@ -98,6 +98,7 @@ struct Counters {
     input: AtomicU64,
     output: AtomicU64,
     cached: AtomicU64,
+    cache_written: AtomicU64,
     reasoning: AtomicU64,
     nanodollars: AtomicU64,
 }
@@ -177,6 +178,7 @@ impl Run {
         add(&usage.input, record.tokens.input);
         add(&usage.output, record.tokens.output);
         add(&usage.cached, record.tokens.cached);
+        add(&usage.cache_written, record.tokens.cache_written);
         add(&usage.reasoning, record.tokens.reasoning);
         add(&usage.nanodollars, record.cost_nanodollars.unwrap_or_default().0);
     }
@@ -256,6 +258,7 @@ impl From<Usage> for Counters {
             output: usage.tokens.output.into(),
             cached: usage.tokens.cached.into(),
             reasoning: usage.tokens.reasoning.into(),
+            cache_written: usage.tokens.cache_written.into(),
             nanodollars: usage.cost_nanodollars.0.into(),
         }
     }
@@ -271,6 +274,7 @@ impl Counters {
                 input: read(&self.input),
                 output: read(&self.output),
                 cached: read(&self.cached),
+                cache_written: read(&self.cache_written),
                 reasoning: read(&self.reasoning),
             },
             cost_nanodollars: NanoDollars(read(&self.nanodollars)),

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 /// Thirty-three bytes: nine prompt tokens by the scripted upstream's rule, two of them from its cache.
 const PROMPT: &str = "Please tell me about the weather.";
-const INPUT: Tokens = Tokens { input: 9, output: 0, cached: 2, reasoning: 0 };
+const INPUT: Tokens = Tokens { input: 9, output: 0, cached: 2, cache_written: 0, reasoning: 0 };
 
 fn header_names(answer: &Answer) -> BTreeSet<&str> {
     answer.headers.keys().map(http::HeaderName::as_str).collect()
@@ -105,16 +105,64 @@ fn cost(record: &ExchangeRecord) -> (Option<u64>, CostSource) {
 }
 
 #[tokio::test]
-async fn what_the_upstream_does_not_say_is_not_made_up() {
+async fn what_the_upstream_does_not_say_is_estimated_and_marked() {
+    // Fifty-three bytes of text, however they come; embeddings say none.
     let world = World::start().await;
     let run = world.run("r1", "acct-1").await;
-    run.agent.chat("fake-nousage").await;
-    run.agent.stream("fake-nousage").await.whole().await.unwrap();
-    for line in world.records(2).await {
-        let record = line.record;
-        assert_eq!((record.tokens, record.tokens_source), (Tokens::default(), TokensSource::None));
-        assert_eq!(cost(&record), (None, CostSource::None));
+    let mut calls = 0;
+    for path in PATHS {
+        for answering in [Answering::Whole, Answering::Streamed] {
+            calls += 1;
+            run.agent.post(path, &asked(path, "fake-nousage", answering)).await;
+            let record = world.records(calls).await.pop().unwrap().record;
+            let output = if record.route == Route::Embeddings { 0 } else { estimated(53) };
+            let expected = Tokens { input: estimated(record.request_bytes), output, ..Tokens::default() };
+            assert_eq!(
+                (record.tokens, record.tokens_source),
+                (expected, TokensSource::Estimated),
+                "{path} {answering:?}"
+            );
+            assert_eq!(cost(&record), (None, CostSource::None));
+        }
     }
+}
+
+#[tokio::test]
+async fn what_no_model_worked_on_is_not_estimated() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    let refused = run.agent.post(PATHS[0], &serde_json::json!({ "model": "fake", "nonsense": 1 })).await;
+    let failed = run.agent.chat("fake-status500").await;
+    assert_eq!((refused.status.as_u16(), failed.status.as_u16()), (400, 500));
+    for line in world.records(2).await {
+        assert_eq!(
+            (line.record.tokens, line.record.tokens_source),
+            (Tokens::default(), TokensSource::None),
+            "{:?}",
+            line.record
+        );
+    }
+}
+
+const PATHS: [&str; 5] =
+    ["/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", "/v1/embeddings"];
+
+/// Tokens that are taken for so many bytes.
+fn estimated(bytes: u64) -> u64 {
+    (bytes * 2).div_ceil(7)
+}
+
+#[tokio::test]
+async fn an_image_is_not_taken_for_text() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    let mut body = asked(PATHS[0], "fake-nousage", Answering::Whole);
+    let image = format!("data:image/png;base64,{}", "A".repeat(1 << 20));
+    body["messages"][0]["content"] =
+        serde_json::json!([{ "type": "image_url", "image_url": { "url": image } }]);
+    assert_eq!(run.agent.post(PATHS[0], &body).await.status, 200);
+    let tokens = world.records(1).await.pop().unwrap().record.tokens;
+    assert!((1000..1100).contains(&tokens.input), "{tokens:?}");
 }
 
 #[tokio::test]
@@ -130,6 +178,12 @@ async fn tools_that_an_answer_calls_are_named_and_their_arguments_are_not() {
             let record = world.records(calls).await.pop().unwrap().record;
             let tools: Vec<_> = record.tools.iter().map(|tool| tool.as_str()).collect();
             assert_eq!(tools, ["get_weather"], "{path} {answering:?}");
+            let reason = match path {
+                "/v1/chat/completions" => "tool_calls",
+                "/v1/responses" => "completed",
+                _ => "tool_use",
+            };
+            assert_eq!(record.finish_reason.unwrap().as_str(), reason, "{path} {answering:?}");
         }
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use bench::upstream::Ending;
 use harness::{
     Agent, Lines, Raw, Run, World,
+    agent::{Answering, chat_body},
     events::spoken,
     eventually, grant,
     raw::read_until,
@@ -135,12 +136,15 @@ async fn a_run_counts_what_it_uses() {
     let usage = Usage {
         calls: 3,
         refused: 1,
-        tokens: Tokens { input: 6, output: 20, cached: 0, reasoning: 4 },
+        tokens: Tokens { input: 6, output: 20, reasoning: 4, ..Tokens::default() },
         cost_nanodollars: NanoDollars(46_000),
     };
     assert_eq!((view().await.usage, view().await.in_flight, view().await.state), (usage, 1, RunState::Open));
     drop(stalled);
-    let last = Usage { calls: 4, ..usage };
+    // What it asked and the one word it got are estimated.
+    let asked = chat_body("fake-stall1", Answering::Streamed).to_string().len() as u64;
+    let tokens = Tokens { input: 6 + (asked * 2).div_ceil(7), output: 22, ..usage.tokens };
+    let last = Usage { calls: 4, tokens, ..usage };
     eventually("the client that left is counted", view, |view| view.usage == last && view.in_flight == 0)
         .await;
     let closed = world.control.close(&id("r1"), 0).await.unwrap();

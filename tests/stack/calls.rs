@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use harness::{
     CANARY_KEY, LiteLlm, Run, World,
-    agent::{Answering, body_for},
+    agent::{Answering, saying},
     grant,
 };
 use platform_core::{
@@ -15,7 +15,7 @@ use platform_core::{
 };
 use serde_json::{Value, json};
 
-use crate::world_with_litellm;
+use crate::{streams::PROMPT, world_with_litellm};
 
 /// Where LiteLLM tells what a call cost.
 enum Told {
@@ -57,7 +57,7 @@ const CALLS: [Call; 9] = [
 
 impl Call {
     fn body(&self) -> Value {
-        body_for(self.path, self.model, self.answering)
+        saying(self.path, self.model, self.answering, PROMPT)
     }
 }
 
@@ -107,6 +107,14 @@ fn assert_same_figures(call: &Call, ours: &ExchangeRecord, theirs: &Value) {
     assert_eq!((ours.outcome, ours.tokens_source), (Outcome::Complete, TokensSource::Exact), "{theirs}");
     assert_eq!(theirs["prompt_tokens"], ours.tokens.input, "{ours:?}\n{theirs}");
     assert_eq!(theirs["completion_tokens"], ours.tokens.output, "{ours:?}\n{theirs}");
+    let detail = |group: &str, name: &str| theirs["usage"][group][name].as_u64().unwrap_or(0);
+    assert_eq!(detail("prompt_tokens_details", "cached_tokens"), ours.tokens.cached, "{ours:?}\n{theirs}");
+    // Anthropic's API has no word for reasoning tokens: what LiteLLM knows of them it cannot tell.
+    let reasoning = match call.path {
+        "/v1/messages" => 0,
+        _ => detail("completion_tokens_details", "reasoning_tokens"),
+    };
+    assert_eq!(reasoning, ours.tokens.reasoning, "{ours:?}\n{theirs}");
     let cost = NanoDollars::parse_dollars(&theirs["response_cost"].to_string());
     assert!(cost.is_some_and(|cost| cost.0 > 0), "{theirs}");
     let known = match call.cost {

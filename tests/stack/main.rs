@@ -10,6 +10,7 @@ mod container;
 mod endings;
 mod openclaw;
 mod sdk;
+mod streams;
 
 use bench::upstream::ScriptedUpstream;
 use harness::{CANARY_KEY, LiteLlm, World};

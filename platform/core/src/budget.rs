@@ -167,8 +167,13 @@ impl Price {
     /// What `tokens` cost.
     #[must_use]
     pub fn of(&self, tokens: &Tokens) -> NanoDollars {
-        let plain = tokens.input.saturating_sub(tokens.cached);
-        sum([(plain, self.input), (tokens.cached, self.cached), (tokens.output, self.output)])
+        let plain = tokens.input.saturating_sub(tokens.cached).saturating_sub(tokens.cache_written);
+        sum([
+            (plain, self.input),
+            (tokens.cached, self.cached),
+            (tokens.cache_written, self.cache_written),
+            (tokens.output, self.output),
+        ])
     }
 
     fn dearest_input(&self) -> NanoDollars {
@@ -215,8 +220,8 @@ mod tests {
             cached: dollars("0.0375"),
             cache_written: dollars("3.125"),
         };
-        let tokens = Tokens { input: 1000, output: 10, cached: 600, reasoning: 5 };
-        assert_eq!(price.of(&tokens), NanoDollars(400 * 2500 + 600 * 75 / 2 + 10 * 10_000));
+        let tokens = Tokens { input: 1000, output: 10, cached: 600, reasoning: 5, cache_written: 100 };
+        assert_eq!(price.of(&tokens), NanoDollars(300 * 2500 + 600 * 75 / 2 + 100 * 3125 + 10 * 10_000));
         assert_eq!(price.of(&Tokens { input: 1, cached: 1, ..Tokens::default() }), NanoDollars(38));
         assert_eq!(price.most(1000, 10), NanoDollars(1000 * 3125 + 10 * 10_000));
         assert_eq!(price.output_for(NanoDollars(99_999)), Some(9));

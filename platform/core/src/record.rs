@@ -56,6 +56,9 @@ pub struct ExchangeRecord {
     pub model_asked: Option<JournalText>,
     /// Model the upstream says has answered.
     pub model_answered: Option<JournalText>,
+    /// Why the model stopped, in the upstream's word; of several answers to one call, the first to end.
+    #[serde(default)]
+    pub finish_reason: Option<JournalText>,
     /// Whether a stream was asked for.
     pub stream: bool,
     /// HTTP status: the upstream's real one, or Sluicegate's own when it answered itself.
@@ -99,17 +102,21 @@ pub struct Tokens {
     pub output: u64,
     /// Those of the prompt that were read from a cache.
     pub cached: u64,
+    /// Those of the prompt that were written to a cache.
+    #[serde(default)]
+    pub cache_written: u64,
     /// Those of the answer that were spent on reasoning.
     pub reasoning: u64,
 }
 
 impl AddAssign for Tokens {
     fn add_assign(&mut self, other: Self) {
-        let Self { input, output, cached, reasoning } = other;
+        let Self { input, output, cached, reasoning, cache_written } = other;
         self.input = self.input.saturating_add(input);
         self.output = self.output.saturating_add(output);
         self.cached = self.cached.saturating_add(cached);
         self.reasoning = self.reasoning.saturating_add(reasoning);
+        self.cache_written = self.cache_written.saturating_add(cache_written);
     }
 }
 

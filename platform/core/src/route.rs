@@ -62,6 +62,19 @@ impl Route {
         }
     }
 
+    /// Whether a model works on its calls.
+    #[must_use]
+    pub const fn costs_tokens(self) -> bool {
+        match self {
+            Self::ChatCompletions
+            | Self::Completions
+            | Self::Responses
+            | Self::Messages
+            | Self::Embeddings => true,
+            Self::CountTokens | Self::Models | Self::Unknown => false,
+        }
+    }
+
     /// Whose conventions its errors and streams follow.
     #[must_use]
     pub const fn dialect(self) -> Dialect {

@@ -18,9 +18,9 @@ pub(super) type Answer = (Response<Incoming>, Connection);
 
 /// Sends `request`. Dropping the future closes the connection and so cancels the call upstream.
 pub(super) async fn send(exchange: &mut Exchange, request: Request<Pieces>) -> Result<Answer, Refusal> {
-    exchange.is_sent();
     let plane = Arc::clone(exchange.plane());
     let patience = exchange.run().grant.limits.call_ms.duration();
+    exchange.sending();
     match timeout(patience, plane.upstream.send(request)).await {
         Ok(Ok(answer)) => {
             exchange.answered(&answer.0);
@@ -29,10 +29,7 @@ pub(super) async fn send(exchange: &mut Exchange, request: Request<Pieces>) -> R
         Ok(Err(error)) => {
             tracing::warn!(call = %exchange.call_id(), error = &error as &dyn std::error::Error, "upstream failed");
             Err(match error {
-                Error::Unreachable { .. } => {
-                    exchange.was_not_sent();
-                    Refusal::UpstreamUnreachable
-                }
+                Error::Unreachable { .. } => Refusal::UpstreamUnreachable,
                 Error::Broken(_) => Refusal::UpstreamFailed,
             })
         }

@@ -10,6 +10,7 @@ mod admit;
 mod body;
 mod carried;
 mod complain;
+mod draft;
 mod forward;
 mod identify;
 mod models;

@@ -8,23 +8,22 @@ use std::{sync::Arc, time::Instant};
 use http::{Response, StatusCode};
 use hyper::body::Incoming;
 use platform_core::{
-    budget::Price,
     id::CallId,
     money::NanoDollars,
     name::header as own,
-    record::{CostSource, ExchangeRecord, Kind, Outcome, Tokens, TokensSource},
+    record::{ExchangeRecord, Outcome},
     refusal::Refusal,
     route::Route,
     untrusted::JournalText,
 };
 
-use super::{NO_ROUTE, Plane, carried::Carried, identify::Caller, rewrite::Checked};
+use super::{NO_ROUTE, Plane, carried::Carried, draft::Draft, identify::Caller, rewrite::Checked};
 use crate::{
     budget::{Ask, Granted, Reservation},
     clock,
     refusal::{self, Refused},
     run::{Closing, InFlight, Run},
-    usage::{Count, Reading},
+    usage::Reading,
 };
 
 /// Who asked for the event in which a stream tells its usage.
@@ -43,7 +42,7 @@ pub(super) struct Exchange {
     run: Arc<Run>,
     began: Instant,
     /// Present until the call is settled.
-    draft: Option<Box<ExchangeRecord>>,
+    draft: Option<Box<Draft>>,
     call_id: CallId,
     route: Route,
     status: StatusCode,
@@ -53,10 +52,6 @@ pub(super) struct Exchange {
     carried: Carried,
     /// Held until the call is settled.
     reservation: Option<Reservation>,
-    price: Option<Price>,
-    /// The most that it can use.
-    granted: Tokens,
-    sent: bool,
 }
 
 impl Exchange {
@@ -64,35 +59,7 @@ impl Exchange {
         carried.begin(&caller.run);
         let now = clock::now();
         let call_id = plane.call_ids.next(now);
-        let grant = &caller.run.grant;
-        let draft = ExchangeRecord {
-            ts: clock::rfc3339(now),
-            run_id: grant.run_id.clone(),
-            attempt: grant.attempt,
-            account: grant.account.clone(),
-            user: grant.correlation.user.clone(),
-            graph: grant.graph.clone(),
-            identity: caller.identity,
-            route: NO_ROUTE,
-            model_asked: None,
-            model_answered: None,
-            stream: false,
-            status: 0,
-            outcome: Outcome::Refused,
-            refusal: None,
-            request_bytes: 0,
-            response_bytes: 0,
-            ttfb_us: None,
-            duration_us: 0,
-            tokens: Tokens::default(),
-            tokens_source: TokensSource::None,
-            cost_nanodollars: None,
-            cost_source: CostSource::None,
-            litellm_call_id: call_id,
-            tools: Vec::new(),
-            kind: Kind::Model,
-            tap: grant.tap,
-        };
+        let draft = Draft::new(caller, call_id, clock::rfc3339(now));
         Self {
             plane: Arc::clone(plane),
             run: Arc::clone(&caller.run),
@@ -105,9 +72,6 @@ impl Exchange {
             place: None,
             carried: carried.clone(),
             reservation: None,
-            price: None,
-            granted: Tokens::default(),
-            sent: false,
         }
     }
 
@@ -132,19 +96,10 @@ impl Exchange {
     pub(super) fn reserve(&mut self, ask: &Ask) -> Result<Granted, Refused> {
         let reservation = self.reservation.as_mut().ok_or(Refusal::RunClosed)?;
         let granted = reservation.grow(ask)?;
-        self.price = ask.price;
-        self.granted = granted.tokens;
+        if let Some(draft) = &mut self.draft {
+            (draft.granted, draft.price) = (granted.tokens, ask.price);
+        }
         Ok(granted)
-    }
-
-    /// Nothing of it has reached the upstream.
-    pub(super) const fn was_not_sent(&mut self) {
-        self.sent = false;
-    }
-
-    /// The request goes to the upstream: what becomes of it there may cost something.
-    pub(super) const fn is_sent(&mut self) {
-        self.sent = true;
     }
 
     fn is_let_go_on(&self, model: Option<&str>) -> Result<(), Refusal> {
@@ -187,7 +142,7 @@ impl Exchange {
     /// Some of the request's body arrived; returns how much that makes in all.
     pub(super) fn received(&mut self, bytes: usize) -> u64 {
         self.note(|draft| draft.request_bytes += bytes as u64);
-        self.draft.as_ref().map_or(0, |draft| draft.request_bytes)
+        self.draft.as_ref().map_or(0, |draft| draft.record.request_bytes)
     }
 
     /// The request's body did not arrive whole: its sender has left, or it is not framed as HTTP wants it.
@@ -203,6 +158,9 @@ impl Exchange {
         if asked.stream && !asked.usage_asked {
             self.usage = UsageIs::Ours;
         }
+        if let Some(draft) = &mut self.draft {
+            draft.media = asked.media;
+        }
         self.note(|draft| {
             draft.model_asked = Some(JournalText::of(&asked.model));
             draft.stream = asked.stream;
@@ -215,6 +173,13 @@ impl Exchange {
     /// Whether the agent is to see the event in which a stream tells its usage.
     pub(super) const fn usage(&self) -> UsageIs {
         self.usage
+    }
+
+    /// The request is about to go to the upstream.
+    pub(super) fn sending(&mut self) {
+        if let Some(draft) = &mut self.draft {
+            draft.sent = true;
+        }
     }
 
     /// The head of the upstream's answer is there.
@@ -240,18 +205,9 @@ impl Exchange {
 
     /// What the answer said about itself.
     pub(super) fn read(&mut self, reading: Reading) {
-        self.note(|draft| {
-            draft.model_answered = reading.model;
-            draft.tools = reading.tools;
-            if let Some(tokens) = reading.tokens {
-                let source = match reading.count {
-                    Count::Final => TokensSource::Exact,
-                    Count::Preliminary => TokensSource::Estimated,
-                };
-                (draft.tokens, draft.tokens_source) = (tokens, source);
-            }
-            draft.cost_nanodollars = reading.cost.or(draft.cost_nanodollars);
-        });
+        if let Some(draft) = &mut self.draft {
+            draft.read(reading);
+        }
     }
 
     /// Sluicegate answers the call itself.
@@ -276,18 +232,8 @@ impl Exchange {
     /// Writes the record. Later calls do nothing.
     pub(super) fn settle(&mut self, outcome: Outcome) {
         let duration = self.elapsed_us();
-        let Some(mut record) = self.draft.take() else { return };
-        record.outcome = outcome;
-        record.duration_us = duration;
-        if self.sent && record.tokens_source == TokensSource::None && is_unknown(&record) {
-            (record.tokens, record.tokens_source) = (self.granted, TokensSource::Estimated);
-        }
-        if record.cost_nanodollars.is_some() {
-            record.cost_source = CostSource::Upstream;
-        } else if let Some(price) = self.price.filter(|_| record.tokens_source != TokensSource::None) {
-            (record.cost_nanodollars, record.cost_source) =
-                (Some(price.of(&record.tokens)), CostSource::Priced);
-        }
+        let Some(draft) = self.draft.take() else { return };
+        let record = draft.finish(outcome, duration);
         if let Some(reservation) = self.reservation.take().filter(|_| outcome != Outcome::Refused) {
             reservation.settle(record.tokens, record.cost_nanodollars.unwrap_or_default());
         }
@@ -301,7 +247,7 @@ impl Exchange {
 
     fn note(&mut self, change: impl FnOnce(&mut ExchangeRecord)) {
         if let Some(draft) = &mut self.draft {
-            change(draft);
+            change(&mut draft.record);
         }
     }
 
@@ -318,15 +264,6 @@ impl Exchange {
             None if self.carried.is_stopped(&self.plane.freezes) => Outcome::Frozen,
             None => Outcome::ClientGone,
         }
-    }
-}
-
-/// Whether nobody knows what the upstream did for the call: it goes on with one that was not answered, and with one that is
-/// answered in one piece, when nobody waits for it any more.
-fn is_unknown(record: &ExchangeRecord) -> bool {
-    match record.outcome {
-        Outcome::Complete | Outcome::Refused => false,
-        _ => record.ttfb_us.is_none() || !record.stream,
     }
 }
 

@@ -23,6 +23,7 @@ fn record(run: &str) -> ExchangeRecord {
         route: Route::ChatCompletions,
         model_asked: None,
         model_answered: None,
+        finish_reason: None,
         stream: true,
         status: 200,
         outcome: Outcome::Complete,
@@ -116,4 +117,13 @@ fn a_journal_has_one_writer_at_a_time() {
     assert!(matches!(Journal::open(dir.path()), Err(Error::InUse { .. })));
     drop(first);
     assert!(Journal::open(dir.path()).is_ok());
+}
+
+#[test]
+fn lines_of_before_there_were_finish_reasons_are_still_read() {
+    let golden = include_str!("../../tests/golden/journal-line.json").trim_end();
+    let older = golden.replace("\"finish_reason\":null,", "").replace("\"cache_written\":0,", "");
+    assert_eq!(golden.len() - older.len(), 39, "both are gone");
+    let line: JournalLine = serde_json::from_str(&older).unwrap();
+    assert_eq!(serde_json::to_string(&line).unwrap(), golden);
 }

@@ -1,335 +1,326 @@
 //! Reads the JSON of answers and of stream events, of all model APIs alike.
 //!
-//! One set of structs covers OpenAI's chat, completions, responses and embeddings and Anthropic's messages:
-//! their field names do not collide. Shapes: platform.openai.com/docs/api-reference and
-//! docs.anthropic.com/en/api/messages-streaming.
+//! One set of names covers OpenAI's chat, completions, responses and embeddings and Anthropic's messages: they do not
+//! collide. Each field is read for itself, so that one of an unexpected type costs nothing but itself. Shapes:
+//! platform.openai.com/docs/api-reference and docs.anthropic.com/en/api/messages-streaming.
 
-use std::{borrow::Cow, sync::LazyLock};
+use platform_core::{control::TapEvent, money::NanoDollars, route::Route, untrusted::JournalText};
 
-use memchr::memmem::Finder;
-use platform_core::{
-    control::TapEvent, money::NanoDollars, record::Tokens, route::Route, untrusted::JournalText,
+use super::{
+    Count, Reading, Stage,
+    json::Json,
+    telling::{said, tells_more_than_text},
 };
-use serde::{Deserialize, de::IgnoredAny};
-use serde_json::{Value, value::RawValue};
-
-use super::{Count, Reading, Stage};
 
 pub(super) type Tap<'t> = Option<&'t mut dyn FnMut(TapEvent)>;
 
-#[derive(Deserialize)]
-struct Answer<'a> {
-    #[serde(rename = "type", borrow, default)]
-    kind: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    model: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    usage: Option<Usage<'a>>,
-    #[serde(default)]
-    error: Option<IgnoredAny>,
+/// Members of an answer's parts that are no text of the model.
+const NOT_SAID: [&[u8]; 12] = [
+    b"type",
+    b"role",
+    b"id",
+    b"call_id",
+    b"status",
+    b"finish_reason",
+    b"object",
+    b"model",
+    b"phase",
+    b"token",
+    b"signature",
+    b"encrypted_content",
+];
+
+/// What may stand on the outermost level of an answer or event.
+#[derive(Debug, Default)]
+struct Fields<'a> {
+    kind: &'a [u8],
+    model: Json<'a>,
+    usage: Json<'a>,
+    error: Json<'a>,
     /// OpenAI chat and completions.
-    #[serde(borrow, default)]
-    choices: Option<Vec<Choice<'a>>>,
+    choices: Json<'a>,
     /// OpenAI responses: the object in `response.completed`.
-    #[serde(borrow, default)]
-    response: Option<Box<Answer<'a>>>,
+    response: Json<'a>,
     /// OpenAI responses: the answer's parts.
-    #[serde(borrow, default)]
-    output: Option<Vec<Part<'a>>>,
+    output: Json<'a>,
+    /// OpenAI responses: how it stands, and what is missing.
+    status: Json<'a>,
+    incomplete_details: Json<'a>,
     /// OpenAI responses: a part that begins.
-    #[serde(borrow, default)]
-    item: Option<Part<'a>>,
+    item: Json<'a>,
     /// Anthropic: the object in `message_start`.
-    #[serde(borrow, default)]
-    message: Option<Inner<'a>>,
+    message: Json<'a>,
     /// Anthropic: the answer's parts.
-    #[serde(borrow, default)]
-    content: Option<Vec<Part<'a>>>,
+    content: Json<'a>,
+    stop_reason: Json<'a>,
     /// Anthropic: a part that begins.
-    #[serde(borrow, default)]
-    content_block: Option<Part<'a>>,
+    content_block: Json<'a>,
     /// Anthropic: an object. OpenAI responses: a string.
-    #[serde(borrow, default)]
-    delta: Option<Delta<'a>>,
+    delta: Json<'a>,
 }
 
-#[derive(Deserialize)]
-struct Inner<'a> {
-    #[serde(borrow, default)]
-    model: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    usage: Option<Usage<'a>>,
-}
-
-#[derive(Deserialize)]
-struct Choice<'a> {
-    #[serde(borrow, default)]
-    delta: Option<Message<'a>>,
-    #[serde(borrow, default)]
-    message: Option<Message<'a>>,
-    #[serde(borrow, default)]
-    text: Option<Cow<'a, str>>,
-    #[serde(default)]
-    finish_reason: Option<IgnoredAny>,
-}
-
-#[derive(Deserialize)]
-struct Message<'a> {
-    #[serde(borrow, default)]
-    content: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    tool_calls: Option<Vec<ToolCall<'a>>>,
-}
-
-#[derive(Deserialize)]
-struct ToolCall<'a> {
-    #[serde(borrow, default)]
-    function: Option<Function<'a>>,
-}
-
-#[derive(Deserialize)]
-struct Function<'a> {
-    #[serde(borrow, default)]
-    name: Option<Cow<'a, str>>,
-}
-
-#[derive(Deserialize)]
-struct Part<'a> {
-    #[serde(rename = "type", borrow, default)]
-    kind: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    name: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    text: Option<Cow<'a, str>>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Delta<'a> {
-    Text(#[serde(borrow)] Cow<'a, str>),
-    Object {
-        #[serde(borrow, default)]
-        text: Option<Cow<'a, str>>,
-    },
-}
-
-#[derive(Deserialize)]
-struct Usage<'a> {
-    #[serde(default)]
-    prompt_tokens: Option<u64>,
-    #[serde(default)]
-    completion_tokens: Option<u64>,
-    #[serde(default)]
-    input_tokens: Option<u64>,
-    #[serde(default)]
-    output_tokens: Option<u64>,
-    #[serde(default)]
-    cache_read_input_tokens: Option<u64>,
-    #[serde(default)]
-    cache_creation_input_tokens: Option<u64>,
-    #[serde(default, alias = "input_tokens_details")]
-    prompt_tokens_details: Option<Details>,
-    #[serde(default, alias = "output_tokens_details")]
-    completion_tokens_details: Option<Details>,
-    #[serde(borrow, default)]
-    cost: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize, Default, Clone, Copy)]
-struct Details {
-    #[serde(default)]
-    cached_tokens: Option<u64>,
-    #[serde(default)]
-    reasoning_tokens: Option<u64>,
-}
-
-impl Usage<'_> {
-    fn tokens(&self) -> Tokens {
-        let cache_read = self.cache_read_input_tokens.unwrap_or(0);
-        // Anthropic counts what came from and went to the cache beside `input_tokens`; OpenAI counts it within.
-        let input = self.prompt_tokens.or_else(|| {
-            let cache_write = self.cache_creation_input_tokens.unwrap_or(0);
-            self.input_tokens.map(|input| input.saturating_add(cache_read).saturating_add(cache_write))
-        });
-        let prompt = self.prompt_tokens_details.unwrap_or_default();
-        let completion = self.completion_tokens_details.unwrap_or_default();
-        Tokens {
-            input: input.unwrap_or(0),
-            output: self.completion_tokens.or(self.output_tokens).unwrap_or(0),
-            cached: prompt.cached_tokens.unwrap_or(cache_read),
-            reasoning: completion.reasoning_tokens.unwrap_or(0),
+impl<'a> Fields<'a> {
+    fn of(json: Json<'a>) -> Self {
+        let mut fields = Self::default();
+        for (name, value) in json.members() {
+            let place = match name {
+                b"type" => {
+                    fields.kind = value.quoted().unwrap_or_default();
+                    continue;
+                }
+                b"model" => &mut fields.model,
+                b"usage" => &mut fields.usage,
+                b"error" => &mut fields.error,
+                b"choices" => &mut fields.choices,
+                b"response" => &mut fields.response,
+                b"output" => &mut fields.output,
+                b"status" => &mut fields.status,
+                b"incomplete_details" => &mut fields.incomplete_details,
+                b"item" => &mut fields.item,
+                b"message" => &mut fields.message,
+                b"content" => &mut fields.content,
+                b"stop_reason" => &mut fields.stop_reason,
+                b"content_block" => &mut fields.content_block,
+                b"delta" => &mut fields.delta,
+                _ => continue,
+            };
+            *place = value;
         }
+        fields
     }
 }
 
-/// Words of which an event that tells more than text has at least one. Searchers are made once: making one takes longer
-/// than searching an event.
-static TELLING: LazyLock<[Finder<'static>; 8]> = LazyLock::new(|| {
-    [
-        "\"usage\"",
-        "\"error\"",
-        "tool",
-        "function_call",
-        "message_st",
-        "response.completed",
-        "\"finish_reason\":\"",
-        "\"finish_reason\": \"",
-    ]
-    .map(Finder::new)
-});
+impl Fields<'_> {
+    /// Whether it tells of an error.
+    fn fails(&self) -> bool {
+        self.error.is_there() || matches!(self.kind, b"error" | b"response.failed")
+    }
+}
+
+/// Whether the event `data` tells of an error, however odd the rest of it is.
+pub(super) fn is_error(data: &[u8]) -> bool {
+    Fields::of(Json::of(data)).fails()
+}
 
 /// Reads the `data` of one event of `route`'s stream.
 pub(super) fn read_event(route: Route, data: &[u8], reading: &mut Reading, tap: &mut Tap<'_>) {
+    let data = data.trim_ascii();
     if data == b"[DONE]" {
         reading.stage = Stage::Ended;
         return;
     }
-    let worth_it =
-        reading.model.is_none() || tap.is_some() || TELLING.iter().any(|word| word.find(data).is_some());
-    if !worth_it {
+    let said = said(route, data);
+    reading.said += said.bytes;
+    if reading.model.is_some() && tap.is_none() && !tells_more_than_text(route, data, said) {
         return;
     }
-    let Ok(event) = serde_json::from_slice::<Answer<'_>>(data) else {
-        reading.failed |= is_error(data);
-        return;
-    };
-    let kind = event.kind.as_deref().unwrap_or_default();
-    reading.failed |= event.error.is_some() || FAILED.contains(&kind);
-    // A tool is named where its part begins; `response.completed` names them all again.
-    if let Some(response) = event.response.as_deref() {
-        note_identity(response.model.as_deref(), response.usage.as_ref(), reading);
-        if response.usage.is_some() {
-            reading.count = Count::Final;
-        }
+    let event = Fields::of(Json::of(data));
+    reading.failed |= event.fails();
+    if event.response.is_there() {
+        read_response(&Fields::of(event.response), reading);
     }
-    let ended = match route {
-        Route::Responses => matches!(kind, "response.completed" | "response.incomplete"),
-        Route::Messages => kind == "message_stop",
-        _ => false,
-    };
-    if ended {
+    if ends(route, event.kind) {
         reading.stage = Stage::Ended;
     }
-    let begun = if kind == "response.output_item.done" { None } else { event.item.as_ref() };
-    for part in begun.into_iter().chain(&event.content_block) {
-        note_part(part, reading, tap);
+    // A tool is named where its part begins; `response.completed` names them all again.
+    if event.kind != b"response.output_item.done" {
+        note_part(event.item, reading, tap);
     }
-    note_delta(kind, event.delta.as_ref(), tap);
+    note_part(event.content_block, reading, tap);
+    note_finish(event.delta.member("stop_reason"), reading);
+    note_delta(&event, tap);
     note_answer(&event, reading, tap);
 }
 
-/// Types of events that tell of an error.
-const FAILED: [&str; 2] = ["error", "response.failed"];
-
-/// Whether the event `data` tells of an error, however odd the rest of it is.
-pub(super) fn is_error(data: &[u8]) -> bool {
-    let Ok(event) = serde_json::from_slice::<Value>(data) else { return false };
-    event.get("error").is_some_and(|error| !error.is_null())
-        || event["type"].as_str().is_some_and(|kind| FAILED.contains(&kind))
-}
-
-/// Whether the event `data` of a chat or completion stream tells nothing but usage: no error, and nothing in any choice.
-/// OpenAI has no choices there, LiteLLM one with an empty delta.
-pub(super) fn is_usage_only(data: &[u8]) -> bool {
-    let Ok(event) = serde_json::from_slice::<Value>(data) else { return false };
-    let silent = |choice: &Value| {
-        let members = choice.as_object();
-        members.is_some_and(|members| members.iter().all(|(name, said)| name == "index" || is_nothing(said)))
-    };
-    event["usage"].is_object()
-        && event["error"].is_null()
-        && event["choices"].as_array().is_some_and(|choices| choices.iter().all(silent))
-}
-
-fn is_nothing(said: &Value) -> bool {
-    match said {
-        Value::Null => true,
-        Value::String(text) => text.is_empty(),
-        Value::Array(parts) => parts.iter().all(is_nothing),
-        Value::Object(members) => members.values().all(is_nothing),
-        Value::Bool(_) | Value::Number(_) => false,
+/// Whether an event of type `kind` is the last of its stream.
+fn ends(route: Route, kind: &[u8]) -> bool {
+    match route {
+        Route::Responses => matches!(kind, b"response.completed" | b"response.incomplete"),
+        Route::Messages => kind == b"message_stop",
+        _ => false,
     }
 }
 
-/// Reads a whole JSON answer.
+/// What is known of an event that is too long to be looked into, by its beginning.
+pub(super) fn read_beginning(route: Route, data: &[u8], reading: &mut Reading) {
+    const ENOUGH: usize = 256;
+    let kinds: [&[u8]; 2] = [b"\"response.completed\"", b"\"response.incomplete\""];
+    let beginning = data.get(..ENOUGH).unwrap_or(data);
+    let is_last = kinds.iter().any(|kind| memchr::memmem::find(beginning, kind).is_some());
+    if route == Route::Responses && is_last {
+        reading.stage = Stage::Ended;
+    }
+}
+
+/// Whether the event `data` of a chat or completion stream tells nothing but usage: no error, and choices, if any, that
+/// say nothing. OpenAI sends none, LiteLLM one whose `delta` is empty.
+pub(super) fn is_usage_only(data: &[u8]) -> bool {
+    let event = Fields::of(Json::of(data));
+    let says_nothing = |choice: Json<'_>| {
+        choice.members().all(|(name, value)| match name {
+            b"index" => true,
+            b"delta" => value.is_empty_object(),
+            b"text" => value.quoted() == Some(b""),
+            _ => false,
+        })
+    };
+    event.usage.is_there()
+        && !event.error.is_there()
+        && event.choices.raw().first() == Some(&b'[')
+        && event.choices.elements().all(says_nothing)
+}
+
+/// Reads a whole JSON answer, or as much of it as there is.
 pub(super) fn read_document(document: &[u8], reading: &mut Reading, tap: &mut Tap<'_>) {
-    let Ok(answer) = serde_json::from_slice::<Answer<'_>>(document) else { return };
-    reading.failed |= answer.error.is_some();
-    for part in answer.output.iter().chain(&answer.content).flatten() {
+    let answer = Fields::of(Json::of(document));
+    reading.failed |= answer.error.is_there();
+    for part in answer.output.elements().chain(answer.content.elements()) {
         note_part(part, reading, tap);
     }
+    note_finish(answer.stop_reason, reading);
+    note_status(&answer, reading);
     note_answer(&answer, reading, tap);
-}
-
-fn note_answer(answer: &Answer<'_>, reading: &mut Reading, tap: &mut Tap<'_>) {
-    note_identity(answer.model.as_deref(), answer.usage.as_ref(), reading);
-    if answer.usage.is_some() {
-        reading.count = Count::Final;
-    }
-    if let Some(message) = &answer.message {
-        note_identity(message.model.as_deref(), message.usage.as_ref(), reading);
-    }
-    for choice in answer.choices.iter().flatten() {
-        if choice.finish_reason.is_some() {
-            reading.stage = reading.stage.max(Stage::Finished);
-        }
-        let message = choice.delta.as_ref().or(choice.message.as_ref());
-        let text = message.and_then(|message| message.content.as_deref()).or(choice.text.as_deref());
-        tell_text(text, tap);
-        for call in message.and_then(|message| message.tool_calls.as_ref()).into_iter().flatten() {
-            note_tool(call.function.as_ref().and_then(|function| function.name.as_deref()), reading, tap);
-        }
+    // Only an estimate needs it.
+    if reading.counts.is_none() {
+        reading.said += text_of(document, &answer);
     }
 }
 
-fn note_identity(model: Option<&str>, usage: Option<&Usage<'_>>, reading: &mut Reading) {
-    if let Some(model) = model.filter(|_| reading.model.is_none()) {
-        reading.model = Some(JournalText::of(model));
+/// Bytes of text in a whole answer, or in as much of it as there is.
+fn text_of(document: &[u8], answer: &Fields<'_>) -> u64 {
+    let document = Json::of(document);
+    if !document.raw().ends_with(b"}") {
+        return document.text_bytes(&NOT_SAID);
     }
-    let Some(usage) = usage else { return };
-    // Anthropic repeats usage with growing counts, and not every repetition holds every count.
-    let (now, before) = (usage.tokens(), reading.tokens.unwrap_or_default());
-    reading.tokens = Some(Tokens {
-        input: now.input.max(before.input),
-        output: now.output.max(before.output),
-        cached: now.cached.max(before.cached),
-        reasoning: now.reasoning.max(before.reasoning),
-    });
-    if let Some(cost) = usage.cost.and_then(|cost| NanoDollars::parse_dollars(cost.get())) {
-        reading.cost = Some(cost);
+    [answer.choices, answer.output, answer.content].map(|spoken| spoken.text_bytes(&NOT_SAID)).iter().sum()
+}
+
+/// The `response` within an event of OpenAI's responses.
+fn read_response(response: &Fields<'_>, reading: &mut Reading) {
+    note_model(response.model, reading);
+    note_usage(response.usage, Count::Final, reading);
+    reading.failed |= response.error.is_there();
+    note_status(response, reading);
+}
+
+fn note_answer(answer: &Fields<'_>, reading: &mut Reading, tap: &mut Tap<'_>) {
+    note_model(answer.model, reading);
+    note_usage(answer.usage, Count::Final, reading);
+    if answer.message.is_there() {
+        note_model(answer.message.member("model"), reading);
+        note_usage(answer.message.member("usage"), Count::Preliminary, reading);
+    }
+    for choice in answer.choices.elements() {
+        note_choice(choice, reading, tap);
     }
 }
 
-fn note_part(part: &Part<'_>, reading: &mut Reading, tap: &mut Tap<'_>) {
-    match part.kind.as_deref() {
-        Some("tool_use" | "function_call" | "custom_tool_call") => {
-            note_tool(part.name.as_deref(), reading, tap)
+fn note_choice(choice: Json<'_>, reading: &mut Reading, tap: &mut Tap<'_>) {
+    for (name, value) in choice.members() {
+        match name {
+            b"finish_reason" => {
+                reading.stage = reading.stage.max(Stage::Finished);
+                note_finish(value, reading);
+            }
+            b"text" => tell_text(value, tap),
+            b"delta" | b"message" => note_message(value, reading, tap),
+            _ => {}
         }
-        Some("text") => tell_text(part.text.as_deref(), tap),
+    }
+}
+
+fn note_message(message: Json<'_>, reading: &mut Reading, tap: &mut Tap<'_>) {
+    for (name, value) in message.members() {
+        match name {
+            b"content" => {
+                tell_text(value, tap);
+                value.elements().for_each(|part| tell_text(part.member("text"), tap));
+            }
+            b"function_call" => note_tool(value.member("name"), reading, tap),
+            b"tool_calls" => {
+                for call in value.elements() {
+                    note_tool(call.member("function").member("name"), reading, tap);
+                    note_tool(call.member("custom").member("name"), reading, tap);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn note_model(model: Json<'_>, reading: &mut Reading) {
+    if reading.model.is_none() {
+        reading.model = model.text().map(|model| JournalText::of(&model));
+    }
+}
+
+fn note_usage(usage: Json<'_>, count: Count, reading: &mut Reading) {
+    let mut counts = reading.counts.unwrap_or_default();
+    let mut any = false;
+    for (name, value) in usage.members() {
+        if name == b"cost" {
+            reading.cost = value.number().and_then(NanoDollars::parse_dollars).or(reading.cost);
+        } else {
+            any |= counts.note(name, value);
+        }
+    }
+    if any {
+        reading.counts = Some(counts);
+        reading.count = reading.count.max(count);
+    }
+}
+
+/// Why the first answer to end did.
+fn note_finish(reason: Json<'_>, reading: &mut Reading) {
+    if reading.finish.is_none() {
+        reading.finish = reason.text().filter(|reason| !reason.is_empty()).map(|it| JournalText::of(&it));
+    }
+}
+
+/// OpenAI's responses have a status, and say of an incomplete one why it is.
+fn note_status(response: &Fields<'_>, reading: &mut Reading) {
+    match response.status.quoted() {
+        None | Some(b"in_progress" | b"queued") => {}
+        Some(b"incomplete") => {
+            note_finish(response.incomplete_details.member("reason"), reading);
+            note_finish(response.status, reading);
+        }
+        Some(_) => note_finish(response.status, reading),
+    }
+}
+
+fn note_part(part: Json<'_>, reading: &mut Reading, tap: &mut Tap<'_>) {
+    match part.member("type").quoted() {
+        Some(b"tool_use" | b"server_tool_use" | b"function_call" | b"custom_tool_call") => {
+            note_tool(part.member("name"), reading, tap);
+        }
+        Some(b"text") => tell_text(part.member("text"), tap),
+        // The whole message of OpenAI's responses, outside of streams; within, it has no content yet.
+        Some(b"message") => {
+            part.member("content").elements().for_each(|piece| tell_text(piece.member("text"), tap));
+        }
         _ => {}
     }
 }
 
-fn note_tool(name: Option<&str>, reading: &mut Reading, tap: &mut Tap<'_>) {
-    let Some(name) = name.filter(|name| !name.is_empty()) else { return };
-    reading.tool(name);
+fn note_tool(name: Json<'_>, reading: &mut Reading, tap: &mut Tap<'_>) {
+    let Some(name) = name.text().filter(|name| !name.is_empty()) else { return };
+    reading.tool(&name);
     if let Some(tell) = tap {
-        tell(TapEvent::Tool { name: JournalText::of(name).as_str().to_owned() });
+        tell(TapEvent::Tool { name: JournalText::of(&name).as_str().to_owned() });
     }
 }
 
-fn note_delta(kind: &str, delta: Option<&Delta<'_>>, tap: &mut Tap<'_>) {
-    match delta {
-        Some(Delta::Text(text)) if kind == "response.output_text.delta" => {
-            tell_text(Some(text.as_ref()), tap)
-        }
-        Some(Delta::Object { text }) => tell_text(text.as_deref(), tap),
-        _ => {}
+fn note_delta(event: &Fields<'_>, tap: &mut Tap<'_>) {
+    if event.kind == b"response.output_text.delta" {
+        tell_text(event.delta, tap);
     }
+    tell_text(event.delta.member("text"), tap);
 }
 
-fn tell_text(text: Option<&str>, tap: &mut Tap<'_>) {
-    if let (Some(text), Some(tell)) = (text.filter(|text| !text.is_empty()), tap) {
-        tell(TapEvent::Text { delta: text.to_owned() });
+fn tell_text(text: Json<'_>, tap: &mut Tap<'_>) {
+    let Some(tell) = tap else { return };
+    if let Some(text) = text.text().filter(|text| !text.is_empty()) {
+        tell(TapEvent::Text { delta: text.into_owned() });
     }
 }

@@ -1,10 +1,14 @@
-//! What an answer says about itself: tokens, cost, model, tools, failure.
+//! What an answer says about itself: tokens, cost, model, why it ended, tools, failure.
 //!
 //! Pure: bytes go in, a [`Reading`] comes out. Nothing here changes the bytes, and nothing here can stop a
 //! call; an answer that cannot be understood has simply no usage.
 
 mod answer;
+mod counts;
+pub(crate) mod estimate;
+mod json;
 mod sse;
+mod telling;
 #[cfg(test)]
 mod tests;
 mod withhold;
@@ -14,11 +18,16 @@ use platform_core::{
     control::TapEvent, money::NanoDollars, record::Tokens, route::Route, untrusted::JournalText,
 };
 
-use self::sse::Events;
 pub(crate) use self::withhold::{Look, Withheld};
+use self::{
+    counts::Counts,
+    sse::{Data, Events},
+};
 
-/// Largest JSON answer, and largest single event of a stream, that is looked into.
-const LOOK_INTO: usize = 16 << 20;
+/// Largest JSON answer that is looked into.
+const LARGEST_DOCUMENT: usize = 16 << 20;
+/// Largest event of a stream that is looked into.
+const LARGEST_EVENT: usize = 1 << 20;
 /// Most tool names kept of one call.
 const TOOLS: usize = 32;
 
@@ -26,9 +35,15 @@ const TOOLS: usize = 32;
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Reading {
     pub(crate) model: Option<JournalText>,
-    pub(crate) tokens: Option<Tokens>,
+    /// Why the model stopped.
+    pub(crate) finish: Option<JournalText>,
+    counts: Option<Counts>,
     pub(crate) count: Count,
     pub(crate) cost: Option<NanoDollars>,
+    /// Bytes of text that came, a tool's arguments and reasoning included.
+    pub(crate) said: u64,
+    /// Something was too large to be looked into: what it told is not known.
+    pub(crate) gave_up: bool,
     pub(crate) tools: Vec<JournalText>,
     /// An error came where an answer should.
     pub(crate) failed: bool,
@@ -48,8 +63,8 @@ pub(crate) enum Stage {
     Ended,
 }
 
-/// What the tokens of a [`Reading`] are worth.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+/// What the counts of a [`Reading`] are worth.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Count {
     /// What the upstream knew when it began.
     #[default]
@@ -112,16 +127,26 @@ impl Meter {
         match &mut self.body {
             Body::Events(events) => {
                 let (route, reading) = (self.route, &mut self.reading);
-                let named = events.feed(piece, |data| answer::read_event(route, data, reading, &mut tap));
-                self.reading.failed |= named;
+                events.feed(piece, |data| match data {
+                    Data::NamedError => reading.failed = true,
+                    Data::Whole(data) => answer::read_event(route, data, reading, &mut tap),
+                    Data::TooLong(beginning) => {
+                        reading.gave_up = true;
+                        answer::read_beginning(route, beginning, reading);
+                    }
+                });
             }
             Body::Json(pieces, length) => {
                 *length += piece.len();
-                if *length <= LOOK_INTO {
+                if *length <= LARGEST_DOCUMENT {
                     pieces.push(piece.clone());
+                } else {
+                    pieces.clear();
+                    self.reading.gave_up = true;
+                    self.reading.said = *length as u64;
                 }
             }
-            Body::Opaque => {}
+            Body::Opaque => self.reading.said += piece.len() as u64,
         }
     }
 
@@ -148,7 +173,7 @@ impl Meter {
     /// What the whole answer said. Call once, after its last piece.
     pub(crate) fn finish(&mut self, mut tap: Option<&mut dyn FnMut(TapEvent)>) -> Reading {
         if let Body::Json(pieces, length) = &mut self.body
-            && *length <= LOOK_INTO
+            && *length <= LARGEST_DOCUMENT
         {
             let whole = match pieces.as_slice() {
                 [one] => one.clone(),
@@ -168,14 +193,14 @@ impl Meter {
 }
 
 impl Reading {
+    /// What the upstream counted.
+    pub(crate) fn tokens(&self) -> Option<Tokens> {
+        self.counts.map(|counts| counts.tokens())
+    }
+
     fn tool(&mut self, name: &str) {
         if self.tools.len() < TOOLS {
             self.tools.push(JournalText::of(name));
         }
     }
-}
-
-/// No prompt in `body` has more tokens: a tokeniser makes at least a byte of each.
-pub(crate) const fn most_input(body: &[u8]) -> u64 {
-    body.len() as u64 + 1024
 }

@@ -2,9 +2,9 @@
 //!
 //! Follows the line rules of the WHATWG HTML standard, 9.2.6, as far as model APIs use them: lines end in
 //! LF, CR or CRLF, a blank line ends an event. `data` lines are handed out one by one, because no model API
-//! spreads one JSON document over several. An event larger than the bound is skipped, not buffered.
+//! spreads one JSON document over several. One that is larger than the bound is skipped, not buffered, and told of.
 
-use super::LOOK_INTO;
+use super::LARGEST_EVENT;
 
 #[derive(Debug, Default)]
 pub(super) struct Events {
@@ -13,6 +13,17 @@ pub(super) struct Events {
     inside: bool,
     /// The last byte was a CR: an LF right after it belongs to it.
     after_cr: bool,
+}
+
+/// What a line tells.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Data<'a> {
+    /// The event has the name `error`, whatever its data.
+    NamedError,
+    /// The content of a `data:` line.
+    Whole(&'a [u8]),
+    /// Of a line that is too long, the beginning.
+    TooLong(&'a [u8]),
 }
 
 /// The beginning of a line whose end has not come yet.
@@ -30,22 +41,20 @@ impl Default for Partial {
 }
 
 impl Events {
-    /// Calls `data` with the content of each `data:` line that is complete, and says whether an event had the name
-    /// `error`, whatever its data.
-    pub(super) fn feed(&mut self, piece: &[u8], mut data: impl FnMut(&[u8])) -> bool {
-        let (mut rest, mut named_an_error) = (piece, false);
+    /// Calls `tell` with the content of each `data:` line that is complete or too long.
+    pub(super) fn feed(&mut self, piece: &[u8], mut tell: impl FnMut(Data<'_>)) {
+        let mut rest = piece;
         if std::mem::take(&mut self.after_cr) && rest.first() == Some(&b'\n') {
             rest = &rest[1..];
         }
         while let Some(end) = memchr::memchr2(b'\n', b'\r', rest) {
             let (line, after) = (&rest[..end], &rest[end + 1..]);
-            named_an_error |= self.line(line, &mut data);
+            self.line(line, &mut tell);
             let cr = rest[end] == b'\r';
             rest = if cr && after.first() == Some(&b'\n') { &after[1..] } else { after };
             self.after_cr = cr && after.is_empty();
         }
-        self.keep(rest);
-        named_an_error
+        self.keep(rest, &mut tell);
     }
 
     /// Whether the stream stands between two events.
@@ -53,40 +62,53 @@ impl Events {
         !self.inside && matches!(&self.partial, Partial::Kept(kept) if kept.is_empty())
     }
 
-    fn line(&mut self, end: &[u8], data: &mut impl FnMut(&[u8])) -> bool {
-        self.inside = true;
+    /// Bytes that are kept, or have room.
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> usize {
+        match &self.partial {
+            Partial::Kept(kept) => kept.capacity(),
+            Partial::Overlong => 0,
+        }
+    }
+
+    fn line(&mut self, end: &[u8], tell: &mut impl FnMut(Data<'_>)) {
+        let is_whole = matches!(&self.partial, Partial::Kept(kept) if kept.is_empty());
+        self.inside = !(is_whole && end.is_empty());
+        if is_whole && end.len() <= LARGEST_EVENT {
+            return emit(end, Data::Whole, tell);
+        }
+        self.keep(end, tell);
         match &mut self.partial {
-            Partial::Overlong => {
-                self.partial = Partial::default();
-                false
-            }
-            Partial::Kept(kept) if kept.is_empty() => {
-                self.inside = !end.is_empty();
-                emit(end, data)
-            }
+            Partial::Overlong => self.partial = Partial::default(),
             Partial::Kept(kept) => {
-                kept.extend_from_slice(end);
-                let named_an_error = emit(kept, data);
+                emit(kept, Data::Whole, tell);
                 kept.clear();
-                named_an_error
             }
         }
     }
 
-    fn keep(&mut self, rest: &[u8]) {
-        match &mut self.partial {
-            Partial::Kept(kept) if kept.len() + rest.len() <= LOOK_INTO => kept.extend_from_slice(rest),
-            Partial::Kept(_) => self.partial = Partial::Overlong,
-            Partial::Overlong => {}
+    fn keep(&mut self, rest: &[u8], tell: &mut impl FnMut(Data<'_>)) {
+        let Partial::Kept(kept) = &mut self.partial else { return };
+        let room = LARGEST_EVENT - kept.len();
+        let taken = rest.get(..room).unwrap_or(rest);
+        if kept.len() + taken.len() > kept.capacity() {
+            // As a vector grows by itself, but not beyond the bound.
+            kept.reserve_exact(taken.len().max(kept.len()).min(room));
+        }
+        kept.extend_from_slice(taken);
+        if rest.len() > room {
+            emit(kept, Data::TooLong, tell);
+            self.partial = Partial::Overlong;
         }
     }
 }
 
-/// Hands out what is data, and says whether the line names an error.
-fn emit(line: &[u8], data: &mut impl FnMut(&[u8])) -> bool {
-    let Some(value) = line.strip_prefix(b"data:") else { return names_an_error(line) };
-    data(value.strip_prefix(b" ").unwrap_or(value));
-    false
+fn emit<'a>(line: &'a [u8], kind: impl Fn(&'a [u8]) -> Data<'a>, tell: &mut impl FnMut(Data<'_>)) {
+    if let Some(value) = line.strip_prefix(b"data:") {
+        tell(kind(value.strip_prefix(b" ").unwrap_or(value)));
+    } else if names_an_error(line) {
+        tell(Data::NamedError);
+    }
 }
 
 /// Whether this line gives an event the name `error`.

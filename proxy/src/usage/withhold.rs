@@ -201,6 +201,9 @@ mod tests {
         let of_litellm = USAGE.replace("[]", r#"[{"index":0,"delta":{"content":null},"text":""}]"#);
         let second_finish = of_litellm.replace("\"text\":\"\"", "\"finish_reason\":\"stop\"");
         let comment = ": keep-alive\n\n";
+        // OpenAI's has no choices, LiteLLM's one that says nothing.
+        let litellm = USAGE.replace("[]", "[{\"index\":0,\"delta\":{}}]");
+        let last_words = USAGE.replace("[]", "[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]");
         let crlf = USAGE.replace('\n', "\r\n");
         let cases = [
             (format!("{FINISH}{USAGE}{DONE}"), format!("{FINISH}{DONE}")),
@@ -210,6 +213,8 @@ mod tests {
             ("event: error\r\ndata: secret\r\n\r\n".to_owned(), "data: an error\n\n".to_owned()),
             (format!("{FINISH}{of_litellm}{DONE}"), format!("{FINISH}{DONE}")),
             (format!("{FINISH}{second_finish}{DONE}"), format!("{FINISH}{second_finish}{DONE}")),
+            (format!("{FINISH}{litellm}{DONE}"), format!("{FINISH}{DONE}")),
+            (format!("{FINISH}{last_words}{DONE}"), format!("{FINISH}{last_words}{DONE}")),
             (format!("{with_text}{comment}{DONE}"), format!("{with_text}{comment}{DONE}")),
             (format!("{FINISH}data: {{\"choices\":[]"), format!("{FINISH}data: {{\"choices\":[]")),
         ];

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 use platform_core::{
     id::RunId,
-    record::{ExchangeRecord, JournalLine},
+    record::{ExchangeRecord, JournalLine, TokensSource},
 };
 use platform_runtime::terminal;
 
@@ -66,18 +66,23 @@ fn row(record: &ExchangeRecord) -> String {
         record.model_answered.as_ref().or(record.model_asked.as_ref()).map_or("-", |model| model.as_str());
     let cost = record.cost_nanodollars.map_or_else(|| "-".to_owned(), |cost| cost.to_string());
     let first = record.ttfb_us.map_or_else(|| "-".to_owned(), milliseconds);
-    let outcome = record.refusal.map_or_else(
-        || record.outcome.to_string(),
-        |refusal| format!("{} ({})", record.outcome, refusal.code()),
-    );
+    let why = record.refusal.map(|refusal| refusal.code());
+    let why = why.or(record.finish_reason.as_ref().map(|reason| reason.as_str()));
+    let outcome = why.map_or_else(|| record.outcome.to_string(), |why| format!("{} ({why})", record.outcome));
+    // What nobody has counted is marked.
+    let tokens = |count: u64| match record.tokens_source {
+        TokensSource::Exact => count.to_string(),
+        TokensSource::Estimated => format!("~{count}"),
+        TokensSource::None => "-".to_owned(),
+    };
     format!(
         "{:19}  {:26} {:16} {:20} {:>6} {:>6} {:>10} {:>8} {:>8}  {} {outcome}",
         record.ts.get(..19).unwrap_or(&record.ts),
         record.run_id,
         record.account,
         model,
-        record.tokens.input,
-        record.tokens.output,
+        tokens(record.tokens.input),
+        tokens(record.tokens.output),
         cost,
         first,
         milliseconds(record.duration_us),

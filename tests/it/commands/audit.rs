@@ -62,7 +62,7 @@ async fn on_a_terminal_it_is_a_table_and_json_on_request() {
     let lines: Vec<_> = shown.lines().collect();
     assert!(lines[0].starts_with("TIME ") && lines[0].ends_with("OUTCOME"), "{shown}");
     assert!(lines.len() == 4 && lines[2].contains(" r2 ") && lines[2].contains(" acct-2 "), "{shown}");
-    assert!(lines[1..].iter().all(|line| line.ends_with("200 complete")), "{shown}");
+    assert!(lines[1..].iter().all(|line| line.ends_with("200 complete (stop)")), "{shown}");
     let json = world.sluice().on_terminal(&["audit", "tail", "--json"]).await.text();
     assert_eq!(json.lines().filter(|line| line.starts_with('{')).count(), 3, "{json}");
 }

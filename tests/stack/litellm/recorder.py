@@ -29,6 +29,7 @@ def record(event, kwargs):
         "prompt_tokens": call.get("prompt_tokens"),
         "completion_tokens": call.get("completion_tokens"),
         "total_tokens": call.get("total_tokens"),
+        "usage": (call.get("metadata") or {}).get("usage_object"),
         "response_cost": call.get("response_cost"),
         "error": call.get("error_str"),
     }

@@ -17,7 +17,7 @@ pub(crate) use self::{
     headers::Identification,
 };
 use super::settle::Exchange;
-use crate::{budget::Ask, pieces::Pieces, refusal::Refused, usage};
+use crate::{budget::Ask, pieces::Pieces, refusal::Refused, usage::estimate};
 
 /// Whether `body` is one that may pass.
 #[cfg(feature = "parts")]
@@ -36,7 +36,7 @@ pub(super) fn request(
     let mut checked = body::check(route, body, &run.policy)?;
     exchange.asked(&checked)?;
     let granted = exchange.reserve(&Ask {
-        input: usage::most_input(body),
+        input: estimate::most_input(body, checked.media),
         output: checked.sizes.output().unwrap_or(u64::MAX).clamp(1, run.grant.limits.output_tokens),
         answers: checked.sizes.answers(route),
         price: exchange.plane().snapshot.load().prices.of(&checked.model),

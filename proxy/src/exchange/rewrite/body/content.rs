@@ -112,6 +112,10 @@ impl<'a> Walk<'a, '_> {
                     Place::Medium => text.has_url(),
                     Place::Locator => !text.is_data_url(),
                 };
+                if place == Place::Locator || is_medium(place) && holds_data(&member.name) {
+                    self.media.parts += 1;
+                    self.media.bytes += text.raw.len() as u64;
+                }
                 if remote { self.remote(member, seen) } else { Ok(()) }
             }
             Value::Array => self.elements(|walk| {
@@ -212,11 +216,16 @@ fn part(place: Place, name: &[u8]) -> Part {
         | b"media" | b"input_audio" | b"input_image" | b"input_file" | b"input_video" => {
             Part::Walk(Place::Locator)
         }
-        b"data" | b"file_data" | b"fileData" | b"base64" | b"bytes" => Part::Walk(Place::Medium),
+        _ if holds_data(name) => Part::Walk(Place::Medium),
         _ if names_a_url(name) => Part::Walk(Place::Locator),
         _ if is_medium(place) => inside_medium(name),
         _ => inside_text(name),
     }
+}
+
+/// The medium itself, in base64.
+fn holds_data(name: &[u8]) -> bool {
+    matches!(name, b"data" | b"file_data" | b"fileData" | b"base64" | b"bytes")
 }
 
 fn inside_medium(name: &[u8]) -> Part {

@@ -36,6 +36,7 @@ pub(crate) use self::{
     rejection::{Reason, Rejection},
     sizes::Sizes,
 };
+use crate::usage::estimate::Media;
 
 /// What a run's bodies may ask for, and what is set in them.
 #[derive(Debug, Clone, Default)]
@@ -94,6 +95,8 @@ pub(crate) struct Checked<'a> {
     pub(crate) usage_asked: bool,
     /// The sizes it asks for.
     pub(crate) sizes: Sizes,
+    /// What of it is no text.
+    pub(crate) media: Media,
     /// What is set in it.
     pub(crate) edits: Edits,
 }

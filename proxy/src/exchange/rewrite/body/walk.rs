@@ -9,6 +9,7 @@ use super::{
     json::{Cursor, Name, Value},
     rejection::{Label, Reason, Rejection},
 };
+use crate::usage::estimate::Media;
 
 /// More members than any nested object of the APIs has. It bounds the search for names that are there twice.
 const MEMBERS: usize = 40;
@@ -18,6 +19,8 @@ const MEMBERS: usize = 40;
 pub(super) struct Walk<'a, 'p> {
     pub(super) cursor: Cursor<'a>,
     pub(super) policy: &'p Policy,
+    /// Images, files, recordings that were met.
+    pub(super) media: Media,
     /// Names of all open objects, the innermost's last.
     names: Vec<Cow<'a, [u8]>>,
 }
@@ -31,7 +34,7 @@ pub(super) struct Member<'a> {
 
 impl<'a, 'p> Walk<'a, 'p> {
     pub(super) fn new(body: &'a [u8], policy: &'p Policy) -> Self {
-        Self { cursor: Cursor::new(body), policy, names: Vec::with_capacity(32) }
+        Self { cursor: Cursor::new(body), policy, media: Media::default(), names: Vec::with_capacity(32) }
     }
 
     /// Calls `visit` for each member of the object that was just opened; it must read the value.

@@ -1,9 +1,14 @@
 //! The meter against answers of every API, whole and split at every byte.
 
+mod allocations;
+mod lenient;
+mod properties;
+mod recorded;
+
 use bytes::Bytes;
 use platform_core::{control::TapEvent, money::NanoDollars, record::Tokens, route::Route};
 
-use super::{Count, Format, LOOK_INTO, Meter, Reading};
+use super::{Count, Format, LARGEST_EVENT, Meter, Reading};
 
 const CHAT: &str = concat!(
     "data: {\"id\":\"c1\",\"model\":\"gpt-x\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n",
@@ -59,7 +64,7 @@ fn stream_cases() -> [(Route, &'static str, Tokens, &'static str, &'static str, 
         (
             Route::ChatCompletions,
             CHAT,
-            Tokens { input: 11, output: 6, cached: 3, reasoning: 2 },
+            Tokens { input: 11, output: 6, cached: 3, cache_written: 0, reasoning: 2 },
             "gpt-x",
             "get_weather",
             "Grü",
@@ -67,7 +72,7 @@ fn stream_cases() -> [(Route, &'static str, Tokens, &'static str, &'static str, 
         (
             Route::Messages,
             MESSAGES,
-            Tokens { input: 17, output: 15, cached: 5, reasoning: 0 },
+            Tokens { input: 17, output: 15, cached: 5, cache_written: 2, reasoning: 0 },
             "claude-x",
             "search",
             "Hi",
@@ -75,7 +80,7 @@ fn stream_cases() -> [(Route, &'static str, Tokens, &'static str, &'static str, 
         (
             Route::Responses,
             RESPONSES,
-            Tokens { input: 7, output: 4, cached: 1, reasoning: 3 },
+            Tokens { input: 7, output: 4, cached: 1, cache_written: 0, reasoning: 3 },
             "gpt-r",
             "lookup",
             "Yes",
@@ -89,7 +94,7 @@ fn streams_are_read_the_same_wherever_they_are_split() {
         let stream = stream.as_bytes();
         for at in 0..=stream.len() {
             let seen = read(route, Format::Events, &[&stream[..at], &stream[at..]]);
-            assert_eq!(seen.reading.tokens, Some(tokens), "{route:?} split at {at}");
+            assert_eq!(seen.reading.tokens(), Some(tokens), "{route:?} split at {at}");
             assert_eq!(seen.reading.model.as_ref().unwrap().as_str(), model);
             assert_eq!(
                 (seen.reading.tools.len(), seen.reading.tools[0].as_str()),
@@ -100,7 +105,7 @@ fn streams_are_read_the_same_wherever_they_are_split() {
             assert!(seen.complete, "{route:?} split at {at}");
         }
         let bytewise: Vec<&[u8]> = stream.chunks(1).collect();
-        assert_eq!(read(route, Format::Events, &bytewise).reading.tokens, Some(tokens));
+        assert_eq!(read(route, Format::Events, &bytewise).reading.tokens(), Some(tokens));
     }
 }
 
@@ -110,7 +115,7 @@ fn without_a_tap_the_reading_is_the_same() {
         let mut meter = Meter::new(route, Format::Events);
         meter.feed(&Bytes::from_static(stream.as_bytes()), None);
         let reading = meter.finish(None);
-        assert_eq!((reading.tokens, reading.tools[0].as_str()), (Some(tokens), tool), "{route:?}");
+        assert_eq!((reading.tokens(), reading.tools[0].as_str()), (Some(tokens), tool), "{route:?}");
         assert!(meter.is_complete(&reading));
     }
 }
@@ -119,7 +124,7 @@ fn without_a_tap_the_reading_is_the_same() {
 fn what_a_stream_knows_at_its_beginning_is_no_final_count() {
     let start = MESSAGES.find("event: content_block_start").unwrap();
     let seen = read(Route::Messages, Format::Events, &[&MESSAGES.as_bytes()[..start]]);
-    assert_eq!((seen.reading.tokens.unwrap().output, seen.reading.count), (1, Count::Preliminary));
+    assert_eq!((seen.reading.tokens().unwrap().output, seen.reading.count), (1, Count::Preliminary));
     assert!(
         stream_cases()
             .iter()
@@ -179,30 +184,58 @@ fn whole_answers_are_read_in_any_number_of_pieces() {
     for (document, input, output, tools) in cases {
         let (a, b) = document.as_bytes().split_at(document.len() / 2);
         let seen = read(Route::ChatCompletions, Format::Json, &[a, b]);
-        assert_eq!(seen.reading.tokens, Some(Tokens { input, output, ..Tokens::default() }), "{document}");
+        assert_eq!(seen.reading.tokens(), Some(Tokens { input, output, ..Tokens::default() }), "{document}");
         assert_eq!(seen.reading.tools.len(), tools, "{document}");
         assert!(seen.complete);
     }
 }
 
 #[test]
-fn hostile_answers_are_bounded_and_harmless() {
-    let seen = read(
-        Route::ChatCompletions,
-        Format::Events,
-        &[b"data: {\"usage\":{\"prompt_tokens\":-1}}\n\ndata: {\n\n"],
-    );
-    assert_eq!(seen.reading.tokens, None);
+fn an_event_that_is_too_large_is_not_looked_into_and_the_meter_says_so() {
     let mut meter = Meter::new(Route::ChatCompletions, Format::Events);
-    let piece = Bytes::from(vec![b'x'; 1 << 20]);
-    for _ in 0..(LOOK_INTO >> 20) + 2 {
+    meter.feed(&Bytes::from_static(b"data: "), None);
+    let piece = Bytes::from(vec![b'x'; LARGEST_EVENT / 2]);
+    for _ in 0..4 {
         meter.feed(&piece, None);
     }
     assert!(!meter.between_events());
     meter.feed(&Bytes::from_static(b"\n\n"), None);
-    assert!(meter.between_events(), "the stream recovers after an event that was too large");
+    assert!(meter.between_events(), "the stream recovers after it");
     meter.feed(&Bytes::from_static(CHAT.as_bytes()), None);
-    assert_eq!(meter.finish(None).tokens.unwrap().input, 11);
+    let reading = meter.finish(None);
+    assert!(reading.gave_up && meter.is_complete(&reading));
+    assert_eq!(reading.tokens().unwrap().input, 11);
+}
+
+#[test]
+fn an_event_may_have_a_mebibyte_and_no_byte_more() {
+    let event = |length: usize| {
+        let head = "data: {\"model\":\"m\",\"pad\":\"";
+        format!("{head}{}\"}}", "x".repeat(length - head.len() - 2))
+    };
+    for (length, gave_up) in [(LARGEST_EVENT, false), (LARGEST_EVENT + 1, true)] {
+        for end in ["\n\n", "\r\n\r\n", ""] {
+            let stream = event(length) + end;
+            let (a, b) = stream.as_bytes().split_at(length / 3);
+            for pieces in [&[stream.as_bytes()][..], &[a, b]] {
+                let reading = read(Route::ChatCompletions, Format::Events, pieces).reading;
+                let known = !gave_up && !end.is_empty();
+                assert_eq!((reading.gave_up, reading.model.is_some()), (gave_up, known), "{length} {end:?}");
+            }
+        }
+    }
+    // A comment tells nothing, however long.
+    let comment = format!(": {}\n\n{CHAT}", "x".repeat(LARGEST_EVENT));
+    assert!(!read(Route::ChatCompletions, Format::Events, &[comment.as_bytes()]).reading.gave_up);
+}
+
+#[test]
+fn the_last_event_of_a_long_response_is_known_by_its_beginning() {
+    for (kind, complete) in [("response.completed", true), ("response.output_text.done", false)] {
+        let stream = format!("data: {{\"type\":\"{kind}\",\"pad\":\"{}\"}}\n\n", "x".repeat(LARGEST_EVENT));
+        let seen = read(Route::Responses, Format::Events, &[stream.as_bytes()]);
+        assert_eq!((seen.complete, seen.reading.gave_up), (complete, true), "{kind}");
+    }
 }
 
 #[test]

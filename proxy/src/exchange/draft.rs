@@ -1,0 +1,127 @@
+//! A record in the making: what is known of a call so far, and what is made of what nobody tells.
+//!
+//! Pure. When a call ends and what becomes of its record then is `settle`'s.
+
+use platform_core::{
+    budget::Price,
+    id::CallId,
+    record::{CostSource, ExchangeRecord, Kind, Outcome, Tokens, TokensSource},
+    refusal::Refusal,
+};
+
+use super::{NO_ROUTE, identify::Caller};
+use crate::usage::{
+    Count, Reading,
+    estimate::{self, Media},
+};
+
+/// A record, and what is needed to estimate what nobody tells.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub(super) record: ExchangeRecord,
+    /// What of the request is no text.
+    pub(super) media: Media,
+    /// Whether it went upstream.
+    pub(super) sent: bool,
+    /// Bytes of text that the answer had.
+    said: u64,
+    /// The most that the call can use.
+    pub(super) granted: Tokens,
+    /// What the model costs, if that is known.
+    pub(super) price: Option<Price>,
+}
+
+impl Draft {
+    /// Of a call that begins at `ts`.
+    pub(super) fn new(caller: &Caller, call_id: CallId, ts: String) -> Self {
+        let grant = &caller.run.grant;
+        let record = ExchangeRecord {
+            ts,
+            run_id: grant.run_id.clone(),
+            attempt: grant.attempt,
+            account: grant.account.clone(),
+            user: grant.correlation.user.clone(),
+            graph: grant.graph.clone(),
+            identity: caller.identity,
+            route: NO_ROUTE,
+            model_asked: None,
+            model_answered: None,
+            finish_reason: None,
+            stream: false,
+            status: 0,
+            outcome: Outcome::Refused,
+            refusal: None,
+            request_bytes: 0,
+            response_bytes: 0,
+            ttfb_us: None,
+            duration_us: 0,
+            tokens: Tokens::default(),
+            tokens_source: TokensSource::None,
+            cost_nanodollars: None,
+            cost_source: CostSource::None,
+            litellm_call_id: call_id,
+            tools: Vec::new(),
+            kind: Kind::Model,
+            tap: grant.tap,
+        };
+        Self {
+            record,
+            media: Media::default(),
+            sent: false,
+            said: 0,
+            granted: Tokens::default(),
+            price: None,
+        }
+    }
+
+    /// What the answer said about itself.
+    pub(super) fn read(&mut self, reading: Reading) {
+        let record = &mut self.record;
+        self.said = reading.said;
+        if let Some(tokens) = reading.tokens() {
+            record.tokens = tokens;
+            record.tokens_source = match reading.count {
+                Count::Final if !reading.gave_up => TokensSource::Exact,
+                Count::Final | Count::Preliminary => TokensSource::Estimated,
+            };
+        }
+        record.model_answered = reading.model;
+        record.finish_reason = reading.finish;
+        record.tools = reading.tools;
+        record.cost_nanodollars = reading.cost.or(record.cost_nanodollars);
+    }
+
+    /// The record of a call that has ended.
+    pub(super) fn finish(self, outcome: Outcome, duration_us: u64) -> ExchangeRecord {
+        let may_cost = self.may_cost();
+        let Self { mut record, media, said, granted, price, .. } = self;
+        record.outcome = outcome;
+        record.duration_us = duration_us;
+        if may_cost && record.tokens_source == TokensSource::None && is_unknown(&record) {
+            (record.tokens, record.tokens_source) = (granted, TokensSource::Estimated);
+        } else if may_cost {
+            estimate::fill_in(&mut record, media, said);
+        }
+        if record.cost_nanodollars.is_some() {
+            record.cost_source = CostSource::Upstream;
+        } else if let Some(price) = price.filter(|_| record.tokens_source != TokensSource::None) {
+            record.cost_nanodollars = Some(price.of(&record.tokens));
+            record.cost_source = CostSource::Priced;
+        }
+        record
+    }
+
+    /// Whether a model may have worked on the call.
+    fn may_cost(&self) -> bool {
+        let record = &self.record;
+        let reached = self.sent && record.refusal != Some(Refusal::UpstreamUnreachable);
+        let refused = record.ttfb_us.is_some() && !(200..300).contains(&record.status);
+        reached && !refused && record.route.costs_tokens()
+    }
+}
+
+/// Whether nobody knows what the upstream did for the call: it goes on with one that is not answered yet, and with one that
+/// is answered in one piece, when nobody waits for it any more.
+fn is_unknown(record: &ExchangeRecord) -> bool {
+    record.outcome != Outcome::Complete && (record.ttfb_us.is_none() || !record.stream)
+}

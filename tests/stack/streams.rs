@@ -1,0 +1,96 @@
+//! Records streams of the real LiteLLM for the meter's tests, and tells when LiteLLM's streams have changed.
+//!
+//! A file that is there is compared with a stream of now, but for ids and times; delete it to have it written anew.
+
+use std::{fs, path::PathBuf};
+
+use bench::upstream::ScriptedUpstream;
+use harness::{
+    CANARY_KEY, LiteLlm,
+    agent::{Answering, saying},
+};
+use serde_json::Value;
+
+/// Nine tokens by the scripted upstream's rule, two of them from its cache; a fifth of ten words is reasoning.
+pub(crate) const PROMPT: &str = "Please tell me about the weather.";
+
+const STREAMS: [(&str, &str, &str); 9] = [
+    ("chat", "/v1/chat/completions", "fake-words10"),
+    ("chat-tools", "/v1/chat/completions", "fake-tools"),
+    ("chat-broken", "/v1/chat/completions", "fake-errmid3"),
+    ("completions", "/v1/completions", "fake-words10"),
+    ("responses", "/v1/responses", "fake-words10"),
+    ("responses-tools", "/v1/responses", "fake-tools"),
+    ("messages", "/v1/messages", "fake-words10"),
+    ("messages-tools", "/v1/messages", "fake-tools"),
+    ("messages-broken", "/v1/messages", "fake-errmid3"),
+];
+
+/// What is another one in every stream.
+const VOLATILE: [&str; 9] = [
+    "id",
+    "created",
+    "created_at",
+    "completed_at",
+    "item_id",
+    "call_id",
+    "response_id",
+    "system_fingerprint",
+    "request_id",
+];
+
+#[tokio::test]
+async fn litellms_streams_are_as_they_were_recorded() {
+    let upstream = ScriptedUpstream::start().await.unwrap();
+    let litellm = LiteLlm::in_front_of(&upstream, CANARY_KEY).await;
+    let agent = litellm.agent.clone().with_header("authorization", &format!("Bearer {CANARY_KEY}"));
+    let mut anew = Vec::new();
+    for (name, path, model) in STREAMS {
+        let answer = agent.post(path, &saying(path, model, Answering::Streamed, PROMPT)).await;
+        assert_eq!(answer.status, 200, "{name}: {}", answer.text());
+        let golden = golden(name);
+        match fs::read_to_string(&golden) {
+            Ok(recorded) => {
+                assert_eq!(lasting(&answer.text()), lasting(&recorded), "{name}");
+            }
+            Err(_absent) => {
+                fs::write(&golden, &answer.body).unwrap();
+                anew.push(golden);
+            }
+        }
+    }
+    assert!(anew.is_empty(), "written anew: read them, then run this again: {anew:?}");
+}
+
+fn golden(name: &str) -> PathBuf {
+    let dir = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../proxy/tests/golden/streams"));
+    dir.join(format!("litellm-{name}.sse"))
+}
+
+/// The lines of a stream, without what is another in every stream.
+fn lasting(stream: &str) -> Vec<String> {
+    let lasting = |line: &str| match line.strip_prefix("data: ").map(serde_json::from_str::<Value>) {
+        Some(Ok(mut data)) => {
+            forget(&mut data);
+            format!("data: {data}")
+        }
+        _ => line.to_owned(),
+    };
+    stream.lines().map(lasting).collect()
+}
+
+fn forget(value: &mut Value) {
+    match value {
+        Value::Array(list) => list.iter_mut().for_each(forget),
+        Value::Object(members) => {
+            for (name, value) in members {
+                if VOLATILE.contains(&name.as_str()) {
+                    *value = Value::Null;
+                } else {
+                    forget(value);
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
