@@ -64,6 +64,10 @@ pub(super) struct Said {
 pub(super) fn tells_more_than_text(route: Route, data: &[u8], said: Said) -> bool {
     let words = &*WORDS;
     let speaks = said.bytes > 0;
+    // Also beside text: nothing of an error passes that was not looked at. In text the quotes would be escaped.
+    if words.error.find(data).is_some() {
+        return true;
+    }
     // OpenAI says in every event of a chat that there is no usage yet and no reason to finish.
     let own = match route {
         Route::Messages | Route::Responses if speaks => return false,
@@ -72,8 +76,7 @@ pub(super) fn tells_more_than_text(route: Route, data: &[u8], said: Said) -> boo
         _ => is_followed_by(b'"', &words.finish_reason, data),
     };
     let names = || !(speaks && said.plain) && is_followed_by(b'"', &words.name, data);
-    let fails = || !speaks && words.error.find(data).is_some();
-    own || is_followed_by(b'{', &words.usage, data) || names() || fails()
+    own || is_followed_by(b'{', &words.usage, data) || names()
 }
 
 /// How much text is in the event `data` of `route`'s stream.
