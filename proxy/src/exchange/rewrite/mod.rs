@@ -36,7 +36,7 @@ pub(super) fn request(
     let mut checked = body::check(route, body, &run.policy)?;
     exchange.asked(&checked)?;
     let granted = exchange.reserve(&Ask {
-        input: estimate::most_input(body, checked.media),
+        input: estimate::most_input(body, checked.media, checked.letters),
         output: checked.sizes.output().unwrap_or(u64::MAX).clamp(1, run.grant.limits.output_tokens),
         answers: checked.sizes.answers(route),
         price: exchange.plane().snapshot.load().prices.of(&checked.model),

@@ -6,6 +6,7 @@ use super::{
     scan,
     text::{Text, escape_length},
 };
+use crate::usage::estimate::Letters;
 
 /// Containers that may be open at once, as with `serde_json`.
 const DEPTH: u8 = 127;
@@ -16,6 +17,8 @@ pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
     depth: u8,
+    /// Those of the strings so far.
+    letters: Letters,
 }
 
 /// A member's name and where its opening quote is.
@@ -39,7 +42,12 @@ pub(super) enum Value<'a> {
 
 impl<'a> Cursor<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0, depth: 0 }
+        Self { bytes, at: 0, depth: 0, letters: Letters::default() }
+    }
+
+    /// Which letters the strings have that were read.
+    pub(super) const fn letters(&self) -> Letters {
+        self.letters
     }
 
     /// The next byte to be read.
@@ -216,6 +224,8 @@ impl<'a> Cursor<'a> {
             }
         }
         let raw = &self.bytes[start..end];
+        self.letters.beyond_ascii |= scan::beyond_ascii(union);
+        self.letters.escaped |= escaped;
         if scan::beyond_ascii(union) && simdutf8::basic::from_utf8(raw).is_err() {
             return Err(self.fault("a string is not UTF-8"));
         }

@@ -36,7 +36,7 @@ pub(crate) use self::{
     rejection::{Reason, Rejection},
     sizes::Sizes,
 };
-use crate::usage::estimate::Media;
+use crate::usage::estimate::{Letters, Media};
 
 /// What a run's bodies may ask for, and what is set in them.
 #[derive(Debug, Clone, Default)]
@@ -97,6 +97,8 @@ pub(crate) struct Checked<'a> {
     pub(crate) sizes: Sizes,
     /// What of it is no text.
     pub(crate) media: Media,
+    /// How its text is written.
+    pub(crate) letters: Letters,
     /// What is set in it.
     pub(crate) edits: Edits,
 }

@@ -15,7 +15,7 @@ use super::{
     sizes::{Count, Sizes},
     walk::{Member, Walk},
 };
-use crate::usage::estimate::Media;
+use crate::usage::estimate::{Letters, Media};
 
 /// Longest name of a model.
 const MODEL_NAME: usize = 256;
@@ -67,7 +67,7 @@ impl<'a> Walk<'a, '_> {
                 .map_err(|rejection| Rejection { field: Some(Label::of(&name)), ..rejection })
         })?;
         self.cursor.end()?;
-        top.finish(self.media)
+        top.finish(self.media, self.cursor.letters())
     }
 
     fn model(&mut self, at: usize) -> Result<Cow<'a, str>, Rejection> {
@@ -231,7 +231,7 @@ impl<'a> Top<'a> {
         Ok(())
     }
 
-    fn finish(mut self, media: Media) -> Result<Checked<'a>, Rejection> {
+    fn finish(mut self, media: Media, letters: Letters) -> Result<Checked<'a>, Rejection> {
         let Some(model) = self.model.take() else {
             return Err(Rejection::new(Reason::ModelMissing, self.end));
         };
@@ -243,7 +243,15 @@ impl<'a> Top<'a> {
         if self.stream && matches!(self.route, Route::ChatCompletions | Route::Completions) {
             self.force_usage();
         }
-        Ok(Checked { model, stream: self.stream, usage_asked, sizes: self.sizes, media, edits: self.edits })
+        Ok(Checked {
+            model,
+            stream: self.stream,
+            usage_asked,
+            sizes: self.sizes,
+            media,
+            letters,
+            edits: self.edits,
+        })
     }
 
     /// Has the stream end with its usage, whatever else stands in the options.
