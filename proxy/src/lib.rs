@@ -23,6 +23,7 @@ mod refusal;
 mod run;
 mod runs;
 mod shared;
+mod tap;
 mod upstream;
 mod usage;
 mod worker;

@@ -19,7 +19,7 @@ use platform_core::{
     control::{RunState, RunView, TapEvent, Usage},
     grant::{CallLimits, Correlation, Listener, RunGrant, Tap},
     id::{AccountId, AgentId, RunId},
-    limit::{ByteSize, data_plane::TAP_BACKLOG},
+    limit::ByteSize,
     money::NanoDollars,
     record::{ExchangeRecord, Outcome, Tokens},
     refusal::Refusal,
@@ -33,6 +33,7 @@ use crate::{
     budget::Spending,
     exchange::{Identification, Policy},
     runs::NOBODY,
+    tap,
 };
 
 /// A run that is or was open.
@@ -57,7 +58,7 @@ pub(crate) struct Run {
     /// Calls in flight are cut.
     cut: CancellationToken,
     closed_for: ArcSwapOption<Closing>,
-    tap: Option<broadcast::Sender<TapEvent>>,
+    tap: Option<tap::Tap>,
 }
 
 /// What is the same for all runs.
@@ -120,7 +121,7 @@ impl Run {
             identification: Identification::of(&grant, terms.authorization.clone())?,
             policy: Policy::of(&grant, &terms.extra_fields),
             bodies: Arc::new(Allowance::new(terms.bodies)),
-            tap: (grant.tap == Tap::Text).then(|| broadcast::Sender::new(TAP_BACKLOG)),
+            tap: (grant.tap == Tap::Text).then(tap::Tap::new),
             grant,
             in_flight: AtomicU64::new(0),
             idle: Notify::new(),
@@ -222,13 +223,13 @@ impl Run {
     }
 
     /// Where to tell what streams by, if the grant allows it and somebody watches.
-    pub(crate) fn watched(&self) -> Option<&broadcast::Sender<TapEvent>> {
-        self.tap.as_ref().filter(|tap| tap.receiver_count() > 0)
+    pub(crate) fn watched(&self) -> Option<&tap::Tap> {
+        self.tap.as_ref().filter(|tap| tap.is_watched())
     }
 
     /// A new watcher, if the grant allows one.
     pub(crate) fn watch(&self) -> Option<broadcast::Receiver<TapEvent>> {
-        self.tap.as_ref().map(broadcast::Sender::subscribe)
+        self.tap.as_ref().map(tap::Tap::watch)
     }
 
     /// Calls in flight.

@@ -232,7 +232,7 @@ async fn relay(mut tap: Lines, mut output: mpsc::Receiver<Piece>, events: &mpsc:
     let from_tap = async {
         while let Ok(Some(line)) = tap.next().await {
             match serde_json::from_slice(line) {
-                Ok(event) => tell(events, streamed(event)),
+                Ok(event) => streamed(event).into_iter().for_each(|event| tell(events, event)),
                 Err(error) => tracing::debug!(%error, "a tap event that is not in the protocol"),
             }
         }
@@ -245,11 +245,13 @@ async fn relay(mut tap: Lines, mut output: mpsc::Receiver<Piece>, events: &mpsc:
     tokio::join!(from_tap, from_container);
 }
 
-fn streamed(event: TapEvent) -> AgentEvent {
+fn streamed(event: TapEvent) -> Option<AgentEvent> {
     match event {
-        TapEvent::Text { delta } => AgentEvent::TextDelta { delta },
-        TapEvent::Tool { name } => AgentEvent::Tool { name },
-        TapEvent::Missed { count } => AgentEvent::Missed { count },
+        TapEvent::Text { delta, .. } => Some(AgentEvent::TextDelta { delta }),
+        TapEvent::Tool { name, .. } => Some(AgentEvent::Tool { name }),
+        TapEvent::Missed { count } => Some(AgentEvent::Missed { count }),
+        // The run's own report sums them up.
+        TapEvent::Ended { .. } => None,
     }
 }
 

@@ -10,6 +10,18 @@ async fn watched_run(world: &World) -> (Run, Lines) {
     (run, tap)
 }
 
+/// What an event tells, without the call it tells it of.
+fn told(mut event: Value) -> Value {
+    let call = event.as_object_mut().unwrap().remove("call");
+    assert!(call.is_some_and(|call| call.as_str().is_some_and(|call| call.len() == 36)), "{event}");
+    event
+}
+
+/// The texts among `events`.
+fn texts(events: &[Value]) -> String {
+    events.iter().filter(|event| event["type"] == "text").map(text).collect()
+}
+
 fn text(event: &Value) -> &str {
     event["delta"].as_str().unwrap_or_else(|| panic!("{event}"))
 }
@@ -20,12 +32,11 @@ async fn deltas_are_told_while_they_stream() {
     let (run, mut tap) = watched_run(&world).await;
     let stream = run.agent.stream("fake-words4-gap100ms").await;
     // The upstream has most of its pauses still before it when the first word is told.
-    assert_eq!(tap.next().await.unwrap(), json!({ "type": "text", "delta": "Hello" }));
+    assert_eq!(told(tap.next().await.unwrap()), json!({ "type": "text", "delta": "Hello" }));
     assert!(world.upstream.ledger().last().unwrap().ending.is_open());
     stream.whole().await.unwrap();
     world.control.close(&run.grant.run_id, 0).await.unwrap();
-    let rest: String = tap.rest().await.iter().map(text).collect();
-    assert_eq!(rest, " from the scripted", "the tap ends with its run");
+    assert_eq!(texts(&tap.rest().await), " from the scripted", "the tap ends with its run");
 }
 
 #[tokio::test]
@@ -33,9 +44,10 @@ async fn tools_are_named_and_whole_answers_told_too() {
     let world = World::start().await;
     let (run, mut tap) = watched_run(&world).await;
     run.agent.stream("fake-tools").await.whole().await.unwrap();
-    assert_eq!(tap.next().await.unwrap(), json!({ "type": "tool", "name": "get_weather" }));
+    assert_eq!(told(tap.next().await.unwrap()), json!({ "type": "tool", "name": "get_weather" }));
+    assert_eq!(tap.next().await.unwrap()["type"], "ended");
     run.agent.chat("fake-words3").await;
-    assert_eq!(tap.next().await.unwrap(), json!({ "type": "text", "delta": "Hello from the" }));
+    assert_eq!(told(tap.next().await.unwrap()), json!({ "type": "text", "delta": "Hello from the" }));
 }
 
 #[tokio::test]
@@ -63,9 +75,9 @@ async fn a_reader_that_does_not_keep_up_misses_pieces_and_slows_nobody() {
         .filter(|event| event["type"] == "missed")
         .map(|event| event["count"].as_u64().unwrap())
         .sum();
-    let texts = told.iter().filter(|event| event["type"] == "text").count();
-    assert!(missed > 0 && texts > 0, "{missed} missed, {texts} told");
-    assert_eq!(missed + texts as u64, WORDS as u64, "what was missed is counted");
+    let came = told.iter().filter(|event| event["type"] != "missed").count();
+    assert!(missed > 0 && came > 0, "{missed} missed, {came} told");
+    assert_eq!(missed + came as u64, WORDS as u64 + 1, "what was missed is counted");
 }
 
 #[tokio::test]
@@ -77,4 +89,44 @@ async fn that_a_run_could_be_watched_is_in_its_records() {
     unwatched.agent.chat("fake").await;
     let taps: Vec<_> = world.records(2).await.into_iter().map(|line| line.record.tap).collect();
     assert_eq!(taps, [Tap::Text, Tap::Off]);
+}
+
+#[tokio::test]
+async fn calls_at_once_are_told_apart_and_each_ends_with_its_tokens() {
+    let world = World::start().await;
+    let (run, tap) = watched_run(&world).await;
+    let words = ["fake-words3-gap20ms", "fake-words5-gap20ms"];
+    let streams = [run.agent.stream(words[0]).await, run.agent.stream(words[1]).await];
+    for stream in streams {
+        stream.whole().await.unwrap();
+    }
+    drop(run.agent.stream("fake-stall1").await);
+    let records = world.records(3).await;
+    world.control.close(&run.grant.run_id, 0).await.unwrap();
+    let told = tap.rest().await;
+    for record in records.into_iter().map(|line| line.record) {
+        let of_call: Vec<_> =
+            told.iter().filter(|event| event["call"] == json!(record.litellm_call_id)).cloned().collect();
+        let end = json!({ "type": "ended", "call": record.litellm_call_id, "outcome": record.outcome,
+            "tokens": record.tokens, "tokens_source": record.tokens_source });
+        assert_eq!(of_call.last(), Some(&end), "{told:?}");
+        let said = match record.model_asked.as_ref().unwrap().as_str() {
+            "fake-words3-gap20ms" => "Hello from the",
+            "fake-words5-gap20ms" => "Hello from the scripted upstream,",
+            _ => continue,
+        };
+        assert_eq!(texts(&of_call), said);
+    }
+}
+
+#[tokio::test]
+async fn a_large_answer_is_told_in_pieces_that_a_reader_can_be_late_for() {
+    let world = World::start().await;
+    let (run, tap) = watched_run(&world).await;
+    let answer = run.agent.chat("fake-big100k").await;
+    assert!(answer.body.len() > 100 << 10);
+    world.control.close(&run.grant.run_id, 0).await.unwrap();
+    let told = tap.rest().await;
+    assert!(told.iter().filter(|event| event["type"] == "text").all(|event| text(event).len() <= 4096));
+    assert_eq!(texts(&told).len(), 100 << 10, "and nothing of it is lost");
 }

@@ -30,9 +30,9 @@ use serde::{Deserialize, Serialize};
 use crate::{
     budget::{Budget, LimitView},
     grant::RunGrant,
-    id::{AccountId, ModelName, RunId, SocketDirName},
+    id::{AccountId, CallId, ModelName, RunId, SocketDirName},
     money::NanoDollars,
-    record::{Outcome, Tokens},
+    record::{Outcome, Tokens, TokensSource},
 };
 
 /// Opens a run. Saying the same thing twice is harmless; saying something else about a live run is refused.
@@ -220,21 +220,36 @@ pub enum UpstreamHealth {
     },
 }
 
-/// A piece of an answer on its way to an agent.
+/// What is told of a run's calls while they go on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum TapEvent {
     /// Text.
     Text {
+        /// The call whose answer it is of.
+        call: CallId,
         /// The piece.
         delta: String,
     },
     /// The model began to call a tool.
     Tool {
-        /// Its name.
+        /// The call whose answer says so.
+        call: CallId,
+        /// Its name, if it is plain; else its length and hash.
         name: String,
     },
-    /// Pieces the reader was too slow for.
+    /// A call has ended.
+    Ended {
+        /// The call.
+        call: CallId,
+        /// How.
+        outcome: Outcome,
+        /// Its tokens.
+        tokens: Tokens,
+        /// How well they are known.
+        tokens_source: TokensSource,
+    },
+    /// Events the reader was too slow for.
     Missed {
         /// How many.
         count: u64,

@@ -132,8 +132,10 @@ pub mod data_plane {
     pub const TOKEN_SKEW: Millis = Millis::seconds(30);
     /// How long calls in flight may go on after a stop or a close was asked for.
     pub const DRAIN: Millis = Millis::seconds(20);
-    /// Text deltas held for a reader of a live tap who does not keep up.
+    /// Events held for a reader of a live tap who does not keep up.
     pub const TAP_BACKLOG: usize = 1024;
+    /// Most bytes of text in one of them.
+    pub const TAP_DELTA: usize = 4096;
 }
 
 /// Defaults of an agent.

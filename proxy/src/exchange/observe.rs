@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, header, response::Parts};
 use http_body::{Body as _, Frame};
 use hyper::body::Incoming;
-use platform_core::{control::TapEvent, id::CallId, name::header as own, record::Outcome, refusal::Refusal};
+use platform_core::{id::CallId, name::header as own, record::Outcome, refusal::Refusal};
 
 use super::{
     Body,
@@ -171,8 +171,9 @@ impl Observed {
 
     /// Takes note of `piece`, and returns what of it is for the agent now.
     fn note(&mut self, piece: Bytes) -> Bytes {
+        let call = self.exchange.call_id();
         match self.exchange.run().watched() {
-            Some(tap) => self.meter.feed(&piece, Some(&mut |event| tell(tap, event))),
+            Some(tap) => self.meter.feed(&piece, Some(&mut |heard| tap.hear(call, heard))),
             None => self.meter.feed(&piece, None),
         }
         let look = self.look();
@@ -212,8 +213,9 @@ impl Observed {
 
     /// The upstream's own end: what it said is settled, and its connection serves the next call.
     fn finish(&mut self, connection: Connection) {
+        let call = self.exchange.call_id();
         let reading = match self.exchange.run().watched() {
-            Some(tap) => self.meter.finish(Some(&mut |event| tell(tap, event))),
+            Some(tap) => self.meter.finish(Some(&mut |heard| tap.hear(call, heard))),
             None => self.meter.finish(None),
         };
         let complete = self.meter.is_complete(&reading) || !self.exchange.status().is_success();
@@ -260,9 +262,4 @@ impl Drop for Observed {
             }
         }
     }
-}
-
-fn tell(tap: &tokio::sync::broadcast::Sender<TapEvent>, event: TapEvent) {
-    // Nobody watching any more is no failure.
-    drop(tap.send(event));
 }

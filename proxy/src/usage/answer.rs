@@ -4,15 +4,15 @@
 //! collide. Each field is read for itself, so that one of an unexpected type costs nothing but itself. Shapes:
 //! platform.openai.com/docs/api-reference and docs.anthropic.com/en/api/messages-streaming.
 
-use platform_core::{control::TapEvent, money::NanoDollars, route::Route, untrusted::JournalText};
+use platform_core::{money::NanoDollars, route::Route, untrusted::JournalText};
 
 use super::{
-    Count, Reading, Stage,
+    Count, Heard, Reading, Stage,
     json::Json,
     telling::{said, tells_more_than_text},
 };
 
-pub(super) type Tap<'t> = Option<&'t mut dyn FnMut(TapEvent)>;
+pub(super) type Tap<'t> = Option<&'t mut dyn FnMut(Heard<'_>)>;
 
 /// Members of an answer's parts that are no text of the model.
 const NOT_SAID: [&[u8]; 12] = [
@@ -307,7 +307,7 @@ fn note_tool(name: Json<'_>, reading: &mut Reading, tap: &mut Tap<'_>) {
     let Some(name) = name.text().filter(|name| !name.is_empty()) else { return };
     reading.tool(&name);
     if let Some(tell) = tap {
-        tell(TapEvent::Tool { name: JournalText::of(&name).as_str().to_owned() });
+        tell(Heard::Tool(&name));
     }
 }
 
@@ -321,6 +321,6 @@ fn note_delta(event: &Fields<'_>, tap: &mut Tap<'_>) {
 fn tell_text(text: Json<'_>, tap: &mut Tap<'_>) {
     let Some(tell) = tap else { return };
     if let Some(text) = text.text().filter(|text| !text.is_empty()) {
-        tell(TapEvent::Text { delta: text.into_owned() });
+        tell(Heard::Text(&text));
     }
 }

@@ -105,7 +105,7 @@ fn stretch_of(utf8: &[u8]) -> usize {
     let first = u32::from(utf8[0]);
     let (code, length) = match utf8[0] {
         ..=0xdf => ((first & 0x1f) << 6 | bits(1), 2),
-        ..=0xef => ((first & 0xf) << 12 | bits(1) << 6 | bits(2), 3),
+        0xe0..=0xef => ((first & 0xf) << 12 | bits(1) << 6 | bits(2), 3),
         _ => ((first & 7) << 18 | bits(1) << 12 | bits(2) << 6 | bits(3), 4),
     };
     stretched(code).saturating_sub(length)

@@ -14,9 +14,7 @@ mod tests;
 mod withhold;
 
 use bytes::Bytes;
-use platform_core::{
-    control::TapEvent, money::NanoDollars, record::Tokens, route::Route, untrusted::JournalText,
-};
+use platform_core::{money::NanoDollars, record::Tokens, route::Route, untrusted::JournalText};
 
 pub(crate) use self::withhold::{Look, Withheld};
 use self::{
@@ -49,6 +47,15 @@ pub(crate) struct Reading {
     pub(crate) failed: bool,
     /// How far the stream has come.
     pub(crate) stage: Stage,
+}
+
+/// What an answer says that somebody may watch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Heard<'a> {
+    /// A piece of text.
+    Text(&'a str),
+    /// The name of a tool that is called.
+    Tool(&'a str),
 }
 
 /// How far a stream has come.
@@ -123,7 +130,7 @@ impl Meter {
 
     /// Takes note of the next piece of the body, wherever it was split. `tap` is told of text and tools;
     /// without one, events that carry only text are not even parsed.
-    pub(crate) fn feed(&mut self, piece: &Bytes, mut tap: Option<&mut dyn FnMut(TapEvent)>) {
+    pub(crate) fn feed(&mut self, piece: &Bytes, mut tap: Option<&mut dyn FnMut(Heard<'_>)>) {
         match &mut self.body {
             Body::Events(events) => {
                 let (route, reading) = (self.route, &mut self.reading);
@@ -171,7 +178,7 @@ impl Meter {
     }
 
     /// What the whole answer said. Call once, after its last piece.
-    pub(crate) fn finish(&mut self, mut tap: Option<&mut dyn FnMut(TapEvent)>) -> Reading {
+    pub(crate) fn finish(&mut self, mut tap: Option<&mut dyn FnMut(Heard<'_>)>) -> Reading {
         if let Body::Json(pieces, length) = &mut self.body
             && *length <= LARGEST_DOCUMENT
         {

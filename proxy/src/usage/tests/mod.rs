@@ -6,9 +6,9 @@ mod properties;
 mod recorded;
 
 use bytes::Bytes;
-use platform_core::{control::TapEvent, money::NanoDollars, record::Tokens, route::Route};
+use platform_core::{money::NanoDollars, record::Tokens, route::Route};
 
-use super::{Count, Format, LARGEST_EVENT, Meter, Reading};
+use super::{Count, Format, Heard, LARGEST_EVENT, Meter, Reading};
 
 const CHAT: &str = concat!(
     "data: {\"id\":\"c1\",\"model\":\"gpt-x\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n",
@@ -46,10 +46,9 @@ struct Seen {
 
 fn read(route: Route, format: Format, pieces: &[&[u8]]) -> Seen {
     let (mut text, mut tools) = (String::new(), Vec::new());
-    let mut tap = |event| match event {
-        TapEvent::Text { delta } => text += &delta,
-        TapEvent::Tool { name } => tools.push(name),
-        TapEvent::Missed { .. } => {}
+    let mut tap = |heard: Heard<'_>| match heard {
+        Heard::Text(delta) => text += delta,
+        Heard::Tool(name) => tools.push(name.to_owned()),
     };
     let mut meter = Meter::new(route, format);
     for piece in pieces {

@@ -79,7 +79,8 @@ fn no_split_changes_what_is_read() {
         for at in 0..=stream.len() {
             same(&[&stream[..at], &stream[at..]], "split at", at);
         }
-        for size in 1..=stream.len() {
+        // Larger ones cut where the loop above does.
+        for size in 1..=64 {
             same(&stream.chunks(size).collect::<Vec<_>>(), "in pieces of", size);
         }
     }

@@ -1,0 +1,79 @@
+//! A run's live tap: what its answers say, told to whoever watches, while they say it. In memory only, and bounded: a reader
+//! who does not keep up misses events and is told how many, and slows nobody.
+
+use platform_core::{
+    control::TapEvent,
+    id::CallId,
+    limit::data_plane::{TAP_BACKLOG, TAP_DELTA},
+    record::ExchangeRecord,
+    untrusted::JournalText,
+};
+use tokio::sync::broadcast;
+
+use crate::usage::Heard;
+
+/// The way to whoever watches a run.
+#[derive(Debug)]
+pub(crate) struct Tap(broadcast::Sender<TapEvent>);
+
+impl Tap {
+    pub(crate) fn new() -> Self {
+        Self(broadcast::Sender::new(TAP_BACKLOG))
+    }
+
+    /// A new watcher.
+    pub(crate) fn watch(&self) -> broadcast::Receiver<TapEvent> {
+        self.0.subscribe()
+    }
+
+    pub(crate) fn is_watched(&self) -> bool {
+        self.0.receiver_count() > 0
+    }
+
+    /// An answer said something.
+    pub(crate) fn hear(&self, call: CallId, heard: Heard<'_>) {
+        match heard {
+            Heard::Text(text) => {
+                pieces(text).for_each(|piece| self.tell(TapEvent::Text { call, delta: piece.to_owned() }));
+            }
+            Heard::Tool(name) => {
+                self.tell(TapEvent::Tool { call, name: JournalText::of(name).as_str().to_owned() });
+            }
+        }
+    }
+
+    /// A call has ended.
+    pub(crate) fn end(&self, record: &ExchangeRecord) {
+        let ExchangeRecord { litellm_call_id: call, outcome, tokens, tokens_source, .. } = *record;
+        self.tell(TapEvent::Ended { call, outcome, tokens, tokens_source });
+    }
+
+    fn tell(&self, event: TapEvent) {
+        // Nobody watching any more is no failure.
+        drop(self.0.send(event));
+    }
+}
+
+/// `text` in pieces that bound what a reader who does not keep up can have held for him.
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (piece, after) = rest.split_at(rest.floor_char_boundary(TAP_DELTA));
+        rest = after;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_come_in_pieces_that_are_whole_letters() {
+        let text = "ä".repeat(TAP_DELTA);
+        let told: Vec<_> = pieces(&text).collect();
+        assert_eq!((told.len(), told.concat()), (2, text));
+        assert_eq!(pieces("").count(), 0);
+        assert_eq!(pieces("short").collect::<Vec<_>>(), ["short"]);
+    }
+}
