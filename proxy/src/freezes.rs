@@ -1,7 +1,7 @@
 //! What an operator has stopped: accounts, models, or everything.
 //!
-//! Read once per call, changed by control. A change is on disk before it holds, so that no restart thaws anything; those who
-//! carry calls are told of it and look again. Whose call it is, is not decided here.
+//! Read once per call, changed by control. A change is on disk before it holds, so that no restart thaws anything. Whose call
+//! it is, is not decided here, nor who has to look again.
 
 use std::{
     collections::BTreeSet,
@@ -16,14 +16,12 @@ use platform_core::{
     control::Frozen,
     id::{AccountId, ModelName},
 };
-use tokio::sync::watch;
 
 /// What is stopped now.
 #[derive(Debug)]
 pub(crate) struct Freezes {
     now: ArcSwap<BTreeSet<Frozen>>,
     file: Mutex<PathBuf>,
-    changed: watch::Sender<()>,
 }
 
 /// What to do with what is named.
@@ -46,11 +44,7 @@ impl Freezes {
             read => read?,
         };
         let now = text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
-        Ok(Self {
-            now: ArcSwap::from_pointee(now),
-            file: Mutex::new(file.to_owned()),
-            changed: watch::Sender::new(()),
-        })
+        Ok(Self { now: ArcSwap::from_pointee(now), file: Mutex::new(file.to_owned()) })
     }
 
     /// Whether a call of `account`, for `model` if that is known already, may not go on.
@@ -69,11 +63,6 @@ impl Freezes {
         self.now.load().iter().cloned().collect()
     }
 
-    /// Told of every change from now on.
-    pub(crate) fn watch(&self) -> watch::Receiver<()> {
-        self.changed.subscribe()
-    }
-
     /// Stops or lets go on what is named. It is on disk when this returns.
     pub(crate) fn change(&self, change: Change, named: Vec<Frozen>) -> io::Result<()> {
         let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,7 +75,6 @@ impl Freezes {
         }
         write(&file, &next)?;
         self.now.store(Arc::new(next));
-        self.changed.send_replace(());
         Ok(())
     }
 }

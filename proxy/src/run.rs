@@ -11,7 +11,6 @@ use std::{
     time::Duration,
 };
 
-use arc_swap::ArcSwapOption;
 use http::HeaderValue;
 use platform_core::{
     budget::Budget,
@@ -25,8 +24,7 @@ use platform_core::{
     refusal::Refusal,
 };
 use platform_runtime::shutdown::{Drain, drain};
-use tokio::sync::{Notify, broadcast};
-use tokio_util::sync::CancellationToken;
+use tokio::sync::{Notify, broadcast, watch};
 
 use crate::{
     bodies::Allowance,
@@ -53,11 +51,8 @@ pub(crate) struct Run {
     usage: Counters,
     in_flight: AtomicU64,
     idle: Notify,
-    /// No new connections and no new calls.
-    closing: CancellationToken,
-    /// Calls in flight are cut.
-    cut: CancellationToken,
-    closed_for: ArcSwapOption<Closing>,
+    /// Those who carry its calls wait for this to change.
+    stage: watch::Sender<Stage>,
     tap: Option<tap::Tap>,
 }
 
@@ -79,6 +74,32 @@ pub(crate) struct Spent {
     pub(crate) by_run: Usage,
     /// By its account, and what others of it hold.
     pub(crate) by_account: Arc<Spending>,
+}
+
+/// How far a run has come to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Calls pass.
+    Open,
+    /// No new connections and no new calls.
+    Closing(Closing),
+    /// Calls in flight end now.
+    Cut(Closing),
+}
+
+impl Stage {
+    /// The first reason stays.
+    const fn close(&mut self, reason: Closing) {
+        if let Self::Open = self {
+            *self = Self::Closing(reason);
+        }
+    }
+
+    const fn cut(&mut self) {
+        if let Self::Closing(reason) = self {
+            *self = Self::Cut(*reason);
+        }
+    }
 }
 
 /// Why a run is closed.
@@ -125,9 +146,7 @@ impl Run {
             grant,
             in_flight: AtomicU64::new(0),
             idle: Notify::new(),
-            closing: CancellationToken::new(),
-            cut: CancellationToken::new(),
-            closed_for: ArcSwapOption::empty(),
+            stage: watch::Sender::new(Stage::Open),
         })
     }
 
@@ -187,12 +206,16 @@ impl Run {
     /// Refuses new calls, waits at most `grace` for those in flight, then cuts what is left. Idempotent: a
     /// second close waits for the first one's end.
     pub(crate) async fn close(&self, reason: Closing, grace: Duration) -> Drain {
-        self.closed_for.rcu(|already| already.clone().or_else(|| Some(Arc::new(reason))));
-        self.closing.cancel();
+        self.stage.send_modify(|stage| stage.close(reason));
         let outcome = drain(self.until_idle(), grace).await;
-        self.cut.cancel();
+        self.stage.send_modify(Stage::cut);
         self.until_idle().await;
         outcome
+    }
+
+    /// Has whoever carries a call of the run look again whether it may go on.
+    pub(crate) fn stir(&self) {
+        self.stage.send_modify(|_stage| {});
     }
 
     async fn until_idle(&self) {
@@ -209,17 +232,23 @@ impl Run {
 
     /// Why the run is closing or closed, if it is.
     pub(crate) fn closing(&self) -> Option<Closing> {
-        self.closed_for.load().as_deref().copied()
+        match *self.stage.borrow() {
+            Stage::Open => None,
+            Stage::Closing(reason) | Stage::Cut(reason) => Some(reason),
+        }
     }
 
-    /// Cancelled when new connections and calls are no longer welcome.
-    pub(crate) const fn closing_token(&self) -> &CancellationToken {
-        &self.closing
+    /// Why calls in flight must end, if they must.
+    pub(crate) fn cut(&self) -> Option<Closing> {
+        match *self.stage.borrow() {
+            Stage::Open | Stage::Closing(_) => None,
+            Stage::Cut(reason) => Some(reason),
+        }
     }
 
-    /// Cancelled when calls in flight must end.
-    pub(crate) const fn cut_token(&self) -> &CancellationToken {
-        &self.cut
+    /// Told when the run begins to close, when it is cut, and when it is stirred.
+    pub(crate) fn changes(&self) -> watch::Receiver<Stage> {
+        self.stage.subscribe()
     }
 
     /// Where to tell what streams by, if the grant allows it and somebody watches.

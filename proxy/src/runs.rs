@@ -241,6 +241,11 @@ impl Runs {
         Some(view)
     }
 
+    /// Has whoever carries a call look again whether it may go on.
+    pub(crate) fn stir(&self) {
+        self.live.iter().for_each(|live| live.run.stir());
+    }
+
     /// Closes runs when their time is over, as long as it is polled.
     pub(crate) async fn watch_clock(&self) {
         let mut tick = tokio::time::interval(TICK);

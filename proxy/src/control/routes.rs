@@ -158,6 +158,7 @@ async fn allow_account(control: &Control, body: Incoming) -> Result<Answer, Erro
 async fn change(control: &Control, change: Change, body: Incoming) -> Result<Answer, Error> {
     let named: Vec<Frozen> = parsed(body, "a list of what to freeze or thaw").await?;
     control.freezes.change(change, named).map_err(Error::Freeze)?;
+    control.runs.stir();
     let frozen = control.freezes.list();
     tracing::info!(?change, ?frozen, "changed what is stopped");
     Ok(json(&frozen))

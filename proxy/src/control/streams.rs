@@ -4,15 +4,17 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::Uri;
 use platform_core::{control::TapEvent, id::RunId};
-use tokio::sync::broadcast::{Receiver, error::RecvError};
-use tokio_util::sync::CancellationToken;
+use tokio::sync::{
+    broadcast::{Receiver, error::RecvError},
+    watch,
+};
 
 use super::{
     Control,
     answer::{Answer, Error, ndjson},
     routes::query,
 };
-use crate::journal::Follower;
+use crate::{journal::Follower, run::Stage};
 
 /// `GET /v1/journal?after=SEQ[&follow]`
 pub(super) fn journal(control: &Control, uri: &Uri) -> Result<Answer, Error> {
@@ -43,15 +45,15 @@ async fn next_lines(mut follower: Follower) -> (std::io::Result<Bytes>, Follower
 pub(super) fn tap(control: &Control, run: &RunId) -> Result<Answer, Error> {
     let live = control.runs.get(run).ok_or_else(|| Error::UnknownRun(run.to_string()))?;
     let tap = live.watch().ok_or_else(|| Error::NoTap(run.to_string()))?;
-    let cut = live.cut_token().clone();
-    Ok(ndjson(stream::unfold((tap, cut), |(mut tap, cut)| async {
-        let event = next_event(&mut tap, &cut).await?;
-        Some((serde_json::to_vec(&event).map(line).map_err(Into::into), (tap, cut)))
+    let stage = live.changes();
+    Ok(ndjson(stream::unfold((tap, stage), |(mut tap, mut stage)| async move {
+        let event = next_event(&mut tap, &mut stage).await?;
+        Some((serde_json::to_vec(&event).map(line).map_err(Into::into), (tap, stage)))
     })))
 }
 
 /// The next event, those before the run's end first.
-async fn next_event(tap: &mut Receiver<TapEvent>, cut: &CancellationToken) -> Option<TapEvent> {
+async fn next_event(tap: &mut Receiver<TapEvent>, stage: &mut watch::Receiver<Stage>) -> Option<TapEvent> {
     tokio::select! {
         biased;
         event = tap.recv() => match event {
@@ -59,7 +61,7 @@ async fn next_event(tap: &mut Receiver<TapEvent>, cut: &CancellationToken) -> Op
             Err(RecvError::Lagged(count)) => Some(TapEvent::Missed { count }),
             Err(RecvError::Closed) => None,
         },
-        () = cut.cancelled() => None,
+        _cut = stage.wait_for(|stage| matches!(stage, Stage::Cut(_))) => None,
     }
 }
 

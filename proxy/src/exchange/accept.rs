@@ -28,7 +28,7 @@ use super::{
     identify::{Entrance, Way},
     serve,
 };
-use crate::run::Run;
+use crate::run::{Run, Stage};
 
 /// How long to wait when the system has no descriptors left, instead of spinning.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -64,9 +64,10 @@ impl Listener {
     /// Serves until the run closes.
     pub(crate) async fn serve(self, plane: Arc<Plane>) {
         let Self { run, socket, listener } = self;
+        let mut stage = run.changes();
         loop {
             let accepted = tokio::select! {
-                () = run.closing_token().cancelled() => break,
+                _closing = stage.wait_for(|stage| *stage != Stage::Open) => break,
                 accepted = listener.accept() => accepted,
             };
             match accepted {
@@ -100,19 +101,22 @@ fn is_granted(run: &Run, stream: &UnixStream) -> bool {
 
 async fn connection(plane: Arc<Plane>, run: Arc<Run>, stream: UnixStream) {
     let carried = Carried::of(Arc::clone(&run));
-    let cut = carried.clone().until_cut(Arc::clone(&plane));
-    let entrance = Entrance { way: Way::Own(Arc::clone(&run)), carried };
-    let connection = serving(plane, entrance, stream);
-    tokio::pin!(connection, cut);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = cut.as_mut() => return,
-        () = run.closing_token().cancelled() => {
+    let entrance = Entrance { way: Way::Own(Arc::clone(&run)), carried: carried.clone() };
+    // Before it is looked for the first time, so that nothing changes unseen in between.
+    let mut changes = run.changes();
+    let connection = serving(Arc::clone(&plane), entrance, stream);
+    tokio::pin!(connection);
+    let ended = loop {
+        if carried.is_cut(&plane.freezes) {
+            return;
+        }
+        if run.closing().is_some() {
             connection.as_mut().graceful_shutdown();
-            tokio::select! {
-                ended = connection => ended,
-                () = cut => return,
-            }
+        }
+        tokio::select! {
+            ended = connection.as_mut() => break ended,
+            // The sender lives as long as the run.
+            Ok(()) = changes.changed() => {}
         }
     };
     if let Err(error) = ended {

@@ -65,22 +65,31 @@ impl Carried {
         self.call().stage = Stage::Idle;
     }
 
-    /// Returns when the connection has to go.
+    /// Whether the connection has to go.
+    pub(super) fn is_cut(&self, freezes: &Freezes) -> bool {
+        let call = self.call();
+        call.run.as_ref().is_some_and(|run| run.cut().is_some()) || call.is_stopped(freezes)
+    }
+
+    /// Returns when the connection has to go, whichever run's calls it carries until then.
     pub(super) async fn until_cut(self, plane: Arc<Plane>) {
-        let mut changed = plane.freezes.watch();
         loop {
             let run = self.call().run.clone();
-            let cut = async {
-                match &run {
-                    Some(run) => run.cut_token().cancelled().await,
+            // Before it is looked, so that nothing changes unseen in between.
+            let mut changes = run.as_ref().map(|run| run.changes());
+            if self.is_cut(&plane.freezes) {
+                return;
+            }
+            let changed = async {
+                match &mut changes {
+                    // The sender lives as long as the run.
+                    Some(changes) => drop(changes.changed().await),
                     None => std::future::pending().await,
                 }
             };
             tokio::select! {
-                () = cut => return,
+                () = changed => {}
                 () = self.0.is_of_another_run.notified() => {}
-                // The sender lives as long as the plane.
-                Ok(()) = changed.changed() => if self.is_stopped(&plane.freezes) { return },
             }
         }
     }

@@ -260,8 +260,7 @@ impl Exchange {
 
     /// What it means that the call ends here, without anybody having said why.
     fn early_end(&self) -> Outcome {
-        let cut = self.run.cut_token().is_cancelled();
-        match self.run.closing().filter(|_| cut) {
+        match self.run.cut() {
             Some(Closing::Closed | Closing::Over) => Outcome::RunClosed,
             Some(Closing::Shutdown) => Outcome::Interrupted,
             None if self.carried.is_stopped(&self.plane.freezes) => Outcome::Frozen,
