@@ -108,15 +108,14 @@ impl Spending {
 
     /// As tables; with bars if standard output is a terminal.
     pub(super) fn text(&self) -> String {
-        let is_watched = io::stdout().is_terminal();
         match self {
             Self::Run(OfRun { run, account, state, in_flight, usage, limits }) => {
                 let state = state_word(*state);
                 let heading = format!("run {run} of account {account}: {state}, {in_flight} in flight");
-                format!("{heading}\n\n{}\n{}", counted(usage), limit_table(limits, is_watched))
+                format!("{heading}\n\n{}\n{}", counted(usage), limit_table(limits))
             }
             Self::Account(OfAccount { account, limits }) => {
-                format!("account {account}\n\n{}", limit_table(limits, is_watched))
+                format!("account {account}\n\n{}", limit_table(limits))
             }
             Self::All { accounts, runs } => overview(accounts, runs).to_string(),
         }
@@ -188,7 +187,8 @@ fn counted(usage: &Usage) -> Table<8> {
     table
 }
 
-fn limit_table(limits: &[Used], is_watched: bool) -> Table<6> {
+fn limit_table(limits: &[Used]) -> Table<6> {
+    let is_watched = io::stdout().is_terminal();
     let mut table = Table::new(["LIMIT", "ALLOWED", "USED", "RESERVED", "LEFT", ""]);
     for Used { view, left } in limits {
         let amount = |amount: u64| view.limit.amount(amount);

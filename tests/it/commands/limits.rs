@@ -8,6 +8,8 @@ use tokio::{
     time::{Duration, timeout},
 };
 
+use crate::sandbox::shell_agent;
+
 const CONFIG: &str = "[accounts.'acct-1']\nrequests = 100\n[prices.'*']\ninput = '1'\noutput = '2'";
 
 async fn sluice(world: &World, arguments: &[&str]) -> String {
@@ -138,6 +140,19 @@ async fn on_a_terminal_bars_grow_in_place_until_the_run_is_closed() {
         "{text}"
     );
     assert!(text.contains("█▒▒▒▒▒") && text.contains("closed, 0 in flight"), "{text}");
+}
+
+#[tokio::test]
+async fn one_run_can_be_given_less_than_its_agent_and_never_more() {
+    let world = World::with(&shell_agent("echo done", "total_tokens = 20000")).await;
+    for (run, asked, allowed) in [("less", "5000", 5000), ("more", "90000", 20_000)] {
+        let arguments =
+            ["run", "--agent", "test:sh", "--run-id", run, "--total-tokens", asked, "--cost", "1.25", "q"];
+        assert_eq!(sluice(&world, &arguments).await, "done\n");
+        let view = json_of(&world, &["usage", "--run", run]).await;
+        assert_eq!(limit(&view, "total_tokens")["allowed"], allowed, "{view}");
+        assert_eq!(limit(&view, "cost_nanodollars")["allowed"], 1_250_000_000, "{view}");
+    }
 }
 
 #[tokio::test]
