@@ -10,6 +10,7 @@ use std::{
 use clap::{Parser, Subcommand};
 
 use crate::{
+    fairness,
     instructions::{self, Counts, Verdict},
     measure::machine::Machine,
     peer,
@@ -30,6 +31,8 @@ pub struct Arguments {
 enum Command {
     /// Load every peer with every workload, in interleaved rounds
     Run(Run),
+    /// Measure one account's latency while another is at its limits and calls on
+    Fairness(Fairness),
     /// Count the proxy's instructions per request and compare them with what is kept
     Instructions(Instructions),
     /// Relay bytes from a unix socket to an address: the peer `relay`
@@ -64,6 +67,19 @@ struct Run {
 }
 
 #[derive(Debug, clap::Args)]
+struct Fairness {
+    /// How many rounds
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// How long a case takes in a round, in milliseconds
+    #[arg(long, default_value_t = 3000)]
+    span: u64,
+    /// Keep the figures in this file
+    #[arg(long, value_name = "FILE")]
+    keep: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
 struct Instructions {
     /// The kept figures
     #[arg(long, value_name = "FILE", default_value = "bench/instructions.json")]
@@ -83,6 +99,7 @@ struct Instructions {
 pub async fn run(arguments: Arguments) -> io::Result<()> {
     match arguments.command {
         Command::Run(run) => measure(run).await,
+        Command::Fairness(fairness) => share(fairness).await,
         Command::Instructions(instructions) => count(instructions).await,
         Command::Relay { socket, upstream } => peer::serve_relay(&socket, upstream).await,
     }
@@ -105,6 +122,17 @@ async fn measure(run: Run) -> io::Result<()> {
     record.write(&dir, &scratch.0)?;
     say(&format!("kept in {}", dir.display()));
     run.readme.map_or(Ok(()), |readme| report::write_readme(&readme, &record, &dir))
+}
+
+async fn share(arguments: Fairness) -> io::Result<()> {
+    let machine = Machine::here();
+    let scratch = Scratch::new()?;
+    let span = Duration::from_millis(arguments.span);
+    let figures = fairness::measure(&scratch.0, (arguments.rounds, span), say).await?;
+    print(&fairness::table(&figures));
+    let Some(file) = arguments.keep else { return Ok(()) };
+    let record = serde_json::json!({ "machine": machine, "span_ms": arguments.span, "cases": figures });
+    std::fs::write(file, format!("{record:#}\n"))
 }
 
 /// The named peers; all that are always measured if none is named.

@@ -4,6 +4,7 @@
 //! product's crates: what checks a program should not share its code.
 
 pub mod cli;
+pub mod fairness;
 pub mod fast;
 pub mod instructions;
 pub mod load;

@@ -12,7 +12,11 @@ use http_body_util::{BodyExt, Full};
 use hyper::{body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
 use platform_core::{
-    control::{Frozen, Health, Problem, Register, Registered, RunView, UpstreamHealth, run_path},
+    budget::Budget,
+    control::{
+        AccountBudget, AccountView, Frozen, Health, Problem, Register, Registered, RunView, UpstreamHealth,
+        run_path,
+    },
     id::RunId,
     limit::Millis,
     name::{CONTROL_PROTOCOL, header as own},
@@ -98,6 +102,31 @@ impl DataPlane {
     /// Closes a run, giving calls in flight `drain` to end, and tells what it used.
     pub(crate) async fn close(&self, run: &RunId, drain: Millis) -> Result<RunView, Error> {
         self.ask(Method::DELETE, &format!("{}?drain_ms={}", run_path(run), drain.0), None::<&()>).await
+    }
+
+    /// The run, also for a while after it was closed.
+    pub(crate) async fn run(&self, run: &RunId) -> Result<RunView, Error> {
+        self.ask(Method::GET, &run_path(run), None::<&()>).await
+    }
+
+    /// All runs that are open or closing.
+    pub(crate) async fn runs(&self) -> Result<Vec<RunView>, Error> {
+        self.ask(Method::GET, "/v1/runs", None::<&()>).await
+    }
+
+    /// All accounts that are configured or had a run.
+    pub(crate) async fn accounts(&self) -> Result<Vec<AccountView>, Error> {
+        self.ask(Method::GET, "/v1/accounts", None::<&()>).await
+    }
+
+    /// Has these limits hold for a run, instead of those that held.
+    pub(crate) async fn limit_run(&self, run: &RunId, budget: &Budget) -> Result<RunView, Error> {
+        self.ask(Method::PUT, &format!("{}/budget", run_path(run)), Some(budget)).await
+    }
+
+    /// The same for an account.
+    pub(crate) async fn limit_account(&self, budget: &AccountBudget) -> Result<AccountView, Error> {
+        self.ask(Method::PUT, "/v1/accounts", Some(budget)).await
     }
 
     /// Has no token of `run` hold any more.

@@ -8,6 +8,7 @@
 
 pub mod agent;
 pub mod bridge;
+pub mod chaos;
 pub mod control;
 pub mod detour;
 pub mod docker;

@@ -34,11 +34,24 @@ impl Sluice {
     ///
     /// # Panics
     /// If there is no `script` on this host (Debian: bsdutils, essential).
-    pub async fn on_terminal(mut self, arguments: &[&str]) -> Shown {
+    pub async fn on_terminal(self, arguments: &[&str]) -> Shown {
+        self.on_terminal_until(arguments, "", async {}).await
+    }
+
+    /// The same, and does `then` as soon as the terminal shows `words`.
+    ///
+    /// # Panics
+    /// Likewise, and if they are not shown.
+    pub async fn on_terminal_until(
+        mut self,
+        arguments: &[&str],
+        words: &str,
+        then: impl Future<Output = ()>,
+    ) -> Shown {
         self.command.args(arguments);
         let inner = self.command.as_std();
-        let words = std::iter::once(inner.get_program()).chain(inner.get_args());
-        let line: Vec<_> = words.map(|word| quoted(&word.to_string_lossy())).collect();
+        let command = std::iter::once(inner.get_program()).chain(inner.get_args());
+        let line: Vec<_> = command.map(|word| quoted(&word.to_string_lossy())).collect();
         let mut script = Command::new("script");
         script
             .args(["--quiet", "--flush", "--return", "--command", &line.join(" "), "/dev/null"])
@@ -47,13 +60,20 @@ impl Sluice {
         script.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut script = script.spawn().unwrap();
         let (mut output, mut pieces, mut piece) = (script.stdout.take().unwrap(), Vec::new(), [0; 4096]);
+        let (mut text, mut then) = (String::new(), Some(then));
         loop {
             let read =
                 timeout(PATIENCE, output.read(&mut piece)).await.expect("a piece, or the end").unwrap();
             if read == 0 {
+                assert!(text.contains(words), "{words} is not shown: {text}");
                 return Shown { code: script.wait().await.unwrap().code(), pieces };
             }
-            pieces.push((String::from_utf8_lossy(&piece[..read]).into_owned(), Instant::now()));
+            let piece = String::from_utf8_lossy(&piece[..read]).into_owned();
+            text += &piece;
+            pieces.push((piece, Instant::now()));
+            if let Some(then) = then.take_if(|_| text.contains(words)) {
+                then.await;
+            }
         }
     }
 }

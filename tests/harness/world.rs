@@ -128,6 +128,11 @@ impl World {
             .success()
     }
 
+    /// Kills it, as a machine that fails would; returns when it is gone and another one may have its place.
+    pub async fn kill_proxy(&mut self) {
+        self.proxy.take().unwrap().kill().await.unwrap();
+    }
+
     /// Sends a signal to the proxy.
     pub fn signal_proxy(&self, signal: Signal) {
         kill_process(Pid::from_raw(self.proxy_pid().cast_signed()).unwrap(), signal).unwrap();

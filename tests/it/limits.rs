@@ -11,7 +11,6 @@ use platform_core::{
     refusal::Refusal,
     token::UnixSeconds,
 };
-use rustix::process::Signal;
 use serde_json::{Value, json};
 
 const CHAT: &str = "/v1/chat/completions";
@@ -282,7 +281,7 @@ async fn what_was_spent_and_closed_survives_a_kill() {
     for _ in 0..8 {
         assert_eq!(run.agent.chat("fake").await.status, 200);
     }
-    world.signal_proxy(Signal::KILL);
+    world.kill_proxy().await;
     world.start_proxy().await;
 
     let closed = world.control.register(&done.grant).await.unwrap_err();

@@ -5,12 +5,14 @@
 mod answers;
 mod attacks;
 mod bodies;
+mod chaos;
 mod cleanup;
 mod cli;
 mod commands;
 mod complaints;
 mod control;
 mod endings;
+mod fairness;
 mod framing;
 mod freeze;
 mod identity;

@@ -76,7 +76,8 @@ impl Connection {
                 break end + 4;
             }
         };
-        match length(&self.buffer[..head])? {
+        succeeded(&self.buffer[..head])?;
+        match length(&self.buffer[..head]) {
             Length::Bytes(length) => {
                 while self.buffer.len() < head + length {
                     self.read().await?;
@@ -86,6 +87,29 @@ impl Connection {
         }
         received.last_byte_ns = clock::nanos();
         Ok(received)
+    }
+
+    /// Sends `request` and reads an answer in one piece, whatever it is; returns its status. Not cancel safe.
+    ///
+    /// # Errors
+    /// If the connection breaks, or the answer comes in pieces.
+    pub async fn status(&mut self, request: &[u8]) -> io::Result<u16> {
+        self.stream.write_all(request).await?;
+        self.buffer.clear();
+        let head = loop {
+            self.read().await?;
+            if let Some(end) = memchr::memmem::find(&self.buffer, b"\r\n\r\n") {
+                break end + 4;
+            }
+        };
+        let Length::Bytes(length) = length(&self.buffer[..head]) else {
+            return Err(io::Error::other("the peer answered in pieces"));
+        };
+        let status = self.buffer.get(9..12).and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
+        while self.buffer.len() < head + length {
+            self.read().await?;
+        }
+        status.ok_or_else(|| io::Error::other("the peer answered without a status"))
     }
 
     async fn read_events(&mut self, mut seen: usize, received: &mut Received) -> io::Result<()> {
@@ -112,19 +136,23 @@ impl Connection {
     }
 }
 
-fn length(head: &[u8]) -> io::Result<Length> {
-    let text = String::from_utf8_lossy(head);
-    if !text.starts_with("HTTP/1.1 200") {
-        let status = text.lines().next().unwrap_or_default().to_owned();
-        return Err(io::Error::other(format!("the peer answered {status}")));
+fn succeeded(head: &[u8]) -> io::Result<()> {
+    if head.starts_with(b"HTTP/1.1 200") {
+        return Ok(());
     }
+    let status = String::from_utf8_lossy(head).lines().next().unwrap_or_default().to_owned();
+    Err(io::Error::other(format!("the peer answered {status}")))
+}
+
+fn length(head: &[u8]) -> Length {
+    let text = String::from_utf8_lossy(head);
     let value = |line: &str, wanted: &str| {
         let (name, value) = line.split_once(':')?;
         name.eq_ignore_ascii_case(wanted).then(|| value.trim().to_owned())
     };
     let length =
         text.lines().find_map(|line| value(line, "content-length")).and_then(|text| text.parse().ok());
-    Ok(length.map_or(Length::Chunked, Length::Bytes))
+    length.map_or(Length::Chunked, Length::Bytes)
 }
 
 /// Notes the delay of every event whose time stamp is whole; returns how much of `bytes` is done with.

@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::{Launch, Peer, Site};
 use crate::{load::Target, measure::cores::pinned, workload::TOKEN_SECRET};
 
-pub(super) const PEER: Peer = Peer {
+pub(crate) const PEER: Peer = Peer {
     name: "sluicegate",
     lacks: "",
     control: Some(|site| Target::Unix(control(site))),
@@ -81,21 +81,34 @@ fn control(site: &Site) -> PathBuf {
 
 /// Opens the run `bench` for this very process, and returns its socket.
 fn own_socket(site: &Site) -> io::Result<Target> {
-    let registered = register(site, &own())?;
+    open(site, "bench", "acct-bench")
+}
+
+/// Opens a run of `account` for this very process, and returns its socket.
+pub(crate) fn open(site: &Site, run: &str, account: &str) -> io::Result<Target> {
+    let registered = ask(site, &request("PUT", &run_path(run), &grant((run, account), &own()), "close"))?;
     let path = registered["path"].as_str().ok_or_else(|| unexpected(&registered))?;
     Ok(Target::Unix(Path::new(path).join("llm.sock")))
 }
 
+/// Has an account call no more than `calls_in_flight` at a time; as many as it likes if there is no limit.
+pub(crate) fn limit(site: &Site, account: &str, calls_in_flight: Option<u64>) -> io::Result<()> {
+    let budget = serde_json::json!({ "account": account, "budget": { "calls_in_flight": calls_in_flight } });
+    let answer = ask(site, &request("PUT", "/v1/accounts", &budget.to_string(), "close"))?;
+    if answer["account"] == account { Ok(()) } else { Err(unexpected(&answer)) }
+}
+
 /// Opens the run `bench` for bearers of its tokens, and returns where they call.
 fn shared(site: &Site) -> io::Result<Target> {
-    let registered = register(site, r#"{"kind":"shared"}"#)?;
+    let grant = grant(("bench", "acct-bench"), r#"{"kind":"shared"}"#);
+    let registered = ask(site, &request("PUT", &run_path("bench"), &grant, "close"))?;
     let address = registered["shared"].as_str().and_then(|address| address.parse().ok());
     Ok(Target::Tcp(address.ok_or_else(|| unexpected(&registered))?))
 }
 
-fn register(site: &Site, listener: &str) -> io::Result<Value> {
+fn ask(site: &Site, request: &[u8]) -> io::Result<Value> {
     let mut stream = UnixStream::connect(control(site))?;
-    stream.write_all(&request("PUT", "bench", &grant("bench", listener), "close"))?;
+    stream.write_all(request)?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
     let body = answer.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
@@ -108,12 +121,12 @@ fn unexpected(answer: &Value) -> io::Error {
 
 /// The request that opens a listener for `run`, for this very user.
 pub(crate) fn registration(run: &str) -> Vec<u8> {
-    request("PUT", run, &grant(run, &own()), "keep-alive")
+    request("PUT", &run_path(run), &grant((run, "acct-bench"), &own()), "keep-alive")
 }
 
 /// The request that closes the listener of `run`.
 pub(crate) fn closing(run: &str) -> Vec<u8> {
-    request("DELETE", run, "", "keep-alive")
+    request("DELETE", &run_path(run), "", "keep-alive")
 }
 
 /// A listener for this very user.
@@ -122,16 +135,20 @@ fn own() -> String {
     format!("{{\"kind\":\"unix\",\"peer_uid\":{uid}}}")
 }
 
-fn grant(run: &str, listener: &str) -> String {
+fn run_path(run: &str) -> String {
+    format!("/v1/runs/{run}")
+}
+
+fn grant((run, account): (&str, &str), listener: &str) -> String {
     format!(
-        "{{\"grant\":{{\"run_id\":\"{run}\",\"account\":\"acct-bench\",\"graph\":\"sandbox:agent\",\"listener\":{listener}}}}}"
+        "{{\"grant\":{{\"run_id\":\"{run}\",\"account\":\"{account}\",\"graph\":\"sandbox:agent\",\"listener\":{listener}}}}}"
     )
 }
 
-fn request(method: &str, run: &str, body: &str, connection: &str) -> Vec<u8> {
+fn request(method: &str, path: &str, body: &str, connection: &str) -> Vec<u8> {
     let length = body.len();
     let head = format!(
-        "{method} /v1/runs/{run} HTTP/1.1\r\nhost: control\r\nx-sluice-protocol: 1\r\nconnection: {connection}\r\n"
+        "{method} {path} HTTP/1.1\r\nhost: control\r\nx-sluice-protocol: 1\r\nconnection: {connection}\r\n"
     );
     format!("{head}content-length: {length}\r\n\r\n{body}").into_bytes()
 }

@@ -111,6 +111,19 @@ impl Budget {
             Limit::CostNanodollars => self.cost_nanodollars.map(|cost| cost.0),
         }
     }
+
+    /// Has `limit` allow so much, or not limit.
+    pub fn allow(&mut self, limit: Limit, allowed: Option<u64>) {
+        match limit {
+            Limit::Requests => self.requests = allowed,
+            Limit::RequestsPerMinute => self.requests_per_minute = allowed,
+            Limit::CallsInFlight => self.calls_in_flight = allowed,
+            Limit::InputTokens => self.input_tokens = allowed,
+            Limit::OutputTokens => self.output_tokens = allowed,
+            Limit::TotalTokens => self.total_tokens = allowed,
+            Limit::CostNanodollars => self.cost_nanodollars = allowed.map(NanoDollars),
+        }
+    }
 }
 
 /// How far a limit is used.
@@ -199,6 +212,9 @@ mod tests {
             let budget: Budget =
                 serde_json::from_value(serde_json::json!({ name.as_str().unwrap(): n })).unwrap();
             assert_eq!(budget.allows(limit), Some(n), "{name}");
+            let mut same = Budget::default();
+            same.allow(limit, Some(n));
+            assert_eq!(same, budget, "{name}");
             assert_eq!(
                 Limit::ALL.iter().filter(|other| budget.allows(**other).is_some()).count(),
                 1,

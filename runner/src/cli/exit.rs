@@ -55,6 +55,8 @@ impl From<RunErrorCode> for Exit {
 pub(super) fn of_error(error: &(dyn std::error::Error + 'static)) -> Exit {
     if error.is::<Mistakes>() || error.is::<Misused>() || error.is::<token_secrets::Error>() {
         Exit::Usage
+    } else if error.is::<Unknown>() {
+        Exit::Failure
     } else if error.is::<data_plane::Error>() || error.is::<docker::Error>() || error.is::<supervise::Error>()
     {
         Exit::Unavailable
@@ -67,3 +69,8 @@ pub(super) fn of_error(error: &(dyn std::error::Error + 'static)) -> Exit {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct Misused(pub(super) String);
+
+/// What was asked about is not there.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct Unknown(pub(super) String);

@@ -6,11 +6,14 @@ mod config;
 mod doctor;
 mod exit;
 mod freeze;
+mod limit;
 mod run;
 mod show;
+mod spending;
 mod table;
 mod token;
 mod up;
+mod usage;
 
 use std::{io, path::PathBuf, process::ExitCode};
 
@@ -84,6 +87,23 @@ Examples:
     /// Let go on what `sluice freeze` stopped
     #[command(after_help = "Example:\n  sluice thaw --account acct-7 --model gpt-4o")]
     Thaw(freeze::Arguments),
+    /// Show what runs and accounts have used, and how much of their limits is left
+    #[command(after_help = "\
+Examples:
+  sluice usage                            every account and live run
+  sluice usage --run run-19c1-5f0e -f     one run's limits, as they are used up
+  sluice usage --account acct-7 --json | jq '.limits[] | select(.left == 0)'")]
+    Usage(usage::Arguments),
+    /// Change the limits of a live run or an account; those that are not named stay
+    ///
+    /// What was used stays counted, and calls in flight go on. It holds until the proxy stops: what is to hold for good is
+    /// configuration, in `[agents]` and `[accounts]`.
+    #[command(after_help = "\
+Examples:
+  sluice limit --run run-19c1-5f0e --total-tokens 500000
+  sluice limit --account acct-7 --cost 25 --calls-in-flight 4
+  sluice limit --account acct-7 --none requests-per-minute")]
+    Limit(limit::Arguments),
     /// Check the configuration, or print its schema
     #[command(subcommand)]
     Config(config::Command),
@@ -142,6 +162,8 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
             Command::Token(command) => token::token(&context, command).await,
             Command::Freeze(arguments) => freeze::freeze(&context, arguments).await,
             Command::Thaw(arguments) => freeze::thaw(&context, arguments).await,
+            Command::Usage(arguments) => usage::usage(&context, arguments).await,
+            Command::Limit(arguments) => limit::limit(&context, arguments).await,
             Command::Config(_) => config::check(&context),
             Command::Completions { .. } => Ok(Exit::Success),
         }

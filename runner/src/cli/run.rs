@@ -10,6 +10,7 @@ use platform_core::{
     event::AgentEvent,
     grant::Correlation,
     id::{AccountId, AgentId, ExternalId, RunId},
+    money::NanoDollars,
 };
 use platform_runtime::{random, settings::DEFAULT_AGENT, shutdown, task};
 use tokio::sync::mpsc;
@@ -55,6 +56,12 @@ pub(super) struct Arguments {
     /// Another image for this run
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
+    /// Most tokens of prompts and answers; never more than the agent's entry allows
+    #[arg(long, value_name = "N")]
+    total_tokens: Option<u64>,
+    /// Most dollars, likewise; only models can be called that have a price
+    #[arg(long, value_name = "DOLLARS")]
+    cost: Option<NanoDollars>,
     #[command(flatten)]
     output: OutputArguments,
     /// The question; `-` reads it from standard input
@@ -120,6 +127,9 @@ async fn order(context: &Context, data_plane: &DataPlane, arguments: Arguments) 
     let Some(model) = arguments.model.or_else(default) else {
         return Err(Box::new(Misused(no_model(&arguments.agent, data_plane).await)));
     };
+    let budget = &mut agent.budget;
+    budget.total_tokens = least(budget.total_tokens, arguments.total_tokens);
+    budget.cost_nanodollars = least(budget.cost_nanodollars, arguments.cost);
     agent.image = arguments.image.unwrap_or(agent.image);
     let content = match arguments.question.as_str() {
         "-" => read_stdin()?,
@@ -134,6 +144,11 @@ async fn order(context: &Context, data_plane: &DataPlane, arguments: Arguments) 
         model,
         messages: vec![Message { role: "user", content }],
     })
+}
+
+/// The tighter one of two limits.
+fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+    one.into_iter().chain(other).min()
 }
 
 /// Tells which model could be named.

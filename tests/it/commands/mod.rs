@@ -3,6 +3,7 @@
 mod audit;
 mod configuration;
 mod doctor;
+mod limits;
 mod output;
 mod token;
 mod usage;

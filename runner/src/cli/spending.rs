@@ -1,0 +1,300 @@
+//! How far limits are used, as `sluice usage` and `sluice limit` show it: tables for people, JSON for programs.
+//!
+//! It changes nothing and asks only what it is told to ask.
+
+use std::io::{self, IsTerminal};
+
+use platform_core::{
+    budget::{Limit, LimitView},
+    control::{AccountView, RunState, RunView, Usage},
+    id::{AccountId, RunId},
+};
+use serde::Serialize;
+
+use super::{Error, exit::Unknown, table::Table};
+use crate::data_plane::{self, DataPlane};
+
+/// Cells of a bar.
+const BAR: u64 = 20;
+
+/// Whose limits: of one run, or of one account.
+#[derive(clap::Args, Debug, Clone)]
+#[group(multiple = false)]
+pub(super) struct Whose {
+    /// Of this run
+    #[arg(long, value_name = "RUN")]
+    pub(super) run: Option<RunId>,
+    /// Of this account, over all its runs
+    #[arg(long, value_name = "ACCOUNT")]
+    pub(super) account: Option<AccountId>,
+}
+
+/// What was used, and how far that goes.
+#[derive(Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub(super) enum Spending {
+    Run(OfRun),
+    Account(OfAccount),
+    All { accounts: Vec<OfAccount>, runs: Vec<OfRun> },
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct OfRun {
+    run: RunId,
+    account: AccountId,
+    state: RunState,
+    in_flight: u64,
+    usage: Usage,
+    limits: Vec<Used>,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct OfAccount {
+    account: AccountId,
+    limits: Vec<Used>,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+struct Used {
+    #[serde(flatten)]
+    view: LimitView,
+    left: Option<u64>,
+}
+
+impl Whose {
+    /// Asks the data plane.
+    pub(super) async fn read(&self, data_plane: &DataPlane) -> Result<Spending, Error> {
+        match (&self.run, &self.account) {
+            (Some(run), _) => Ok(of_run(data_plane, run).await?.into()),
+            (None, Some(account)) => Ok(of_account(data_plane, account).await?.into()),
+            (None, None) => {
+                let mut runs: Vec<OfRun> = data_plane.runs().await?.into_iter().map(Into::into).collect();
+                runs.sort_by(|one, other| (&one.account, &one.run).cmp(&(&other.account, &other.run)));
+                let accounts = data_plane.accounts().await?.into_iter().map(Into::into).collect();
+                Ok(Spending::All { accounts, runs })
+            }
+        }
+    }
+}
+
+/// The run, also for a while after it was closed.
+pub(super) async fn of_run(data_plane: &DataPlane, run: &RunId) -> Result<RunView, Error> {
+    match data_plane.run(run).await {
+        Err(data_plane::Error::Refused { code, .. }) if code == "run_unknown" => {
+            Err(Box::new(Unknown(format!(
+                "there is no run {run}; `sluice usage` shows the live ones, `sluice audit tail` all calls"
+            ))))
+        }
+        answered => Ok(answered?),
+    }
+}
+
+/// The account, if it is configured or a run of it was registered.
+pub(super) async fn of_account(data_plane: &DataPlane, account: &AccountId) -> Result<AccountView, Error> {
+    let all = data_plane.accounts().await?;
+    all.into_iter().find(|one| one.account == *account).ok_or_else(|| {
+        Box::new(Unknown(format!(
+            "the proxy does not know account {account}: the configuration does not name it, and no run of it was \
+             opened; `sluice usage` shows those it knows"
+        ))) as Error
+    })
+}
+
+impl Spending {
+    /// Whether nothing of it will change any more.
+    pub(super) fn is_final(&self) -> bool {
+        matches!(self, Self::Run(OfRun { state: RunState::Closed, .. }))
+    }
+
+    /// As tables; with bars if standard output is a terminal.
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::Run(OfRun { run, account, state, in_flight, usage, limits }) => {
+                let state = state_word(*state);
+                let heading = format!("run {run} of account {account}: {state}, {in_flight} in flight");
+                format!("{heading}\n\n{}\n{}", counted(usage), limit_table(limits))
+            }
+            Self::Account(OfAccount { account, limits }) => {
+                format!("account {account}\n\n{}", limit_table(limits))
+            }
+            Self::All { accounts, runs } => overview(accounts, runs).to_string(),
+        }
+    }
+}
+
+impl From<RunView> for OfRun {
+    fn from(view: RunView) -> Self {
+        let RunView { grant, state, in_flight, usage, limits } = view;
+        Self {
+            run: grant.run_id,
+            account: grant.account,
+            state,
+            in_flight,
+            usage,
+            limits: limits.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl From<RunView> for Spending {
+    fn from(view: RunView) -> Self {
+        Self::Run(view.into())
+    }
+}
+
+impl From<AccountView> for OfAccount {
+    fn from(AccountView { account, limits }: AccountView) -> Self {
+        Self { account, limits: limits.into_iter().map(Into::into).collect() }
+    }
+}
+
+impl From<AccountView> for Spending {
+    fn from(view: AccountView) -> Self {
+        Self::Account(view.into())
+    }
+}
+
+impl From<LimitView> for Used {
+    fn from(view: LimitView) -> Self {
+        Self { view, left: view.left() }
+    }
+}
+
+const fn state_word(state: RunState) -> &'static str {
+    match state {
+        RunState::Open => "open",
+        RunState::Closing => "closing",
+        RunState::Closed => "closed",
+    }
+}
+
+fn counted(usage: &Usage) -> Table<8> {
+    let mut table =
+        Table::new(["CALLS", "REFUSED", "INPUT", "OUTPUT", "CACHED", "CACHE_WRITTEN", "REASONING", "COST"]);
+    let Usage { calls, refused, tokens, cost_nanodollars } = usage;
+    let counts = [
+        calls,
+        refused,
+        &tokens.input,
+        &tokens.output,
+        &tokens.cached,
+        &tokens.cache_written,
+        &tokens.reasoning,
+    ];
+    let [calls, refused, input, output, cached, written, reasoning] = counts.map(ToString::to_string);
+    let cost = cost_nanodollars.to_string();
+    table.row([calls, refused, input, output, cached, written, reasoning, cost]);
+    table
+}
+
+fn limit_table(limits: &[Used]) -> Table<6> {
+    let is_watched = io::stdout().is_terminal();
+    let mut table = Table::new(["LIMIT", "ALLOWED", "USED", "RESERVED", "LEFT", ""]);
+    for Used { view, left } in limits {
+        let amount = |amount: u64| view.limit.amount(amount);
+        let or_none = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), amount);
+        // A rate has no sum.
+        let is_sum = view.limit != Limit::RequestsPerMinute;
+        let (used, reserved) = (is_sum.then_some(view.used), is_sum.then_some(view.reserved));
+        let left = left.filter(|_| is_sum);
+        let bar = if is_watched && is_sum { bar(view) } else { String::new() };
+        table.row([
+            view.limit.to_string(),
+            or_none(view.allowed),
+            or_none(used),
+            or_none(reserved),
+            or_none(left),
+            bar,
+        ]);
+    }
+    table
+}
+
+/// Used, reserved and left of what is allowed, side by side. What is used is seen as soon as it is anything at all.
+fn bar(view: &LimitView) -> String {
+    let Some(allowed) = view.allowed else { return String::new() };
+    let cells = |amount: u64| {
+        let cells = (u128::from(amount) * u128::from(BAR)).div_ceil(u128::from(allowed.max(1)));
+        usize::try_from(cells.min(u128::from(BAR))).unwrap_or(0)
+    };
+    let used = if allowed == 0 { cells(1) } else { cells(view.used) };
+    let held = cells(view.used.saturating_add(view.reserved)).max(used) - used;
+    format!("{}{}{}", "█".repeat(used), "▒".repeat(held), "░".repeat(cells(allowed.max(1)) - used - held))
+}
+
+fn overview(accounts: &[OfAccount], runs: &[OfRun]) -> Table<8> {
+    let mut table =
+        Table::new(["ACCOUNT", "RUN", "IN FLIGHT", "CALLS", "INPUT", "OUTPUT", "COST", "NEAREST LIMIT"]);
+    for account in accounts {
+        table.row(line(&account.account, "", &account.limits));
+        for run in runs.iter().filter(|run| run.account == account.account) {
+            table.row(line(&run.account, run.run.as_str(), &run.limits));
+        }
+    }
+    table
+}
+
+fn line(account: &AccountId, run: &str, limits: &[Used]) -> [String; 8] {
+    let find = |limit| limits.iter().map(|used| &used.view).find(|view| view.limit == limit);
+    let used = |limit: Limit| limit.amount(find(limit).map_or(0, |view| view.used));
+    [
+        account.to_string(),
+        run.to_owned(),
+        find(Limit::CallsInFlight).map_or(0, |view| view.reserved).to_string(),
+        used(Limit::Requests),
+        used(Limit::InputTokens),
+        used(Limit::OutputTokens),
+        used(Limit::CostNanodollars),
+        nearest(limits),
+    ]
+}
+
+/// The limit of which the greatest part is used or reserved.
+fn nearest(limits: &[Used]) -> String {
+    let part = |used: &Used| {
+        let LimitView { limit, allowed, used, reserved } = used.view;
+        let taken = u128::from(used) + u128::from(reserved);
+        let percent = match allowed? {
+            0 => 100,
+            allowed => taken * 100 / u128::from(allowed),
+        };
+        (limit != Limit::RequestsPerMinute).then_some((percent, limit))
+    };
+    let nearest = limits.iter().filter_map(part).max_by_key(|(percent, _)| *percent);
+    nearest.map_or_else(|| "-".to_owned(), |(percent, limit)| format!("{limit}, {percent} %"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_shows_what_is_used_what_is_held_and_what_is_left() {
+        let cases = [
+            ((None, 7, 0), (0, 0, 0)),
+            ((Some(100), 0, 0), (0, 0, 20)),
+            ((Some(100), 1, 0), (1, 0, 19)),
+            ((Some(100), 50, 25), (10, 5, 5)),
+            ((Some(100), 100, 0), (20, 0, 0)),
+            ((Some(100), 130, 40), (20, 0, 0)),
+            ((Some(0), 0, 0), (20, 0, 0)),
+            ((Some(u64::MAX - 1), u64::MAX / 2, u64::MAX / 2), (10, 10, 0)),
+        ];
+        for ((allowed, used, reserved), (full, held, left)) in cases {
+            let view = LimitView { limit: Limit::TotalTokens, allowed, used, reserved };
+            let expected = format!("{}{}{}", "█".repeat(full), "▒".repeat(held), "░".repeat(left));
+            assert_eq!(bar(&view), expected, "{view:?}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_limit_is_the_one_that_will_stop_it_first() {
+        let used = |limit, allowed, used| Used::from(LimitView { limit, allowed, used, reserved: 0 });
+        let none = used(Limit::Requests, None, 1000);
+        let half = used(Limit::InputTokens, Some(10), 5);
+        let most = used(Limit::CostNanodollars, Some(1000), 990);
+        assert_eq!(nearest(&[none, half, most]), "cost, 99 %");
+        assert_eq!(nearest(&[used(Limit::Requests, None, 1000)]), "-");
+        assert_eq!(nearest(&[used(Limit::Requests, Some(0), 0)]), "requests, 100 %");
+    }
+}

@@ -1,0 +1,74 @@
+//! `sluice usage`: what runs and accounts have used, and how far their limits go.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    time::Duration,
+};
+
+use platform_runtime::terminal;
+
+use super::{
+    Context, Error,
+    exit::Exit,
+    spending::{Spending, Whose},
+};
+use crate::data_plane::DataPlane;
+
+/// How often a view that follows looks.
+const REFRESH: Duration = Duration::from_secs(1);
+
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    whose: Whose,
+    /// Look again every second, until the run is closed or Ctrl-C: in place on a terminal, NDJSON in a pipe
+    #[arg(short, long)]
+    follow: bool,
+    /// Print JSON instead of tables; with --follow an object for every change
+    #[arg(long)]
+    json: bool,
+}
+
+/// How it is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Style {
+    Tables,
+    /// Over what was printed before.
+    InPlace,
+    Json,
+}
+
+pub(super) async fn usage(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
+    let data_plane = DataPlane::at(&context.settings.proxy.control_socket());
+    let style = match (arguments.json, arguments.follow) {
+        (false, false) => Style::Tables,
+        (false, true) if io::stdout().is_terminal() => Style::InPlace,
+        _ => Style::Json,
+    };
+    let mut shown = None;
+    let mut tick = tokio::time::interval(REFRESH);
+    loop {
+        tick.tick().await;
+        let now = arguments.whose.read(&data_plane).await?;
+        if shown.as_ref() != Some(&now) {
+            show(&now, shown.as_ref(), style)?;
+        }
+        if !arguments.follow || now.is_final() {
+            return Ok(Exit::Success);
+        }
+        shown = Some(now);
+    }
+}
+
+fn show(now: &Spending, before: Option<&Spending>, style: Style) -> Result<(), Error> {
+    let mut out = io::stdout();
+    match (style, before) {
+        (Style::Json, _) => writeln!(out, "{}", terminal::safe_json(&serde_json::to_string(now)?))?,
+        (Style::InPlace, Some(before)) => {
+            let lines = before.text().lines().count();
+            write!(out, "\x1b[{lines}A\x1b[J{}", now.text())?;
+        }
+        (Style::InPlace, None) | (Style::Tables, _) => write!(out, "{}", now.text())?,
+    }
+    Ok(out.flush()?)
+}

@@ -1,0 +1,306 @@
+//! Agents that do at random what agents, operators and machines do, to a proxy whose limits should hold meanwhile.
+//!
+//! The random numbers come from a seed; how the pieces interleave is the machine's. What was found is judged by who plays.
+
+use std::collections::BTreeMap;
+
+use http::Method;
+use platform_core::{
+    budget::{Budget, Limit, LimitView},
+    control::AccountView,
+    grant::RunGrant,
+    record::{JournalLine, Outcome},
+};
+use platform_runtime::task;
+use serde_json::json;
+use tokio::task::JoinHandle;
+
+use crate::{
+    agent::{Agent, Answering, chat_body},
+    eventually,
+    world::{Run, World, grant},
+};
+
+/// Runs at a time.
+pub const RUNS: usize = 6;
+const ACCOUNTS: [&str; 2] = ["acct-1", "acct-2"];
+/// Answers that end, streams that do not, and a call that is never answered.
+const MODELS: [&str; 6] =
+    ["fake-words5", "fake-words40", "fake-words200", "fake-stall1", "fake-stall20", "fake-hang"];
+/// Calls in flight beyond which the oldest are cut: what is under test is limits, not how many sockets there may be.
+const CALLS: usize = 64;
+const CHAT: &str = "/v1/chat/completions";
+
+/// Whether the proxy is told of the limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limits {
+    /// It is.
+    Hold,
+    /// A control: what would be used without them.
+    Off,
+}
+
+/// What became of one run or account.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The most tokens that were ever allowed.
+    pub allowed: u64,
+    /// Tokens in all of the journal.
+    pub tokens: u64,
+    /// Calls there that were not refused.
+    pub calls: u64,
+    /// Tokens and calls as the proxy tells them; absent if it does not know of it any more.
+    pub told: Option<(u64, u64)>,
+    /// What is still set aside, of anything.
+    pub reserved: u64,
+}
+
+/// What became of all.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// Of each run.
+    pub runs: BTreeMap<String, Found>,
+    /// Of each account.
+    pub accounts: BTreeMap<String, Found>,
+    /// Operations by kind.
+    pub operations: BTreeMap<&'static str, u64>,
+    /// Records by outcome.
+    pub outcomes: BTreeMap<String, u64>,
+    /// Tokens of the largest call that the upstream answered to its end: it does not care how long an answer may be.
+    pub largest_call: u64,
+}
+
+/// A play.
+#[derive(Debug)]
+pub struct Chaos {
+    world: World,
+    limits: Limits,
+    random: Random,
+    runs: Vec<Run>,
+    /// What is allowed now, by run or account, and the most that ever was.
+    allowed: BTreeMap<String, (u64, u64)>,
+    calls: Vec<JoinHandle<()>>,
+    opened: u64,
+    operations: BTreeMap<&'static str, u64>,
+}
+
+/// xorshift64*: short, and the same everywhere.
+#[derive(Debug)]
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        let bits = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33;
+        usize::try_from(bits).unwrap() % end
+    }
+}
+
+impl Chaos {
+    /// Plays so many operations, ends all calls, and tells what is found.
+    pub async fn play(seed: u64, operations: u64, limits: Limits) -> Findings {
+        let mut chaos = Self {
+            world: World::start().await,
+            limits,
+            random: Random(seed.max(1)),
+            runs: Vec::new(),
+            allowed: BTreeMap::new(),
+            calls: Vec::new(),
+            opened: 0,
+            operations: BTreeMap::new(),
+        };
+        for account in ACCOUNTS {
+            chaos.limit_account(account).await;
+        }
+        for _ in 0..RUNS {
+            chaos.open().await;
+        }
+        for _ in 0..operations {
+            chaos.operate().await;
+        }
+        chaos.end().await
+    }
+
+    async fn operate(&mut self) {
+        let what = match self.random.below(1000) {
+            0..8 => "kill",
+            8..40 => "close",
+            40..100 => "limit a run",
+            100..120 => "limit an account",
+            120..280 => "cut",
+            280..420 => "finish",
+            _ => "call",
+        };
+        *self.operations.entry(what).or_default() += 1;
+        match what {
+            "kill" => self.kill().await,
+            "close" => self.close().await,
+            "limit a run" => self.limit_run().await,
+            "limit an account" => {
+                let account = ACCOUNTS[self.random.below(ACCOUNTS.len())];
+                self.limit_account(account).await;
+            }
+            "cut" => self.cut().await,
+            "finish" => self.finish().await,
+            _ => self.call().await,
+        }
+    }
+
+    /// Begins a call, which goes on by itself.
+    async fn call(&mut self) {
+        let run = self.random.below(self.runs.len());
+        let model = MODELS[self.random.below(MODELS.len())];
+        let streamed = if self.random.below(2) == 0 { Answering::Streamed } else { Answering::Whole };
+        if self.calls.len() >= CALLS {
+            end(self.calls.remove(0)).await;
+        }
+        self.calls.push(task::spawn("a call", ask(self.runs[run].agent.clone(), model, streamed)));
+        // Lets it begin.
+        tokio::task::yield_now().await;
+    }
+
+    /// Waits for the end of a call that ends.
+    async fn finish(&mut self) {
+        let run = self.random.below(self.runs.len());
+        let model = MODELS[self.random.below(3)];
+        ask(self.runs[run].agent.clone(), model, Answering::Streamed).await;
+    }
+
+    async fn cut(&mut self) {
+        if !self.calls.is_empty() {
+            let at = self.random.below(self.calls.len());
+            end(self.calls.swap_remove(at)).await;
+        }
+    }
+
+    async fn open(&mut self) {
+        self.opened += 1;
+        let name = format!("r{}", self.opened);
+        let allowed = self.allow(&name, 40_000);
+        let account = ACCOUNTS[self.random.below(ACCOUNTS.len())];
+        let grant = RunGrant { budget: self.budget(allowed), ..grant(&name, account) };
+        self.runs.push(self.world.run_with(grant).await);
+    }
+
+    async fn close(&mut self) {
+        let at = self.random.below(self.runs.len());
+        let run = self.runs.swap_remove(at);
+        let drain_ms = [0, 20][self.random.below(2)];
+        self.world.control.close(&run.grant.run_id, drain_ms).await.unwrap();
+        self.open().await;
+    }
+
+    async fn limit_run(&mut self) {
+        let run = self.runs[self.random.below(self.runs.len())].grant.run_id.to_string();
+        let allowed = self.allow(&run, 40_000);
+        self.put(&format!("/v1/runs/{run}/budget"), json!(self.budget(allowed)).to_string()).await;
+    }
+
+    async fn limit_account(&mut self, account: &str) {
+        let allowed = self.allow(account, 400_000);
+        self.tell_account(account, allowed).await;
+    }
+
+    async fn tell_account(&self, account: &str, allowed: u64) {
+        let budget = self.budget(allowed);
+        self.put("/v1/accounts", json!({ "account": account, "budget": budget }).to_string()).await;
+    }
+
+    /// A machine that fails, and an operator who says again what held before.
+    async fn kill(&mut self) {
+        self.world.kill_proxy().await;
+        for call in self.calls.drain(..) {
+            end(call).await;
+        }
+        self.world.start_proxy().await;
+        for account in ACCOUNTS {
+            self.tell_account(account, self.allowed[account].0).await;
+        }
+        for run in std::mem::take(&mut self.runs) {
+            let allowed = self.allowed[run.grant.run_id.as_str()].0;
+            let grant = RunGrant { budget: self.budget(allowed), ..run.grant };
+            self.runs.push(self.world.run_with(grant).await);
+        }
+    }
+
+    fn allow(&mut self, whom: &str, most: usize) -> u64 {
+        let now = 4000 + self.random.below(most) as u64;
+        let allowed = self.allowed.entry(whom.to_owned()).or_default();
+        *allowed = (now, allowed.1.max(now));
+        now
+    }
+
+    fn budget(&self, allowed: u64) -> Budget {
+        let total_tokens = (self.limits == Limits::Hold).then_some(allowed);
+        Budget { total_tokens, ..Budget::default() }
+    }
+
+    async fn put(&self, path: &str, body: String) {
+        let answer = self.world.control.send(Method::PUT, path, body).await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+    }
+
+    async fn end(mut self) -> Findings {
+        for call in self.calls.drain(..) {
+            end(call).await;
+        }
+        let mut findings =
+            Findings { operations: std::mem::take(&mut self.operations), ..Findings::default() };
+        for (whom, (_, allowed)) in &self.allowed {
+            let of = if whom.starts_with('r') { &mut findings.runs } else { &mut findings.accounts };
+            of.insert(whom.clone(), Found { allowed: *allowed, ..Found::default() });
+        }
+        for run in &self.runs {
+            let look = || async { self.world.control.run(&run.grant.run_id).await.unwrap() };
+            let view = eventually("all calls have ended", look, |view| view.in_flight == 0).await;
+            findings.runs.get_mut(run.grant.run_id.as_str()).unwrap().note(&view.limits);
+        }
+        let accounts = self.world.control.send(Method::GET, "/v1/accounts", String::new()).await;
+        for AccountView { account, limits } in serde_json::from_slice::<Vec<_>>(&accounts.body).unwrap() {
+            findings.accounts.get_mut(account.as_str()).unwrap().note(&limits);
+        }
+        self.world.journal().await.iter().for_each(|line| findings.add(line));
+        findings
+    }
+}
+
+impl Findings {
+    fn add(&mut self, JournalLine { record, .. }: &JournalLine) {
+        let tokens = record.tokens.input + record.tokens.output;
+        *self.outcomes.entry(record.outcome.to_string()).or_default() += 1;
+        if record.outcome == Outcome::Complete {
+            self.largest_call = self.largest_call.max(tokens);
+        }
+        for found in
+            [self.runs.get_mut(record.run_id.as_str()), self.accounts.get_mut(record.account.as_str())]
+        {
+            let found = found.expect("a run and an account of this play");
+            found.tokens += tokens;
+            found.calls += u64::from(record.outcome != Outcome::Refused);
+        }
+    }
+}
+
+impl Found {
+    fn note(&mut self, limits: &[LimitView]) {
+        let used = |limit| limits.iter().find(|view| view.limit == limit).unwrap().used;
+        self.told = Some((used(Limit::TotalTokens), used(Limit::Requests)));
+        self.reserved = limits.iter().map(|view| view.reserved).sum();
+    }
+}
+
+/// Asks, and reads whatever comes to whatever end.
+async fn ask(agent: Agent, model: &'static str, answering: Answering) {
+    let body = chat_body(model, answering).to_string();
+    if let Ok(stream) = agent.send(Method::POST, CHAT, body.into()).await {
+        drop(stream.until_break().await);
+    }
+}
+
+/// The client leaves.
+async fn end(call: JoinHandle<()>) {
+    call.abort();
+    drop(call.await);
+}
