@@ -100,7 +100,7 @@ async fn serve(plane: &Arc<Plane>, entrance: &Entrance, request: Request<Incomin
     if let Err(reason) = admit::head(&head) {
         return refuse(exchange, &reason.into(), entrance, (&head, &mut body)).await;
     }
-    if models::is_asked(&head.method, path) {
+    if models::is_asked(&head, path) {
         return match models::respond(&mut exchange, path) {
             Ok(response) => response,
             Err(refused) => refuse(exchange, &refused, entrance, (&head, &mut body)).await,
