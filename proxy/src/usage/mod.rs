@@ -107,6 +107,8 @@ impl Format {
 #[derive(Debug)]
 pub(crate) struct Meter {
     route: Route,
+    /// Largest JSON answer that is looked into.
+    largest: usize,
     body: Body,
     reading: Reading,
 }
@@ -120,12 +122,17 @@ enum Body {
 
 impl Meter {
     pub(crate) fn new(route: Route, format: Format) -> Self {
+        Self::bounded(route, format, (LARGEST_DOCUMENT, LARGEST_EVENT))
+    }
+
+    /// One that looks into no larger documents and events than these.
+    pub(crate) fn bounded(route: Route, format: Format, (largest, event): (usize, usize)) -> Self {
         let body = match format {
-            Format::Events => Body::Events(Events::default()),
+            Format::Events => Body::Events(Events::bounded(event)),
             Format::Json => Body::Json(Vec::new(), 0),
             Format::Opaque => Body::Opaque,
         };
-        Self { route, body, reading: Reading::default() }
+        Self { route, largest, body, reading: Reading::default() }
     }
 
     /// Takes note of the next piece of the body, wherever it was split. `tap` is told of text and tools;
@@ -145,7 +152,7 @@ impl Meter {
             }
             Body::Json(pieces, length) => {
                 *length += piece.len();
-                if *length <= LARGEST_DOCUMENT {
+                if *length <= self.largest {
                     pieces.push(piece.clone());
                 } else {
                     pieces.clear();
@@ -154,6 +161,16 @@ impl Meter {
                 }
             }
             Body::Opaque => self.reading.said += piece.len() as u64,
+        }
+    }
+
+    /// Bytes of the answer that are kept for later, or have room.
+    #[cfg(feature = "parts")]
+    pub(crate) fn kept(&self) -> usize {
+        match &self.body {
+            Body::Events(events) => events.kept(),
+            Body::Json(pieces, _) => pieces.iter().map(Bytes::len).sum(),
+            Body::Opaque => 0,
         }
     }
 
@@ -180,7 +197,7 @@ impl Meter {
     /// What the whole answer said. Call once, after its last piece.
     pub(crate) fn finish(&mut self, mut tap: Option<&mut dyn FnMut(Heard<'_>)>) -> Reading {
         if let Body::Json(pieces, length) = &mut self.body
-            && *length <= LARGEST_DOCUMENT
+            && *length <= self.largest
         {
             let whole = match pieces.as_slice() {
                 [one] => one.clone(),
