@@ -16,7 +16,7 @@ mod withhold;
 use bytes::Bytes;
 use platform_core::{money::NanoDollars, record::Tokens, route::Route, untrusted::JournalText};
 
-pub(crate) use self::withhold::{Look, Withheld};
+pub(crate) use self::withhold::{UsageIs, Withheld};
 use self::{
     counts::Counts,
     sse::{Data, Events},
@@ -179,9 +179,9 @@ impl Meter {
         matches!(self.body, Body::Events(_))
     }
 
-    /// Whether the model has finished, so that the event with the usage may be next.
-    pub(crate) fn has_finished(&self) -> bool {
-        self.reading.stage >= Stage::Finished
+    /// Whether an event told of usage.
+    pub(crate) const fn has_counted(&self) -> bool {
+        self.reading.counts.is_some()
     }
 
     /// Whether an event told of an error.

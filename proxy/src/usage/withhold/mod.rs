@@ -7,7 +7,7 @@
 use bytes::{Bytes, BytesMut};
 use memchr::{memchr2, memmem};
 
-use super::{answer, sse};
+use super::{Meter, answer, sse};
 
 #[cfg(test)]
 mod tests;
@@ -25,6 +25,17 @@ pub(crate) struct Withheld {
     held: BytesMut,
     searched: Searched,
     overlong: Overlong,
+    /// What passed without being held ended in a CR: an LF right after it belongs to it.
+    after_cr: bool,
+}
+
+/// Who asked for the event in which a stream tells its usage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UsageIs {
+    /// The agent, who gets it; or nobody.
+    Theirs,
+    /// Sluicegate alone.
+    Ours,
 }
 
 /// How far the end of an event was looked for.
@@ -49,11 +60,11 @@ enum Overlong {
 
 /// What is looked for in events.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Look {
+struct Look {
     /// Events that tell nothing but usage, to be dropped.
-    pub(crate) usage: bool,
+    usage: bool,
     /// Events that tell of an error, to be scrubbed.
-    pub(crate) errors: bool,
+    errors: bool,
 }
 
 impl Default for Withheld {
@@ -65,7 +76,13 @@ impl Default for Withheld {
 impl Withheld {
     /// Nothing yet, and of one event never more than `longest` bytes.
     pub(crate) fn bounded(longest: usize) -> Self {
-        Self { longest, held: BytesMut::new(), searched: Searched::default(), overlong: Overlong::default() }
+        Self {
+            longest,
+            held: BytesMut::new(),
+            searched: Searched::default(),
+            overlong: Overlong::default(),
+            after_cr: false,
+        }
     }
 
     /// Bytes that are held back.
@@ -74,18 +91,37 @@ impl Withheld {
         self.held.len()
     }
 
-    /// Whether nothing is held back.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.held.is_empty()
-    }
-
     /// Whether all that passed so far were whole events, so that one of our own may follow.
     pub(crate) fn leaves_whole_events(&self) -> bool {
         self.overlong != Overlong::Passes
     }
 
-    /// What of `piece` may go on now. `scrub` says what stands in the place of an event that tells of an error.
-    pub(crate) fn pass(&mut self, piece: &[u8], look: Look, scrub: impl Fn(&[u8]) -> Bytes) -> Bytes {
+    /// What may go on now of `piece`, of which `meter` has just taken note: what that has not found is not looked for.
+    /// `scrub` says what stands in the place of an event that tells of an error.
+    pub(crate) fn follow(
+        &mut self,
+        mut piece: Bytes,
+        (meter, usage): (&Meter, UsageIs),
+        scrub: impl Fn(&[u8]) -> Bytes,
+    ) -> Bytes {
+        if piece.is_empty() {
+            return piece;
+        }
+        let look = Look { usage: usage == UsageIs::Ours && meter.has_counted(), errors: meter.has_failed() };
+        // A larger piece may be one event that is too long to be held.
+        let is_plain = look == Look::default() && piece.len() <= self.longest;
+        if is_plain && self.held.is_empty() && meter.between_events() {
+            self.after_cr = piece.ends_with(b"\r");
+            return piece;
+        }
+        let is_rest = std::mem::take(&mut self.after_cr) && piece.starts_with(b"\n");
+        let before = piece.split_to(usize::from(is_rest));
+        let passed = self.pass(&piece, look, scrub);
+        if before.is_empty() { passed } else { [before, passed].concat().into() }
+    }
+
+    /// What of `piece` may go on now, with what was held.
+    fn pass(&mut self, piece: &[u8], look: Look, scrub: impl Fn(&[u8]) -> Bytes) -> Bytes {
         self.held.extend_from_slice(piece);
         let mut passed = BytesMut::new();
         self.pass_overlong(&mut passed);

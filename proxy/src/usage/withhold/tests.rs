@@ -1,6 +1,8 @@
 //! What passes of streams, whatever pieces they come in.
 
-use super::*;
+use platform_core::route::Route;
+
+use super::{super::Format, *};
 
 const FINISH: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
 const USAGE: &str = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":1}}\n\n";
@@ -12,12 +14,14 @@ fn scrub(_: &[u8]) -> Bytes {
     Bytes::from_static(b"data: an error\n\n")
 }
 
-/// What passes of `stream`, fed in pieces of `size` bytes.
+/// What passes of `stream`, of which a meter has taken note, in pieces of `size` bytes.
 fn passed(stream: &str, size: usize) -> String {
+    let mut meter = Meter::new(Route::ChatCompletions, Format::Events);
     let mut withheld = Withheld::default();
     let mut all = Vec::new();
-    for piece in stream.as_bytes().chunks(size) {
-        all.extend_from_slice(&withheld.pass(piece, ALL, scrub));
+    for piece in stream.as_bytes().chunks(size).map(Bytes::copy_from_slice) {
+        meter.feed(&piece, None);
+        all.extend_from_slice(&withheld.follow(piece, (&meter, UsageIs::Ours), scrub));
     }
     all.extend_from_slice(&withheld.rest(scrub));
     String::from_utf8(all).unwrap()
@@ -34,9 +38,18 @@ fn only_the_event_that_tells_nothing_but_usage_is_kept_back_however_it_is_split(
     // OpenAI's has no choices, LiteLLM's one that says nothing.
     let litellm = USAGE.replace("[]", "[{\"index\":0,\"delta\":{}}]");
     let last_words = USAGE.replace("[]", "[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]");
+    let known = "data: {\"model\":\"m\",\"choices\":[]}\n\n";
     let crlf = USAGE.replace('\n', "\r\n");
     let cases = [
         (format!("{FINISH}{USAGE}{DONE}"), format!("{FINISH}{DONE}")),
+        // Before the finish, and behind a blank line of which a CR came alone.
+        (format!("{USAGE}{FINISH}{DONE}"), format!("{FINISH}{DONE}")),
+        (format!("{}{crlf}{DONE}", FINISH.replace('\n', "\r\n")), FINISH.replace('\n', "\r\n") + DONE),
+        // The model is known, and the event speaks beside its error.
+        (
+            format!("{known}{}{error}{DONE}", with_text.replace("\"usage\"", "\"error\"")),
+            format!("{known}data: an error\n\ndata: an error\n\n{DONE}"),
+        ),
         (format!("{FINISH}{crlf}{DONE}"), format!("{FINISH}{DONE}")),
         (format!("{FINISH}{error}{DONE}"), format!("{FINISH}data: an error\n\n{DONE}")),
         (format!("{FINISH}{}", error.trim_end()), format!("{FINISH}data: an error\n\n")),
