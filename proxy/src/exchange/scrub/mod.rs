@@ -52,7 +52,8 @@ pub(super) fn event(event: &[u8], known: &[String]) -> Option<String> {
     let document = document(data.join("\n").as_bytes(), known)?;
     let is_name =
         |name: &&str| name.bytes().all(|byte| byte.is_ascii_lowercase() || matches!(byte, b'.' | b'_'));
-    let name = lines().filter_map(|line| line.strip_prefix("event:")).map(str::trim).find(is_name);
+    let mut names = lines().filter_map(|line| line.strip_prefix("event:")).map(str::trim).filter(is_name);
+    let name = names.find(|name| scrub(name, known) == *name);
     Some(name.map(|name| format!("event: {name}\n")).unwrap_or_default() + "data: " + &document + "\n\n")
 }
 
