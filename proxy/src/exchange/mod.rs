@@ -15,6 +15,8 @@ mod forward;
 mod identify;
 mod models;
 mod observe;
+#[cfg(feature = "parts")]
+pub(crate) mod parts;
 mod rewrite;
 mod scrub;
 mod settle;
@@ -26,8 +28,6 @@ use http::{Method, Request, Response, header, request::Parts};
 use hyper::body::Incoming;
 use platform_core::{record::Identity, route::Route, token::Secrets};
 
-#[cfg(feature = "parts")]
-pub(crate) use self::rewrite::body_is_good;
 pub(crate) use self::{
     accept::{Listener, SharedListener},
     body::Body,
