@@ -1,11 +1,12 @@
 //! Single steps of a call, for micro-benchmarks and fuzzers to reach (feature `parts`). Not an interface to build on.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 use platform_core::{
-    control::{Correlation, TapEvent},
+    budget::{Budget, LimitView, Price},
+    control::{Correlation, TapEvent, Usage},
     grant::RunGrant,
     id::CallId,
     money::NanoDollars,
@@ -14,6 +15,7 @@ use platform_core::{
 };
 
 use crate::{
+    budget::{Ask, Reservation, Spending},
     exchange::{Policy, parts},
     journal::{self, Journal},
     usage::{Count, Format, Meter, Reading, UsageIs, Withheld},
@@ -223,6 +225,52 @@ fn read(mut meter: Meter, mut told: Option<Vec<TapEvent>>) -> Read {
         end,
         between_events,
         told,
+    }
+}
+
+/// Calls of several runs of one account, under limits.
+#[derive(Debug)]
+pub struct Limits {
+    /// The runs', then the account's.
+    spending: Vec<Arc<Spending>>,
+    calls: Vec<Reservation>,
+}
+
+impl Limits {
+    /// Of each run, and last of the account, what is allowed and what was used so far.
+    #[must_use]
+    pub fn new(of_all: &[(Budget, Usage)]) -> Self {
+        let spending = of_all.iter().map(|(budget, usage)| Arc::new(Spending::new(budget, usage))).collect();
+        Self { spending, calls: Vec::new() }
+    }
+
+    /// Begins a call of `run` that asks for so much input, and so much output of each of so many answers. Returns the most
+    /// it may use, or nothing if it may not be made now.
+    pub fn begin(
+        &mut self,
+        run: usize,
+        (input, output, answers): (u64, u64, u64),
+        price: Price,
+    ) -> Option<Tokens> {
+        let (run, account) = (self.spending.get(run)?, self.spending.last()?);
+        let mut call = Reservation::enter(run, account, Duration::ZERO).ok()?;
+        let granted = call.grow(&Ask { input, output, answers, price: Some(price) }).ok()?;
+        self.calls.push(call);
+        Some(granted.tokens)
+    }
+
+    /// Ends a call, the last one in whose place then is, with what it used; without that, before anything was sent.
+    pub fn end(&mut self, call: usize, used: Option<(Tokens, NanoDollars)>) {
+        let call = self.calls.swap_remove(call);
+        if let Some((tokens, cost)) = used {
+            call.settle(tokens, cost);
+        }
+    }
+
+    /// How far each limit of a run or, last, of the account is used.
+    #[must_use]
+    pub fn view(&self, whose: usize) -> Vec<LimitView> {
+        self.spending[whose].view()
     }
 }
 
