@@ -5,8 +5,11 @@ export PATH := $(CACHE)/cargo/bin:$(PATH)
 # The same flags everywhere, so that nothing is built twice.
 CARGO := cargo
 PROFILE ?= dev
+# How long each fuzz target runs.
+SECONDS_EACH ?= 40
 
 .PHONY: help demo test setup images build lint deny unit it stack ci clean
+.PHONY: fuzz fuzz-control fuzz-record
 .PHONY: bench bench-quick bench-micro bench-before bench-check bench-accept bench-build
 
 help: ## Show this list
@@ -32,6 +35,8 @@ lint: ## Format, clippy, documentation, shell scripts
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) clippy --locked -p proxy --features parts --benches -- -D warnings
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
+	$(CARGO) clippy --locked --manifest-path fuzz/Cargo.toml --target-dir target/fuzz --no-deps -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items
 	shellcheck -x .ci/run scripts/*.sh services/*/*.sh
 
@@ -49,6 +54,18 @@ it: ## Whole-system tests: real processes, real containers
 
 stack: ## The same with the real LiteLLM
 	$(CARGO) nextest run --locked -p tests --test stack --no-tests=fail
+
+fuzz: ## Fuzz what agents and upstreams can say to the proxy: seven targets, SECONDS_EACH=40
+	@scripts/setup.sh tools
+	@SECONDS_EACH=$(SECONDS_EACH) scripts/fuzz.sh run
+
+fuzz-control: ## Show that the fuzzers find what is wrong: with spoiled oracles each must fail, most within seconds
+	@scripts/setup.sh tools
+	@SECONDS_EACH=300 scripts/fuzz.sh control
+
+fuzz-record: ## Fuzz for ten minutes each and keep the figures (forty minutes)
+	@scripts/setup.sh tools
+	@SECONDS_EACH=600 scripts/fuzz.sh record tests/records/fuzz.json
 
 bench: bench-build ## Measure Sluicegate beside its peers (10 minutes), keep the run, renew the README's figures
 	target/release/bench run --keep bench/runs --readme README.md
@@ -73,7 +90,7 @@ bench-build:
 	$(CARGO) build --release --locked --quiet -p bench -p proxy --bins
 
 ci: ## Everything CI runs, with seconds per stage
-	@scripts/stages.sh setup lint deny build unit it stack bench-check
+	@scripts/stages.sh setup lint deny build unit it stack fuzz bench-check
 
 clean: ## Remove what was built; the cache in $(CACHE) stays
 	$(CARGO) clean

@@ -9,6 +9,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/sluicegate
 CARGO_DENY=0.20.2
+CARGO_FUZZ=0.13.2
 CARGO_NEXTEST=0.9.143
 
 say() { echo "setup: $*" >&2; }
@@ -121,9 +122,12 @@ tools() {
     shellcheck:shellcheck socat:socat
   packages tools "what the benchmark uses" gnuplot:gnuplot-nox taskset:util-linux valgrind:valgrind
   servers
-  # Lints only: the quick unoptimised build is good enough for cargo-deny.
+  # The quick unoptimised build is good enough for cargo-deny and cargo-fuzz, which only start others.
   [[ -x $CACHE/cargo/bin/cargo-deny && $("$CACHE/cargo/bin/cargo-deny" --version) == "cargo-deny $CARGO_DENY" ]] ||
     cargo_tool cargo-deny "$CARGO_DENY" --profile dev
+  packages tools "what fuzz targets are linked with" g++:g++
+  [[ -x $CACHE/cargo/bin/cargo-fuzz && $("$CACHE/cargo/bin/cargo-fuzz" --version) == "cargo-fuzz $CARGO_FUZZ" ]] ||
+    cargo_tool cargo-fuzz "$CARGO_FUZZ" --profile dev
   command -v cargo-nextest >/dev/null || [[ -x $CACHE/cargo/bin/cargo-nextest ]] ||
     cargo_tool cargo-nextest "$CARGO_NEXTEST"
 }

@@ -76,6 +76,7 @@ fn crates_depend_on_nothing_but_what_lies_below_them() {
         ("proxy", &["platform-core", "platform-runtime"]),
         ("runner", &["platform-core", "platform-runtime", "gateway-bridge"]),
         ("bench", &[]),
+        ("fuzz", &["platform-core", "proxy"]),
         ("tests", &["platform-core", "platform-runtime", "bench"]),
     ]);
     let own = ["platform-core", "platform-runtime", "gateway-bridge", "proxy", "runner", "bench", "tests"];
@@ -88,6 +89,21 @@ fn crates_depend_on_nothing_but_what_lies_below_them() {
                 assert!(!is_own || allowed.contains(&name.as_str()), "{path} must not depend on {name}");
             }
         }
+    }
+}
+
+#[test]
+fn what_is_fuzzed_is_what_is_shipped() {
+    let versions = |lock: &str| -> Vec<(String, String)> {
+        let lock: toml::Table = fs::read_to_string(root().join(lock)).unwrap().parse().unwrap();
+        let packages = lock["package"].as_array().unwrap().iter();
+        let text = |package: &toml::Value, key| package[key].as_str().unwrap().to_owned();
+        packages.map(|package| (text(package, "name"), text(package, "version"))).collect()
+    };
+    let shipped = versions("Cargo.lock");
+    for fuzzed in versions("fuzz/Cargo.lock") {
+        let other = shipped.iter().find(|(name, _)| *name == fuzzed.0);
+        assert!(other.is_none() || shipped.contains(&fuzzed), "{fuzzed:?} in fuzz/Cargo.lock, but {other:?}");
     }
 }
 

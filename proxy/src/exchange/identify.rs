@@ -156,7 +156,7 @@ fn is_hex(text: &str, digits: usize) -> bool {
 }
 
 /// The slot that a path begins with, and the rest of it.
-fn slot(path: &str) -> (Option<Correlation>, &str) {
+pub(super) fn slot(path: &str) -> (Option<Correlation>, &str) {
     let Some((slot, rest)) = path.strip_prefix(SLOT).and_then(|rest| rest.split_at_checked(32)) else {
         return (None, path);
     };

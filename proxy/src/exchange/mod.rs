@@ -15,6 +15,8 @@ mod forward;
 mod identify;
 mod models;
 mod observe;
+#[cfg(feature = "parts")]
+pub(crate) mod parts;
 mod rewrite;
 mod scrub;
 mod settle;
@@ -26,8 +28,6 @@ use http::{Method, Request, Response, header, request::Parts};
 use hyper::body::Incoming;
 use platform_core::{record::Identity, route::Route, token::Secrets};
 
-#[cfg(feature = "parts")]
-pub(crate) use self::rewrite::body_is_good;
 pub(crate) use self::{
     accept::{Listener, SharedListener},
     body::Body,
@@ -100,7 +100,7 @@ async fn serve(plane: &Arc<Plane>, entrance: &Entrance, request: Request<Incomin
     if let Err(reason) = admit::head(&head) {
         return refuse(exchange, &reason.into(), entrance, (&head, &mut body)).await;
     }
-    if models::is_asked(&head.method, path) {
+    if models::is_asked(&head, path) {
         return match models::respond(&mut exchange, path) {
             Ok(response) => response,
             Err(refused) => refuse(exchange, &refused, entrance, (&head, &mut body)).await,

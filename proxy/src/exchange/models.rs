@@ -4,7 +4,7 @@
 //! One shape for both dialects: platform.openai.com/docs/api-reference/models and docs.anthropic.com/en/api/models-list
 //! have no field of the same name with another meaning.
 
-use http::{Method, Response};
+use http::{Method, Response, request::Parts};
 use platform_core::{grant::RunGrant, id::ModelName, record::Outcome, refusal::Refusal, route::Route};
 use serde_json::{Value, json};
 
@@ -13,9 +13,10 @@ use crate::refusal::Refused;
 
 const LIST: &str = "/v1/models";
 
-/// Whether the call asks for models.
-pub(super) fn is_asked(method: &Method, path: &str) -> bool {
-    method == Method::GET
+/// Whether the call asks for models; like all routes, of this server and no other.
+pub(super) fn is_asked(head: &Parts, path: &str) -> bool {
+    head.method == Method::GET
+        && head.uri.authority().is_none()
         && path.strip_prefix(LIST).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
@@ -59,4 +60,30 @@ fn model(name: &ModelName) -> Value {
         "display_name": name,
         "created_at": "1970-01-01T00:00:00Z",
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    #[test]
+    fn models_are_asked_for_by_exact_path_and_of_this_server() {
+        let asked = |method: &str, uri: &str| {
+            let head = Request::builder().method(method).uri(uri).body(()).unwrap().into_parts().0;
+            is_asked(&head, head.uri.path())
+        };
+        assert!(asked("GET", "/v1/models"));
+        assert!(asked("GET", "/v1/models/gpt-4o?x=1"));
+        for (method, uri) in [
+            ("POST", "/v1/models"),
+            ("GET", "/v1/modelsx"),
+            ("GET", "/V1/models"),
+            ("GET", "//v1/models"),
+            ("GET", "http://other/v1/models"),
+        ] {
+            assert!(!asked(method, uri), "{method} {uri}");
+        }
+    }
 }

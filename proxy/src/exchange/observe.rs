@@ -16,12 +16,12 @@ use super::{
     Body,
     complain::{self, Words},
     forward::Answer,
-    settle::{Exchange, UsageIs},
+    settle::Exchange,
 };
 use crate::{
     refusal,
     upstream::Connection,
-    usage::{Format, Look, Meter, Stage, Withheld},
+    usage::{Format, Meter, Stage, Withheld},
 };
 
 /// Response headers that pass. Everything else tells of the upstream's insides, or of other tenants.
@@ -176,25 +176,13 @@ impl Observed {
             Some(tap) => self.meter.feed(&piece, Some(&mut |heard| tap.hear(call, heard))),
             None => self.meter.feed(&piece, None),
         }
-        let look = self.look();
+        let scrub = |event: &[u8]| complain::event(&self.exchange, self.words, event);
         let piece = match &mut self.withheld {
-            Some(withheld)
-                if look != Look::default() || !withheld.is_empty() || !self.meter.between_events() =>
-            {
-                withheld.pass(&piece, look, |event| complain::event(&self.exchange, self.words, event))
-            }
-            _ => piece,
+            Some(withheld) => withheld.follow(piece, (&self.meter, self.exchange.usage()), scrub),
+            None => piece,
         };
         self.exchange.passed_on(piece.len());
         piece
-    }
-
-    /// What is looked for in the events that pass.
-    fn look(&self) -> Look {
-        Look {
-            usage: self.exchange.usage() == UsageIs::Ours && self.meter.has_finished(),
-            errors: self.meter.has_failed(),
-        }
     }
 
     /// The last frame: `piece` and what was held back.

@@ -23,17 +23,8 @@ use crate::{
     clock,
     refusal::{self, Refused},
     run::{Closing, InFlight, Run},
-    usage::Reading,
+    usage::{Reading, UsageIs},
 };
-
-/// Who asked for the event in which a stream tells its usage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum UsageIs {
-    /// The agent, who gets it; or nobody.
-    Theirs,
-    /// Sluicegate alone.
-    Ours,
-}
 
 /// A call in the making of its record.
 #[derive(Debug)]
@@ -155,7 +146,8 @@ impl Exchange {
 
     /// What the body asks for is known.
     pub(super) fn asked(&mut self, asked: &Checked<'_>) -> Result<(), Refusal> {
-        if asked.stream && !asked.usage_asked {
+        let tells_usage = matches!(self.route, Route::ChatCompletions | Route::Completions);
+        if tells_usage && asked.stream && !asked.usage_asked {
             self.usage = UsageIs::Ours;
         }
         if let Some(draft) = &mut self.draft {

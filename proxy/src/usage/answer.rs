@@ -8,6 +8,7 @@ use platform_core::{money::NanoDollars, route::Route, untrusted::JournalText};
 
 use super::{
     Count, Heard, Reading, Stage,
+    counts::Counts,
     json::Json,
     telling::{said, tells_more_than_text},
 };
@@ -93,7 +94,7 @@ impl<'a> Fields<'a> {
 impl Fields<'_> {
     /// Whether it tells of an error.
     fn fails(&self) -> bool {
-        self.error.is_there() || matches!(self.kind, b"error" | b"response.failed")
+        self.error.is_there() || self.kind == b"error" || self.response.member("error").is_there()
     }
 }
 
@@ -152,8 +153,8 @@ pub(super) fn read_beginning(route: Route, data: &[u8], reading: &mut Reading) {
     }
 }
 
-/// Whether the event `data` of a chat or completion stream tells nothing but usage: no error, and choices, if any, that
-/// say nothing. OpenAI sends none, LiteLLM one whose `delta` is empty.
+/// Whether the event `data` of a chat or completion stream tells nothing but usage: a count, no error, and choices, if any,
+/// that say nothing. OpenAI sends none, LiteLLM one whose `delta` is empty.
 pub(super) fn is_usage_only(data: &[u8]) -> bool {
     let event = Fields::of(Json::of(data));
     let says_nothing = |choice: Json<'_>| {
@@ -164,7 +165,8 @@ pub(super) fn is_usage_only(data: &[u8]) -> bool {
             _ => false,
         })
     };
-    event.usage.is_there()
+    let is_count = |(name, value): (&[u8], Json<'_>)| Counts::default().note(name, value);
+    event.usage.members().any(is_count)
         && !event.error.is_there()
         && event.choices.raw().first() == Some(&b'[')
         && event.choices.elements().all(says_nothing)

@@ -16,7 +16,7 @@ mod withhold;
 use bytes::Bytes;
 use platform_core::{money::NanoDollars, record::Tokens, route::Route, untrusted::JournalText};
 
-pub(crate) use self::withhold::{Look, Withheld};
+pub(crate) use self::withhold::{UsageIs, Withheld};
 use self::{
     counts::Counts,
     sse::{Data, Events},
@@ -107,6 +107,8 @@ impl Format {
 #[derive(Debug)]
 pub(crate) struct Meter {
     route: Route,
+    /// Largest JSON answer that is looked into.
+    largest: usize,
     body: Body,
     reading: Reading,
 }
@@ -120,12 +122,17 @@ enum Body {
 
 impl Meter {
     pub(crate) fn new(route: Route, format: Format) -> Self {
+        Self::bounded(route, format, (LARGEST_DOCUMENT, LARGEST_EVENT))
+    }
+
+    /// One that looks into no larger documents and events than these.
+    pub(crate) fn bounded(route: Route, format: Format, (largest, event): (usize, usize)) -> Self {
         let body = match format {
-            Format::Events => Body::Events(Events::default()),
+            Format::Events => Body::Events(Events::bounded(event)),
             Format::Json => Body::Json(Vec::new(), 0),
             Format::Opaque => Body::Opaque,
         };
-        Self { route, body, reading: Reading::default() }
+        Self { route, largest, body, reading: Reading::default() }
     }
 
     /// Takes note of the next piece of the body, wherever it was split. `tap` is told of text and tools;
@@ -145,7 +152,7 @@ impl Meter {
             }
             Body::Json(pieces, length) => {
                 *length += piece.len();
-                if *length <= LARGEST_DOCUMENT {
+                if *length <= self.largest {
                     pieces.push(piece.clone());
                 } else {
                     pieces.clear();
@@ -157,14 +164,24 @@ impl Meter {
         }
     }
 
+    /// Bytes of the answer that are kept for later, or have room.
+    #[cfg(feature = "parts")]
+    pub(crate) fn kept(&self) -> usize {
+        match &self.body {
+            Body::Events(events) => events.kept(),
+            Body::Json(pieces, _) => pieces.iter().map(Bytes::len).sum(),
+            Body::Opaque => 0,
+        }
+    }
+
     /// Whether the answer is a stream of events.
     pub(crate) const fn reads_events(&self) -> bool {
         matches!(self.body, Body::Events(_))
     }
 
-    /// Whether the model has finished, so that the event with the usage may be next.
-    pub(crate) fn has_finished(&self) -> bool {
-        self.reading.stage >= Stage::Finished
+    /// Whether an event told of usage.
+    pub(crate) const fn has_counted(&self) -> bool {
+        self.reading.counts.is_some()
     }
 
     /// Whether an event told of an error.
@@ -180,7 +197,7 @@ impl Meter {
     /// What the whole answer said. Call once, after its last piece.
     pub(crate) fn finish(&mut self, mut tap: Option<&mut dyn FnMut(Heard<'_>)>) -> Reading {
         if let Body::Json(pieces, length) = &mut self.body
-            && *length <= LARGEST_DOCUMENT
+            && *length <= self.largest
         {
             let whole = match pieces.as_slice() {
                 [one] => one.clone(),

@@ -4,10 +4,10 @@
 //! LF, CR or CRLF, a blank line ends an event. `data` lines are handed out one by one, because no model API
 //! spreads one JSON document over several. One that is larger than the bound is skipped, not buffered, and told of.
 
-use super::LARGEST_EVENT;
-
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Events {
+    /// Largest line that is looked into.
+    largest: usize,
     partial: Partial,
     /// The last line was not blank: an event has begun.
     inside: bool,
@@ -41,9 +41,17 @@ impl Default for Partial {
 }
 
 impl Events {
+    pub(super) fn bounded(largest: usize) -> Self {
+        Self { largest, partial: Partial::default(), inside: false, after_cr: false }
+    }
+
     /// Calls `tell` with the content of each `data:` line that is complete or too long.
     pub(super) fn feed(&mut self, piece: &[u8], mut tell: impl FnMut(Data<'_>)) {
         let mut rest = piece;
+        if rest.is_empty() {
+            // Between CR and LF it would make a line of its own of the LF.
+            return;
+        }
         if std::mem::take(&mut self.after_cr) && rest.first() == Some(&b'\n') {
             rest = &rest[1..];
         }
@@ -63,7 +71,7 @@ impl Events {
     }
 
     /// Bytes that are kept, or have room.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "parts"))]
     pub(super) fn kept(&self) -> usize {
         match &self.partial {
             Partial::Kept(kept) => kept.capacity(),
@@ -74,7 +82,7 @@ impl Events {
     fn line(&mut self, end: &[u8], tell: &mut impl FnMut(Data<'_>)) {
         let is_whole = matches!(&self.partial, Partial::Kept(kept) if kept.is_empty());
         self.inside = !(is_whole && end.is_empty());
-        if is_whole && end.len() <= LARGEST_EVENT {
+        if is_whole && end.len() <= self.largest {
             return emit(end, Data::Whole, tell);
         }
         self.keep(end, tell);
@@ -89,7 +97,7 @@ impl Events {
 
     fn keep(&mut self, rest: &[u8], tell: &mut impl FnMut(Data<'_>)) {
         let Partial::Kept(kept) = &mut self.partial else { return };
-        let room = LARGEST_EVENT - kept.len();
+        let room = self.largest - kept.len();
         let taken = rest.get(..room).unwrap_or(rest);
         if kept.len() + taken.len() > kept.capacity() {
             // As a vector grows by itself, but not beyond the bound.

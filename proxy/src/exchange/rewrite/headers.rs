@@ -102,15 +102,17 @@ fn ascii(json: &str) -> String {
     text
 }
 
-/// What passes of a client's headers.
+/// What passes of a client's headers. Only ASCII: what else a value says depends on who reads it.
 pub(super) fn passed(from: &HeaderMap) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(24);
+    let plain = |value: &&HeaderValue| value.to_str().is_ok();
     for name in &PASSED {
-        if let Some(value) = from.get(name) {
+        if let Some(value) = from.get(name).filter(plain) {
             headers.insert(name, value.clone());
         }
     }
-    for (name, value) in from.iter().filter(|(name, _)| name.as_str().starts_with(PASSED_PREFIX)) {
+    let described = from.iter().filter(|(name, _)| name.as_str().starts_with(PASSED_PREFIX));
+    for (name, value) in described.filter(|(_, value)| plain(value)) {
         headers.insert(name, value.clone());
     }
     headers
@@ -179,6 +181,17 @@ mod tests {
             assert_eq!(headers.get_all(name).iter().collect::<Vec<_>>(), [value], "{name}");
         }
         assert_eq!(headers.len(), expected.len() + 2);
+    }
+
+    #[test]
+    fn only_ascii_passes() {
+        for name in ["user-agent", "x-stainless-os"] {
+            let with = |value: &'static [u8]| {
+                let name = HeaderName::from_static(name);
+                passed(&HeaderMap::from_iter([(name, HeaderValue::from_bytes(value).unwrap())])).len()
+            };
+            assert_eq!((with(b"M\xc3\xbcller"), with(b"Muller/1.0 (x\ty)")), (0, 1), "{name}");
+        }
     }
 
     #[test]

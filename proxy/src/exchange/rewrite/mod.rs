@@ -8,9 +8,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request};
-use platform_core::refusal::Refusal;
+use platform_core::{id::CallId, refusal::Refusal};
 
 pub(super) use self::body::Checked;
+#[cfg(feature = "parts")]
+pub(super) use self::body::check;
 pub(super) use self::receive::{discard, is_plain, read_body};
 pub(crate) use self::{
     body::{Policy, Reason, Rejection},
@@ -18,12 +20,6 @@ pub(crate) use self::{
 };
 use super::settle::Exchange;
 use crate::{budget::Ask, pieces::Pieces, refusal::Refused, usage::estimate};
-
-/// Whether `body` is one that may pass.
-#[cfg(feature = "parts")]
-pub(crate) fn body_is_good(body: &[u8]) -> bool {
-    body::check(platform_core::route::Route::ChatCompletions, body, &Policy::default()).is_ok()
-}
 
 /// The request that goes to the upstream.
 pub(super) fn request(
@@ -46,8 +42,18 @@ pub(super) fn request(
     let mut request = Request::new(Pieces::from(checked.edits.pieces(body)));
     *request.method_mut() = Method::POST;
     *request.uri_mut() = http::Uri::from_static(path);
-    *request.headers_mut() = headers::passed(from);
-    let identified = exchange.run().identification.add_to(request.headers_mut(), exchange.call_id());
-    identified.map_err(|_error| Refusal::BodyInvalid)?;
+    let headers = headers(&run.identification, from, exchange.call_id());
+    *request.headers_mut() = headers.map_err(|_error| Refusal::BodyInvalid)?;
     Ok(request)
+}
+
+/// What passes of a client's headers, and Sluicegate's own.
+pub(super) fn headers(
+    identification: &Identification,
+    from: &HeaderMap,
+    call: CallId,
+) -> Result<HeaderMap, http::Error> {
+    let mut headers = headers::passed(from);
+    identification.add_to(&mut headers, call)?;
+    Ok(headers)
 }

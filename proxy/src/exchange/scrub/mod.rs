@@ -52,7 +52,8 @@ pub(super) fn event(event: &[u8], known: &[String]) -> Option<String> {
     let document = document(data.join("\n").as_bytes(), known)?;
     let is_name =
         |name: &&str| name.bytes().all(|byte| byte.is_ascii_lowercase() || matches!(byte, b'.' | b'_'));
-    let name = lines().filter_map(|line| line.strip_prefix("event:")).map(str::trim).find(is_name);
+    let mut names = lines().filter_map(|line| line.strip_prefix("event:")).map(str::trim).filter(is_name);
+    let name = names.find(|name| scrub(name, known) == *name);
     Some(name.map(|name| format!("event: {name}\n")).unwrap_or_default() + "data: " + &document + "\n\n")
 }
 
@@ -88,9 +89,8 @@ pub(super) fn scrub(text: &str, known: &[String]) -> String {
     let (mut done, mut labelled) = (0, 0);
     while let Some(found) = text[done..].find(is_word).map(|at| done + at) {
         let start = found + escape(&text[..found], &text[found..]);
-        let end =
-            text[start..].find(|character| !is_word(character)).map_or(text.len(), |length| start + length);
-        let bare = text[start..end].trim_end_matches(['.', ':', '/', '-']);
+        let end = start + word_length(&text[start..]);
+        let bare = text[start..end].trim_end_matches(['.', ':', '/', '-', ',', ';']);
         clean.push_str(&text[done..start]);
         if !bare.is_empty() {
             let withheld = || is_value_of(label, &text[labelled..start]).then_some("[withheld]");
@@ -103,8 +103,22 @@ pub(super) fn scrub(text: &str, known: &[String]) -> String {
     clean + &text[done..] + trace
 }
 
+/// How much at the start of `text` is one word. A URL goes on to where it is closed: keys stand in its query.
+fn word_length(text: &str) -> usize {
+    let length = |belongs: fn(char) -> bool| text.find(|c| !belongs(c)).unwrap_or(text.len());
+    let word = length(is_word);
+    if text[..word].contains("://") { length(is_url) } else { word }
+}
+
 const fn is_word(character: char) -> bool {
-    character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.' | ':' | '/' | '%' | '~' | '*')
+    character.is_ascii_alphanumeric()
+        || matches!(character, '_' | '-' | '.' | ':' | '/' | '%' | '~' | '*' | '@')
+}
+
+fn is_url(character: char) -> bool {
+    let closes =
+        matches!(character, '"' | '\'' | '`' | '\\' | '<' | '>' | '(' | ')' | '[' | ']' | '{' | '}' | '|');
+    !closes && !character.is_whitespace() && !character.is_control()
 }
 
 /// How much of `word` belongs to the backslash before it: texts hold JSON that was quoted.
@@ -149,13 +163,12 @@ fn is_value_of(label: &str, between: &str) -> bool {
 
 /// What stands in the place of `word`, if it may not pass.
 fn instead(word: &str) -> Option<&'static str> {
-    let is_key = |part: &str| part.strip_prefix("sk-").is_some_and(|key| key.len() >= 4);
     let is_hash = |part: &str| part.len() >= 32 && part.bytes().all(|byte| byte.is_ascii_hexdigit());
     if word.contains("://") {
         Some("[url]")
-    } else if word.split([':', '/']).any(is_key) {
+    } else if has_key(word) {
         Some("[key]")
-    } else if word.split([':', '/', '_', '-']).any(is_hash) {
+    } else if word.split(|character: char| !character.is_ascii_alphanumeric()).any(is_hash) {
         Some("[hash]")
     } else if is_address(word) {
         Some("[address]")
@@ -164,6 +177,17 @@ fn instead(word: &str) -> Option<&'static str> {
     } else {
         None
     }
+}
+
+/// `sk-…` at the start of `word` or behind anything but a letter: not `risk-free`.
+fn has_key(word: &str) -> bool {
+    let mut parts = word.split("sk-");
+    let mut before = parts.next().unwrap_or_default();
+    parts.any(|key| {
+        let is_apart = !before.ends_with(|last: char| last.is_ascii_alphabetic());
+        before = key;
+        is_apart && key.len() >= 4
+    })
 }
 
 /// Where a host keeps what is its own.
@@ -177,9 +201,12 @@ fn is_file(word: &str) -> bool {
 /// Names of networks that nobody else can reach.
 const PRIVATE: [&str; 4] = [".internal", ".local", ".svc", ".lan"];
 
-/// `10.0.0.1`, `host/10.0.0.1:80`, `::1`, `fe80::1`, `litellm:4000`, `db.internal`
+/// `10.0.0.1`, `host/10.0.0.1:80`, `peer:10.0.0.1`, `::1`, `fe80::1`, `litellm:4000`, `db.internal`
 fn is_address(word: &str) -> bool {
-    word.split('/').any(is_host)
+    let is_part = |character: char| character.is_ascii_digit() || character == '.';
+    let mut numbers = word.split(|character| !is_part(character)).map(|part| part.trim_matches('.'));
+    word.split(['/', '%', '~', '*', '@']).any(is_host)
+        || numbers.any(|part| part.parse::<std::net::Ipv4Addr>().is_ok())
 }
 
 fn is_host(host: &str) -> bool {

@@ -52,7 +52,15 @@ fn words_that_stand_close_to_others_are_found() {
         (r#"{\"api_base\": \"gw-7\"}"#.to_owned(), r#"{\"api_base\": \"[withheld]\"}"#),
         ("at /usr/lib/python3/x.py or db.internal".to_owned(), "at [file] or [address]"),
         ("so.\nTraceback (most recent call last):\n  File \"x.py\"".to_owned(), "so.\n[trace]"),
+        // What stands right before it does not hide it.
+        ("%20sk-abcdef, *sk-abcdef, _sk-abcdef".to_owned(), "[key], [key], [key]"),
+        (r"is\\nsk-abcdef".to_owned(), r"is\\n[key]"),
+        (r"at \/litellm:4000\/v1".to_owned(), r"at \/[address]\/v1"),
+        (format!("*{hash} %{hash} .{hash}"), "[hash] [hash] [hash]"),
+        ("peer:10.1.2.3:4000, *10.1.2.3, user@10.1.2.3".to_owned(), "[address], [address], [address]"),
+        ("POST https://user:pw@litellm.svc/v1?key=AIza-1&alt=sse: 404".to_owned(), "POST [url]: 404"),
         // Controls.
+        ("risk-free task-1234 of me@example.org".to_owned(), "risk-free task-1234 of me@example.org"),
         (
             "the team is over its task-1234 on the disk-1234".to_owned(),
             "the team is over its task-1234 on the disk-1234",
@@ -108,6 +116,7 @@ fn of_an_event_pass_its_name_and_its_document() {
             Some("event: error\ndata: {\"error\":\"[key]\"}\n\n"),
         ),
         ("event: sk-abcdef\ndata: {\"error\":1}\n: 10.1.2.3\n\n", Some("data: {\"error\":1}\n\n")),
+        ("event: gw.internal\ndata: {\"error\":1}\n\n", Some("data: {\"error\":1}\n\n")),
         ("event: error\ndata: sk-abcdef\n\n", None),
         ("event: error\ndata: {\"error\":\"sk-abc", None),
     ];

@@ -229,6 +229,23 @@ fn an_event_may_have_a_mebibyte_and_no_byte_more() {
 }
 
 #[test]
+fn what_is_too_large_is_not_read_however_it_is_split() {
+    let long = format!("data: {{\"model\":\"{}\"}}\n\n", "x".repeat(100));
+    let stream = format!("{long}{CHAT}");
+    for (bound, model) in [(long.len(), "x".repeat(100)), (long.len() - 3, "gpt-x".to_owned())] {
+        for size in 1..=stream.len() {
+            let mut meter = Meter::bounded(Route::ChatCompletions, Format::Events, (bound, bound));
+            for piece in stream.as_bytes().chunks(size) {
+                meter.feed(&Bytes::copy_from_slice(piece), None);
+                meter.feed(&Bytes::new(), None);
+            }
+            assert!(meter.between_events(), "{bound} in pieces of {size}");
+            assert_eq!(meter.finish(None).model.unwrap().as_str(), model, "{bound} in pieces of {size}");
+        }
+    }
+}
+
+#[test]
 fn the_last_event_of_a_long_response_is_known_by_its_beginning() {
     for (kind, complete) in [("response.completed", true), ("response.output_text.done", false)] {
         let stream = format!("data: {{\"type\":\"{kind}\",\"pad\":\"{}\"}}\n\n", "x".repeat(LARGEST_EVENT));
@@ -249,6 +266,11 @@ fn an_own_event_fits_only_between_two_others() {
         ("data: {}\r\n\r", true),
         ("\n", true),
         (": c", false),
+        ("\r", false),
+        // A piece may be empty, which ends nothing.
+        ("", false),
+        ("\n", false),
+        ("\n", true),
     ] {
         meter.feed(&Bytes::from_static(piece.as_bytes()), None);
         assert_eq!(meter.between_events(), between, "after {piece:?}");

@@ -110,7 +110,7 @@ proptest! {
 
     #[test]
     fn what_is_kept_of_a_stream_is_bounded(pieces in prop::collection::vec((any::<bool>(), 0..700_000_usize), 0..12)) {
-        let mut events = Events::default();
+        let mut events = Events::bounded(LARGEST_EVENT);
         for (ends, length) in pieces {
             let mut piece = vec![b'x'; length];
             if ends {

@@ -1,0 +1,144 @@
+//! Error texts of an upstream. An input is such a text, in which single control bytes stand for what must not get out:
+//! 0x01 the upstream's key, 0x02 its address, 0x03 somebody's key, 0x04 the hash of a key, 0x05 an address, 0x06 a URL.
+//!
+//! Whatever stands around them, the upstream's own never get out; the others do not unless letters, digits or what
+//! belongs to a name grow right onto them. A document stays one, with nothing in it but what clients read, and so does
+//! an event of a stream.
+
+use proxy::parts;
+use serde_json::Value;
+
+use crate::SPOILED;
+
+const OWN: [&str; 2] = ["sk-up.Stream/Key+1=", "gw.internal:4000"];
+const HOST: &str = "gw.internal";
+const OTHERS: [&str; 4] = [
+    "sk-tenant0Key-1",
+    "1a00c3d21a00c3d21a00c3d21a00c3d21a00c3d21a00c3d21a00c3d21a00c3d2",
+    "10.1.2.3:18080",
+    "https://user:pw@litellm.svc/v1?key=AIza&alt=sse",
+];
+/// What of them must not be found: of an address the host, of a URL the host and the key in its query.
+const TRACES: [[&str; 2]; 4] = [[OTHERS[0]; 2], [OTHERS[1]; 2], ["10.1.2.3"; 2], ["litellm.svc", "AIza"]];
+
+/// What clients read of an error document, and of its `error`.
+const DOCUMENT: [&str; 15] = [
+    "choices",
+    "code",
+    "created",
+    "detail",
+    "error",
+    "id",
+    "message",
+    "model",
+    "object",
+    "param",
+    "request_id",
+    "response",
+    "sequence_number",
+    "status",
+    "type",
+];
+const ERROR: [&str; 4] = ["message", "type", "param", "code"];
+/// What the model said or the agent asked for.
+const SAID: [&str; 5] = ["choices", "output", "instructions", "tools", "input"];
+
+/// Checks one input.
+///
+/// # Panics
+/// If a property does not hold.
+pub fn holds(input: &[u8]) {
+    let Ok(marked) = std::str::from_utf8(input) else { return };
+    let mut text = String::new();
+    let mut apart = [0; 4];
+    let characters: Vec<char> = marked.chars().collect();
+    for (at, character) in characters.iter().enumerate() {
+        match u32::from(*character) {
+            code @ (1 | 2) => text += OWN[code as usize - 1],
+            code @ 3..=6 => {
+                let is_apart = apart_before(&characters[..at])
+                    && characters.get(at + 1).is_none_or(|next| stands_apart(*next));
+                apart[code as usize - 3] += usize::from(is_apart);
+                text += OTHERS[code as usize - 3];
+            }
+            _ => text.push(*character),
+        }
+    }
+    let unspoken = [OWN[0], OWN[1], HOST].map(str::to_owned);
+    let told = parts::scrubbed(&text, &unspoken);
+    for secret in OWN.iter().chain([&HOST]) {
+        assert!(!told.contains(secret), "{secret} gets out: {told:?}");
+    }
+    for (traces, apart) in TRACES.iter().zip(apart) {
+        for trace in traces {
+            // One more that is spelled out may be anywhere.
+            let hidden = text.matches(trace).count() == apart && told.contains(trace);
+            assert!(!hidden, "{trace} gets out: {told:?}");
+        }
+    }
+    let document = parts::scrubbed_document(text.as_bytes(), &unspoken);
+    document.iter().for_each(|told| is_clean_document(told));
+    for event in [format!("data: {text}\n\n"), text] {
+        if let Some(told) = parts::scrubbed_event(event.as_bytes(), &unspoken) {
+            is_clean_event(&told);
+        }
+    }
+    assert!(!SPOILED || !told.contains("[key][hash]"), "the control: these two never meet");
+}
+
+/// One event, of which the name is a word and the data a document.
+fn is_clean_event(event: &str) {
+    let lines: Vec<&str> = event.split('\n').collect();
+    let (name, data) = match lines[..] {
+        [data, "", ""] => (None, data),
+        [name, data, "", ""] => (name.strip_prefix("event: "), data),
+        _ => panic!("these are several events or none: {event:?}"),
+    };
+    assert!(name.is_none_or(|name| name.bytes().all(|it| b"abcdefghijklmnopqrstuvwxyz._".contains(&it))));
+    assert!(name.is_none_or(|name| name != HOST), "it gets out as a name");
+    is_clean_document(data.strip_prefix("data: ").expect("data"));
+}
+
+/// JSON, in which nothing of the upstream's own stands, but in what the model said or the agent asked.
+fn is_clean_document(told: &str) {
+    let document: Value = serde_json::from_str(told).expect("a document is told as one");
+    for name in document.as_object().into_iter().flat_map(serde_json::Map::keys) {
+        assert!(DOCUMENT.contains(&name.as_str()), "{name} is told of: {told}");
+    }
+    is_clean(&document);
+}
+
+fn is_clean(value: &Value) {
+    let is_own = |text: &str| OWN.iter().chain([&HOST]).any(|secret| text.contains(secret));
+    match value {
+        Value::String(text) => assert!(!is_own(text), "it gets out: {text:?}"),
+        Value::Array(items) => items.iter().for_each(is_clean),
+        Value::Object(members) => {
+            for (name, member) in members {
+                assert!(!is_own(name), "it gets out as a name: {name:?}");
+                if name == "error" {
+                    let mut names = member.as_object().into_iter().flat_map(serde_json::Map::keys);
+                    assert!(names.all(|name| ERROR.contains(&name.as_str())), "of an error: {member}");
+                }
+                if !SAID.contains(&name.as_str()) {
+                    is_clean(member);
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Whether what comes before ends there: in something that stands apart, or in an escape of JSON.
+fn apart_before(before: &[char]) -> bool {
+    match before {
+        [.., '\\', 'b' | 'f' | 'n' | 'r' | 't'] => true,
+        [.., last] => stands_apart(*last),
+        [] => true,
+    }
+}
+
+/// Whether `character` ends the word before it.
+fn stands_apart(character: char) -> bool {
+    !character.is_ascii_alphanumeric() && !matches!(character, '_' | '-' | '.' | '\u{1}'..='\u{6}')
+}

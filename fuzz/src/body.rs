@@ -1,0 +1,176 @@
+//! Request bodies. An input is a letter for the route, then the body: `c` chat, `p` completions, `r` responses, `m`
+//! messages, `t` count_tokens, `e` embeddings. As a capital letter the run was granted everything and may name any
+//! model; as a small one nothing, and `m` or `gpt-4o`. With its highest bit set, the body is spelled in `words`.
+//!
+//! What passes is one JSON object as serde_json reads it, without a name that is there twice; what is sent differs from
+//! it in Sluicegate's own fields and in nothing else; and where nothing is granted, it reaches no further than the model.
+
+use std::sync::LazyLock;
+
+use bytes::Bytes;
+use platform_core::{capability::Capability, grant::RunGrant, route::Route};
+use proxy::parts;
+use serde_json::{Value, json};
+
+use crate::{
+    SPOILED,
+    json::{Members, elements},
+    reach, words,
+};
+
+/// The most tokens an answer may have.
+const MOST: u64 = 1000;
+
+/// Orders to LiteLLM that no body may carry.
+const NEVER: [&str; 14] = [
+    "api_base",
+    "api_key",
+    "base_url",
+    "mock_response",
+    "custom_llm_provider",
+    "no-log",
+    "fallbacks",
+    "tags",
+    "cache",
+    "guardrails",
+    "litellm_metadata",
+    "extra_body",
+    "num_retries",
+    // No order at all: only for the control, where it is expected never to pass.
+    "min_p",
+];
+
+static NOTHING: LazyLock<RunGrant> =
+    LazyLock::new(|| crate::grant(json!({ "models": ["m", "gpt-4o"] })).expect("a grant"));
+static EVERYTHING: LazyLock<RunGrant> = LazyLock::new(|| {
+    crate::grant(json!({ "capabilities": Capability::ALL.map(Capability::name) })).expect("a grant")
+});
+
+/// Checks one input.
+///
+/// # Panics
+/// If a property does not hold.
+pub fn holds(input: &[u8]) {
+    let Some((&letter, body)) = input.split_first() else { return };
+    let (choice, spelled) = (letter & 0x7f, letter >= 0x80);
+    let body = if spelled { words::spelled(body).into() } else { Bytes::copy_from_slice(body) };
+    let route = match choice.to_ascii_lowercase() {
+        b'c' => Route::ChatCompletions,
+        b'p' => Route::Completions,
+        b'r' => Route::Responses,
+        b'm' => Route::Messages,
+        b't' => Route::CountTokens,
+        b'e' => Route::Embeddings,
+        b'-' => Route::Unknown,
+        _ => return,
+    };
+    let grant: &RunGrant = if choice.is_ascii_uppercase() { &EVERYTHING } else { &NOTHING };
+    let check = |body: &Bytes| parts::rewritten(route, body, grant, MOST);
+    let Ok(rewritten) = check(&body) else { return };
+    assert_ne!(route, Route::Unknown, "a route that does not exist takes a body");
+
+    let tree: Value = serde_json::from_slice(&body).expect("what passes is JSON");
+    let sent: Value = serde_json::from_slice(&rewritten.sent).expect("what is sent is JSON");
+    let before = Members::of(std::str::from_utf8(&body).expect("JSON is UTF-8")).expect("an object");
+    let after = Members::of(std::str::from_utf8(&rewritten.sent).expect("JSON is UTF-8")).expect("an object");
+    assert_eq!((before.twice(), after.twice()), (None, None), "a name is there twice");
+    same_but_for_ours(route, &before, &after);
+    for field in ["messages", "input", "tools"] {
+        for element in elements(after.get(field).unwrap_or_default()) {
+            assert_eq!(Members::of(element).and_then(|it| it.twice().map(str::to_owned)), None, "in {field}");
+        }
+    }
+    let never = if SPOILED { &NEVER[..] } else { &NEVER[..13] };
+    assert!(!never.iter().any(|name| sent.get(name).is_some()), "an order to LiteLLM: {sent}");
+
+    assert_eq!(sent["model"], rewritten.model.as_str(), "the model that is checked is the one that is sent");
+    assert!(grant.models.as_ref().is_none_or(|all| all.iter().any(|it| it.as_str() == rewritten.model)));
+    assert_eq!(rewritten.stream, tree.get("stream") == Some(&json!(true)));
+    let usage_asked = tree.get("stream_options").and_then(|options| options.get("include_usage"));
+    assert_eq!(rewritten.usage_asked, usage_asked == Some(&json!(true)));
+    if !choice.is_ascii_uppercase() {
+        reach::no_further_than_the_model(route, &sent);
+    }
+    let limits = limits(route);
+    let asked = limits.iter().filter_map(|name| tree.get(*name)).filter_map(Value::as_u64).min();
+    assert_eq!(rewritten.output, asked, "another length was asked for");
+    for limit in limits.iter().filter_map(|name| sent.get(*name)) {
+        assert!(limit.as_u64().is_some_and(|limit| (1..=MOST).contains(&limit)), "no limit: {limit}");
+    }
+    let again = check(&rewritten.sent.clone().into()).expect("what is sent would itself pass");
+    assert_eq!(again.sent, rewritten.sent, "and would not be changed again");
+}
+
+/// Holds what is sent against what came: Sluicegate's fields have its values, all others the text they had.
+fn same_but_for_ours(route: Route, before: &Members<'_>, after: &Members<'_>) {
+    let streams =
+        matches!(route, Route::ChatCompletions | Route::Completions) && before.get("stream") == Some("true");
+    let ours = |name: &str, value: &str| -> Option<String> {
+        let value = match (name, route) {
+            ("user", Route::Messages | Route::CountTokens) => value,
+            ("user", _) => r#""acct-1""#,
+            ("metadata", Route::Messages) => r#"{"user_id":"acct-1"}"#,
+            ("metadata" | "safety_identifier", _) => return None,
+            ("store", Route::Responses) => "false",
+            ("store", _) if value == "true" => "false",
+            ("stream_options", _) if streams => return Some(with_usage(value)),
+            _ if limits(route).contains(&name) && !is_within(value) => return Some(MOST.to_string()),
+            _ => value,
+        };
+        Some(value.to_owned())
+    };
+    let mut expected: Vec<(String, String)> =
+        before.0.iter().filter_map(|(name, value)| Some((name.clone(), ours(name, value)?))).collect();
+    let missing = |name: &str| before.get(name).is_none();
+    if streams && missing("stream_options") {
+        expected.push(("stream_options".to_owned(), with_usage("null")));
+    }
+    if route == Route::Responses && missing("store") {
+        expected.push(("store".to_owned(), "false".to_owned()));
+    }
+    if let Some(limit) = limits(route).first()
+        && limits(route).iter().all(|name| missing(name))
+    {
+        expected.push(((*limit).to_owned(), MOST.to_string()));
+    }
+    let mut sent: Vec<(String, String)> = after
+        .0
+        .iter()
+        .map(|(name, value)| {
+            let options = name == "stream_options" && streams;
+            (name.clone(), if options { normal(value) } else { (*value).to_owned() })
+        })
+        .collect();
+    expected.sort_unstable();
+    sent.sort_unstable();
+    assert_eq!(sent, expected, "something else was changed");
+}
+
+/// The fields of `route` that limit how long an answer is, first the one that is set where there is none.
+const fn limits(route: Route) -> &'static [&'static str] {
+    match route {
+        Route::ChatCompletions => &["max_tokens", "max_completion_tokens"],
+        Route::Completions | Route::Messages => &["max_tokens"],
+        Route::Responses => &["max_output_tokens"],
+        _ => &[],
+    }
+}
+
+/// Whether `value` is a limit that may stay.
+fn is_within(value: &str) -> bool {
+    value.parse().is_ok_and(|limit| (1..=MOST).contains(&limit))
+}
+
+/// `options` with the usage asked for.
+fn with_usage(options: &str) -> String {
+    let mut options: Value = serde_json::from_str(options).expect("a value");
+    if options.is_null() {
+        options = json!({});
+    }
+    options["include_usage"] = json!(true);
+    options.to_string()
+}
+
+fn normal(value: &str) -> String {
+    serde_json::from_str::<Value>(value).expect("a value").to_string()
+}

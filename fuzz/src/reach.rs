@@ -1,0 +1,67 @@
+//! What a body reaches beyond the model: the documented ways, looked for in the tree that LiteLLM would read.
+
+use platform_core::route::Route;
+use serde_json::Value;
+
+/// Fields that name what lies elsewhere.
+const ELSEWHERE: [&str; 7] = [
+    "previous_response_id",
+    "conversation",
+    "background",
+    "mcp_servers",
+    "container",
+    "web_search_options",
+    "moderation",
+];
+/// Where a part of content keeps a place to fetch from.
+const PLACES: [&str; 5] = ["image_url", "file_url", "audio_url", "video_url", "url"];
+
+/// Checks that `body`, which nothing was granted to, names nothing to fetch, no tool that runs elsewhere and nothing
+/// that is stored.
+pub(crate) fn no_further_than_the_model(route: Route, body: &Value) {
+    for field in ELSEWHERE {
+        let value = body.get(field).unwrap_or(&Value::Null);
+        assert!(is_nothing(value), "{field} passes: {value}");
+    }
+    if route == Route::Responses {
+        assert!(is_nothing(&body["prompt"]) && body["store"] == false, "{body}");
+    }
+    for tool in list(&body["tools"]) {
+        let kind = &tool["type"];
+        assert!(kind.is_null() || kind == "function" || kind == "custom", "a tool runs elsewhere: {tool}");
+        for member in ["googleSearch", "urlContext", "server_url", "codeExecution"] {
+            assert!(tool.get(member).is_none(), "a tool runs elsewhere: {tool}");
+        }
+    }
+    for item in list(&body["messages"]).iter().chain(list(&body["input"])) {
+        part(item);
+    }
+}
+
+/// A message, an item, or a part of its content.
+fn part(part: &Value) {
+    let kind = part["type"].as_str().unwrap_or_default();
+    let elsewhere = ["mcp_", "web_", "computer_", "item_reference", "container_upload", "file_search_call"];
+    assert!(!elsewhere.iter().any(|start| kind.starts_with(start)), "content from elsewhere: {part}");
+    for place in PLACES {
+        inline(&part[place]);
+        inline(&part[place]["url"]);
+        inline(&part["source"][place]);
+    }
+    for holder in [part, &part["file"], &part["source"], &part["image_url"]] {
+        assert!(is_nothing(&holder["file_id"]), "something stored: {part}");
+    }
+    list(&part["content"]).iter().for_each(self::part);
+}
+
+fn inline(place: &Value) {
+    assert!(!place.as_str().is_some_and(|text| text.contains("://")), "something to fetch: {place}");
+}
+
+fn is_nothing(value: &Value) -> bool {
+    value.is_null() || value == false
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}

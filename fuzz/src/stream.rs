@@ -1,0 +1,187 @@
+//! Answers in pieces. An input is a letter for the route and format (`c` chat, `p` completions, `r` responses, `m` messages
+//! as events; as a capital letter as one JSON document), a digit for how much may be held, and the answer, cut where
+//! 0x1f stands.
+//!
+//! However an answer is cut, the meter reads the same in it, watched or not, and the same passes: every event as it came,
+//! but those that tell nothing but usage, where Sluicegate asked for that, and those that tell of an error, which are
+//! scrubbed. Nothing ever holds more than its bound.
+
+use bytes::Bytes;
+use platform_core::route::Route;
+use proxy::parts::{self, Answer};
+use serde_json::Value;
+
+use crate::{
+    SPOILED,
+    json::{Members, elements},
+};
+
+const CUT: u8 = 0x1f;
+/// What stands around an event that was scrubbed. No answer has it.
+const TOLD: u8 = 0x1e;
+
+/// Checks one input.
+///
+/// # Panics
+/// If a property does not hold.
+pub fn holds(input: &[u8]) {
+    let [letter, bound, pieces @ ..] = input else { return };
+    let is_stream = letter.is_ascii_lowercase();
+    let route = match letter.to_ascii_lowercase() {
+        b'c' => Route::ChatCompletions,
+        b'p' => Route::Completions,
+        b'r' => Route::Responses,
+        b'm' => Route::Messages,
+        _ => return,
+    };
+    if pieces.contains(&TOLD) {
+        return;
+    }
+    let longest = 16 << bound.wrapping_sub(b'0').min(9);
+    let content_type = if is_stream { "text/event-stream" } else { "application/json" };
+    let answer = Answer { route, content_type, largest: 2 * longest, longest };
+    let whole: Vec<u8> = pieces.iter().copied().filter(|byte| *byte != CUT).collect();
+    let ways: [Vec<&[u8]>; 3] = [
+        vec![&whole],
+        pieces.split(|byte| *byte == CUT).collect(),
+        whole.chunks(1 + whole.len() / 32).collect(),
+    ];
+    for told in [None, Some(Vec::new())] {
+        let observed =
+            ways.each_ref().map(|way| parts::observed(answer, told.clone(), way.iter().copied(), scrub));
+        let (read, passed) = &observed[0];
+        for (other, rest) in &observed {
+            assert_eq!(other, read, "the meter reads otherwise when it is cut");
+            assert_eq!(rest.bytes, passed.bytes, "something else passes when it is cut");
+            assert!(rest.kept <= answer.largest, "the meter keeps {} of {}", rest.kept, answer.largest);
+            assert!(rest.held <= longest, "{} are held back of {longest}", rest.held);
+        }
+        if is_stream {
+            only_what_may_is_missing(answer, &whole, &passed.bytes);
+        } else {
+            assert_eq!(passed.bytes, whole, "a document does not pass as it came");
+        }
+    }
+}
+
+fn scrub(event: &[u8]) -> Bytes {
+    [&[TOLD], event, &[TOLD]].concat().into()
+}
+
+/// Holds what passes against the events that came.
+fn only_what_may_is_missing(answer: Answer<'_>, whole: &[u8], passed: &[u8]) {
+    let is_ours = matches!(answer.route, Route::ChatCompletions | Route::Completions);
+    let (mut left, mut rest) = (passed, whole);
+    while !rest.is_empty() {
+        let event;
+        let end = event_end(rest);
+        (event, rest) = rest.split_at(end.unwrap_or(rest.len()));
+        let fits = event.len() <= answer.longest;
+        let count = lines(event).filter(|line| line.starts_with(b"data:")).count();
+        assert!(!SPOILED || count < 2, "the control: an event has one data line");
+        if let Some(after) = left.strip_prefix(event) {
+            left = after;
+            let text = String::from_utf8_lossy(event);
+            assert!(!(fits && is_plain_error(event)), "an error passes: {text}");
+            assert!(!(fits && is_ours && end.is_some() && is_plain_usage(event)), "usage passes: {text}");
+            continue;
+        }
+        let mentioned = String::from_utf8_lossy(event);
+        if let Some(after) = left.strip_prefix(&*scrub(if fits { event } else { b"" })) {
+            assert!(mentioned.contains("error"), "no error, and scrubbed: {mentioned}");
+            left = after;
+            continue;
+        }
+        assert!(is_ours && fits && end.is_some(), "missing: {mentioned}");
+        tells_nothing_but_usage(&only(event).expect("what is missing has data"));
+    }
+    assert_eq!(left, b"", "something passes that never came");
+}
+
+/// The one `data` of an event. Nobody minds if what is not read is not UTF-8.
+fn only(event: &[u8]) -> Option<String> {
+    let mut data = lines(event).filter_map(|line| line.strip_prefix(b"data:"));
+    let first = data.next().filter(|_| data.next().is_none())?;
+    Some(String::from_utf8_lossy(first).into_owned())
+}
+
+fn lines(event: &[u8]) -> impl Iterator<Item = &[u8]> {
+    event.split(|byte| matches!(byte, b'\n' | b'\r'))
+}
+
+/// What is missing may be broken, but what it has are counts and choices that say nothing.
+fn tells_nothing_but_usage(data: &str) {
+    assert!(data.contains("\"usage\"") && data.contains("\"choices\""), "missing: {data}");
+    let Some(members) = Members::of(data) else { return };
+    let said = |members: &Members<'_>, name: &str| {
+        members
+            .0
+            .iter()
+            .rev()
+            .find(|(other, value)| other == name && *value != "null")
+            .map(|it| it.1.to_owned())
+    };
+    assert!(said(&members, "error").is_none(), "an error is missing: {data}");
+    for choice in elements(&said(&members, "choices").unwrap_or_default()) {
+        let choice = Members::of(choice).expect("a choice that says nothing is an object");
+        for (name, value) in choice.0.iter().filter(|(_, value)| *value != "null") {
+            let nothing = || match name.as_str() {
+                "index" => true,
+                "delta" => Members::of(value).is_some_and(|delta| delta.0.iter().all(|it| it.1 == "null")),
+                "text" => *value == r#""""#,
+                _ => false,
+            };
+            assert!(nothing(), "missing although it says something: {data}");
+        }
+    }
+}
+
+/// An object as every API writes it: each name once and without escapes.
+fn plain(data: &str) -> Option<serde_json::Map<String, Value>> {
+    let once = |text: &str| Members::of(text).is_none_or(|members| members.twice().is_none());
+    let members = Members::of(data)?;
+    let is_plain = once(data) && !data.contains(['\\', char::REPLACEMENT_CHARACTER]);
+    let values_are = members.0.iter().all(|(_, value)| once(value));
+    serde_json::from_str(data).ok().filter(|_| is_plain && values_are)
+}
+
+/// Usage as every API writes it: counts and no choices.
+fn is_plain_usage(event: &[u8]) -> bool {
+    let Some(object) = only(event).as_deref().and_then(plain) else { return false };
+    let counts = object.get("usage").and_then(Value::as_object);
+    object.keys().all(|key| key == "choices" || key == "usage")
+        && object.get("choices") == Some(&serde_json::json!([]))
+        && counts.is_some_and(|counts| counts.get("prompt_tokens").is_some_and(Value::is_u64))
+}
+
+/// An error as every API writes it.
+fn is_plain_error(event: &[u8]) -> bool {
+    if lines(event).any(|line| line == b"event: error") {
+        return true;
+    }
+    let Some(object) = only(event).as_deref().and_then(plain) else { return false };
+    let is_there = |object: &Value| object.get("error").is_some_and(|error| !error.is_null());
+    object.get("type").is_some_and(|kind| kind == "error")
+        || is_there(&Value::Object(object.clone()))
+        || object.get("response").is_some_and(is_there)
+}
+
+/// Where the first event ends, line by line: behind a blank line that is not the first.
+fn event_end(bytes: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    while at < bytes.len() {
+        let length = bytes[at..].iter().position(|byte| matches!(byte, b'\n' | b'\r'))?;
+        let end = at + length;
+        let next = match bytes[end..] {
+            // A CR at the very end may be half a line end.
+            [b'\r'] => return None,
+            [b'\r', b'\n', ..] => end + 2,
+            _ => end + 1,
+        };
+        if length == 0 && at > 0 {
+            return Some(next);
+        }
+        at = next;
+    }
+    None
+}

@@ -1,0 +1,56 @@
+//! Steps of a call as functions of what comes in, for [`crate::parts`]. Nothing here is part of a call's life.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Uri, request};
+use platform_core::{control::Correlation, grant::RunGrant, id::CallId, route::Route};
+
+use super::{admit, identify, models, rewrite, scrub};
+
+/// What `body` asks for and the bytes that are sent for it where an answer may have `most` tokens, or why it is refused.
+pub(crate) fn rewritten<'b>(
+    route: Route,
+    body: &'b Bytes,
+    policy: &rewrite::Policy,
+    most: u64,
+) -> Result<(rewrite::Checked<'b>, Vec<u8>), rewrite::Rejection> {
+    let mut checked = rewrite::check(route, body, policy)?;
+    checked.limit_output(route, most);
+    let sent = checked.edits.pieces(body).concat();
+    Ok((checked, sent))
+}
+
+/// The slot and the route that the request line `method target` names.
+pub(crate) fn addressed(method: &str, target: &str) -> Option<(Option<Correlation>, Route)> {
+    let request = request::Builder::new().method(method).uri(target.parse::<Uri>().ok()?);
+    let head = request.body(()).ok()?.into_parts().0;
+    let (slot, path) = identify::slot(head.uri.path());
+    if models::is_asked(&head, path) {
+        return Some((slot, Route::Models));
+    }
+    Some((slot, admit::route(&head, path).ok()?))
+}
+
+/// The headers that go to the upstream with a call of `grant`.
+pub(crate) fn headers(
+    grant: &RunGrant,
+    authorization: HeaderValue,
+    from: &HeaderMap,
+    call: CallId,
+) -> Result<HeaderMap, http::Error> {
+    rewrite::headers(&rewrite::Identification::of(grant, Some(authorization))?, from, call)
+}
+
+/// What an agent is told of an upstream's error text.
+pub(crate) fn scrubbed(text: &str, unspoken: &[String]) -> String {
+    scrub::scrub(text, unspoken)
+}
+
+/// What an agent is told of an upstream's error document, if there is anything to tell.
+pub(crate) fn scrubbed_document(text: &[u8], unspoken: &[String]) -> Option<String> {
+    scrub::document(text, unspoken)
+}
+
+/// What stands in the place of a stream's event that tells of an error, if there is anything to tell.
+pub(crate) fn scrubbed_event(event: &[u8], unspoken: &[String]) -> Option<String> {
+    scrub::event(event, unspoken)
+}
