@@ -85,6 +85,8 @@ pub(crate) enum Stage {
     Closing(Closing),
     /// Calls in flight end now.
     Cut(Closing),
+    /// All of them are recorded.
+    Ended(Closing),
 }
 
 impl Stage {
@@ -98,6 +100,12 @@ impl Stage {
     const fn cut(&mut self) {
         if let Self::Closing(reason) = self {
             *self = Self::Cut(*reason);
+        }
+    }
+
+    const fn end(&mut self) {
+        if let Self::Cut(reason) = self {
+            *self = Self::Ended(*reason);
         }
     }
 }
@@ -210,6 +218,7 @@ impl Run {
         let outcome = drain(self.until_idle(), grace).await;
         self.stage.send_modify(Stage::cut);
         self.until_idle().await;
+        self.stage.send_modify(Stage::end);
         outcome
     }
 
@@ -234,7 +243,7 @@ impl Run {
     pub(crate) fn closing(&self) -> Option<Closing> {
         match *self.stage.borrow() {
             Stage::Open => None,
-            Stage::Closing(reason) | Stage::Cut(reason) => Some(reason),
+            Stage::Closing(reason) | Stage::Cut(reason) | Stage::Ended(reason) => Some(reason),
         }
     }
 
@@ -242,7 +251,7 @@ impl Run {
     pub(crate) fn cut(&self) -> Option<Closing> {
         match *self.stage.borrow() {
             Stage::Open | Stage::Closing(_) => None,
-            Stage::Cut(reason) => Some(reason),
+            Stage::Cut(reason) | Stage::Ended(reason) => Some(reason),
         }
     }
 

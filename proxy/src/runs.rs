@@ -223,17 +223,17 @@ impl Runs {
 
     /// Closes a run and tells what it used. `None`: this proxy does not know it.
     pub(crate) async fn close(&self, run: &RunId, reason: Closing, grace: Duration) -> Option<RunView> {
-        let Some(live) = self.find(run) else { return self.closed.view(run) };
+        // First, and also of a run that is not open: it may have been with a proxy before.
         if let Err(error) = self.closed.add(run) {
-            // It is closed here and now; only a proxy after this one would open it again.
             tracing::error!(%run, %error, "that the run is closed cannot be written down");
         }
+        self.spent.remove(run);
+        let Some(live) = self.find(run) else { return self.closed.view(run) };
         live.run.close(reason, grace).await;
         let view = live.run.view();
         if self.live.remove(run).is_some() {
             remove_dir(&live.registered);
             self.directory.withdraw_all(run);
-            self.spent.remove(run);
             if let Some(oldest) = self.closed.keep(view.clone()) {
                 self.directory.forget(&oldest);
             }
@@ -257,7 +257,7 @@ impl Runs {
 
     /// Closes the runs whose time is over at `now`, since the epoch. What they have in flight is cut.
     pub(crate) async fn close_over(&self, now: Duration) {
-        let is_over = |live: &Live| live.run.is_over(now) && live.run.closing().is_none();
+        let is_over = |live: &Live| live.run.is_over(now) && live.run.cut().is_none();
         let over: Vec<_> =
             self.live.iter().filter(|live| is_over(live)).map(|live| live.key().clone()).collect();
         join_all(over.iter().map(|run| self.close(run, Closing::Over, Duration::ZERO))).await;

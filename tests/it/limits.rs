@@ -245,7 +245,14 @@ async fn money_is_held_by_price_and_corrected_by_what_the_upstream_says() {
     assert_eq!(told.cost_source, CostSource::Upstream);
     let used = limit(&world, &run, Limit::CostNanodollars).await.used;
     assert_eq!(used, cost.0 + told.cost_nanodollars.unwrap().0);
-    // Control: at that price, twenty dollars are twenty thousand tokens, and the answer was limited to them.
+    // At that price, four dollars are four thousand tokens, those of the prompt among them.
+    let budget = Budget { cost_nanodollars: Some(NanoDollars(4_000_000_000)), ..Budget::default() };
+    let poor = world.run_with(limited("r2", "acct-1", budget)).await;
+    poor.agent.chat("fake-cost").await;
+    let seen: Value = world.upstream.ledger().last().unwrap().json().unwrap();
+    assert!((1..4000).contains(&seen["max_tokens"].as_u64().unwrap()), "{seen}");
+    // Control: the run that can pay for it may have more.
+    run.agent.chat("fake-words20").await;
     let seen: Value = world.upstream.ledger().last().unwrap().json().unwrap();
     assert_eq!(seen["max_tokens"], 8192);
 }

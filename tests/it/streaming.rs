@@ -123,8 +123,8 @@ async fn a_client_that_leaves_cancels_its_call_at_once() {
         assert_eq!(record.tokens_source, TokensSource::Estimated);
         // LiteLLM goes on with what is not answered yet, or in one piece: that is taken for the most it can be.
         if record.stream && record.ttfb_us.is_some() {
-            assert_eq!(record.tokens.input, (record.request_bytes * 2).div_ceil(7));
-            assert!(record.tokens.output <= 40, "{record:?}");
+            // Of a stream no more was made than came.
+            assert!(record.tokens.input >= record.request_bytes && record.tokens.output <= 40, "{record:?}");
         } else {
             assert_eq!(record.tokens.output, 8192);
         }

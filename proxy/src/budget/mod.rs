@@ -46,6 +46,9 @@ const POTS: [Limit; 6] = [
     Limit::CostNanodollars,
 ];
 
+/// The limits to which an answer is cut down.
+const CUT_DOWN: [Limit; 3] = [Limit::OutputTokens, Limit::TotalTokens, Limit::CostNanodollars];
+
 /// Amounts of what [`POTS`] limit.
 type Amounts = [u64; POTS.len()];
 
@@ -118,7 +121,7 @@ impl Spending {
             price => price.unwrap_or_default(),
         };
         let mut most = ask.output;
-        for limit in [Limit::OutputTokens, Limit::TotalTokens, Limit::CostNanodollars] {
+        for limit in CUT_DOWN {
             let prompt = match limit {
                 Limit::TotalTokens => ask.input,
                 Limit::CostNanodollars => price.most(ask.input, 0).0,

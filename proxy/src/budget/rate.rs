@@ -9,10 +9,12 @@ use std::{
 
 const MINUTE: u64 = 60_000_000_000;
 
+const ANY: u64 = u64::MAX;
+
 /// A limit of calls a minute. Times are nanoseconds since any one moment.
 #[derive(Debug)]
 pub(super) struct Rate {
-    /// Zero: any.
+    /// [`ANY`] if there is no limit.
     per_minute: AtomicU64,
     /// When the next call would be due if all came evenly.
     due: AtomicU64,
@@ -20,21 +22,22 @@ pub(super) struct Rate {
 
 impl Rate {
     pub(super) fn new(per_minute: Option<u64>) -> Self {
-        Self { per_minute: AtomicU64::new(per_minute.unwrap_or(0)), due: AtomicU64::new(0) }
+        Self { per_minute: AtomicU64::new(per_minute.unwrap_or(ANY)), due: AtomicU64::new(0) }
     }
 
     pub(super) fn allow(&self, per_minute: Option<u64>) {
-        self.per_minute.store(per_minute.unwrap_or(0), Ordering::Relaxed);
+        self.per_minute.store(per_minute.unwrap_or(ANY), Ordering::Relaxed);
     }
 
     pub(super) fn allowed(&self) -> Option<u64> {
-        Some(self.per_minute.load(Ordering::Relaxed)).filter(|per_minute| *per_minute > 0)
+        Some(self.per_minute.load(Ordering::Relaxed)).filter(|per_minute| *per_minute != ANY)
     }
 
     /// A call that comes `now`; if it comes too early, by how much.
     pub(super) fn take(&self, now: u64) -> Result<(), Duration> {
         let Some(per_minute) = self.allowed() else { return Ok(()) };
-        let interval = (MINUTE / per_minute).max(1);
+        let Some(interval) = MINUTE.checked_div(per_minute) else { return Err(Duration::from_nanos(MINUTE)) };
+        let interval = interval.max(1);
         let saved = MINUTE - interval;
         let next = |due: u64| {
             let due = due.max(now);
@@ -72,6 +75,8 @@ mod tests {
         assert_eq!(passed(&rate, 0, 3), 1);
         rate.allow(None);
         assert_eq!(passed(&rate, 0, 1000), 1000);
+        rate.allow(Some(0));
+        assert_eq!(passed(&rate, 0, 3), 0);
         rate.allow(Some(2));
         assert_eq!(passed(&rate, 61 * SECOND, 9), 2);
     }

@@ -2,9 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use platform_core::{money::NanoDollars, record::Tokens};
+use platform_core::{budget::Limit, money::NanoDollars, record::Tokens};
 
-use super::{Amounts, Ask, Short, Spending, Whose, used};
+use super::{Amounts, Ask, CUT_DOWN, Short, Shortage, Spending, Whose, used};
 
 /// A call's part of what its run and account may use.
 #[derive(Debug)]
@@ -39,12 +39,20 @@ impl Reservation {
     /// Sets aside what the call may need. Less than it asks for is granted only if what it asks for is not left, even when
     /// all others have ended.
     pub(crate) fn grow(&mut self, ask: &Ask) -> Result<Granted, Short> {
-        let output_each = self.run.output(Whose::Run, ask)?.min(self.account.output(Whose::Account, ask)?);
-        let output = output_each.saturating_mul(ask.answers);
-        let tokens = Tokens { input: ask.input, output, ..Tokens::default() };
-        let cost = ask.price.unwrap_or_default().most(ask.input, output);
-        self.add(&used(0, tokens, cost))?;
-        Ok(Granted { output_each, tokens })
+        // What is left may have become less since it was looked at; then it is looked at again.
+        for _attempt in 0..ATTEMPTS {
+            let output_each =
+                self.run.output(Whose::Run, ask)?.min(self.account.output(Whose::Account, ask)?);
+            let output = output_each.saturating_mul(ask.answers);
+            let tokens = Tokens { input: ask.input, output, ..Tokens::default() };
+            let cost = ask.price.unwrap_or_default().most(ask.input, output);
+            match self.add(&used(0, tokens, cost)) {
+                Ok(()) => return Ok(Granted { output_each, tokens }),
+                Err(Short::Of(_, limit, Shortage::UsedUp)) if CUT_DOWN.contains(&limit) => {}
+                Err(short) => return Err(short),
+            }
+        }
+        Err(Short::Of(Whose::Account, Limit::TotalTokens, Shortage::Held))
     }
 
     /// The call has ended, and used so much.
@@ -68,6 +76,9 @@ impl Reservation {
         self.account.settle(&reserved, used);
     }
 }
+
+/// How often it is looked what is left, while others use it up.
+const ATTEMPTS: usize = 16;
 
 /// One call in flight, one request.
 const ENTRY: Amounts = [1, 1, 0, 0, 0, 0];

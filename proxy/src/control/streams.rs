@@ -61,7 +61,7 @@ async fn next_event(tap: &mut Receiver<TapEvent>, stage: &mut watch::Receiver<St
             Err(RecvError::Lagged(count)) => Some(TapEvent::Missed { count }),
             Err(RecvError::Closed) => None,
         },
-        _cut = stage.wait_for(|stage| matches!(stage, Stage::Cut(_))) => None,
+        _ended = stage.wait_for(|stage| matches!(stage, Stage::Ended(_))) => None,
     }
 }
 

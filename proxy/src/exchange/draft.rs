@@ -97,10 +97,11 @@ impl Draft {
         let Self { mut record, media, said, granted, price, .. } = self;
         record.outcome = outcome;
         record.duration_us = duration_us;
-        if may_cost && record.tokens_source == TokensSource::None && is_unknown(&record) {
-            (record.tokens, record.tokens_source) = (granted, TokensSource::Estimated);
-        } else if may_cost {
-            estimate::fill_in(&mut record, media, said);
+        match (record.tokens_source, record.outcome) {
+            (TokensSource::Exact, _) => {}
+            _ if !may_cost => {}
+            (_, Outcome::Complete) => estimate::fill_in(&mut record, media, said),
+            _ => at_most(&mut record, granted, said),
         }
         if record.cost_nanodollars.is_some() {
             record.cost_source = CostSource::Upstream;
@@ -120,8 +121,13 @@ impl Draft {
     }
 }
 
-/// Whether nobody knows what the upstream did for the call: it goes on with one that is not answered yet, and with one that
-/// is answered in one piece, when nobody waits for it any more.
-fn is_unknown(record: &ExchangeRecord) -> bool {
-    record.outcome != Outcome::Complete && (record.ttfb_us.is_none() || !record.stream)
+/// Takes a call that was cut for the most it can have used: an agent that leaves before the end must not get anything for
+/// less. The upstream goes on with a call that is not answered yet, or in one piece, when nobody waits for it any more; of a
+/// stream no more was made than came, but for reasoning that is not shown.
+fn at_most(record: &mut ExchangeRecord, granted: Tokens, said: u64) {
+    let told = record.tokens;
+    let streams = record.stream && record.ttfb_us.is_some();
+    record.tokens.input = if told.input > 0 { told.input } else { granted.input };
+    record.tokens.output = if streams { granted.output.min(told.output.max(said)) } else { granted.output };
+    record.tokens_source = TokensSource::Estimated;
 }

@@ -31,13 +31,15 @@ pub(super) fn request(
     let route = exchange.route();
     let mut checked = body::check(route, body, &run.policy)?;
     exchange.asked(&checked)?;
-    let granted = exchange.reserve(&Ask {
-        input: estimate::most_input(body, checked.media, checked.letters),
-        output: checked.sizes.output().unwrap_or(u64::MAX).clamp(1, run.grant.limits.output_tokens),
-        answers: checked.sizes.answers(route),
-        price: exchange.plane().snapshot.load().prices.of(&checked.model),
-    })?;
-    checked.limit_output(route, granted.output_each);
+    if route.costs_tokens() {
+        let granted = exchange.reserve(&Ask {
+            input: estimate::most_input(body, checked.media, checked.letters),
+            output: checked.sizes.output().unwrap_or(u64::MAX).min(run.grant.limits.output_tokens).max(1),
+            answers: checked.sizes.answers(route),
+            price: exchange.plane().snapshot.load().prices.of(&checked.model),
+        })?;
+        checked.limit_output(route, granted.output_each);
+    }
     let path = exchange.route().upstream_path().ok_or(Refusal::RouteUnknown)?;
     let mut request = Request::new(Pieces::from(checked.edits.pieces(body)));
     *request.method_mut() = Method::POST;

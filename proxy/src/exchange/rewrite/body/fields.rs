@@ -26,6 +26,8 @@ pub(super) enum Rule {
     Store,
     /// A size that limits use.
     Count(Size),
+    /// How much the model may think.
+    Thinking,
     /// The end user: Sluicegate's, or nobody.
     User,
     /// Notes for the provider's records: Sluicegate's, or none.
@@ -46,7 +48,7 @@ pub(super) enum Rule {
     Needs(Capability),
 }
 
-/// The sizes that later limits look at.
+/// The sizes that limits look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Size {
     N,
@@ -79,13 +81,10 @@ fn chat(field: &[u8]) -> Option<Rule> {
         b"audio" | b"function_call" | b"modalities" | b"reasoning_effort" | b"response_format"
         | b"verbosity" => Rule::Pass,
         // Not OpenAI's, but what clients of other models behind LiteLLM send; they touch sampling only.
-        b"thinking"
-        | b"reasoning"
-        | b"enable_thinking"
-        | b"tool_stream"
-        | b"top_k"
-        | b"min_p"
-        | b"repetition_penalty" => Rule::Pass,
+        b"thinking" => Rule::Thinking,
+        b"reasoning" | b"enable_thinking" | b"tool_stream" | b"top_k" | b"min_p" | b"repetition_penalty" => {
+            Rule::Pass
+        }
         _ => return sampling(field).or_else(|| openai_tools(field)).or_else(|| openai(field)),
     })
 }
@@ -149,8 +148,8 @@ fn count_tokens(field: &[u8]) -> Option<Rule> {
         | b"context_management"
         | b"output_config"
         | b"output_format"
-        | b"speed"
-        | b"thinking" => Rule::Pass,
+        | b"speed" => Rule::Pass,
+        b"thinking" => Rule::Thinking,
         _ => return None,
     })
 }

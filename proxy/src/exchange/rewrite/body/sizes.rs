@@ -28,6 +28,8 @@ pub(crate) struct Sizes {
     pub(crate) max_completion_tokens: Option<Count>,
     /// `max_output_tokens`
     pub(crate) max_output_tokens: Option<Count>,
+    /// `budget_tokens` of `thinking`, which has to be less than an answer may have.
+    pub(crate) thinking: Option<Count>,
     /// How many prompts there are, if there can be several.
     pub(crate) prompts: u64,
 }
@@ -69,6 +71,9 @@ impl Checked<'_> {
     /// Has no answer be longer than `most` tokens. Less that the body asks for stays.
     pub(crate) fn limit_output(&mut self, route: Route, most: u64) {
         let value = || most.to_string().into_bytes();
+        if let Some(thinking) = self.sizes.thinking.as_ref().filter(|thinking| thinking.value >= Some(most)) {
+            self.edits.replace(thinking.at.clone(), most.saturating_sub(1).to_string().into());
+        }
         if self.sizes.limits().next().is_none() {
             return match route {
                 Route::ChatCompletions | Route::Completions | Route::Messages => {

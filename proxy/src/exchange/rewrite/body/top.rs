@@ -112,6 +112,20 @@ impl<'a> Walk<'a, '_> {
         Ok(Count { value, at: start..self.cursor.at() })
     }
 
+    /// Reads how much the model may think, if that is an object that says so.
+    fn thinking(&mut self) -> Result<Option<Count>, Rejection> {
+        if self.cursor.next_token() != Some(b'{') {
+            return self.skip().map(|()| None);
+        }
+        self.cursor.value()?;
+        let mut budget = None;
+        self.members(|walk, member| match &*member.name {
+            b"budget_tokens" => walk.count(&member).map(|count| budget = Some(count)),
+            _ => walk.skip(),
+        })?;
+        Ok(budget)
+    }
+
     fn stream_options(&mut self, member: &Member<'a>) -> Result<StreamOptions, Rejection> {
         self.cursor.next_token();
         let start = self.cursor.at();
@@ -183,6 +197,7 @@ impl<'a> Top<'a> {
             Rule::Stream => walk.flag(&member).map(|stream| self.stream = stream == Some(true)),
             Rule::StreamOptions => walk.stream_options(&member).map(|options| self.options = Some(options)),
             Rule::Count(size) => walk.count(&member).map(|count| self.sizes.note(size, count)),
+            Rule::Thinking => walk.thinking().map(|count| self.sizes.thinking = count),
             Rule::Store => self.store(walk, &member),
             Rule::User => self.own(walk, &member, "user"),
             Rule::Metadata => self.own(walk, &member, "metadata"),
