@@ -231,6 +231,11 @@ impl Run {
         self.tap.as_ref().map(broadcast::Sender::subscribe)
     }
 
+    /// How many watch.
+    pub(crate) fn watchers(&self) -> usize {
+        self.tap.as_ref().map_or(0, broadcast::Sender::receiver_count)
+    }
+
     /// Calls in flight.
     pub(crate) fn in_flight(&self) -> u64 {
         self.in_flight.load(Ordering::SeqCst)

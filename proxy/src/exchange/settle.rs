@@ -239,6 +239,7 @@ impl Exchange {
         }
         self.carried.end();
         self.run.count(&record);
+        self.plane.metrics.count(&record);
         if let Err(error) = self.plane.journal.append(&record) {
             tracing::error!(call = %self.call_id, error = &error as &dyn std::error::Error, "call is not in the journal");
         }
