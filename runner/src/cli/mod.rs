@@ -6,6 +6,7 @@ mod config;
 mod doctor;
 mod exit;
 mod freeze;
+mod metrics;
 mod run;
 mod show;
 mod table;
@@ -84,6 +85,14 @@ Examples:
     /// Let go on what `sluice freeze` stopped
     #[command(after_help = "Example:\n  sluice thaw --account acct-7 --model gpt-4o")]
     Thaw(freeze::Arguments),
+    /// Print the proxy's metrics, as Prometheus reads them
+    ///
+    /// For Prometheus itself, set `proxy.metrics_listen` and have it scrape that.
+    #[command(after_help = "\
+Examples:
+  sluice metrics | grep sluicegate_calls_total   how many calls, by route, outcome and refusal
+  sluice metrics | grep lag_max                  how late do the data plane's threads come?")]
+    Metrics,
     /// Check the configuration, or print its schema
     #[command(subcommand)]
     Config(config::Command),
@@ -142,6 +151,7 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
             Command::Token(command) => token::token(&context, command).await,
             Command::Freeze(arguments) => freeze::freeze(&context, arguments).await,
             Command::Thaw(arguments) => freeze::thaw(&context, arguments).await,
+            Command::Metrics => metrics::metrics(&context).await,
             Command::Config(_) => config::check(&context),
             Command::Completions { .. } => Ok(Exit::Success),
         }
