@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use dashmap::DashMap;
 use platform_core::{
-    budget::Budget,
+    budget::{Budget, Limit},
     control::{AccountView, Usage},
     id::AccountId,
 };
@@ -45,6 +45,11 @@ impl Accounts {
         let spending = self.of(&account);
         spending.allow(budget);
         AccountView { account, limits: spending.view() }
+    }
+
+    /// What calls in flight have set aside of `limit`, over all of them.
+    pub(crate) fn reserved(&self, limit: Limit) -> u64 {
+        self.spending.iter().fold(0, |sum, spending| sum.saturating_add(spending.reserved(limit)))
     }
 
     /// All of them, by name.

@@ -20,6 +20,11 @@ impl Allowance {
         Self { limit: limit.0, used: AtomicU64::new(0) }
     }
 
+    /// How much is held at the moment.
+    pub(crate) fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
     fn take(&self, bytes: u64) -> bool {
         let fits = |used: u64| used.checked_add(bytes).filter(|sum| *sum <= self.limit);
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
@@ -82,7 +87,6 @@ mod tests {
         drop(first);
         assert_eq!(second.grow(2), Ok(()));
         drop(second);
-        let used = |allowance: &Allowance| allowance.used.load(Ordering::Relaxed);
-        assert_eq!([&one, &other, &all].map(|allowance| used(allowance)), [0, 0, 0]);
+        assert_eq!([&one, &other, &all].map(|allowance| allowance.used()), [0, 0, 0]);
     }
 }

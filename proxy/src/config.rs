@@ -6,7 +6,7 @@ use http::HeaderValue;
 use platform_core::{budget::Price, name, secret::Secret};
 use platform_runtime::settings::{self, Settings, token_secrets};
 
-use crate::{budget::Prices, exchange::Snapshot, upstream};
+use crate::{budget::Prices, exchange::Snapshot, metrics::Models, upstream};
 
 /// Why the key is not to be had.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +49,8 @@ pub struct Config {
     pub(crate) accounts: settings::Accounts,
     /// What models cost.
     prices: BTreeMap<String, Price>,
+    /// Models that are named anywhere.
+    models: Vec<String>,
     /// The secret of run tokens from the environment.
     token_secret: Option<Secret>,
     own_uid: u32,
@@ -61,6 +63,7 @@ impl Config {
     /// # Errors
     /// If the key cannot be read or used.
     pub fn resolve(settings: Settings, from_environment: FromEnvironment) -> Result<Self, Error> {
+        let models = named_models(&settings);
         let Settings { upstream, proxy, accounts, prices, .. } = settings;
         let key = match &upstream.key_file {
             Some(path) => {
@@ -87,6 +90,7 @@ impl Config {
             authorization,
             accounts,
             prices,
+            models,
             token_secret: from_environment.token_secret,
             own_uid: rustix::process::geteuid().as_raw(),
         })
@@ -106,6 +110,11 @@ impl Config {
         })
     }
 
+    /// The models that have metrics of their own.
+    pub(crate) fn models(&self) -> Models {
+        Models::new(self.models.iter().cloned())
+    }
+
     /// What no agent is told: the upstream's key and address.
     pub(crate) fn unspoken(&self) -> Vec<String> {
         let key = self.authorization.as_ref().and_then(|value| value.to_str().ok());
@@ -120,6 +129,21 @@ impl Config {
     pub(crate) fn may_control(&self, uid: u32) -> bool {
         uid == 0 || uid == self.own_uid || self.proxy.control_uids.contains(&uid)
     }
+}
+
+/// All models that the configuration names.
+fn named_models(settings: &Settings) -> Vec<String> {
+    let priced = Prices::new(settings.prices.clone());
+    let of_agents = settings.agents.values().flat_map(|agent| {
+        let granted = agent.models.iter().map(ToString::to_string);
+        granted.chain(agent.model.clone())
+    });
+    priced
+        .names()
+        .map(str::to_owned)
+        .chain(of_agents)
+        .chain(settings.upstream.default_model.clone())
+        .collect()
 }
 
 fn bearer(key: &Secret) -> Option<HeaderValue> {

@@ -16,6 +16,7 @@ mod directory;
 mod exchange;
 mod freezes;
 mod journal;
+mod metrics;
 #[cfg(feature = "parts")]
 pub mod parts;
 mod pieces;
@@ -30,7 +31,7 @@ mod worker;
 
 use std::{
     fs, io,
-    net::{SocketAddr, TcpListener},
+    net::{self, SocketAddr},
     path::PathBuf,
     sync::Arc,
     thread,
@@ -39,6 +40,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use platform_runtime::{settings::token_secrets, shutdown::Watch, socket, task};
+use tokio::net::TcpListener;
 
 pub use self::config::{Config, Error as ConfigError, FromEnvironment};
 use self::{
@@ -49,6 +51,7 @@ use self::{
     directory::Directory,
     freezes::Freezes,
     journal::{Journal, SoFar},
+    metrics::Metrics,
     run::{Run, Terms},
     runs::{Past, Place, Runs},
     upstream::Upstream,
@@ -85,9 +88,11 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// The shared listener cannot be had.
-    #[error("cannot listen on proxy.listen {address}")]
+    /// A TCP listener cannot be had: the shared one, or that of the metrics.
+    #[error("cannot listen on {setting} {address}")]
     Listen {
+        /// Which.
+        setting: &'static str,
         /// The address.
         address: SocketAddr,
         /// Why not.
@@ -113,6 +118,7 @@ pub enum Error {
 pub struct App {
     socket: Socket,
     control: Control,
+    metrics: Option<TcpListener>,
     threads: Vec<thread::JoinHandle<()>>,
 }
 
@@ -143,21 +149,21 @@ impl App {
         let freezes = Arc::new(Freezes::open(&state("frozen")).map_err(unreadable("frozen"))?);
         let snapshot = Arc::new(ArcSwap::from_pointee(config.snapshot()?));
         let shared_listeners = shared::bind(proxy, thread_count(&config))?;
+        let scraped = proxy.metrics_listen.map(control::metrics::bind).transpose()?;
         let shared = shared_listeners.first().and_then(|listener| listener.local_addr().ok());
-        let terms = Terms {
-            authorization: config.authorization.clone(),
-            extra_fields: proxy.extra_fields.clone(),
-            bodies: proxy.run_bodies,
-        };
+        let terms = terms(&config);
+        let bodies = Arc::new(Allowance::new(proxy.all_bodies));
+        let metrics = Arc::new(Metrics::new(config.models(), thread_count(&config)));
         let parts = Parts {
             upstream: config.upstream.clone(),
             journal: Arc::clone(&journal),
-            bodies: Arc::new(Allowance::new(proxy.all_bodies)),
+            bodies: Arc::clone(&bodies),
             unspoken: config.unspoken().into(),
             directory: Arc::clone(&directory),
             freezes: Arc::clone(&freezes),
             nobody: Arc::new(Run::nobody(&terms).map_err(Error::Nobody)?),
             snapshot: Arc::clone(&snapshot),
+            metrics: Arc::clone(&metrics),
         };
         let (workers, threads) = start_workers(&config, &parts, shared_listeners)?;
         let past = Past { accounts, spent: by_run, closed };
@@ -165,7 +171,18 @@ impl App {
         let upstream = Upstream::new(config.upstream.clone());
         Ok(Self {
             socket,
-            control: Control { runs, journal, freezes, snapshot, config, started: Instant::now(), upstream },
+            control: Control {
+                runs,
+                journal,
+                bodies,
+                metrics,
+                freezes,
+                snapshot,
+                config,
+                started: Instant::now(),
+                upstream,
+            },
+            metrics: scraped,
             threads,
         })
     }
@@ -181,8 +198,12 @@ impl App {
         let control = Arc::new(self.control);
         let clocked = Arc::clone(&control);
         let clock = task::spawn("ends of runs", async move { clocked.runs.watch_clock().await });
+        let metrics = self
+            .metrics
+            .map(|listener| task::spawn("metrics", control::metrics::serve(listener, Arc::clone(&control))));
         self.socket.serve(Arc::clone(&control), stop).await;
         clock.abort();
+        metrics.inspect(tokio::task::JoinHandle::abort);
         let grace = control.config.proxy.drain.duration();
         control.runs.shut_down(grace).await;
         for thread in self.threads {
@@ -193,9 +214,17 @@ impl App {
     }
 }
 
+fn terms(config: &Config) -> Terms {
+    Terms {
+        authorization: config.authorization.clone(),
+        extra_fields: config.proxy.extra_fields.clone(),
+        bodies: config.proxy.run_bodies,
+    }
+}
+
 type Started = (Vec<Worker>, Vec<thread::JoinHandle<()>>);
 
-fn start_workers(config: &Config, parts: &Parts, shared: Vec<TcpListener>) -> Result<Started, Error> {
+fn start_workers(config: &Config, parts: &Parts, shared: Vec<net::TcpListener>) -> Result<Started, Error> {
     let serves = config.proxy.listen_serves;
     let mut shared = shared.into_iter();
     (0..thread_count(config))

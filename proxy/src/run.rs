@@ -262,12 +262,17 @@ impl Run {
 
     /// Where to tell what streams by, if the grant allows it and somebody watches.
     pub(crate) fn watched(&self) -> Option<&tap::Tap> {
-        self.tap.as_ref().filter(|tap| tap.is_watched())
+        self.tap.as_ref().filter(|tap| tap.watchers() > 0)
     }
 
     /// A new watcher, if the grant allows one.
     pub(crate) fn watch(&self) -> Option<broadcast::Receiver<TapEvent>> {
         self.tap.as_ref().map(tap::Tap::watch)
+    }
+
+    /// How many watch.
+    pub(crate) fn watchers(&self) -> usize {
+        self.tap.as_ref().map_or(0, tap::Tap::watchers)
     }
 
     /// Calls in flight.

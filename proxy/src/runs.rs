@@ -216,6 +216,16 @@ impl Runs {
         self.live.iter().fold((0, 0), |(runs, calls), live| (runs + 1, calls + live.run.in_flight()))
     }
 
+    /// How many watch what streams by.
+    pub(crate) fn watchers(&self) -> usize {
+        self.live.iter().map(|live| live.run.watchers()).sum()
+    }
+
+    /// How many connections to the upstream wait for calls.
+    pub(crate) fn idle_connections(&self) -> usize {
+        self.workers.iter().map(Worker::idle_connections).sum()
+    }
+
     /// What accounts have spent.
     pub(crate) fn accounts(&self) -> &Accounts {
         &self.accounts

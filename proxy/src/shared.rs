@@ -17,7 +17,7 @@ const BACKLOG: u32 = 1024;
 /// One listener per thread; none if no address is set. Must be called in a runtime.
 pub(crate) fn bind(proxy: &settings::Proxy, threads: usize) -> Result<Vec<TcpListener>, Error> {
     let Some(asked) = proxy.listen else { return Ok(Vec::new()) };
-    let failed = |source| Error::Listen { address: asked, source };
+    let failed = |source| Error::Listen { setting: "proxy.listen", address: asked, source };
     // Alone and first, so that another proxy on the same port is noticed instead of joined.
     drop(TcpListener::bind(asked).map_err(failed)?);
     let first = one(asked).map_err(failed)?;

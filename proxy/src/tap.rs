@@ -26,8 +26,9 @@ impl Tap {
         self.0.subscribe()
     }
 
-    pub(crate) fn is_watched(&self) -> bool {
-        self.0.receiver_count() > 0
+    /// How many watch.
+    pub(crate) fn watchers(&self) -> usize {
+        self.0.receiver_count()
     }
 
     /// An answer said something.

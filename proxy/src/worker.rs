@@ -16,6 +16,7 @@ use crate::{
     exchange::{Listener, Plane, SharedListener, Snapshot},
     freezes::Freezes,
     journal::Journal,
+    metrics::Metrics,
     run::Run,
     upstream::{self, Upstream},
 };
@@ -53,11 +54,15 @@ pub(crate) struct Parts {
     pub(crate) freezes: Arc<Freezes>,
     pub(crate) nobody: Arc<Run>,
     pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 /// The way to speak to a data-plane thread.
 #[derive(Debug)]
-pub(crate) struct Worker(mpsc::Sender<Order>);
+pub(crate) struct Worker {
+    orders: mpsc::Sender<Order>,
+    upstream: Arc<Upstream>,
+}
 
 impl Worker {
     /// Starts thread `index`.
@@ -75,28 +80,35 @@ impl Worker {
             let _inside = runtime.enter();
             shared.map(|(listener, serves)| SharedListener::of(listener, serves)).transpose()?
         };
+        let plane = Arc::new(plane(index, parts));
+        let upstream = Arc::clone(&plane.upstream);
         let thread = thread::Builder::new().name(format!("plane-{index}")).spawn(move || {
-            runtime.block_on(serve(orders, parts, shared));
+            runtime.block_on(serve(orders, plane, shared));
         })?;
-        Ok((Self(queue), thread))
+        Ok((Self { orders: queue, upstream }, thread))
+    }
+
+    /// How many of its connections to the upstream wait for calls.
+    pub(crate) fn idle_connections(&self) -> usize {
+        self.upstream.idle()
     }
 
     /// Opens `run` at `socket`; when this returns, agents can connect.
     pub(crate) async fn open(&self, run: Arc<Run>, socket: PathBuf) -> Result<(), Error> {
         let (opened, answer) = oneshot::channel();
-        self.0.send(Order::Open(run, socket, opened)).await.map_err(|_gone| Error::Stopped)?;
+        self.orders.send(Order::Open(run, socket, opened)).await.map_err(|_gone| Error::Stopped)?;
         Ok(answer.await.map_err(|_gone| Error::Stopped)??)
     }
 
     /// Ends the thread. It may have ended already.
     pub(crate) async fn stop(&self) {
-        drop(self.0.send(Order::Stop).await);
+        drop(self.orders.send(Order::Stop).await);
     }
 }
 
-async fn serve(mut orders: mpsc::Receiver<Order>, parts: Parts, shared: Option<SharedListener>) {
-    let plane = Arc::new(Plane {
-        upstream: Upstream::new(parts.upstream),
+fn plane(index: usize, parts: Parts) -> Plane {
+    Plane {
+        upstream: Arc::new(Upstream::new(parts.upstream)),
         journal: parts.journal,
         bodies: parts.bodies,
         unspoken: parts.unspoken,
@@ -104,10 +116,16 @@ async fn serve(mut orders: mpsc::Receiver<Order>, parts: Parts, shared: Option<S
         freezes: parts.freezes,
         nobody: parts.nobody,
         snapshot: parts.snapshot,
+        metrics: Arc::clone(&parts.metrics.threads()[index]),
         call_ids: CallIds::new(),
-    });
+    }
+}
+
+async fn serve(mut orders: mpsc::Receiver<Order>, plane: Arc<Plane>, shared: Option<SharedListener>) {
     let tidied = Arc::clone(&plane);
     task::spawn("upstream pool", async move { tidied.upstream.tidy().await });
+    let watched = Arc::clone(&plane.metrics);
+    task::spawn("loop lag", async move { watched.watch_lag().await });
     if let Some(shared) = shared {
         task::spawn("shared listener", shared.serve(Arc::clone(&plane)));
     }

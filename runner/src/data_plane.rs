@@ -91,6 +91,12 @@ impl DataPlane {
         self.ask(Method::GET, "/v1/health", None::<&()>).await
     }
 
+    /// Prometheus' text.
+    pub(crate) async fn metrics(&self) -> Result<String, Error> {
+        let text = read(self.send(Method::GET, "/v1/metrics", Bytes::new()).await?).await?;
+        String::from_utf8(text).map_err(|error| Error::Unexpected(error.to_string()))
+    }
+
     pub(crate) async fn upstream(&self) -> Result<UpstreamHealth, Error> {
         self.ask(Method::GET, "/v1/upstream", None::<&()>).await
     }

@@ -17,6 +17,7 @@ pub mod eventually;
 pub mod lines;
 pub mod lingering;
 pub mod litellm;
+pub mod metrics;
 pub mod nginx;
 mod process;
 pub mod puppet;

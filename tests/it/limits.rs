@@ -143,6 +143,13 @@ async fn every_answer_is_limited_under_the_name_its_route_knows() {
         seen.as_object_mut().unwrap().retain(|name, _| NAMES.contains(&name.as_str()));
         assert_eq!(seen, expected, "{path} {asks}");
     }
+    // What the model may think has to fit in, or the call would be refused for what was done to it.
+    let mut body = body_for("/v1/messages", "fake", Answering::Whole);
+    body["max_tokens"] = json!(32_000);
+    body["thinking"] = json!({ "type": "enabled", "budget_tokens": 16_000 });
+    assert_eq!(run.agent.post("/v1/messages", &body).await.status, 200);
+    let seen: Value = world.upstream.ledger().last().unwrap().json().unwrap();
+    assert_eq!((&seen["max_tokens"], &seen["thinking"]["budget_tokens"]), (&json!(500), &json!(499)));
     let answer =
         run.agent.post(CHAT, &json!({ "model": "fake", "messages": [], "max_tokens": "many" })).await;
     assert_eq!(code(&answer), refused(400, "body_invalid"));
@@ -291,6 +298,10 @@ async fn what_was_spent_and_closed_survives_a_kill() {
     world.kill_proxy().await;
     world.start_proxy().await;
 
+    // Closed although nobody has opened it here yet.
+    let late = grant("late", "acct-2");
+    assert_eq!(world.control.close(&late.run_id, 0).await.unwrap_err().error.code, "run_unknown");
+    assert_eq!(world.control.register(&late).await.unwrap_err().error.code, "run_closed");
     let closed = world.control.register(&done.grant).await.unwrap_err();
     assert_eq!(closed.error.code, "run_closed");
     let again = world.run_with(run.grant.clone()).await;

@@ -18,6 +18,7 @@ mod freeze;
 mod identity;
 mod journal;
 mod limits;
+mod metrics;
 mod openclaw;
 mod path;
 mod refusals;

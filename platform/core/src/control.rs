@@ -6,6 +6,7 @@
 //! | request | answer |
 //! |---|---|
 //! | `GET /v1/health` | [`Health`] |
+//! | `GET /v1/metrics` | Prometheus' text, `text/plain; version=0.0.4` |
 //! | `GET /v1/upstream` | [`UpstreamHealth`] |
 //! | `GET /v1/runs` | list of [`RunView`] |
 //! | `PUT /v1/runs/{run}` with [`Register`] | [`Registered`] |

@@ -192,7 +192,50 @@ pub enum Kind {
     Model,
 }
 
+impl TokensSource {
+    /// All of them, for tables and tests, in the order in which they are declared.
+    pub const ALL: [Self; 3] = [Self::Exact, Self::Estimated, Self::None];
+
+    /// The word the journal writes.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Estimated => "estimated",
+            Self::None => "none",
+        }
+    }
+}
+
+impl CostSource {
+    /// All of them, for tables and tests, in the order in which they are declared.
+    pub const ALL: [Self; 3] = [Self::Upstream, Self::Priced, Self::None];
+
+    /// The word the journal writes.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Upstream => "upstream",
+            Self::Priced => "priced",
+            Self::None => "none",
+        }
+    }
+}
+
 impl Outcome {
+    /// All of them, for tables and tests, in the order in which they are declared.
+    pub const ALL: [Self; 9] = [
+        Self::Complete,
+        Self::StreamError,
+        Self::ClientGone,
+        Self::UpstreamGone,
+        Self::TimedOut,
+        Self::Refused,
+        Self::RunClosed,
+        Self::Frozen,
+        Self::Interrupted,
+    ];
+
     /// The word the journal writes.
     #[must_use]
     pub const fn word(self) -> &'static str {
@@ -213,5 +256,27 @@ impl Outcome {
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.word())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_are_what_the_journal_writes() {
+        let check = |written: String, word: &str, place: usize, at: usize| {
+            assert_eq!(written, format!("\"{word}\""));
+            assert_eq!(place, at, "{word} stands where it is declared");
+        };
+        for (at, outcome) in Outcome::ALL.into_iter().enumerate() {
+            check(serde_json::to_string(&outcome).unwrap(), outcome.word(), outcome as usize, at);
+        }
+        for (at, source) in TokensSource::ALL.into_iter().enumerate() {
+            check(serde_json::to_string(&source).unwrap(), source.word(), source as usize, at);
+        }
+        for (at, source) in CostSource::ALL.into_iter().enumerate() {
+            check(serde_json::to_string(&source).unwrap(), source.word(), source as usize, at);
+        }
     }
 }

@@ -170,8 +170,9 @@ mod tests {
 
     #[test]
     fn the_code_is_what_the_journal_writes() {
-        for refusal in Refusal::ALL {
+        for (at, refusal) in Refusal::ALL.into_iter().enumerate() {
             assert_eq!(serde_json::to_string(&refusal).unwrap(), format!("\"{}\"", refusal.code()));
+            assert_eq!(refusal as usize, at, "{refusal:?} stands where it is declared");
         }
     }
 }

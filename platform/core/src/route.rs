@@ -34,6 +34,33 @@ pub enum Dialect {
 }
 
 impl Route {
+    /// All of them, for tables and tests, in the order in which they are declared.
+    pub const ALL: [Self; 8] = [
+        Self::ChatCompletions,
+        Self::Completions,
+        Self::Responses,
+        Self::Messages,
+        Self::CountTokens,
+        Self::Embeddings,
+        Self::Models,
+        Self::Unknown,
+    ];
+
+    /// The word that the journal and the metrics write.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::ChatCompletions => "chat_completions",
+            Self::Completions => "completions",
+            Self::Responses => "responses",
+            Self::Messages => "messages",
+            Self::CountTokens => "count_tokens",
+            Self::Embeddings => "embeddings",
+            Self::Models => "models",
+            Self::Unknown => "unknown",
+        }
+    }
+
     /// The route of a POST to exactly `path`.
     #[must_use]
     pub fn of_post(path: &str) -> Self {
@@ -93,6 +120,14 @@ impl Route {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_word_is_what_the_journal_writes() {
+        for (at, route) in Route::ALL.into_iter().enumerate() {
+            assert_eq!(serde_json::to_string(&route).unwrap(), format!("\"{}\"", route.word()));
+            assert_eq!(route as usize, at, "{route:?} stands where it is declared");
+        }
+    }
 
     #[test]
     fn only_exact_paths_are_routes_and_forwarding_repeats_them() {

@@ -113,6 +113,11 @@ impl Spending {
         Limit::ALL.map(of).into()
     }
 
+    /// What calls in flight have set aside of a limit that is an amount.
+    pub(crate) fn reserved(&self, limit: Limit) -> u64 {
+        self.pot(limit).reserved()
+    }
+
     /// The most tokens each answer to `ask` can have with what is not used yet, whoever may hold it at the moment.
     fn output(&self, whose: Whose, ask: &Ask) -> Result<u64, Short> {
         let is_paid = self.pot(Limit::CostNanodollars).allowed().is_some();

@@ -16,6 +16,11 @@ impl Prices {
         Self(by_name)
     }
 
+    /// The models that have a price of their own.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str).filter(|name| *name != ANY)
+    }
+
     /// The price of `model`.
     pub(crate) fn of(&self, model: &str) -> Option<Price> {
         self.0.get(model).or_else(|| self.0.get(ANY)).copied()

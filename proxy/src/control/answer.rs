@@ -76,7 +76,12 @@ impl Error {
 pub(super) fn json(value: &impl Serialize) -> Answer {
     let text =
         serde_json::to_vec(value).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}").into_bytes());
-    answer("application/json", Full::from(text).map_err(|never| match never {}).boxed())
+    self::text("application/json", text)
+}
+
+/// `text` as a document.
+pub(super) fn text(content_type: &'static str, text: impl Into<Bytes>) -> Answer {
+    answer(content_type, Full::from(text.into()).map_err(|never| match never {}).boxed())
 }
 
 /// `pieces` of NDJSON, as they come.

@@ -4,6 +4,7 @@
 //! say is [`platform_core::control`]. Runs on the main thread: it can be slow without slowing a call.
 
 mod answer;
+pub(crate) mod metrics;
 mod routes;
 mod streams;
 mod upstream;
@@ -22,7 +23,8 @@ use platform_runtime::{
 use tokio::net::{UnixListener, UnixStream};
 
 use crate::{
-    config::Config, exchange::Snapshot, freezes::Freezes, journal::Journal, runs::Runs, upstream::Upstream,
+    bodies::Allowance, config::Config, exchange::Snapshot, freezes::Freezes, journal::Journal,
+    metrics::Metrics, runs::Runs, upstream::Upstream,
 };
 
 /// What control works with.
@@ -30,6 +32,9 @@ use crate::{
 pub(crate) struct Control {
     pub(crate) runs: Runs,
     pub(crate) journal: Arc<Journal>,
+    /// Memory for the request bodies of all runs.
+    pub(crate) bodies: Arc<Allowance>,
+    pub(crate) metrics: Arc<Metrics>,
     /// What an operator has stopped.
     pub(crate) freezes: Arc<Freezes>,
     /// What calls work with; replaced on a reload.

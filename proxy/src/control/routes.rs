@@ -19,8 +19,8 @@ use serde::de::DeserializeOwned;
 
 use super::{
     Control,
-    answer::{Answer, Error, json},
-    streams, upstream,
+    answer::{Answer, Error, json, text},
+    metrics, streams, upstream,
 };
 use crate::{freezes::Change, run::Closing};
 
@@ -38,6 +38,7 @@ async fn route(control: Arc<Control>, request: Request<Incoming>) -> Result<Answ
     let path: Vec<&str> = head.uri.path().trim_start_matches('/').split('/').collect();
     match (&head.method, path.as_slice()) {
         (&Method::GET, ["v1", "health"]) => Ok(json(&health(&control))),
+        (&Method::GET, ["v1", "metrics"]) => Ok(text(metrics::CONTENT_TYPE, metrics::text(&control))),
         (&Method::GET, ["v1", "upstream"]) => Ok(json(&upstream::ask(&control).await)),
         (&Method::GET, ["v1", "journal"]) => streams::journal(&control, &head.uri),
         (&Method::GET, ["v1", "runs"]) => Ok(json(&control.runs.views())),

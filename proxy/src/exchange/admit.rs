@@ -1,7 +1,7 @@
 //! admit: may this call pass at all. Decided from the head, before any of the body is read.
 //!
-//! Limits, models and fields will be decided here and in the body check; so far it is the route, and
-//! whether run and journal are open.
+//! Whether run and journal are open, and what the call may use, is asked of its `settle::Exchange`; models and fields are the
+//! body check's.
 
 use http::{Method, Version, header, request::Parts};
 use platform_core::{refusal::Refusal, route::Route};

@@ -45,6 +45,7 @@ use crate::{
     directory::Directory,
     freezes::Freezes,
     journal::Journal,
+    metrics::ForThread,
     refusal::{self, Refused},
     run::Run,
     upstream::Upstream,
@@ -66,7 +67,7 @@ pub(crate) struct Snapshot {
 /// What a data-plane thread serves calls with.
 #[derive(Debug)]
 pub(crate) struct Plane {
-    pub(crate) upstream: Upstream,
+    pub(crate) upstream: Arc<Upstream>,
     pub(crate) journal: Arc<Journal>,
     /// Whose call it is, where that has to be proved.
     pub(crate) directory: Arc<Directory>,
@@ -79,6 +80,8 @@ pub(crate) struct Plane {
     /// Memory for the request bodies of all runs.
     pub(crate) bodies: Arc<Allowance>,
     pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
+    /// Where this thread counts.
+    pub(crate) metrics: Arc<ForThread>,
     pub(crate) call_ids: CallIds,
 }
 

@@ -234,6 +234,7 @@ impl Exchange {
         if let Some(tap) = self.run.watched() {
             tap.end(&record);
         }
+        self.plane.metrics.count(&record);
         if let Err(error) = self.plane.journal.append(&record) {
             tracing::error!(call = %self.call_id, error = &error as &dyn std::error::Error, "call is not in the journal");
         }

@@ -95,6 +95,11 @@ impl Upstream {
         idle.push_back((connection, Instant::now()));
     }
 
+    /// How many connections wait for a call.
+    pub(crate) fn idle(&self) -> usize {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// Closes connections that were idle for too long, again and again: nobody else watches them.
     pub(crate) async fn tidy(&self) {
         loop {

@@ -7,6 +7,7 @@ mod doctor;
 mod exit;
 mod freeze;
 mod limit;
+mod metrics;
 mod run;
 mod show;
 mod spending;
@@ -104,6 +105,14 @@ Examples:
   sluice limit --account acct-7 --cost 25 --calls-in-flight 4
   sluice limit --account acct-7 --none requests-per-minute")]
     Limit(limit::Arguments),
+    /// Print the proxy's metrics, as Prometheus reads them
+    ///
+    /// For Prometheus itself, set `proxy.metrics_listen` and have it scrape that.
+    #[command(after_help = "\
+Examples:
+  sluice metrics | grep sluicegate_calls_total   how many calls, by route, outcome and refusal
+  sluice metrics | grep lag_max                  how late do the data plane's threads come?")]
+    Metrics,
     /// Check the configuration, or print its schema
     #[command(subcommand)]
     Config(config::Command),
@@ -164,6 +173,7 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
             Command::Thaw(arguments) => freeze::thaw(&context, arguments).await,
             Command::Usage(arguments) => usage::usage(&context, arguments).await,
             Command::Limit(arguments) => limit::limit(&context, arguments).await,
+            Command::Metrics => metrics::metrics(&context).await,
             Command::Config(_) => config::check(&context),
             Command::Completions { .. } => Ok(Exit::Success),
         }

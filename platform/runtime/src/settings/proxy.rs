@@ -27,6 +27,8 @@ pub struct Proxy {
     pub listen: Option<SocketAddr>,
     /// Who calls there.
     pub listen_serves: Serves,
+    /// Address where Prometheus reads metrics; none if absent.
+    pub metrics_listen: Option<SocketAddr>,
     /// Request bodies of one run held in memory at a time.
     pub run_bodies: ByteSize,
     /// Request bodies of all runs held in memory at a time.
@@ -102,6 +104,11 @@ impl Proxy {
                 "Who calls on the shared listener: `gateways` (run tokens, trace ids, slots; what is nobody's is refused with 400, because gateways lock a provider for everyone on 401) or `clients` (run tokens only; 401 with a code).",
             )
             .or(Serves::Gateways),
+            metrics_listen: field(
+                "metrics_listen",
+                "Address where Prometheus reads metrics, `GET /metrics` in plain HTTP, known to whoever can reach it; none if absent.",
+            )
+            .optional(),
             run_bodies: field("run_bodies", "Request bodies of one run that are held in memory at a time.")
                 .or(limit::data_plane::RUN_BODIES),
             all_bodies: field("all_bodies", "Request bodies of all runs that are held in memory at a time.")

@@ -1,0 +1,75 @@
+//! How late a data-plane thread comes to what is due: a sleeper on each thread writes down by how much it overslept.
+//!
+//! A thread serves all its calls in turns, so this is the time by which any of them may be held up by the others. Timers
+//! have whole milliseconds: up to two are nothing.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::{Duration, Instant},
+};
+
+use super::cells::{Bound, Distribution, Histograms};
+
+/// How long the sleeper sleeps. Waking up costs some 4,000 instructions, more than all that is counted of a call.
+const NAP: Duration = Duration::from_millis(250);
+/// How many times until a new window begins: a minute.
+const WINDOW: u32 = 240;
+
+const BOUNDS: [Bound; 9] = [
+    (2_000, "0.002"),
+    (5_000, "0.005"),
+    (10_000, "0.01"),
+    (25_000, "0.025"),
+    (50_000, "0.05"),
+    (100_000, "0.1"),
+    (250_000, "0.25"),
+    (500_000, "0.5"),
+    (1_000_000, "1"),
+];
+
+/// The lag of one thread.
+#[derive(Debug)]
+pub(super) struct Lag {
+    all: Histograms,
+    /// Largest of the present window and of the one before, microseconds.
+    largest: [AtomicU64; 2],
+}
+
+impl Lag {
+    pub(super) fn new() -> Self {
+        Self { all: Histograms::new(1, &BOUNDS), largest: [AtomicU64::new(0), AtomicU64::new(0)] }
+    }
+
+    /// Watches the thread it is polled on, for ever.
+    pub(super) async fn watch(&self) {
+        loop {
+            for _ in 0..WINDOW {
+                let asleep = Instant::now();
+                tokio::time::sleep(NAP).await;
+                self.late_by(asleep.elapsed().saturating_sub(NAP));
+            }
+            self.turn();
+        }
+    }
+
+    pub(super) fn late_by(&self, lag: Duration) {
+        let lag = u64::try_from(lag.as_micros()).unwrap_or(u64::MAX);
+        self.all.observe(0, lag);
+        self.largest[0].fetch_max(lag, Ordering::Relaxed);
+    }
+
+    /// Begins a new window.
+    pub(super) fn turn(&self) {
+        let [present, before] = &self.largest;
+        before.store(present.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    pub(super) fn read(&self) -> Distribution {
+        self.all.read(0)
+    }
+
+    /// The largest of the last one to two minutes, microseconds.
+    pub(super) fn largest(&self) -> u64 {
+        self.largest.iter().map(|window| window.load(Ordering::Relaxed)).max().unwrap_or_default()
+    }
+}

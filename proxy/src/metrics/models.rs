@@ -1,0 +1,43 @@
+//! The models that have a series of their own: those the configuration names. What an agent asks for beyond them is `other`,
+//! so that no agent can make a series.
+
+use platform_core::untrusted::JournalText;
+
+/// The label of every model that the configuration does not name.
+pub(super) const OTHER: &str = "other";
+
+/// A closed set of models, the last of which is [`OTHER`].
+#[derive(Debug)]
+pub(crate) struct Models {
+    /// As a record holds them, in order.
+    known: Vec<String>,
+}
+
+impl Models {
+    /// Those of `names`, which may repeat themselves.
+    pub(crate) fn new(names: impl IntoIterator<Item = String>) -> Self {
+        let mut known: Vec<_> =
+            names.into_iter().map(|name| JournalText::of(&name).as_str().to_owned()).collect();
+        known.sort_unstable();
+        known.dedup();
+        known.retain(|name| name != OTHER);
+        Self { known }
+    }
+
+    /// How many labels there are.
+    pub(super) const fn count(&self) -> usize {
+        self.known.len() + 1
+    }
+
+    /// The place of what a call asked for.
+    pub(super) fn place(&self, asked: Option<&JournalText>) -> usize {
+        let found =
+            |asked: &JournalText| self.known.binary_search_by(|name| (**name).cmp(asked.as_str())).ok();
+        asked.and_then(found).unwrap_or(self.known.len())
+    }
+
+    /// All labels, by place.
+    pub(super) fn labels(&self) -> impl Iterator<Item = &str> {
+        self.known.iter().map(String::as_str).chain([OTHER])
+    }
+}

@@ -1,0 +1,137 @@
+//! Every family there is, with its name and what it means. Names are kept: dashboards and alerts rely on them.
+
+use platform_core::{
+    record::{CostSource, Outcome, TokensSource},
+    refusal::Refusal,
+    route::Route,
+};
+
+use super::{
+    Gauges, Metrics, Reserved,
+    counts::{Answer, Counts, KINDS, first_byte_place},
+    text::{Exposition, Kind, dollars, seconds},
+};
+
+/// All of it, as text.
+pub(super) fn render(metrics: &Metrics, gauges: &Gauges) -> String {
+    let mut text = Exposition::default();
+    let build = "The version of this proxy.";
+    text.family(Kind::Gauge, "sluicegate_build_info", build)
+        .sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
+    let counts = metrics.calls();
+    calls(&mut text, &counts);
+    durations(&mut text, &counts);
+    models(&mut text, &counts);
+    present(&mut text, gauges);
+    reserved(&mut text, &gauges.reserved);
+    threads(&mut text, metrics);
+    text.finish()
+}
+
+fn calls(text: &mut Exposition, counts: &Counts) {
+    let help = "Calls that have ended; refusal is why Sluicegate answered itself, or none. Of all that can be, those that were.";
+    let mut family = text.family(Kind::Counter, "sluicegate_calls_total", help);
+    let reasons = || [None].into_iter().chain(Refusal::ALL.map(Some));
+    for (route, outcome) in Route::ALL.iter().flat_map(|route| Outcome::ALL.map(|outcome| (*route, outcome)))
+    {
+        for refusal in reasons() {
+            let count = counts.calls(route, outcome, refusal);
+            // Answered calls are there from the beginning, so that there is something to compare others with.
+            if count > 0 || (outcome == Outcome::Complete && refusal.is_none()) {
+                let refusal = refusal.map_or("none", Refusal::code);
+                let labels = [("route", route.word()), ("outcome", outcome.word()), ("refusal", refusal)];
+                family.sample(&labels, count);
+            }
+        }
+    }
+    let help = "Calls that were not refused, by where their tokens and their cost are from.";
+    let mut family = text.family(Kind::Counter, "sluicegate_metered_calls_total", help);
+    for (tokens, cost) in
+        TokensSource::ALL.iter().flat_map(|tokens| CostSource::ALL.map(|cost| (*tokens, cost)))
+    {
+        family.sample(&[("tokens", tokens.word()), ("cost", cost.word())], counts.metered(tokens, cost));
+    }
+    let mut family =
+        text.family(Kind::Counter, "sluicegate_request_bytes_total", "Bytes of request bodies that arrived.");
+    Route::ALL.iter().for_each(|route| family.sample(&[("route", route.word())], counts.bytes(*route).0));
+    let help = "Bytes of response bodies that were passed on.";
+    let mut family = text.family(Kind::Counter, "sluicegate_response_bytes_total", help);
+    Route::ALL.iter().for_each(|route| family.sample(&[("route", route.word())], counts.bytes(*route).1));
+}
+
+fn durations(text: &mut Exposition, counts: &Counts) {
+    let help =
+        "Time from a call's beginning to the first byte of the upstream's answer, by whether it is streamed.";
+    let mut family = text.family(Kind::Histogram, "sluicegate_first_byte_seconds", help);
+    for (route, answer) in Route::ALL.iter().flat_map(|route| Answer::ALL.map(|answer| (*route, answer))) {
+        let seen = counts.first_byte.read(first_byte_place(route, answer));
+        if seen.count > 0 {
+            family.histogram(&[("route", route.word()), ("stream", answer.word())], &seen);
+        }
+    }
+    let help = "Time from a call's beginning to its end, of calls that were not refused.";
+    let mut family = text.family(Kind::Histogram, "sluicegate_call_duration_seconds", help);
+    for route in Route::ALL {
+        let seen = counts.duration.read(route as usize);
+        if seen.count > 0 {
+            family.histogram(&[("route", route.word())], &seen);
+        }
+    }
+}
+
+fn models(text: &mut Exposition, counts: &Counts) {
+    let help = "Tokens; cached and cache_written are parts of input, reasoning is one of output. Models that the configuration names, else other.";
+    let mut family = text.family(Kind::Counter, "sluicegate_tokens_total", help);
+    for (model, tokens, _) in counts.by_model() {
+        for (kind, count) in KINDS.iter().zip(tokens) {
+            family.sample(&[("kind", *kind), ("model", model)], count);
+        }
+    }
+    let help = "Dollars, as far as cost is known.";
+    let mut family = text.family(Kind::Counter, "sluicegate_cost_dollars_total", help);
+    counts.by_model().for_each(|(model, _, cost)| family.sample(&[("model", model)], dollars(cost)));
+}
+
+fn present(text: &mut Exposition, gauges: &Gauges) {
+    let mut gauge = |name, value: u64, help| text.single(Kind::Gauge, name, value, help);
+    gauge("sluicegate_runs_open", gauges.runs, "Runs that are open or closing.");
+    gauge("sluicegate_in_flight", gauges.in_flight, "Calls in flight.");
+    gauge("sluicegate_body_bytes_in_flight", gauges.body_bytes, "Bytes of request bodies in memory.");
+    gauge("sluicegate_taps", gauges.taps, "Watchers of what streams by.");
+    gauge(
+        "sluicegate_upstream_idle_connections",
+        gauges.idle_connections,
+        "Connections to the upstream that wait for calls.",
+    );
+    gauge("sluicegate_journal_sequence", gauges.journal_seq, "Number of the journal's last record.");
+    gauge(
+        "sluicegate_journal_open",
+        gauges.journal_is_open.into(),
+        "1 if the journal takes records; else a write has failed, and calls are refused until a restart.",
+    );
+    gauge("sluicegate_freezes", gauges.freezes, "Accounts and models that are frozen, and everything.");
+}
+
+fn reserved(text: &mut Exposition, reserved: &Reserved) {
+    let help = "Requests that calls in flight have set aside of their accounts' limits.";
+    text.single(Kind::Gauge, "sluicegate_reserved_requests", reserved.requests, help);
+    let mut family = text.family(
+        Kind::Gauge,
+        "sluicegate_reserved_tokens",
+        "The most tokens that calls in flight can use.",
+    );
+    family.sample(&[("kind", "input")], reserved.input_tokens);
+    family.sample(&[("kind", "output")], reserved.output_tokens);
+    let help = "The most that calls in flight can cost, as far as their models have a price.";
+    text.single(Kind::Gauge, "sluicegate_reserved_cost_dollars", dollars(reserved.cost.0), help);
+}
+
+fn threads(text: &mut Exposition, metrics: &Metrics) {
+    let threads = || metrics.threads().iter().enumerate().map(|(at, thread)| (at.to_string(), &thread.lag));
+    let help = "How late a data-plane thread came to what was due, sampled four times a second.";
+    let mut family = text.family(Kind::Histogram, "sluicegate_loop_lag_seconds", help);
+    threads().for_each(|(thread, lag)| family.histogram(&[("thread", &thread)], &lag.read()));
+    let help = "The same, the largest of the last one to two minutes.";
+    let mut family = text.family(Kind::Gauge, "sluicegate_loop_lag_max_seconds", help);
+    threads().for_each(|(thread, lag)| family.sample(&[("thread", &thread)], seconds(lag.largest())));
+}

@@ -1,0 +1,121 @@
+//! The text that Prometheus reads, exposition format 0.0.4: how families, samples and label values are written.
+
+use std::fmt::{self, Write};
+
+use super::cells::Distribution;
+
+/// An exposition in the making.
+#[derive(Debug, Default)]
+pub(super) struct Exposition(String);
+
+/// What a family's samples are.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Kind {
+    Counter,
+    Gauge,
+    Histogram,
+}
+
+/// The samples of one family.
+#[derive(Debug)]
+pub(super) struct Family<'e> {
+    text: &'e mut String,
+    name: &'static str,
+}
+
+/// Names and values.
+type Labels<'a> = &'a [(&'static str, &'a str)];
+
+/// An integer amount of a decimal fraction, written exactly: millionths, billionths.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Decimal {
+    pub(super) amount: u64,
+    pub(super) digits: u32,
+}
+
+/// Microseconds as seconds.
+pub(super) const fn seconds(us: u64) -> Decimal {
+    Decimal { amount: us, digits: 6 }
+}
+
+/// Billionths of a dollar as dollars.
+pub(super) const fn dollars(nano: u64) -> Decimal {
+    Decimal { amount: nano, digits: 9 }
+}
+
+impl fmt::Display for Decimal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let one = 10_u64.pow(self.digits);
+        let width = self.digits as usize;
+        write!(f, "{}.{:0width$}", self.amount / one, self.amount % one)
+    }
+}
+
+impl Kind {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Histogram => "histogram",
+        }
+    }
+}
+
+impl Exposition {
+    /// Begins the family `name`. Each begins once, and all its samples follow.
+    pub(super) fn family(&mut self, kind: Kind, name: &'static str, help: &str) -> Family<'_> {
+        debug_assert!(!help.contains(['\\', '\n']), "{help}");
+        put(&mut self.0, format_args!("# HELP {name} {help}\n# TYPE {name} {}\n", kind.word()));
+        Family { text: &mut self.0, name }
+    }
+
+    /// A family of one sample without labels.
+    pub(super) fn single(&mut self, kind: Kind, name: &'static str, value: impl fmt::Display, help: &str) {
+        self.family(kind, name, help).sample(&[], value);
+    }
+
+    pub(super) fn finish(self) -> String {
+        self.0
+    }
+}
+
+impl Family<'_> {
+    pub(super) fn sample(&mut self, labels: Labels<'_>, value: impl fmt::Display) {
+        self.line("", labels, value);
+    }
+
+    pub(super) fn histogram(&mut self, labels: Labels<'_>, histogram: &Distribution) {
+        let Distribution { buckets, count, sum_us } = histogram;
+        for (bound, count) in buckets.iter().chain([&("+Inf", *count)]) {
+            self.line("_bucket", &[labels, &[("le", *bound)]].concat(), count);
+        }
+        self.line("_sum", labels, seconds(*sum_us));
+        self.line("_count", labels, count);
+    }
+
+    fn line(&mut self, suffix: &str, labels: Labels<'_>, value: impl fmt::Display) {
+        put(self.text, format_args!("{}{suffix}", self.name));
+        for (at, (name, value)) in labels.iter().enumerate() {
+            put(self.text, format_args!("{}{name}=\"{}\"", if at == 0 { '{' } else { ',' }, Escaped(value)));
+        }
+        put(self.text, format_args!("{} {value}\n", if labels.is_empty() { "" } else { "}" }));
+    }
+}
+
+/// A label's value.
+struct Escaped<'a>(&'a str);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chars().try_for_each(|char| match char {
+            '\\' => f.write_str("\\\\"),
+            '"' => f.write_str("\\\""),
+            '\n' => f.write_str("\\n"),
+            plain => f.write_char(plain),
+        })
+    }
+}
+
+fn put(text: &mut String, what: fmt::Arguments<'_>) {
+    text.push_str(&what.to_string());
+}
