@@ -7,6 +7,7 @@ CARGO := cargo
 PROFILE ?= dev
 # How long each fuzz target runs.
 SECONDS_EACH ?= 40
+RECORD_SECONDS ?= 600
 
 .PHONY: help demo test setup images build lint deny unit it stack ci clean
 .PHONY: fuzz fuzz-control fuzz-record
@@ -63,9 +64,9 @@ fuzz-control: ## Show that the fuzzers find what is wrong: with spoiled oracles 
 	@scripts/setup.sh tools
 	@SECONDS_EACH=300 scripts/fuzz.sh control
 
-fuzz-record: ## Fuzz for ten minutes each and keep the figures (forty minutes)
+fuzz-record: ## Fuzz for RECORD_SECONDS=600 each and keep the figures (forty minutes)
 	@scripts/setup.sh tools
-	@SECONDS_EACH=600 scripts/fuzz.sh record tests/records/fuzz.json
+	@SECONDS_EACH=$(RECORD_SECONDS) scripts/fuzz.sh record tests/records/fuzz.json
 
 bench: bench-build ## Measure Sluicegate beside its peers (10 minutes), keep the run, renew the README's figures
 	target/release/bench run --keep bench/runs --readme README.md

@@ -131,7 +131,7 @@ record() {
       '{$name, $seconds, $executions, $exec_per_s, $coverage, $corpus, $crashes}')")
   done
   mkdir -p "$(dirname "$1")"
-  printf '%s\n' "${rows[@]}" | jq -s --arg command "make fuzz-record" --arg commit "$(git rev-parse HEAD)" \
+  printf '%s\n' "${rows[@]}" | jq -s --arg command "make fuzz-record RECORD_SECONDS=$SECONDS_EACH" --arg commit "$(git rev-parse HEAD)" \
     --arg machine "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores, Linux $(uname -r)" \
     --arg date "$(date -u +%FT%TZ)" '{$command, $commit, $machine, $date, targets: .}' >"$1"
 }

@@ -166,7 +166,7 @@ fn is_plain_error(event: &[u8]) -> bool {
         || object.get("response").is_some_and(is_there)
 }
 
-/// Where the first event ends, line by line: behind a blank line that is not the first.
+/// Where the first event ends, line by line: behind a blank line. One by itself belongs to none.
 fn event_end(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     while at < bytes.len() {
@@ -178,7 +178,7 @@ fn event_end(bytes: &[u8]) -> Option<usize> {
             [b'\r', b'\n', ..] => end + 2,
             _ => end + 1,
         };
-        if length == 0 && at > 0 {
+        if length == 0 {
             return Some(next);
         }
         at = next;

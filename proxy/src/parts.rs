@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 use platform_core::{
     budget::{Budget, LimitView, Price},
-    control::{Correlation, TapEvent, Usage},
+    control::{Correlation, Usage},
     grant::RunGrant,
     id::CallId,
     money::NanoDollars,
@@ -18,7 +18,7 @@ use crate::{
     budget::{Ask, Reservation, Spending},
     exchange::{Policy, parts},
     journal::{self, Journal},
-    usage::{Count, Format, Meter, Reading, UsageIs, Withheld},
+    usage::{Count, Format, Heard, Meter, Reading, UsageIs, Withheld},
 };
 
 /// Whether `body` is one that may pass.
@@ -137,7 +137,7 @@ pub struct Read {
     /// An event of our own might follow.
     pub between_events: bool,
     /// What whoever watches was told; `None` if nobody does.
-    pub told: Option<Vec<TapEvent>>,
+    pub told: Option<Vec<String>>,
 }
 
 /// What the agent gets of an answer.
@@ -168,7 +168,7 @@ pub struct Answer<'a> {
 /// Sluicegate asked for it, and errors, in whose place stands what `scrub` says.
 pub fn observed<'p>(
     answer: Answer<'_>,
-    told: Option<Vec<TapEvent>>,
+    told: Option<Vec<String>>,
     pieces: impl Iterator<Item = &'p [u8]>,
     scrub: impl Fn(&[u8]) -> Bytes,
 ) -> (Read, Passed) {
@@ -183,7 +183,7 @@ pub fn observed<'p>(
     let mut passed = Passed { bytes: Vec::new(), held: 0, kept: 0 };
     for piece in pieces.map(Bytes::copy_from_slice) {
         match &mut told {
-            Some(told) => meter.feed(&piece, Some(&mut |event| told.push(event))),
+            Some(told) => meter.feed(&piece, Some(&mut |heard| told.push(text_of(heard)))),
             None => meter.feed(&piece, None),
         }
         let piece = match &mut withheld {
@@ -200,10 +200,17 @@ pub fn observed<'p>(
     (read(meter, told), passed)
 }
 
-fn read(mut meter: Meter, mut told: Option<Vec<TapEvent>>) -> Read {
+fn text_of(heard: Heard<'_>) -> String {
+    match heard {
+        Heard::Text(text) => format!("text {text}"),
+        Heard::Tool(name) => format!("tool {name}"),
+    }
+}
+
+fn read(mut meter: Meter, mut told: Option<Vec<String>>) -> Read {
     let between_events = meter.between_events();
     let reading = match &mut told {
-        Some(told) => meter.finish(Some(&mut |event| told.push(event))),
+        Some(told) => meter.finish(Some(&mut |heard| told.push(text_of(heard)))),
         None => meter.finish(None),
     };
     let end = match (meter.is_complete(&reading), reading.failed) {

@@ -25,8 +25,6 @@ pub(crate) struct Withheld {
     held: BytesMut,
     searched: Searched,
     overlong: Overlong,
-    /// What passed without being held ended in a CR: an LF right after it belongs to it.
-    after_cr: bool,
 }
 
 /// Who asked for the event in which a stream tells its usage.
@@ -76,13 +74,7 @@ impl Default for Withheld {
 impl Withheld {
     /// Nothing yet, and of one event never more than `longest` bytes.
     pub(crate) fn bounded(longest: usize) -> Self {
-        Self {
-            longest,
-            held: BytesMut::new(),
-            searched: Searched::default(),
-            overlong: Overlong::default(),
-            after_cr: false,
-        }
+        Self { longest, held: BytesMut::new(), searched: Searched::default(), overlong: Overlong::default() }
     }
 
     /// Bytes that are held back.
@@ -100,24 +92,17 @@ impl Withheld {
     /// `scrub` says what stands in the place of an event that tells of an error.
     pub(crate) fn follow(
         &mut self,
-        mut piece: Bytes,
+        piece: Bytes,
         (meter, usage): (&Meter, UsageIs),
         scrub: impl Fn(&[u8]) -> Bytes,
     ) -> Bytes {
-        if piece.is_empty() {
-            return piece;
-        }
         let look = Look { usage: usage == UsageIs::Ours && meter.has_counted(), errors: meter.has_failed() };
         // A larger piece may be one event that is too long to be held.
         let is_plain = look == Look::default() && piece.len() <= self.longest;
         if is_plain && self.held.is_empty() && meter.between_events() {
-            self.after_cr = piece.ends_with(b"\r");
             return piece;
         }
-        let is_rest = std::mem::take(&mut self.after_cr) && piece.starts_with(b"\n");
-        let before = piece.split_to(usize::from(is_rest));
-        let passed = self.pass(&piece, look, scrub);
-        if before.is_empty() { passed } else { [before, passed].concat().into() }
+        self.pass(&piece, look, scrub)
     }
 
     /// What of `piece` may go on now, with what was held.
@@ -126,6 +111,13 @@ impl Withheld {
         let mut passed = BytesMut::new();
         self.pass_overlong(&mut passed);
         while self.overlong == Overlong::None {
+            // It belongs to no event, and may be the rest of a line end of which a CR has passed.
+            let blank = blank_line(&self.held);
+            if blank > 0 {
+                self.searched = Searched::default();
+                passed.extend_from_slice(&self.held.split_to(blank));
+                continue;
+            }
             match event_end(&self.held, &mut self.searched) {
                 Some(end) if end <= self.longest => {
                     let event = self.held.split_to(end);
@@ -206,6 +198,15 @@ fn seems_to_tell_error(event: &[u8]) -> bool {
         rest.strip_prefix(b":").is_some_and(|value| value.trim_ascii_start().starts_with(b"null"))
     };
     memmem::find_iter(event, WORD).any(|at| !is_null(at)) || lines(event).any(sse::names_an_error)
+}
+
+/// How much at the start of `bytes` is a blank line; nothing while that is not known.
+const fn blank_line(bytes: &[u8]) -> usize {
+    match bytes {
+        [b'\r', b'\n', ..] => 2,
+        [b'\n', ..] | [b'\r', _, ..] => 1,
+        _ => 0,
+    }
 }
 
 /// Where the first event of `bytes` ends, its blank line included, or else how far it was `searched` for.

@@ -45,6 +45,8 @@ fn only_the_event_that_tells_nothing_but_usage_is_kept_back_however_it_is_split(
         // Before the finish, and behind a blank line of which a CR came alone.
         (format!("{USAGE}{FINISH}{DONE}"), format!("{FINISH}{DONE}")),
         (format!("{}{crlf}{DONE}", FINISH.replace('\n', "\r\n")), FINISH.replace('\n', "\r\n") + DONE),
+        // Blank lines belong to no event, however many.
+        (format!("\n\n\n{error}\r\r\n\r{DONE}"), format!("\n\n\ndata: an error\n\n\r\r\n\r{DONE}")),
         // The model is known, and the event speaks beside its error.
         (
             format!("{known}{}{error}{DONE}", with_text.replace("\"usage\"", "\"error\"")),
