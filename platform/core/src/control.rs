@@ -16,9 +16,9 @@
 //! | `DELETE` of the same, `?grace_ms=N` | `{}`; they are no more, after the grace |
 //! | `PUT /v1/runs/{run}/revoked` | `{}`; no token of the run holds any more, for good |
 //! | `GET /v1/frozen` | list of [`Frozen`] |
-//! | `POST /v1/freeze` or `/v1/thaw` with a list of [`Frozen`] | list of [`Frozen`], as it is then; calls in flight are cut |
+//! | `POST /v1/freeze` or `/v1/thaw` with a list of [`Frozen`] | list of [`Frozen`], as it is then; what is frozen has its calls in flight cut |
 //! | `POST /v1/reload` | `{}`; token secrets were read again |
-//! | `PUT /v1/runs/{run}/budget` with [`Budget`] | [`RunView`]; from now on these limits hold, what was used counted in |
+//! | `PUT /v1/runs/{run}/budget` with [`Budget`] | [`RunView`]; from now on these limits hold, and none that is not named; what was used is counted in |
 //! | `GET /v1/accounts` | list of [`AccountView`] |
 //! | `PUT /v1/accounts` with [`AccountBudget`] | [`AccountView`] |
 //! | `GET /v1/runs/{run}/tap` | NDJSON of [`TapEvent`], until the run is closed |
