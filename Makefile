@@ -6,7 +6,8 @@ export PATH := $(CACHE)/cargo/bin:$(PATH)
 CARGO := cargo
 PROFILE ?= dev
 # How long each fuzz target runs.
-SECONDS_EACH ?= 40
+SECONDS_EACH ?= 60
+SEED ?= 1
 RECORD_SECONDS ?= 600
 
 .PHONY: help demo test setup images build lint deny unit it stack ci clean
@@ -56,9 +57,9 @@ it: ## Whole-system tests: real processes, real containers
 stack: ## The same with the real LiteLLM
 	$(CARGO) nextest run --locked -p tests --test stack --no-tests=fail
 
-fuzz: ## Fuzz what agents and upstreams can say to the proxy: seven targets, SECONDS_EACH=40
+fuzz: ## Fuzz what agents and upstreams can say to the proxy: seven targets, SECONDS_EACH=60, the same walk each time but for SEED=0
 	@scripts/setup.sh tools
-	@SECONDS_EACH=$(SECONDS_EACH) scripts/fuzz.sh run
+	@SEED=$(SEED) SECONDS_EACH=$(SECONDS_EACH) scripts/fuzz.sh run
 
 fuzz-control: ## Show that the fuzzers find what is wrong: with spoiled oracles each must fail, most within seconds
 	@scripts/setup.sh tools

@@ -11,7 +11,7 @@
 # lines (stream). None of the seeds trips over it, so each has to be found. That takes seconds, for a body up to a minute;
 # what is not found in SECONDS_EACH fails.
 #
-# usage: fuzz.sh run               SECONDS_EACH (40) per target
+# usage: fuzz.sh run               SECONDS_EACH (60) per target, from SEED (0: any)
 #        fuzz.sh control           at most SECONDS_EACH per target
 #        fuzz.sh record FILE       the same as run, of a commit, written down
 #        fuzz.sh one TARGET INPUT  a single input again
@@ -20,7 +20,9 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 HOME_OF_ALL=target/fuzz
 TARGETS=(body stream header token path answer limits)
-SECONDS_EACH=${SECONDS_EACH:-40}
+SECONDS_EACH=${SECONDS_EACH:-60}
+# Of libFuzzer: the same walk from the same corpus each time; 0 is another one each time.
+SEED=${SEED:-0}
 AT_ONCE=2
 
 # build NAME [OPTION...]  into $HOME_OF_ALL/NAME
@@ -43,7 +45,7 @@ fuzz() {
   local code=0
   "$own/$target" "$own/corpus/$target" "fuzz/seeds/$target" -dict="fuzz/dictionaries/$target" \
     -artifact_prefix="$own/artifacts/$target/" -max_len=2048 -timeout=10 -rss_limit_mb=2048 \
-    -max_total_time="$SECONDS_EACH" -print_final_stats=1 >"$own/$target.log" 2>&1 || code=$?
+    -seed="$SEED" -max_total_time="$SECONDS_EACH" -print_final_stats=1 >"$own/$target.log" 2>&1 || code=$?
   echo "$code $((SECONDS - began))" >"$own/$target.end"
 }
 
