@@ -2,13 +2,15 @@
 
 use std::{
     collections::{HashSet, VecDeque},
-    fs::{self, File, OpenOptions},
-    io::{self, Write},
+    fs::{File, OpenOptions},
+    io,
     path::Path,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use platform_core::{control::RunView, id::RunId};
+
+use crate::state;
 
 /// Runs that are remembered. The oldest are forgotten first: control never gives an id twice.
 const REMEMBERED: usize = 100_000;
@@ -35,19 +37,13 @@ impl ClosedRuns {
     /// # Errors
     /// If it cannot be read or written.
     pub(crate) fn open(file: &Path) -> io::Result<Self> {
-        let text = match fs::read_to_string(file) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            read => read?,
-        };
-        // A last line that a crash cut short is no run id, or one that does not matter.
-        let mut order: VecDeque<_> = text.lines().filter_map(|line| RunId::parse(line).ok()).collect();
-        order.drain(..order.len().saturating_sub(REMEMBERED));
-        if text.lines().count() > 2 * REMEMBERED {
+        let mut order = VecDeque::from(state::runs(file)?);
+        if order.len() > 2 * REMEMBERED {
+            order.drain(..order.len() - REMEMBERED);
             let lines: String = order.iter().map(|run| format!("{run}\n")).collect();
-            let new = file.with_extension("new");
-            fs::write(&new, lines)?;
-            fs::rename(&new, file)?;
+            state::replace(file, lines.as_bytes())?;
         }
+        order.drain(..order.len().saturating_sub(REMEMBERED));
         let file = OpenOptions::new().create(true).append(true).open(file)?;
         let closed = Closed { file, ids: order.iter().cloned().collect(), order };
         Ok(Self { closed: Mutex::new(closed), views: Mutex::default() })
@@ -69,8 +65,7 @@ impl ClosedRuns {
         {
             closed.ids.remove(&oldest);
         }
-        // A line begins with a line feed, so that one that was cut short spoils only itself.
-        closed.file.write_all(format!("\n{run}\n").as_bytes())
+        state::append(&mut closed.file, run)
     }
 
     /// The last state of a run that was closed not long ago.

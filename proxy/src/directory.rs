@@ -4,8 +4,8 @@
 
 use std::{
     collections::HashSet,
-    fs::{self, OpenOptions},
-    io::{self, Write},
+    fs::OpenOptions,
+    io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
@@ -14,7 +14,7 @@ use arc_swap::ArcSwap;
 use dashmap::{DashMap, Entry};
 use platform_core::{control::Correlation, id::RunId};
 
-use crate::run::Run;
+use crate::{run::Run, state};
 
 /// All runs that calls may belong to.
 #[derive(Debug)]
@@ -38,12 +38,7 @@ impl Directory {
     /// # Errors
     /// If the file is there and cannot be read.
     pub(crate) fn open(file: &Path) -> io::Result<Self> {
-        let text = match fs::read_to_string(file) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            read => read?,
-        };
-        // A last line that a crash cut short is no run id, or one that does not matter.
-        let revoked = text.lines().filter_map(|line| RunId::parse(line).ok()).collect();
+        let revoked = state::runs(file)?.into_iter().collect();
         Ok(Self {
             runs: DashMap::new(),
             correlations: DashMap::new(),
@@ -103,8 +98,7 @@ impl Directory {
             return Ok(());
         }
         let mut out = OpenOptions::new().create(true).append(true).open(&*file)?;
-        // A line begins with a line feed, so that one that was cut short spoils only itself.
-        out.write_all(format!("\n{run}\n").as_bytes())?;
+        state::append(&mut out, run)?;
         out.sync_data()?;
         self.revoked.rcu(|revoked| {
             let mut revoked = HashSet::clone(revoked);

@@ -5,8 +5,7 @@
 
 use std::{
     collections::BTreeSet,
-    fs::{self, File},
-    io::{self, Write},
+    io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
@@ -16,6 +15,8 @@ use platform_core::{
     control::Frozen,
     id::{AccountId, ModelName},
 };
+
+use crate::state;
 
 /// What is stopped now.
 #[derive(Debug)]
@@ -39,11 +40,7 @@ impl Freezes {
     /// # Errors
     /// If the file is there and cannot be read, or holds anything else: it is not guessed what was stopped.
     pub(crate) fn open(file: &Path) -> io::Result<Self> {
-        let text = match fs::read_to_string(file) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            read => read?,
-        };
-        let now = text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+        let now = state::read(file)?.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
         Ok(Self { now: ArcSwap::from_pointee(now), file: Mutex::new(file.to_owned()) })
     }
 
@@ -73,27 +70,17 @@ impl Freezes {
                 Change::Thaw => next.remove(&one),
             };
         }
-        write(&file, &next)?;
+        let lines = next.iter().map(|one| serde_json::to_string(one).map(|line| line + "\n"));
+        state::replace(&file, lines.collect::<Result<String, _>>()?.as_bytes())?;
         self.now.store(Arc::new(next));
         Ok(())
     }
 }
 
-/// Replaces `file` whole: a crash leaves the old or the new one.
-fn write(file: &Path, frozen: &BTreeSet<Frozen>) -> io::Result<()> {
-    let (new, dir) = (file.with_extension("new"), file.parent().unwrap_or(Path::new("/")));
-    let mut out = File::create(&new)?;
-    for one in frozen {
-        serde_json::to_writer(&mut out, one)?;
-        out.write_all(b"\n")?;
-    }
-    out.sync_all()?;
-    fs::rename(&new, file)?;
-    File::open(dir)?.sync_all()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn account(id: &str) -> AccountId {

@@ -24,6 +24,7 @@ mod refusal;
 mod run;
 mod runs;
 mod shared;
+mod state;
 mod tap;
 mod upstream;
 mod usage;
