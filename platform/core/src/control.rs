@@ -155,6 +155,29 @@ pub struct AccountBudget {
     pub budget: Budget,
 }
 
+/// A place in the journal: everything up to and with this line was read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cursor {
+    /// Id of the journal; sequence numbers only compare within one.
+    pub journal: String,
+    /// Sequence number of the line; 0 is before the first.
+    pub seq: u64,
+    /// SHA-256 of that line without its line feed, in hexadecimal: whoever keeps it can show that the journal was rewritten.
+    pub hash: String,
+}
+
+/// Somebody who reads the journal and says how far: what they have not acknowledged is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Consumer {
+    /// Its name.
+    pub name: String,
+    /// How far it has come.
+    pub acknowledged: Cursor,
+    /// Lines after that.
+    pub lag: u64,
+}
+
 /// Sums over the calls of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {

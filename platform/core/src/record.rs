@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Version of [`ExchangeRecord`] that this build writes.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// A line of the journal: the record, with its place in the sequence and in the hash chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,6 +67,12 @@ pub struct ExchangeRecord {
     pub outcome: Outcome,
     /// Why Sluicegate answered itself, if it did.
     pub refusal: Option<Refusal>,
+    /// What decided that it was refused, such as `run.total_tokens` or `field:mcp_servers`; see `sluice audit show`.
+    #[serde(default)]
+    pub rule: Option<JournalText>,
+    /// Which time limit passed, if one did.
+    #[serde(default)]
+    pub timeout: Option<Timeout>,
     /// Bytes of request body that arrived.
     pub request_bytes: u64,
     /// Bytes of response body that were passed on.
@@ -89,8 +95,15 @@ pub struct ExchangeRecord {
     pub tools: Vec<JournalText>,
     /// What kind of call it was.
     pub kind: Kind,
+    /// How many calls it stands for: more than one only where a flood of refusals is summed up.
+    #[serde(default = "one")]
+    pub calls: u64,
     /// Whether the answer could be watched.
     pub tap: Tap,
+}
+
+const fn one() -> u64 {
+    1
 }
 
 /// Tokens of one call, or the sum over several.
@@ -160,6 +173,26 @@ pub enum Outcome {
     Interrupted,
 }
 
+/// The time limits of a call, in the order in which they come to matter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Timeout {
+    /// The request's body came too slowly.
+    Body,
+    /// No connection to the upstream.
+    Connect,
+    /// A connection, and no TLS session on it.
+    Tls,
+    /// The upstream's answer did not begin.
+    FirstByte,
+    /// The upstream fell silent in the middle of its answer.
+    BetweenBytes,
+    /// The client did not read its answer.
+    Client,
+    /// The call as a whole took too long.
+    Call,
+}
+
 /// How well a record's tokens are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -222,6 +255,26 @@ impl CostSource {
     }
 }
 
+impl Timeout {
+    /// All of them, for tables and tests, in the order in which they are declared.
+    pub const ALL: [Self; 7] =
+        [Self::Body, Self::Connect, Self::Tls, Self::FirstByte, Self::BetweenBytes, Self::Client, Self::Call];
+
+    /// The word the journal writes.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Body => "body",
+            Self::Connect => "connect",
+            Self::Tls => "tls",
+            Self::FirstByte => "first_byte",
+            Self::BetweenBytes => "between_bytes",
+            Self::Client => "client",
+            Self::Call => "call",
+        }
+    }
+}
+
 impl Outcome {
     /// All of them, for tables and tests, in the order in which they are declared.
     pub const ALL: [Self; 9] = [
@@ -271,6 +324,9 @@ mod tests {
         };
         for (at, outcome) in Outcome::ALL.into_iter().enumerate() {
             check(serde_json::to_string(&outcome).unwrap(), outcome.word(), outcome as usize, at);
+        }
+        for (at, timeout) in Timeout::ALL.into_iter().enumerate() {
+            check(serde_json::to_string(&timeout).unwrap(), timeout.word(), timeout as usize, at);
         }
         for (at, source) in TokensSource::ALL.into_iter().enumerate() {
             check(serde_json::to_string(&source).unwrap(), source.word(), source as usize, at);

@@ -51,6 +51,8 @@ impl Draft {
             status: 0,
             outcome: Outcome::Refused,
             refusal: None,
+            rule: None,
+            timeout: None,
             request_bytes: 0,
             response_bytes: 0,
             ttfb_us: None,
@@ -62,6 +64,7 @@ impl Draft {
             litellm_call_id: call_id,
             tools: Vec::new(),
             kind: Kind::Model,
+            calls: 1,
             tap: grant.tap,
         };
         Self {

@@ -5,7 +5,10 @@ use std::fs;
 use platform_core::{
     grant::Tap,
     id::{AccountId, AgentId, CallId, RunId},
-    record::{CostSource, ExchangeRecord, Identity, JournalLine, Kind, Outcome, Tokens, TokensSource},
+    record::{
+        CostSource, ExchangeRecord, Identity, JournalLine, Kind, Outcome, SCHEMA_VERSION, Tokens,
+        TokensSource,
+    },
     route::Route,
 };
 
@@ -28,6 +31,8 @@ fn record(run: &str) -> ExchangeRecord {
         status: 200,
         outcome: Outcome::Complete,
         refusal: None,
+        rule: None,
+        timeout: None,
         request_bytes: 1,
         response_bytes: 2,
         ttfb_us: Some(3),
@@ -39,6 +44,7 @@ fn record(run: &str) -> ExchangeRecord {
         litellm_call_id: CallId::new(1, 2),
         tools: vec![],
         kind: Kind::Model,
+        calls: 1,
         tap: Tap::Off,
     }
 }
@@ -120,10 +126,12 @@ fn a_journal_has_one_writer_at_a_time() {
 }
 
 #[test]
-fn lines_of_before_there_were_finish_reasons_are_still_read() {
-    let golden = include_str!("../../tests/golden/journal-line.json").trim_end();
-    let older = golden.replace("\"finish_reason\":null,", "").replace("\"cache_written\":0,", "");
-    assert_eq!(golden.len() - older.len(), 39, "both are gone");
-    let line: JournalLine = serde_json::from_str(&older).unwrap();
-    assert_eq!(serde_json::to_string(&line).unwrap(), golden);
+fn lines_of_the_first_version_are_still_read() {
+    let older = include_str!("../../tests/golden/journal-line-1.json").trim_end();
+    let line: JournalLine = serde_json::from_str(older).unwrap();
+    let now = JournalLine { v: SCHEMA_VERSION, ..line };
+    assert_eq!(
+        serde_json::to_string(&now).unwrap(),
+        include_str!("../../tests/golden/journal-line.json").trim_end()
+    );
 }
