@@ -234,7 +234,8 @@ async fn an_accounts_limit_holds_over_all_its_runs_and_for_nobody_else() {
 
 #[tokio::test]
 async fn money_is_held_by_price_and_corrected_by_what_the_upstream_says() {
-    let prices = "[prices.'fake-cost']\ninput = '1000'\noutput = '1000'\n[prices.'fake-words20']\ninput = '1'\noutput = '2'";
+    let prices = "[prices.'fake-cost']\ninput = '1000'\noutput = '1000'\n[prices.'fake-words20']\ninput = '1'\noutput = '2'\n\
+        [prices.'fake-free']\ninput = '1'\noutput = '2'";
     let world = World::with(prices).await;
     let budget = Budget { cost_nanodollars: Some(NanoDollars(20_000_000_000)), ..Budget::default() };
     let run = world.run_with(limited("r1", "acct-1", budget)).await;
@@ -252,6 +253,10 @@ async fn money_is_held_by_price_and_corrected_by_what_the_upstream_says() {
     assert_eq!(told.cost_source, CostSource::Upstream);
     let used = limit(&world, &run, Limit::CostNanodollars).await.used;
     assert_eq!(used, cost.0 + told.cost_nanodollars.unwrap().0);
+    // LiteLLM says nothing, 0, of what it does not know: then the table holds.
+    run.agent.chat("fake-free").await;
+    let free = world.records(4).await.pop().unwrap().record;
+    assert_eq!((free.cost_nanodollars.unwrap().0 > 0, free.cost_source), (true, CostSource::Priced));
     // At that price, four dollars are four thousand tokens, those of the prompt among them.
     let budget = Budget { cost_nanodollars: Some(NanoDollars(4_000_000_000)), ..Budget::default() };
     let poor = world.run_with(limited("r2", "acct-1", budget)).await;

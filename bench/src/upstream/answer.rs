@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::{
     ask::Ask,
     ledger::Call,
-    script::{Content, Script},
+    script::{Content, Cost, Script},
     usage::{Price, Usage},
 };
 
@@ -43,7 +43,11 @@ impl Answer {
             Content::ToolCall => Says::ToolCall(FRAGMENTS.map(Cow::from).to_vec()),
         };
         let mut usage = Usage::of(ask.prompt_bytes(), says.parts().len());
-        let price = script.tells_cost.then(|| usage.price());
+        let price = match script.cost {
+            Cost::Untold => None,
+            Cost::Free => Some(Price::NOTHING),
+            Cost::OfTokens => Some(usage.price()),
+        };
         usage.price = price;
         Self {
             seq: call.seq(),

@@ -88,6 +88,8 @@ impl Usage {
 }
 
 impl Price {
+    pub(super) const NOTHING: Self = Self { micro_dollars: 0 };
+
     fn dollars(self) -> f64 {
         f64::from(self.micro_dollars) / 1e6
     }

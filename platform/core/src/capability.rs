@@ -26,11 +26,13 @@ pub enum Capability {
     Background,
     /// Content of a type that is not on the list.
     UnlistedContent,
+    /// Being served faster or at a place of one's choice, for more than the price table knows.
+    PremiumService,
 }
 
 impl Capability {
     /// All of them, for tables and tests.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::MediaUrls,
         Self::StoredFiles,
         Self::ServerTools,
@@ -40,6 +42,7 @@ impl Capability {
         Self::StoredPrompts,
         Self::Background,
         Self::UnlistedContent,
+        Self::PremiumService,
     ];
 
     /// The name, as grants spell it.
@@ -55,6 +58,7 @@ impl Capability {
             Self::StoredPrompts => "stored_prompts",
             Self::Background => "background",
             Self::UnlistedContent => "unlisted_content",
+            Self::PremiumService => "premium_service",
         }
     }
 }

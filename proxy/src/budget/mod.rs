@@ -103,9 +103,8 @@ impl Spending {
 
     /// How far each limit is used.
     pub(crate) fn view(&self) -> Vec<LimitView> {
-        let of = |limit| match POTS.iter().position(|pot| *pot == limit) {
-            Some(at) => {
-                let pot = &self.pots[at];
+        let of = |limit| match self.pot(limit) {
+            Some(pot) => {
                 LimitView { limit, allowed: pot.allowed(), used: pot.used(), reserved: pot.reserved() }
             }
             None => LimitView { limit, allowed: self.rate.allowed(), used: 0, reserved: 0 },
@@ -113,14 +112,19 @@ impl Spending {
         Limit::ALL.map(of).into()
     }
 
-    /// What calls in flight have set aside of a limit that is an amount.
+    /// What calls in flight have set aside of `limit`.
     pub(crate) fn reserved(&self, limit: Limit) -> u64 {
-        self.pot(limit).reserved()
+        self.pot(limit).map_or(0, Pot::reserved)
+    }
+
+    /// Where `limit` is drawn on, if it is an amount.
+    fn pot(&self, limit: Limit) -> Option<&Pot> {
+        POTS.iter().zip(&self.pots).find_map(|(its, pot)| (*its == limit).then_some(pot))
     }
 
     /// The most tokens each answer to `ask` can have with what is not used yet, whoever may hold it at the moment.
     fn output(&self, whose: Whose, ask: &Ask) -> Result<u64, Short> {
-        let is_paid = self.pot(Limit::CostNanodollars).allowed().is_some();
+        let is_paid = self.pot(Limit::CostNanodollars).and_then(Pot::allowed).is_some();
         let price = match ask.price {
             None if is_paid => return Err(Short::Unpriced(whose)),
             price => price.unwrap_or_default(),
@@ -133,7 +137,8 @@ impl Spending {
                 _ => 0,
             };
             let used_up = Short::Of(whose, limit, Shortage::UsedUp);
-            let left = self.pot(limit).unused().checked_sub(prompt).ok_or(used_up)?;
+            let unused = self.pot(limit).map_or(UNLIMITED, Pot::unused);
+            let left = unused.checked_sub(prompt).ok_or(used_up)?;
             let tokens = match limit {
                 Limit::CostNanodollars => price.output_for(NanoDollars(left)).unwrap_or(u64::MAX),
                 _ => left,
@@ -160,11 +165,6 @@ impl Spending {
         for ((pot, reserved), used) in self.pots.iter().zip(reserved).zip(used) {
             pot.settle(*reserved, *used);
         }
-    }
-
-    fn pot(&self, limit: Limit) -> &Pot {
-        let at = POTS.iter().position(|pot| *pot == limit);
-        &self.pots[at.unwrap_or(0)]
     }
 }
 

@@ -5,6 +5,7 @@
 use platform_core::{
     budget::Price,
     id::CallId,
+    money::NanoDollars,
     record::{CostSource, ExchangeRecord, Kind, Outcome, Tokens, TokensSource},
     refusal::Refusal,
 };
@@ -106,12 +107,15 @@ impl Draft {
             (_, Outcome::Complete) => estimate::fill_in(&mut record, media, said),
             _ => at_most(&mut record, granted, said),
         }
-        if record.cost_nanodollars.is_some() {
-            record.cost_source = CostSource::Upstream;
-        } else if let Some(price) = price.filter(|_| record.tokens_source != TokensSource::None) {
-            record.cost_nanodollars = Some(price.of(&record.tokens));
-            record.cost_source = CostSource::Priced;
-        }
+        let price = price.filter(|_| record.tokens_source != TokensSource::None);
+        (record.cost_nanodollars, record.cost_source) = match (record.cost_nanodollars, price) {
+            // LiteLLM says that a model costs nothing when it does not know what it costs.
+            (None | Some(NanoDollars(0)), Some(price)) => {
+                (Some(price.of(&record.tokens)), CostSource::Priced)
+            }
+            (Some(told), _) => (Some(told), CostSource::Upstream),
+            (None, None) => (None, CostSource::None),
+        };
         record
     }
 

@@ -12,6 +12,8 @@ pub(crate) struct Media {
     pub(crate) parts: u64,
     /// What they occupy in the body.
     pub(crate) bytes: u64,
+    /// How much of that is images for certain, which no model reads as text.
+    pub(crate) image_bytes: u64,
 }
 
 /// Which letters a body has, as far as that makes a difference.
@@ -41,7 +43,8 @@ const USUAL: (u64, u64) = (7, 2);
 /// one makes thirty-three bytes and fifteen tokens of the three bytes of `ﷺ`. So each letter counts for the longest that
 /// it can become. JSON's own signs are counted as text, which leaves room for what separates messages.
 pub(crate) fn most_input(body: &[u8], media: Media, letters: Letters) -> u64 {
-    longest(body, letters) + INSTRUCTIONS + media.parts.saturating_mul(LARGEST_IMAGE)
+    let text = longest(body, letters).saturating_sub(media.image_bytes);
+    text + INSTRUCTIONS + media.parts.saturating_mul(LARGEST_IMAGE)
 }
 
 /// About how many tokens a prompt has, by the size of its request.
@@ -210,8 +213,10 @@ mod tests {
 
     #[test]
     fn an_image_costs_what_it_may_whatever_its_size() {
-        let media = Media { parts: 2, bytes: 900 };
+        let media = Media { parts: 2, bytes: 900, image_bytes: 0 };
         assert_eq!(most_input(&[b'x'; 1000], media, Letters::default()), 1000 + 1024 + 2 * 48_169);
+        let images = Media { image_bytes: 900, ..media };
+        assert_eq!(most_input(&[b'x'; 1000], images, Letters::default()), 100 + 1024 + 2 * 48_169);
         assert_eq!(input(1000, media), 29 + 2000);
         assert_eq!((tokens(0), tokens(1), tokens(7), tokens(8)), (0, 1, 2, 3));
     }

@@ -31,7 +31,7 @@ const fn directive(form: &'static str, example: &'static str, meaning: &'static 
 }
 
 /// Every directive. `GET /v1/models` and the message about an unknown one are made of this list.
-pub const DIRECTIVES: [Directive; 13] = [
+pub const DIRECTIVES: [Directive; 14] = [
     directive("words<N>", "fake-words50", "answers with N words"),
     directive("big<N>", "fake-big200k", "answers with one piece of N bytes; k and m multiply by 1024"),
     directive("echo", "fake-echo", "answers with the text of the last user message"),
@@ -45,6 +45,11 @@ pub const DIRECTIVES: [Directive; 13] = [
     directive("errmid<N>", "fake-errmid3", "after N content events an error event, then a clean end"),
     directive("nousage", "fake-nousage", "reports no usage"),
     directive("cost", "fake-cost", "reports a price the way LiteLLM does"),
+    directive(
+        "free",
+        "fake-free",
+        "reports a price of nothing, as LiteLLM does of models that it does not know",
+    ),
 ];
 
 /// What one model name asks for.
@@ -60,8 +65,19 @@ pub struct Script {
     pub gap: Option<Duration>,
     /// Whether usage is reported.
     pub tells_usage: bool,
-    /// Whether a price is reported.
-    pub tells_cost: bool,
+    /// Which price is reported.
+    pub cost: Cost,
+}
+
+/// What an answer says of its price.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cost {
+    /// Nothing.
+    Untold,
+    /// That it is nothing.
+    Free,
+    /// What its tokens cost.
+    OfTokens,
 }
 
 /// What an answer says.
@@ -131,7 +147,7 @@ impl Default for Script {
             first_byte: None,
             gap: None,
             tells_usage: true,
-            tells_cost: false,
+            cost: Cost::Untold,
         }
     }
 }
@@ -175,7 +191,8 @@ impl Script {
             "cut" => self.end(Fate::Cut(count(value).ok_or_else(bad)?)),
             "errmid" => self.end(Fate::ErrorMid(count(value).ok_or_else(bad)?)),
             "nousage" => std::mem::replace(&mut self.tells_usage, false),
-            "cost" => !std::mem::replace(&mut self.tells_cost, true),
+            "cost" => self.cost(Cost::OfTokens),
+            "free" => self.cost(Cost::Free),
             _ => return Err(ScriptError::UnknownDirective(word.to_owned())),
         };
         if first_time { Ok(()) } else { Err(ScriptError::Contradiction(word.to_owned())) }
@@ -183,6 +200,10 @@ impl Script {
 
     fn say(&mut self, content: Content) -> bool {
         std::mem::replace(&mut self.content, content) == Content::Sentence
+    }
+
+    fn cost(&mut self, cost: Cost) -> bool {
+        std::mem::replace(&mut self.cost, cost) == Cost::Untold
     }
 
     fn end(&mut self, fate: Fate) -> bool {

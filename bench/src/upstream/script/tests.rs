@@ -28,7 +28,8 @@ fn each_directive_sets_its_own_part_and_nothing_else() {
         ("fake-cut0", Script { fate: Fate::Cut(0), ..usual() }),
         ("fake-errmid3", Script { fate: Fate::ErrorMid(3), ..usual() }),
         ("fake-nousage", Script { tells_usage: false, ..usual() }),
-        ("fake-cost", Script { tells_cost: true, ..usual() }),
+        ("fake-cost", Script { cost: Cost::OfTokens, ..usual() }),
+        ("fake-free", Script { cost: Cost::Free, ..usual() }),
     ];
     for (model, script) in table {
         assert_eq!(model.parse(), Ok(script), "{model}");
@@ -43,7 +44,7 @@ fn directives_combine_in_any_order() {
         first_byte: ms(1),
         gap: ms(20),
         tells_usage: false,
-        tells_cost: true,
+        cost: Cost::OfTokens,
     };
     for model in [
         "fake-words7-cut2-firstbyte1ms-gap20ms-nousage-cost",
@@ -114,7 +115,7 @@ fn contradictions_are_refused() {
         "fake-hang-hang",
         "fake-firstbyte1ms-firstbyte2ms",
         "fake-nousage-nousage",
-        "fake-cost-cost",
+        "fake-cost-free",
     ] {
         let refused = model.parse::<Script>();
         assert!(matches!(refused, Err(ScriptError::Contradiction(_))), "{model}: {refused:?}");

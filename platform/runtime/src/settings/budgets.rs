@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use platform_core::{
     budget::{Budget, Price},
     id::AccountId,
+    money::NanoDollars,
 };
 
 use crate::config::Section;
@@ -74,8 +75,11 @@ pub(super) fn prices(root: &Section<'_>) -> BTreeMap<String, Price> {
         let input = field("input", "Dollars for a million tokens of prompts, as text.").optional();
         let output = field("output", "Dollars for a million tokens of answers, as text.").optional();
         let cached = field("cached", "The same for tokens read from a cache; `input` if absent.").optional();
-        let cache_written =
-            field("cache_written", "The same for tokens written to a cache; `input` if absent.").optional();
+        let cache_written = field(
+            "cache_written",
+            "The same for tokens written to a cache; five quarters of `input` if absent.",
+        )
+        .optional();
         let (Some(input), Some(output)) = (input, output) else {
             section
                 .reject_itself("a price needs `input` and `output`, dollars for a million tokens".to_owned());
@@ -85,11 +89,12 @@ pub(super) fn prices(root: &Section<'_>) -> BTreeMap<String, Price> {
             input,
             output,
             cached: cached.unwrap_or(input),
-            cache_written: cache_written.unwrap_or(input),
+            // What Anthropic takes; others take nothing for it and count none.
+            cache_written: cache_written.unwrap_or(NanoDollars(input.0.saturating_add(input.0 / 4))),
         };
         (model.to_owned(), price)
     };
     let doc = "What a model costs, by the name it is asked for by; `*` is each model that is not named. What the upstream \
-               itself says a call cost goes before.";
+               itself says a call cost goes before, unless that is nothing.";
     root.each("prices", doc, read).into_iter().collect()
 }

@@ -11,6 +11,7 @@ use super::{
     json::Value,
     kinds,
     rejection::Rejection,
+    text::Text,
     walk::{Member, Walk},
 };
 
@@ -45,6 +46,8 @@ struct Seen<'a> {
     role: bool,
     /// A string that points elsewhere, in a member of this name, at this byte.
     remote: Option<Member<'a>>,
+    /// Bytes of images in it, unless its type says that they are text.
+    image_bytes: u64,
 }
 
 impl<'a> Walk<'a, '_> {
@@ -113,8 +116,7 @@ impl<'a> Walk<'a, '_> {
                     Place::Locator => !text.is_data_url(),
                 };
                 if place == Place::Locator || is_medium(place) && holds_data(&member.name) {
-                    self.media.parts += 1;
-                    self.media.bytes += text.raw.len() as u64;
+                    self.medium(text, &member.name, seen);
                 }
                 if remote { self.remote(member, seen) } else { Ok(()) }
             }
@@ -132,6 +134,9 @@ impl<'a> Walk<'a, '_> {
         self.members(|walk, member| walk.content_member(place, member, &mut seen))?;
         if place == Place::Item && seen.kind.is_none() && !seen.role {
             self.need(Capability::StoredResponses, b"an item without type and role", at)?;
+        }
+        if seen.kind.as_deref() == Some(b"base64") {
+            self.media.image_bytes += seen.image_bytes;
         }
         match seen.remote {
             Some(remote) if !is_harmless(&remote.name, seen.kind.as_deref()) => {
@@ -166,6 +171,19 @@ impl<'a> Walk<'a, '_> {
             Part::Tools => self.tools(&member),
             Part::Tool => self.tool(&member),
             Part::Walk(place) => self.content_value(place, member, seen),
+        }
+    }
+
+    /// Counts a medium that `text` holds, in a member of this name.
+    fn medium(&mut self, text: Text<'a>, name: &[u8], seen: &mut Seen<'a>) {
+        let bytes = text.raw.len() as u64;
+        self.media.parts += 1;
+        self.media.bytes += bytes;
+        if holds_data(name) && text.is_image() {
+            // It may be a plain-text document that only begins like one.
+            seen.image_bytes += bytes;
+        } else if names_a_url(name) && text.is_image_url() {
+            self.media.image_bytes += bytes;
         }
     }
 

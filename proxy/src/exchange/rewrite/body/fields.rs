@@ -46,7 +46,17 @@ pub(super) enum Rule {
     ToolChoice,
     /// Only with this grant, unless null or false.
     Needs(Capability),
+    /// Null or one of these words; any other only with this grant.
+    Among(&'static [&'static [u8]], Capability),
 }
+
+/// Tiers of service that cost no more than the usual one; others are up to twice as dear.
+const SERVICE_TIERS: Rule =
+    Rule::Among(&[b"auto", b"default", b"flex", b"standard", b"standard_only"], Capability::PremiumService);
+/// A fast answer of Anthropic's costs six times as much as this one.
+const SPEEDS: Rule = Rule::Among(&[b"standard"], Capability::PremiumService);
+/// Everywhere else costs a tenth more.
+const PLACES: Rule = Rule::Among(&[b"global"], Capability::PremiumService);
 
 /// The sizes that limits look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,9 +138,9 @@ fn messages(field: &[u8]) -> Option<Rule> {
         b"max_tokens" => Rule::Count(Size::MaxTokens),
         b"metadata" => Rule::Metadata,
         b"container" => Rule::Needs(Capability::ServerTools),
-        b"inference_geo" | b"service_tier" | b"stop_sequences" | b"temperature" | b"top_k" | b"top_p" => {
-            Rule::Pass
-        }
+        b"service_tier" => SERVICE_TIERS,
+        b"inference_geo" => PLACES,
+        b"stop_sequences" | b"temperature" | b"top_k" | b"top_p" => Rule::Pass,
         _ => return count_tokens(field),
     })
 }
@@ -143,12 +153,10 @@ fn count_tokens(field: &[u8]) -> Option<Rule> {
         b"tools" => Rule::Tools,
         b"tool_choice" => Rule::ToolChoice,
         b"mcp_servers" => Rule::Needs(Capability::Mcp),
-        b"cache_control"
-        | b"compaction"
-        | b"context_management"
-        | b"output_config"
-        | b"output_format"
-        | b"speed" => Rule::Pass,
+        b"cache_control" | b"compaction" | b"context_management" | b"output_config" | b"output_format" => {
+            Rule::Pass
+        }
+        b"speed" => SPEEDS,
         b"thinking" => Rule::Thinking,
         _ => return None,
     })
@@ -183,11 +191,8 @@ fn openai_tools(field: &[u8]) -> Option<Rule> {
         // Can name an earlier response to compare with.
         b"prompt_cache_options" => Rule::Content,
         // The key only steers to a cache; a hit needs the same prompt. Dropping it would cost the run money.
-        b"parallel_tool_calls"
-        | b"prompt_cache_key"
-        | b"prompt_cache_retention"
-        | b"service_tier"
-        | b"verbosity" => Rule::Pass,
+        b"parallel_tool_calls" | b"prompt_cache_key" | b"prompt_cache_retention" | b"verbosity" => Rule::Pass,
+        b"service_tier" => SERVICE_TIERS,
         _ => return None,
     })
 }

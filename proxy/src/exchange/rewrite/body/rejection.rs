@@ -152,5 +152,6 @@ const fn instead(capability: Capability) -> &'static str {
         Capability::StoredPrompts => "send the prompt itself",
         Capability::Background => "leave it out and wait for the answer",
         Capability::UnlistedContent => "use a content type that the API documents",
+        Capability::PremiumService => "leave it out and be served as usual",
     }
 }

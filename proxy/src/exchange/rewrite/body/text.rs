@@ -33,6 +33,21 @@ impl<'a> Text<'a> {
         text.starts_with(b"data:") && !has_scheme(&text)
     }
 
+    /// Whether it is the beginning of an image in base64: PNG, JPEG, GIF or WebP, by their first bytes.
+    pub(super) fn is_image(self) -> bool {
+        let is_webp = || self.raw.starts_with(b"UklGR") && self.raw.get(11..16) == Some(b"XRUJQ");
+        let begins = |magic: &[u8]| self.raw.starts_with(magic);
+        begins(b"iVBORw0KGgo") || begins(b"/9j/") || begins(b"R0lGOD") || is_webp()
+    }
+
+    /// Whether it is a `data:` URL of such an image.
+    pub(super) fn is_image_url(self) -> bool {
+        const BASE64: &[u8] = b";base64,";
+        let head = &self.raw[..self.raw.len().min(64)];
+        let Some(at) = memchr::memmem::find(head, BASE64) else { return false };
+        head.starts_with(b"data:image/") && Self { raw: &self.raw[at + BASE64.len()..], ..self }.is_image()
+    }
+
     /// Whether there is a URL in it. LiteLLM looks for `https://` and `gs://` anywhere in what should be data.
     pub(super) fn has_url(self) -> bool {
         has_scheme(&self.decoded())

@@ -193,6 +193,7 @@ impl<'a> Top<'a> {
             Rule::Tools => walk.tools(&member),
             Rule::ToolChoice => walk.tool_choice(&member),
             Rule::Needs(capability) => walk.gated(capability, &member),
+            Rule::Among(words, capability) => walk.among(words, capability, &member),
             Rule::Model => walk.model(member.at).map(|model| self.model = Some(model)),
             Rule::Stream => walk.flag(&member).map(|stream| self.stream = stream == Some(true)),
             Rule::StreamOptions => walk.stream_options(&member).map(|options| self.options = Some(options)),

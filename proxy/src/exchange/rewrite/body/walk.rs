@@ -102,6 +102,21 @@ impl<'a, 'p> Walk<'a, 'p> {
         }
     }
 
+    /// Reads a word that needs a grant unless it is one of `words`, or null.
+    pub(super) fn among(
+        &mut self,
+        words: &[&[u8]],
+        capability: Capability,
+        member: &Member<'a>,
+    ) -> Result<(), Rejection> {
+        match self.cursor.value()? {
+            Value::Null => Ok(()),
+            Value::Text(text) if words.contains(&&*text.decoded()) => Ok(()),
+            Value::Text(_) => self.need(capability, &member.name, member.at),
+            _ => Err(Rejection::wrong_type(&member.name, "a string", member.at)),
+        }
+    }
+
     /// Reads a value that needs a grant unless it is null or false.
     pub(super) fn gated(&mut self, capability: Capability, member: &Member<'a>) -> Result<(), Rejection> {
         // Nothing else begins like null and false.

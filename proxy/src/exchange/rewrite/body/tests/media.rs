@@ -2,6 +2,35 @@
 
 use super::*;
 
+/// How many bytes of `part` are images that no model reads as text.
+fn image_bytes(part: &str) -> u64 {
+    let body = format!(r#"{{"model":"m","messages":[{{"role":"user","content":[{part}]}}]}}"#);
+    check(Route::ChatCompletions, body.as_bytes(), &policy()).unwrap().media.image_bytes
+}
+
+#[test]
+fn only_what_no_model_can_read_as_text_counts_as_an_image() {
+    let (png, webp) = ("iVBORw0KGgoAAAA", "UklGRgAAAABXRUJQVlA4");
+    for (image, bytes) in
+        [(png, 15), ("/9j/4AAQ", 8), ("R0lGODlh", 8), (webp, 20), ("UklGRgAAAABXQVZF", 0), ("AAAA", 0)]
+    {
+        let url = format!("data:image/x;base64,{image}");
+        let by_url = format!(r#"{{"type":"image_url","image_url":{{"url":"{url}"}}}}"#);
+        assert_eq!(image_bytes(&by_url), if bytes > 0 { url.len() as u64 } else { 0 }, "{by_url}");
+        let source = |kind| format!(r#"{{"type":"image","source":{{"data":"{image}","type":"{kind}"}}}}"#);
+        assert_eq!(image_bytes(&source("base64")), bytes, "{image}");
+        // A document of plain text that begins like an image, as long as somebody likes.
+        assert_eq!(image_bytes(&source("text")), 0, "{image}");
+    }
+    for part in [
+        format!(r#"{{"type":"text","text":"data:image/png;base64,{png}"}}"#),
+        format!(r#"{{"type":"file","file":{{"file_data":"data:image/png;base64,{png}"}}}}"#),
+        format!(r#"{{"type":"image_url","image_url":{{"url":"data:text/plain;base64,{png}"}}}}"#),
+    ] {
+        assert_eq!(image_bytes(&part), 0, "{part}");
+    }
+}
+
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn media_that_would_be_fetched() {

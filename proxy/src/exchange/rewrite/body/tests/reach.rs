@@ -3,6 +3,26 @@
 use super::*;
 
 #[test]
+fn service_that_costs_more_than_the_price_table_knows() {
+    let dear = "premium_service";
+    let rows = [
+        (r#""service_tier":"priority""#, dear, r#""service_tier":"flex""#),
+        (r#""service_tier":"Default""#, dear, r#""service_tier":"d\u0065fault""#),
+        (r#""service_tier":7"#, "type service_tier", r#""service_tier":null"#),
+    ];
+    for route in [Route::ChatCompletions, Route::Responses, Route::Messages] {
+        hold(route, &rows);
+    }
+    hold(
+        Route::Messages,
+        &[
+            (r#""speed":"fast""#, dear, r#""speed":"standard""#),
+            (r#""inference_geo":"us""#, dear, r#""inference_geo":"global""#),
+        ],
+    );
+}
+
+#[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn tools_that_run_elsewhere() {
     hold(
