@@ -44,6 +44,7 @@ lint: ## Format, clippy, documentation, shell scripts
 
 deny: ## Licences, sources and banned crates
 	cargo-deny --locked --offline check bans licenses sources
+	cargo-deny --locked --offline --manifest-path fuzz/Cargo.toml --config deny.toml check bans licenses sources
 
 unit: ## Tests beside the code, documentation examples, the sandbox agent's own tests
 	$(CARGO) nextest run --workspace --locked --lib --bins -E 'not package(tests)'
