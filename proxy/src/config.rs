@@ -1,8 +1,8 @@
 //! What the proxy works with, resolved: the settings, and the key they lead to.
 
-use std::{collections::BTreeMap, fs, io, path::PathBuf};
+use std::{collections::BTreeMap, fs, io, path::PathBuf, sync::Arc};
 
-use http::HeaderValue;
+use http::{HeaderValue, uri::PathAndQuery};
 use platform_core::{budget::Price, name, secret::Secret};
 use platform_runtime::settings::{self, Settings, token_secrets};
 
@@ -20,6 +20,9 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    /// TLS to the upstream cannot be had.
+    #[error(transparent)]
+    Tls(#[from] upstream::SetupError),
     /// What is there cannot be sent in a header. The key itself is not shown.
     #[error("the key in {origin} is empty or holds characters that a header cannot carry")]
     Unusable {
@@ -42,7 +45,8 @@ pub struct FromEnvironment {
 pub struct Config {
     pub(crate) proxy: settings::Proxy,
     pub(crate) base_url: String,
-    pub(crate) upstream: upstream::Config,
+    pub(crate) upstream: Arc<upstream::Target>,
+    authority: String,
     /// `Bearer …`; marked sensitive, so that it is not printed.
     pub(crate) authorization: Option<HeaderValue>,
     /// What accounts may use in all.
@@ -76,16 +80,10 @@ impl Config {
         let authorization =
             key.map(|(key, origin)| bearer(&key).ok_or(Error::Unusable { origin })).transpose()?;
         let authority = upstream.authority();
-        let host = HeaderValue::from_str(&authority)
-            .map_err(|_error| Error::Unusable { origin: "upstream.base_url".to_owned() })?;
         Ok(Self {
-            base_url: upstream.base_url,
-            upstream: upstream::Config {
-                authority,
-                host,
-                connect: upstream.connect.duration(),
-                idle: upstream.pool_idle.duration(),
-            },
+            base_url: upstream.base_url.clone(),
+            upstream: Arc::new(upstream::Target::new(target(upstream, &authority)?)?),
+            authority,
             proxy,
             authorization,
             accounts,
@@ -118,7 +116,7 @@ impl Config {
     /// What no agent is told: the upstream's key and address.
     pub(crate) fn unspoken(&self) -> Vec<String> {
         let key = self.authorization.as_ref().and_then(|value| value.to_str().ok());
-        let authority = self.upstream.authority.as_str();
+        let authority = self.authority.as_str();
         let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
         let words = [key.and_then(|value| value.strip_prefix("Bearer ")), Some(authority), Some(host)];
         // A shorter one would be found in innocent words.
@@ -144,6 +142,27 @@ fn named_models(settings: &Settings) -> Vec<String> {
         .chain(of_agents)
         .chain(settings.upstream.default_model.clone())
         .collect()
+}
+
+fn target(settings: settings::Upstream, authority: &str) -> Result<upstream::Config, Error> {
+    let unusable = |setting: &str| Error::Unusable { origin: format!("upstream.{setting}") };
+    let settings::BaseUrl { scheme, host, port } =
+        settings::BaseUrl::parse(&settings.base_url).map_err(|_problem| unusable("base_url"))?;
+    let probe = settings.probe.map(|path| path.parse::<PathAndQuery>().map_err(|_error| unusable("probe")));
+    Ok(upstream::Config {
+        host,
+        port,
+        authority: HeaderValue::from_str(authority).map_err(|_error| unusable("base_url"))?,
+        scheme: match scheme {
+            settings::Scheme::Http => upstream::Scheme::Http,
+            settings::Scheme::Https => upstream::Scheme::Https { ca_file: settings.ca_file },
+        },
+        connect: settings.connect.duration(),
+        handshake: settings.tls_handshake.duration(),
+        idle: settings.pool_idle.duration(),
+        most_idle: usize::try_from(settings.pool_max).unwrap_or(usize::MAX),
+        probe: probe.transpose()?,
+    })
 }
 
 fn bearer(key: &Secret) -> Option<HeaderValue> {

@@ -156,7 +156,7 @@ impl App {
         let bodies = Arc::new(Allowance::new(proxy.all_bodies));
         let metrics = Arc::new(Metrics::new(config.models(), thread_count(&config)));
         let parts = Parts {
-            upstream: config.upstream.clone(),
+            upstream: Arc::clone(&config.upstream),
             journal: Arc::clone(&journal),
             bodies: Arc::clone(&bodies),
             unspoken: config.unspoken().into(),
@@ -169,7 +169,7 @@ impl App {
         let (workers, threads) = start_workers(&config, &parts, shared_listeners)?;
         let past = Past { accounts, spent: by_run, closed };
         let runs = Runs::new(Place { dir: listeners, directory, shared }, past, terms, workers);
-        let upstream = Upstream::new(config.upstream.clone());
+        let upstream = Upstream::new(Arc::clone(&config.upstream));
         Ok(Self {
             socket,
             control: Control {

@@ -3,7 +3,7 @@
 //! Measured: SDKs repeat 429 and 5xx unless `x-should-retry: false` forbids it; OpenClaw locks a provider
 //! for everyone on 401, 402 and 403. The table is the only place that turns a refusal into a status.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, time::Duration};
 
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use platform_core::{budget::Limit, name, refusal::Refusal, route::Dialect};
@@ -40,6 +40,11 @@ impl From<Refusal> for Refused {
 }
 
 impl Refused {
+    /// For a `reason` that is over after `wait`.
+    pub(crate) fn until(reason: Refusal, wait: Duration) -> Self {
+        Self { wait: Some(wait.as_secs() + 1), ..reason.into() }
+    }
+
     /// What a gateway is told, that serves many: never what an agent wrote, because it sorts errors by their words, and
     /// of calls that are nobody's only that they are.
     pub(crate) fn to_a_gateway(&self) -> Self {
@@ -156,7 +161,9 @@ const fn row(refusal: Refusal) -> (StatusCode, &'static str, Retry) {
         | Refusal::RunClosed => (StatusCode::BAD_REQUEST, INVALID, Retry::Never),
         Refusal::Draining => (StatusCode::SERVICE_UNAVAILABLE, SERVER, Retry::After(1)),
         Refusal::JournalUnavailable => (StatusCode::SERVICE_UNAVAILABLE, SERVER, Retry::After(5)),
-        Refusal::UpstreamUnreachable => (StatusCode::SERVICE_UNAVAILABLE, SERVER, Retry::After(1)),
+        Refusal::UpstreamUnreachable | Refusal::UpstreamDown => {
+            (StatusCode::SERVICE_UNAVAILABLE, SERVER, Retry::After(1))
+        }
         Refusal::UpstreamFailed => (StatusCode::BAD_GATEWAY, SERVER, Retry::Never),
         Refusal::UpstreamTimeout => (StatusCode::GATEWAY_TIMEOUT, SERVER, Retry::Never),
         // By this kind OpenClaw knows that it can only fail again, whatever the status.
@@ -218,6 +225,9 @@ const fn message(refusal: Refusal) -> &'static str {
         Refusal::Draining => "the gateway is restarting",
         Refusal::JournalUnavailable => "the gateway cannot record calls at the moment",
         Refusal::UpstreamUnreachable => "the model service cannot be reached",
+        Refusal::UpstreamDown => {
+            "the model service has been out of reach for a while; calls pass again as soon as it is back"
+        }
         Refusal::UpstreamFailed => "the model service broke off before its answer was complete",
         Refusal::UpstreamTimeout => "the model service did not answer in the time this run allows",
         Refusal::UpstreamAuth => {

@@ -18,7 +18,7 @@ use crate::{
     journal::Journal,
     metrics::Metrics,
     run::Run,
-    upstream::{self, Upstream},
+    upstream::{Target, Upstream},
 };
 
 /// Orders that wait. Control waits when there are more.
@@ -46,7 +46,8 @@ pub(crate) enum Error {
 /// What every data-plane thread is made with.
 #[derive(Debug, Clone)]
 pub(crate) struct Parts {
-    pub(crate) upstream: upstream::Config,
+    /// Shared by all threads: where the upstream is, and whether it is up.
+    pub(crate) upstream: Arc<Target>,
     pub(crate) journal: Arc<Journal>,
     pub(crate) bodies: Arc<Allowance>,
     pub(crate) unspoken: Arc<[String]>,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use platform_core::control::UpstreamHealth;
+use platform_core::control::{UpstreamHealth, UpstreamState};
 use platform_runtime::{report, settings::Settings};
 use serde::Serialize;
 use tokio::sync::mpsc;
@@ -143,7 +143,13 @@ async fn upstream(data_plane: &DataPlane) -> Check {
             "check the key in upstream.key_file",
         ),
         Ok(UpstreamHealth::Unreachable { reason }) => {
-            Check::broken(UPSTREAM, reason, "start it, or set upstream.base_url")
+            let refused = match data_plane.health().await.map(|health| health.upstream_state) {
+                Ok(UpstreamState::Down { since, .. } | UpstreamState::Probing { since, .. }) => {
+                    format!("; calls are refused since {since}")
+                }
+                Ok(UpstreamState::Up) | Err(_) => String::new(),
+            };
+            Check::broken(UPSTREAM, reason + &refused, "start it, or set upstream.base_url")
         }
         Err(error) => Check::broken(UPSTREAM, report::chain(&error), "look at the proxy's log"),
     }

@@ -29,7 +29,15 @@ impl Detour {
     /// # Panics
     /// If no port can be had.
     pub async fn to(target: SocketAddr) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        Self::at(SocketAddr::from(([127, 0, 0, 1], 0)), target).await
+    }
+
+    /// A detour to `target` that is reached at `address`.
+    ///
+    /// # Panics
+    /// If that cannot be had.
+    pub async fn at(address: SocketAddr, target: SocketAddr) -> Self {
+        let listener = TcpListener::bind(address).await.unwrap();
         let detour = Self {
             address: listener.local_addr().unwrap(),
             connections: Arc::default(),

@@ -62,13 +62,18 @@ impl World {
 
     /// A world whose proxy forwards to `base_url`, which may lead to the scripted upstream by a detour.
     pub async fn in_front_of(upstream: ScriptedUpstream, base_url: &str, toml: &str) -> Self {
+        Self::reaching(upstream, &format!("base_url = '{base_url}'"), toml).await
+    }
+
+    /// A world whose proxy has these settings of its upstream.
+    pub async fn reaching(upstream: ScriptedUpstream, settings: &str, toml: &str) -> Self {
         // Short: a socket's path has at most 107 bytes.
         let dir = tempfile::Builder::new().prefix("sw-").tempdir_in("/tmp").unwrap();
         let root = dir.path().display();
         fs::write(dir.path().join("key"), CANARY_KEY).unwrap();
         fs::set_permissions(dir.path().join("key"), fs::Permissions::from_mode(0o600)).unwrap();
         let config = format!(
-            "[upstream]\nbase_url = '{base_url}'\nkey_file = '{root}/key'\ndefault_model = 'fake'\n\
+            "[upstream]\n{settings}\nkey_file = '{root}/key'\ndefault_model = 'fake'\n\
              [proxy]\nrun_dir = '{root}/run'\nstate_dir = '{root}/state'\nthreads = 2\ndrain = '2s'\n\
              [sandbox]\nworkspace_dir = '{root}/workspaces'\ninstallation = '{}'\n{toml}\n",
             dir.path().file_name().unwrap().to_string_lossy(),

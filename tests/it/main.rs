@@ -33,3 +33,5 @@ mod tap;
 mod tidy;
 mod tokens;
 mod up;
+mod upstream;
+mod upstream_tls;

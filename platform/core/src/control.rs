@@ -219,6 +219,47 @@ pub struct Health {
     pub journal_seq: u64,
     /// Base URL of the upstream.
     pub upstream: String,
+    /// Whether calls are sent to it.
+    pub upstream_state: UpstreamState,
+}
+
+/// Whether calls are sent to the upstream. Times are RFC 3339, UTC.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "state")]
+pub enum UpstreamState {
+    /// They are.
+    Up,
+    /// They are refused at once: it could not be reached several times in a row.
+    Down {
+        /// Since when.
+        since: String,
+        /// Why it could not be reached last, in words.
+        reason: String,
+        /// Milliseconds until it is tried again.
+        probe_in_ms: u64,
+    },
+    /// They are refused, and it is being tried.
+    Probing {
+        /// Down since when.
+        since: String,
+        /// Why it could not be reached last, in words.
+        reason: String,
+    },
+}
+
+impl UpstreamState {
+    /// The words for the states, in the order in which they are declared.
+    pub const WORDS: [&'static str; 3] = ["up", "down", "probing"];
+
+    /// The state in a word.
+    #[must_use]
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Up => Self::WORDS[0],
+            Self::Down { .. } => Self::WORDS[1],
+            Self::Probing { .. } => Self::WORDS[2],
+        }
+    }
 }
 
 /// What the upstream said when it was asked.

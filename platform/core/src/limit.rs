@@ -124,6 +124,10 @@ pub mod data_plane {
     pub const OUTPUT_TOKENS: u64 = 8192;
     /// Time to open a connection to the upstream.
     pub const CONNECT: Millis = Millis::seconds(5);
+    /// Time to open a TLS session on it.
+    pub const TLS_HANDSHAKE: Millis = Millis::seconds(5);
+    /// Idle connections to the upstream that each thread keeps: a burst of calls leaves that many behind.
+    pub const POOL_MAX: u32 = 256;
     /// How long a client may take to send a request's head.
     pub const HEADER_READ: Millis = Millis::seconds(30);
     /// Idle upstream connections are not used any more before the upstream closes them: uvicorn waits 5 s, gunicorn 2 s.

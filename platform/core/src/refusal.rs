@@ -67,6 +67,8 @@ pub enum Refusal {
     JournalUnavailable,
     /// No connection to the upstream: nothing was sent.
     UpstreamUnreachable,
+    /// The upstream could not be reached several times in a row: nothing is tried until a probe has reached it.
+    UpstreamDown,
     /// The connection to the upstream broke before it answered; it may have worked on the call.
     UpstreamFailed,
     /// The upstream did not answer in time.
@@ -83,7 +85,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// All of them, for tables and tests.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 36] = [
         Self::RouteUnknown,
         Self::HeadInvalid,
         Self::HeadTooLarge,
@@ -113,6 +115,7 @@ impl Refusal {
         Self::Draining,
         Self::JournalUnavailable,
         Self::UpstreamUnreachable,
+        Self::UpstreamDown,
         Self::UpstreamFailed,
         Self::UpstreamTimeout,
         Self::UpstreamAuth,
@@ -154,6 +157,7 @@ impl Refusal {
             Self::Draining => "draining",
             Self::JournalUnavailable => "journal_unavailable",
             Self::UpstreamUnreachable => "upstream_unreachable",
+            Self::UpstreamDown => "upstream_down",
             Self::UpstreamFailed => "upstream_failed",
             Self::UpstreamTimeout => "upstream_timeout",
             Self::UpstreamAuth => "upstream_auth",

@@ -57,6 +57,7 @@ pub(super) fn text(control: &Control) -> String {
             cost: NanoDollars(reserved(Limit::CostNanodollars)),
         },
         idle_connections: control.runs.idle_connections() as u64,
+        upstream_state: control.config.upstream.circuit().state().word(),
         journal_seq: control.journal.last_seq(),
         journal_is_open: control.journal.is_open(),
         freezes: control.freezes.list().len() as u64,

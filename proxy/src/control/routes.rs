@@ -86,6 +86,7 @@ fn health(control: &Control) -> Health {
         journal_id: control.journal.id().to_owned(),
         journal_seq: control.journal.last_seq(),
         upstream: control.config.base_url.clone(),
+        upstream_state: control.config.upstream.circuit().state(),
     }
 }
 

@@ -122,7 +122,8 @@ impl Draft {
     /// Whether a model may have worked on the call.
     fn may_cost(&self) -> bool {
         let record = &self.record;
-        let reached = self.sent && record.refusal != Some(Refusal::UpstreamUnreachable);
+        let nowhere = matches!(record.refusal, Some(Refusal::UpstreamUnreachable | Refusal::UpstreamDown));
+        let reached = self.sent && !nowhere;
         let refused = record.ttfb_us.is_some() && !(200..300).contains(&record.status);
         reached && !refused && record.route.costs_tokens()
     }

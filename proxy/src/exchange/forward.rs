@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use super::settle::Exchange;
 use crate::{
     pieces::Pieces,
+    refusal::Refused,
     upstream::{Connection, Error},
 };
 
@@ -17,7 +18,7 @@ use crate::{
 pub(super) type Answer = (Response<Incoming>, Connection);
 
 /// Sends `request`. Dropping the future closes the connection and so cancels the call upstream.
-pub(super) async fn send(exchange: &mut Exchange, request: Request<Pieces>) -> Result<Answer, Refusal> {
+pub(super) async fn send(exchange: &mut Exchange, request: Request<Pieces>) -> Result<Answer, Refused> {
     let plane = Arc::clone(exchange.plane());
     let patience = exchange.run().grant.limits.call_ms.duration();
     exchange.sending();
@@ -28,11 +29,24 @@ pub(super) async fn send(exchange: &mut Exchange, request: Request<Pieces>) -> R
         }
         Ok(Err(error)) => {
             tracing::warn!(call = %exchange.call_id(), error = &error as &dyn std::error::Error, "upstream failed");
-            Err(match error {
-                Error::Unreachable { .. } => Refusal::UpstreamUnreachable,
-                Error::Broken(_) => Refusal::UpstreamFailed,
-            })
+            if let Some(limit) = error.timeout() {
+                exchange.passed(limit);
+            }
+            Err(refused(&error))
         }
-        Err(_elapsed) => Err(Refusal::UpstreamTimeout),
+        Err(_elapsed) => Err(Refusal::UpstreamTimeout.into()),
+    }
+}
+
+/// Refuses a call that need not be tried, before anything of it is read.
+pub(super) fn check(exchange: &Exchange) -> Result<(), Refused> {
+    exchange.plane().upstream.check().map_err(|error| refused(&error))
+}
+
+fn refused(error: &Error) -> Refused {
+    match error {
+        Error::Down { retry } => Refused::until(Refusal::UpstreamDown, *retry),
+        Error::Unreachable(_) => Refusal::UpstreamUnreachable.into(),
+        Error::Broken(_) => Refusal::UpstreamFailed.into(),
     }
 }

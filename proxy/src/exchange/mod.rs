@@ -146,12 +146,13 @@ async fn pass(
 ) -> Result<forward::Answer, Refused> {
     let route = admit::route(head, path)?;
     exchange.admit(route)?;
+    forward::check(exchange)?;
     rewrite::is_plain(&head.headers)?;
     let mut held = Held::none(Arc::clone(&exchange.run().bodies), Arc::clone(&exchange.plane().bodies));
     let body = rewrite::read_body(exchange, body, &mut held).await?;
     let request = rewrite::request(exchange, &head.headers, &body)?;
     drop(body);
-    Ok(forward::send(exchange, request).await?)
+    forward::send(exchange, request).await
 }
 
 /// `GET /health`: the socket works, and whose it is. Needs no identity and is no call.

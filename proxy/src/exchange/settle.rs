@@ -11,7 +11,7 @@ use platform_core::{
     id::CallId,
     money::NanoDollars,
     name::header as own,
-    record::{ExchangeRecord, Outcome},
+    record::{ExchangeRecord, Outcome, Timeout},
     refusal::Refusal,
     route::Route,
     untrusted::JournalText,
@@ -172,6 +172,11 @@ impl Exchange {
         if let Some(draft) = &mut self.draft {
             draft.sent = true;
         }
+    }
+
+    /// A time limit passed.
+    pub(super) fn passed(&mut self, limit: Timeout) {
+        self.note(|draft| draft.timeout = Some(limit));
     }
 
     /// The head of the upstream's answer is there.

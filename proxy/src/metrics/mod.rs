@@ -3,7 +3,7 @@
 //! Labels are closed sets: routes, outcomes, refusals, kinds, threads, and the models that the configuration names. No run,
 //! no account, and nothing an agent chose is ever a label: that is what the journal is for. So the number of series is
 //! bounded whatever agents do: for each route that is used 60 of histograms and those of `calls` that have occurred, of some
-//! 50 that can; six for each model, 13 for each thread, 46 besides. A small installation has about 150.
+//! 50 that can; six for each model, 13 for each thread, 49 besides. A small installation has about 150.
 //!
 //! Each data-plane thread counts in arrays of its own, indexed by the labels ([`Counts`]): a call costs some twenty additions
 //! that no other thread contends for. They are summed when somebody asks. That leaves nothing for a metrics library to do but
@@ -51,6 +51,8 @@ pub(crate) struct Gauges {
     pub(crate) reserved: Reserved,
     /// Idle connections to the upstream.
     pub(crate) idle_connections: u64,
+    /// Whether calls are sent there: one of [`platform_core::control::UpstreamState::WORDS`].
+    pub(crate) upstream_state: &'static str,
     pub(crate) journal_seq: u64,
     pub(crate) journal_is_open: bool,
     /// How many freezes there are.

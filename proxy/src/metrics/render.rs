@@ -1,6 +1,7 @@
 //! Every family there is, with its name and what it means. Names are kept: dashboards and alerts rely on them.
 
 use platform_core::{
+    control::UpstreamState,
     record::{CostSource, Outcome, TokensSource},
     refusal::Refusal,
     route::Route,
@@ -103,6 +104,8 @@ fn present(text: &mut Exposition, gauges: &Gauges) {
         gauges.idle_connections,
         "Connections to the upstream that wait for calls.",
     );
+    upstream_state(text, gauges.upstream_state);
+    let mut gauge = |name, value: u64, help| text.single(Kind::Gauge, name, value, help);
     gauge("sluicegate_journal_sequence", gauges.journal_seq, "Number of the journal's last record.");
     gauge(
         "sluicegate_journal_open",
@@ -124,6 +127,15 @@ fn reserved(text: &mut Exposition, reserved: &Reserved) {
     family.sample(&[("kind", "output")], reserved.output_tokens);
     let help = "The most that calls in flight can cost, as far as their models have a price.";
     text.single(Kind::Gauge, "sluicegate_reserved_cost_dollars", dollars(reserved.cost.0), help);
+}
+
+fn upstream_state(text: &mut Exposition, state: &str) {
+    let help =
+        "1 for the state the upstream is in: up, or down and calls are refused, or down and being probed.";
+    let mut family = text.family(Kind::Gauge, "sluicegate_upstream_state", help);
+    UpstreamState::WORDS
+        .iter()
+        .for_each(|word| family.sample(&[("state", *word)], u64::from(*word == state)));
 }
 
 fn threads(text: &mut Exposition, metrics: &Metrics) {

@@ -20,20 +20,23 @@ use hyper::{
     },
 };
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
 
-use super::quiet::Quiet;
+use super::{
+    quiet::Quiet,
+    wire::{Look, Stream, Wire},
+};
 use crate::pieces::Pieces;
 
-type Wire = http1::Connection<TokioIo<TcpStream>, Pieces>;
+type Driver = http1::Connection<TokioIo<Wire>, Pieces>;
 
 /// A connection. Dropping it closes it, which cancels a call that is under way.
 #[derive(Debug)]
 pub(crate) struct Connection {
     sender: SendRequest<Pieces>,
     /// Reads and writes when it is polled; gone once the connection has ended.
-    wire: Option<Pin<Box<Wire>>>,
+    driver: Option<Pin<Box<Driver>>>,
     quiet: Quiet,
+    look: Look,
 }
 
 /// Why an answer was not read whole.
@@ -51,9 +54,10 @@ pub(crate) enum Unread {
 }
 
 impl Connection {
-    pub(super) async fn over(stream: TcpStream) -> hyper::Result<Self> {
-        let (sender, wire) = http1::handshake(TokioIo::new(stream)).await?;
-        Ok(Self { sender, wire: Some(Box::pin(wire)), quiet: Quiet::default() })
+    pub(super) async fn over(stream: Stream) -> hyper::Result<Self> {
+        let (wire, look) = Wire::new(stream);
+        let (sender, driver) = http1::handshake(TokioIo::new(wire)).await?;
+        Ok(Self { sender, driver: Some(Box::pin(driver)), quiet: Quiet::default(), look })
     }
 
     /// Sends `request` and waits for the head of its answer. A request of which nothing was sent is handed back.
@@ -62,14 +66,17 @@ impl Connection {
         request: Request<Pieces>,
     ) -> Result<Response<Incoming>, TrySendError<Request<Pieces>>> {
         let mut answer = pin!(self.sender.try_send_request(request));
-        poll_fn(|cx| drive(&mut self.wire, &self.quiet, cx, |cx| answer.as_mut().poll(cx))).await
+        poll_fn(|cx| drive(&mut self.driver, &self.quiet, cx, |cx| answer.as_mut().poll(cx))).await
     }
 
-    /// Whether it can take a request. No: the upstream has closed it.
+    /// Whether it can take another request. No: the upstream has closed it. What this does not know yet is found out before
+    /// the first byte of that request is written, which is then handed back.
     pub(super) async fn is_ready(&mut self) -> bool {
         let sender = &mut self.sender;
-        let ready = poll_fn(|cx| drive(&mut self.wire, &self.quiet, cx, |cx| sender.poll_ready(cx)));
-        ready.await.is_ok()
+        let ready = poll_fn(|cx| drive(&mut self.driver, &self.quiet, cx, |cx| sender.poll_ready(cx)));
+        let is_ready = ready.await.is_ok();
+        self.look.ask();
+        is_ready
     }
 
     /// All of `body`, which this connection brings, if it has at most `limit` bytes.
@@ -92,13 +99,13 @@ impl Connection {
         body: &mut Incoming,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        drive(&mut self.wire, &self.quiet, cx, |cx| Pin::new(&mut *body).poll_frame(cx))
+        drive(&mut self.driver, &self.quiet, cx, |cx| Pin::new(&mut *body).poll_frame(cx))
     }
 }
 
-/// Polls what is `wanted`, and the wire for as long as that may bring it.
+/// Polls what is `wanted`, and the connection for as long as that may bring it.
 fn drive<T>(
-    wire: &mut Option<Pin<Box<Wire>>>,
+    driver: &mut Option<Pin<Box<Driver>>>,
     quiet: &Quiet,
     cx: &Context<'_>,
     mut wanted: impl FnMut(&mut Context<'_>) -> Poll<T>,
@@ -107,12 +114,12 @@ fn drive<T>(
         if let Poll::Ready(there) = wanted(cx) {
             return Poll::Ready(there);
         }
-        if let Some(open) = wire
+        if let Some(open) = driver
             && let Poll::Ready(ended) = open.as_mut().poll(cx)
         {
             // Whoever waits for an answer is told by hyper.
             tracing::debug!(?ended, "upstream connection ended");
-            *wire = None;
+            *driver = None;
         }
         wanted(cx)
     })
@@ -120,14 +127,24 @@ fn drive<T>(
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::{io::Write, net::SocketAddr, time::Duration};
 
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt},
-        net::TcpListener,
+        net::{TcpListener, TcpStream},
     };
 
     use super::*;
+
+    async fn over(address: SocketAddr) -> Connection {
+        Connection::over(Stream::Plain(TcpStream::connect(address).await.unwrap())).await.unwrap()
+    }
+
+    fn request() -> Request<Pieces> {
+        let mut request = Request::new(Pieces::from(Vec::new()));
+        request.headers_mut().insert("host", http::HeaderValue::from_static("u"));
+        request
+    }
 
     #[tokio::test]
     async fn an_answer_that_comes_in_pieces_is_read_whole() {
@@ -143,13 +160,33 @@ mod tests {
             }
         };
         let client = async {
-            let mut connection = Connection::over(TcpStream::connect(address).await.unwrap()).await.unwrap();
-            let mut request = Request::new(Pieces::from(Vec::new()));
-            request.headers_mut().insert("host", http::HeaderValue::from_static("u"));
-            let body = connection.send(request).await.unwrap().into_body();
+            let mut connection = over(address).await;
+            let body = connection.send(request()).await.unwrap().into_body();
             connection.read_whole(body, 9).await
         };
         let (read, ()) = tokio::join!(client, upstream);
         assert_eq!(read.unwrap(), "onetwosix");
+    }
+    /// The upstream closes the connection while this thread is busy, so that its event loop has not heard of it.
+    #[tokio::test]
+    async fn a_request_is_handed_back_unwritten_if_the_connection_was_closed_a_moment_ago() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut connection = over(listener.local_addr().unwrap()).await;
+        let (mut upstream, _) = listener.accept().unwrap();
+        upstream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
+        connection.send(request()).await.unwrap();
+        assert!(connection.is_ready().await);
+        upstream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut unsent = connection.send(request()).await.unwrap_err();
+        assert!(unsent.take_message().is_some(), "nothing was written");
+        assert_eq!(heard(&mut upstream), 1);
+    }
+
+    /// Requests that arrived.
+    fn heard(upstream: &mut std::net::TcpStream) -> usize {
+        upstream.set_nonblocking(true).unwrap();
+        let mut text = [0; 1024];
+        let length = std::io::Read::read(upstream, &mut text).unwrap();
+        String::from_utf8_lossy(&text[..length]).matches("GET / HTTP/1.1").count()
     }
 }

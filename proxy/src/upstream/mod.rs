@@ -2,68 +2,89 @@
 //!
 //! A connection is used for one call at a time and comes back only after an answer that was read to its end.
 //! It is not used again once it has been idle for longer than the upstream may keep it, and a call is never
-//! repeated after any of it may have been sent (RFC 9110, 9.2.2). Name resolution happens for each new
-//! connection.
+//! repeated after any of it may have been sent (RFC 9110, 9.2.2). What threads share, in [`Target`]: how the upstream is
+//! reached, and whether it is up.
 
+mod circuit;
+mod connect;
 mod connection;
+mod phase;
 mod quiet;
+mod resolve;
+mod target;
+#[cfg(test)]
+mod tests;
+mod tls;
+mod wire;
 
 use std::{
     collections::VecDeque,
-    io,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use futures_util::FutureExt;
-use http::{HeaderValue, Request, Response, header};
+use http::{Request, Response, header};
 use hyper::{body::Incoming, client::conn::TrySendError};
-use tokio::{net::TcpStream, time::timeout};
+use platform_core::record::Timeout;
 
-pub(crate) use self::connection::{Connection, Unread};
+use self::connect::Failure;
+pub(crate) use self::{
+    connection::{Connection, Unread},
+    target::{Config, Scheme, Target},
+    tls::SetupError,
+};
 use crate::pieces::Pieces;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// No connection could be made: nothing was sent.
-    #[error("cannot connect to {authority}")]
-    Unreachable {
-        /// Who was tried.
-        authority: String,
-        /// Why not.
-        #[source]
-        source: io::Error,
+    /// The upstream is down: nothing was tried.
+    #[error("the upstream is down")]
+    Down {
+        /// After how long it may be worth asking again.
+        retry: Duration,
     },
+    /// No connection could be made: nothing was sent.
+    #[error("cannot reach the upstream")]
+    Unreachable(#[source] Failure),
     /// The connection broke after some of the request may have been sent.
     #[error("the upstream broke off before its answer")]
     Broken(#[source] hyper::Error),
 }
 
-/// What the pool is made with.
-#[derive(Debug, Clone)]
-pub(crate) struct Config {
-    /// `host:port`.
-    pub(crate) authority: String,
-    /// The same, for the `host` header.
-    pub(crate) host: HeaderValue,
-    /// Longest wait for a connection.
-    pub(crate) connect: Duration,
-    /// How long an idle connection is used again.
-    pub(crate) idle: Duration,
+impl Error {
+    /// The time limit that passed, if one did.
+    pub(crate) const fn timeout(&self) -> Option<Timeout> {
+        match self {
+            Self::Unreachable(failure) => failure.timeout(),
+            Self::Down { .. } | Self::Broken(_) => None,
+        }
+    }
 }
 
 /// The pool.
 #[derive(Debug)]
 pub(crate) struct Upstream {
-    config: Config,
+    target: Arc<Target>,
     /// The one that came back last is at the back.
     idle: Mutex<VecDeque<(Connection, Instant)>>,
 }
 
 impl Upstream {
-    pub(crate) const fn new(config: Config) -> Self {
-        Self { config, idle: Mutex::new(VecDeque::new()) }
+    pub(crate) const fn new(target: Arc<Target>) -> Self {
+        Self { target, idle: Mutex::new(VecDeque::new()) }
+    }
+
+    /// Whether a call need not be tried: the upstream is down, and no connection is left from before.
+    ///
+    /// # Errors
+    /// [`Error::Down`], if it need not.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        match self.target.circuit().down() {
+            Some(retry) if self.idle() == 0 => Err(Error::Down { retry }),
+            _ => Ok(()),
+        }
     }
 
     /// Sends `request` and waits for the head of its answer. Dropping the future cancels the call upstream.
@@ -71,7 +92,7 @@ impl Upstream {
         &self,
         mut request: Request<Pieces>,
     ) -> Result<(Response<Incoming>, Connection), Error> {
-        request.headers_mut().insert(header::HOST, self.config.host.clone());
+        request.headers_mut().insert(header::HOST, self.target.authority.clone());
         while let Some(mut connection) = self.checkout() {
             match connection.send(request).await {
                 Ok(response) => return Ok((response, connection)),
@@ -82,7 +103,18 @@ impl Upstream {
                 },
             }
         }
-        let mut connection = self.connect().await?;
+        self.check()?;
+        self.send_anew(request).await
+    }
+
+    /// The same on a connection of its own, also where the upstream is taken to be down: for a person who wants to know.
+    pub(crate) async fn send_anew(
+        &self,
+        mut request: Request<Pieces>,
+    ) -> Result<(Response<Incoming>, Connection), Error> {
+        request.headers_mut().insert(header::HOST, self.target.authority.clone());
+        let stream = self.target.connect().await.map_err(Error::Unreachable)?;
+        let mut connection = Connection::over(stream).await.map_err(Error::Broken)?;
         let response =
             connection.send(request).await.map_err(TrySendError::into_error).map_err(Error::Broken)?;
         Ok((response, connection))
@@ -90,49 +122,48 @@ impl Upstream {
 
     /// Takes back a connection whose answer has been read to its end.
     pub(crate) fn give_back(&self, connection: Connection) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.lock();
         self.close_stale(&mut idle);
+        if idle.len() >= self.target.most_idle {
+            idle.pop_front();
+        }
         idle.push_back((connection, Instant::now()));
     }
 
     /// How many connections wait for a call.
     pub(crate) fn idle(&self) -> usize {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.lock().len()
     }
 
-    /// Closes connections that were idle for too long, again and again: nobody else watches them.
+    /// For ever: closes connections that were idle for too long, and probes an upstream that is down. Nobody else watches.
     pub(crate) async fn tidy(&self) {
-        loop {
-            tokio::time::sleep(self.config.idle).await;
-            self.close_stale(&mut self.idle.lock().unwrap_or_else(PoisonError::into_inner));
-        }
+        let close = async {
+            loop {
+                tokio::time::sleep(self.target.idle).await;
+                self.close_stale(&mut self.lock());
+            }
+        };
+        tokio::join!(close, self.target.watch());
     }
 
     fn close_stale(&self, idle: &mut VecDeque<(Connection, Instant)>) {
-        while idle.front().is_some_and(|(_, since)| since.elapsed() >= self.config.idle) {
+        while idle.front().is_some_and(|(_, since)| since.elapsed() >= self.target.idle) {
             idle.pop_front();
         }
     }
 
     fn checkout(&self) -> Option<Connection> {
         loop {
-            let (mut connection, since) =
-                self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop_back()?;
+            let (mut connection, since) = self.lock().pop_back()?;
             // One that is not ready at once still writes a request that was answered early: it would make this call wait.
             let is_ready = connection.is_ready().now_or_never() == Some(true);
-            if is_ready && since.elapsed() < self.config.idle {
+            if is_ready && since.elapsed() < self.target.idle {
                 return Some(connection);
             }
         }
     }
 
-    async fn connect(&self) -> Result<Connection, Error> {
-        let unreachable = |source| Error::Unreachable { authority: self.config.authority.clone(), source };
-        let stream = timeout(self.config.connect, TcpStream::connect(&self.config.authority))
-            .await
-            .unwrap_or_else(|_elapsed| Err(io::ErrorKind::TimedOut.into()))
-            .map_err(unreachable)?;
-        stream.set_nodelay(true).map_err(unreachable)?;
-        Connection::over(stream).await.map_err(Error::Broken)
+    fn lock(&self) -> MutexGuard<'_, VecDeque<(Connection, Instant)>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

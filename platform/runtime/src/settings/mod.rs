@@ -21,7 +21,7 @@ pub use self::{
     budgets::Accounts,
     proxy::{Proxy, Serves},
     sandbox::Sandbox,
-    upstream::Upstream,
+    upstream::{BaseUrl, Scheme, Upstream},
 };
 use crate::config::{self, Mistakes, Section, Sources};
 

@@ -35,6 +35,9 @@ fn base_urls_are_checked_where_they_are_written() {
         ("http://litellm:4000", "litellm:4000"),
         ("http://10.0.0.1/", "10.0.0.1:80"),
         ("http://[::1]:4000", "[::1]:4000"),
+        ("https://[::1]", "[::1]:443"),
+        ("https://models.example", "models.example:443"),
+        ("https://models.example:8443/", "models.example:8443"),
     ] {
         let environment = Environment::from([("LITELLM_BASE_URL", url)]);
         assert_eq!(
@@ -43,8 +46,11 @@ fn base_urls_are_checked_where_they_are_written() {
         );
     }
     for url in [
-        "https://x",
+        "https://",
+        "ftp://x",
         "litellm:4000",
+        "http://::1",
+        "http://[a]:1",
         "http://",
         "http://a/v1",
         "http://a:b",

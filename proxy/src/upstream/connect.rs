@@ -1,0 +1,152 @@
+//! A new connection to the upstream, each step within its own time.
+
+use std::{
+    io,
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
+
+use platform_core::record::Timeout;
+use rustix::{io::Errno, net::sockopt};
+use tokio::{net::TcpStream, time::timeout};
+
+use super::{
+    resolve::Resolver,
+    tls::{Problem, Tls},
+    wire::Stream,
+};
+
+/// Addresses that are tried for one connection.
+const MOST_ADDRESSES: usize = 4;
+/// An upstream may think for an hour without a byte. One whose machine has gone without a word is found out within this.
+const SILENCE: Duration = Duration::from_secs(30);
+const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(10);
+const ASKED_AGAIN: u32 = 3;
+
+/// Why there is no connection: nothing was sent.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// Where the upstream is, is not known.
+    #[error("the name {host} cannot be looked up")]
+    Name {
+        /// Its name.
+        host: String,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// It does not accept connections.
+    #[error("no connection to {address}")]
+    Connect {
+        /// The address that was tried last.
+        address: SocketAddr,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// It neither accepts nor refuses.
+    #[error("no connection within {limit:?}")]
+    ConnectTimeout {
+        /// How long was waited.
+        limit: Duration,
+    },
+    /// It accepts, and is not to be trusted or not to be talked to.
+    #[error("no TLS session with {host}: {problem}")]
+    Tls {
+        /// Its name.
+        host: String,
+        /// What is wrong.
+        problem: Problem,
+        /// The same in detail.
+        #[source]
+        source: io::Error,
+    },
+    /// It accepts, and says nothing.
+    #[error("no TLS session within {limit:?}")]
+    TlsTimeout {
+        /// How long was waited.
+        limit: Duration,
+    },
+}
+
+impl Failure {
+    /// The time limit that passed, if one did.
+    pub(crate) const fn timeout(&self) -> Option<Timeout> {
+        match self {
+            Self::ConnectTimeout { .. } => Some(Timeout::Connect),
+            Self::TlsTimeout { .. } => Some(Timeout::Tls),
+            Self::Name { .. } | Self::Connect { .. } | Self::Tls { .. } => None,
+        }
+    }
+
+    /// Whether it is this machine that has no descriptors, ports or memory left: that says nothing of the upstream.
+    pub(super) fn is_ours(&self) -> bool {
+        const OURS: [Errno; 5] =
+            [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::ADDRNOTAVAIL];
+        let (Self::Name { source, .. } | Self::Connect { source, .. } | Self::Tls { source, .. }) = self
+        else {
+            return false;
+        };
+        source.raw_os_error().is_some_and(|code| OURS.iter().any(|ours| ours.raw_os_error() == code))
+    }
+}
+
+/// Makes connections.
+#[derive(Debug)]
+pub(super) struct Connector {
+    pub(super) resolver: Resolver,
+    pub(super) tls: Option<Tls>,
+    /// Longest wait for a connection, the look-up of the name included.
+    pub(super) connect: Duration,
+    /// Longest wait for a TLS session on it.
+    pub(super) handshake: Duration,
+}
+
+impl Connector {
+    /// A connection over which a request may be sent. Dropping the future gives it up.
+    pub(super) async fn connect(&self) -> Result<Stream, Failure> {
+        let connected = timeout(self.connect, self.reach()).await;
+        let limit = self.connect;
+        let stream = connected.unwrap_or(Err(Failure::ConnectTimeout { limit }))?;
+        let Some(tls) = &self.tls else { return Ok(Stream::Plain(stream)) };
+        let limit = self.handshake;
+        let session =
+            timeout(limit, tls.over(stream)).await.map_err(|_elapsed| Failure::TlsTimeout { limit })?;
+        let untrusted = |source| Failure::Tls {
+            host: self.resolver.host().to_owned(),
+            problem: Problem::of(&source),
+            source,
+        };
+        Ok(Stream::Tls(Box::new(session.map_err(untrusted)?)))
+    }
+
+    /// Tries one address after the other, each for its share of the time that is left.
+    async fn reach(&self) -> Result<TcpStream, Failure> {
+        let began = Instant::now();
+        let unknown = |source| Failure::Name { host: self.resolver.host().to_owned(), source };
+        let mut addresses = self.resolver.addresses(self.connect / 2).await.map_err(unknown)?;
+        addresses.truncate(MOST_ADDRESSES);
+        let mut failure = Failure::ConnectTimeout { limit: self.connect };
+        for (tried, address) in addresses.iter().enumerate() {
+            let left = self.connect.saturating_sub(began.elapsed());
+            let share = left / u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
+            match timeout(share, open(*address)).await {
+                Ok(Ok(stream)) => return Ok(stream),
+                Ok(Err(source)) => failure = Failure::Connect { address: *address, source },
+                Err(_elapsed) => failure = Failure::ConnectTimeout { limit: self.connect },
+            }
+            self.resolver.avoid(*address);
+        }
+        Err(failure)
+    }
+}
+
+async fn open(address: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    sockopt::set_tcp_keepidle(&stream, SILENCE)?;
+    sockopt::set_tcp_keepintvl(&stream, ASKED_AGAIN_AFTER)?;
+    sockopt::set_tcp_keepcnt(&stream, ASKED_AGAIN)?;
+    sockopt::set_socket_keepalive(&stream, true)?;
+    Ok(stream)
+}

@@ -1,0 +1,195 @@
+//! Whether calls are sent to the upstream: a circuit breaker's states and its legal moves. Pure.
+//!
+//! ```text
+//!         several failures in a row           its time has come
+//!   Up ───────────────────────────▶ Down ─────────────────────────▶ Probing
+//!   ▲                                ▲ the probe fails: wait longer    │
+//!   │                                └─────────────────────────────────┤
+//!   └──────────────── a connection is made, by whomever ───────────────┘
+//! ```
+//!
+//! Only failures to connect count. An upstream that accepts a call and breaks off may have done so because of that call: if
+//! that counted, one agent could close the upstream to all others.
+
+use std::time::Duration;
+
+/// Failures in a row that are taken for an upstream that is down.
+const FAILURES: u32 = 5;
+/// From the moment it went down to the first probe. It doubles with every probe that fails.
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+/// Longest wait for the next probe.
+const LONGEST_WAIT: Duration = Duration::from_secs(15);
+
+/// A state. Times are since the same moment, on a clock that never goes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Calls are sent (a closed circuit).
+    Up {
+        /// Failures in a row.
+        failures: u32,
+    },
+    /// Calls are refused (open).
+    Down {
+        /// Since when.
+        since: Duration,
+        /// Probes that have failed.
+        probes: u32,
+        /// When the next probe is due.
+        next: Duration,
+    },
+    /// Calls are refused, and a probe is under way (half open).
+    Probing {
+        /// Down since when.
+        since: Duration,
+        /// Probes that have failed.
+        probes: u32,
+    },
+}
+
+/// How much of a wait is waited, so that not everybody comes back at once: from 0 (half of it) to 255 (all of it).
+pub(super) type Jitter = u8;
+
+impl Phase {
+    pub(super) const NEW: Self = Self::Up { failures: 0 };
+
+    /// A call's connection was not to be had.
+    pub(super) fn failed(self, now: Duration, jitter: Jitter) -> Self {
+        match self {
+            Self::Up { failures } if failures + 1 >= FAILURES => {
+                Self::Down { since: now, probes: 0, next: now + wait(0, jitter) }
+            }
+            Self::Up { failures } => Self::Up { failures: failures + 1 },
+            // Calls that were under way when it went down.
+            Self::Down { .. } | Self::Probing { .. } => self,
+        }
+    }
+
+    /// A connection was made.
+    pub(super) const fn connected(self) -> Self {
+        Self::NEW
+    }
+
+    /// A probe begins, if one is due.
+    pub(super) fn probe(self, now: Duration) -> Option<Self> {
+        match self {
+            Self::Down { since, probes, next } if now >= next => Some(Self::Probing { since, probes }),
+            _ => None,
+        }
+    }
+
+    /// The probe has failed.
+    pub(super) fn probe_failed(self, now: Duration, jitter: Jitter) -> Self {
+        match self {
+            Self::Probing { since, probes } => {
+                let probes = probes.saturating_add(1);
+                Self::Down { since, probes, next: now + wait(probes, jitter) }
+            }
+            // A call was faster than the probe.
+            Self::Up { .. } | Self::Down { .. } => self,
+        }
+    }
+
+    /// When a call may pass, as far as that is known: none if it may now.
+    pub(super) const fn due(self) -> Option<Duration> {
+        match self {
+            Self::Up { .. } => None,
+            Self::Down { next, .. } => Some(next),
+            Self::Probing { .. } => Some(Duration::ZERO),
+        }
+    }
+}
+
+/// How long to wait for the next probe after so many that have failed.
+fn wait(probes: u32, jitter: Jitter) -> Duration {
+    let whole = FIRST_WAIT.saturating_mul(1 << probes.min(10)).min(LONGEST_WAIT);
+    whole / 2 + whole * u32::from(jitter) / (2 * u32::from(Jitter::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const fn ms(count: u64) -> Duration {
+        Duration::from_millis(count)
+    }
+
+    fn down(at: Duration) -> Phase {
+        (0..FAILURES).fold(Phase::NEW, |phase, _| phase.failed(at, Jitter::MAX))
+    }
+
+    #[test]
+    fn failures_in_a_row_bring_it_down_and_a_success_between_them_does_not() {
+        let almost = (1..FAILURES).fold(Phase::NEW, |phase, _| phase.failed(ms(0), 0));
+        assert_eq!(almost.due(), None);
+        assert_eq!(almost.connected().failed(ms(1), 0), Phase::Up { failures: 1 });
+        let down = almost.failed(ms(1000), Jitter::MAX);
+        assert_eq!(down, Phase::Down { since: ms(1000), probes: 0, next: ms(1500) });
+        assert_eq!(down.failed(ms(1100), 0), down, "a straggler changes nothing");
+    }
+
+    #[test]
+    fn a_probe_waits_for_its_time_and_there_is_one() {
+        let down = down(ms(1000));
+        assert_eq!(down.probe(ms(1499)), None);
+        let probing = down.probe(ms(1500)).unwrap();
+        assert_eq!(probing, Phase::Probing { since: ms(1000), probes: 0 });
+        assert_eq!(probing.probe(ms(99_999)), None);
+        assert_eq!(probing.connected(), Phase::NEW);
+        let again = probing.probe_failed(ms(1600), Jitter::MAX);
+        assert_eq!(again, Phase::Down { since: ms(1000), probes: 1, next: ms(2600) });
+    }
+
+    #[test]
+    fn a_probe_that_fails_after_a_call_got_through_changes_nothing() {
+        assert_eq!(Phase::NEW.probe_failed(ms(5), 0), Phase::NEW);
+        assert_eq!(Phase::NEW.probe(ms(5)), None);
+    }
+
+    #[test]
+    fn waits_double_up_to_a_limit_and_half_of_them_is_chance() {
+        let longest = |probes| wait(probes, Jitter::MAX);
+        assert_eq!([0, 1, 2, 5, 40].map(longest), [ms(500), ms(1000), ms(2000), ms(15_000), ms(15_000)]);
+        assert_eq!([0, 1].map(|probes| wait(probes, 0)), [ms(250), ms(500)]);
+    }
+
+    #[derive(Debug, Clone, Copy)]
+    enum Event {
+        Failed,
+        Connected,
+        Probe,
+        ProbeFailed,
+    }
+
+    proptest! {
+        /// Whatever happens in whatever order: it is down only after failures, and from there every way leads on.
+        #[test]
+        fn no_order_of_events_leaves_it_stuck(
+            events in prop::collection::vec((prop::sample::select(vec![
+                Event::Failed, Event::Connected, Event::Probe, Event::ProbeFailed,
+            ]), 0_u64..20_000, any::<Jitter>()), 0..200)
+        ) {
+            let (mut phase, mut now) = (Phase::NEW, Duration::ZERO);
+            for (event, later, jitter) in events {
+                now += ms(later);
+                let before = phase;
+                phase = match event {
+                    Event::Failed => phase.failed(now, jitter),
+                    Event::Connected => phase.connected(),
+                    Event::Probe => phase.probe(now).unwrap_or(phase),
+                    Event::ProbeFailed => phase.probe_failed(now, jitter),
+                };
+                match (before, phase) {
+                    (Phase::Up { .. }, Phase::Probing { .. }) => prop_assert!(false, "probed while up"),
+                    (Phase::Up { failures }, Phase::Down { .. }) => prop_assert_eq!(failures + 1, FAILURES),
+                    _ => {}
+                }
+                if let Phase::Down { next, .. } = phase {
+                    prop_assert!(next <= now + LONGEST_WAIT);
+                    prop_assert!(phase.probe(next).is_some());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Where the upstream is: its name is looked up again for new connections, so that it may move.
+//!
+//! The system's own resolver is asked, which also works in an empty image and reads `/etc/hosts`.
+
+use std::{
+    fmt, io,
+    net::{IpAddr, SocketAddr},
+    sync::{Mutex as StdMutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use futures_util::future::BoxFuture;
+use tokio::{sync::Mutex, time::timeout};
+
+/// How long an answer is good for: a burst of connections asks once.
+const FRESH: Duration = Duration::from_secs(1);
+/// How long an address that did not answer is tried after the others.
+const AVOIDED: Duration = Duration::from_secs(10);
+
+type Lookup = Box<dyn Fn(String, u16) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> + Send + Sync>;
+
+/// The addresses of one name.
+pub(super) struct Resolver {
+    host: String,
+    port: u16,
+    lookup: Lookup,
+    /// What was found last. Locked while the name is looked up, so that others wait for that answer.
+    found: Mutex<Option<(Vec<SocketAddr>, Instant)>>,
+    /// Addresses that did not answer.
+    avoided: StdMutex<Vec<(SocketAddr, Instant)>>,
+}
+
+impl fmt::Debug for Resolver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Resolver").field("host", &self.host).finish_non_exhaustive()
+    }
+}
+
+impl Resolver {
+    /// Of `host`, an address or a name, by the system's resolver.
+    pub(super) fn new(host: String, port: u16) -> Self {
+        let lookup = |host: String, port| -> BoxFuture<'static, _> {
+            Box::pin(async move { Ok(tokio::net::lookup_host((host, port)).await?.collect()) })
+        };
+        Self::asking(Box::new(lookup), host, port)
+    }
+
+    fn asking(lookup: Lookup, host: String, port: u16) -> Self {
+        Self { host, port, lookup, found: Mutex::new(None), avoided: StdMutex::default() }
+    }
+
+    pub(super) fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The upstream's addresses, in the order in which they should be tried; never none. Where the name cannot be looked up
+    /// within `patience`, those that were found last have to do.
+    ///
+    /// # Errors
+    /// If the name is not known, and never was.
+    pub(super) async fn addresses(&self, patience: Duration) -> io::Result<Vec<SocketAddr>> {
+        if let Ok(address) = self.host.parse::<IpAddr>() {
+            return Ok(vec![SocketAddr::new(address, self.port)]);
+        }
+        let mut found = self.found.lock().await;
+        let fresh = found.as_ref().filter(|(_, since)| since.elapsed() < FRESH);
+        let mut addresses = match fresh {
+            Some((addresses, _)) => addresses.clone(),
+            None => match self.look_up(patience).await {
+                Ok(addresses) => {
+                    *found = Some((addresses.clone(), Instant::now()));
+                    addresses
+                }
+                Err(error) => match found.as_ref() {
+                    Some((addresses, _)) => addresses.clone(),
+                    None => return Err(error),
+                },
+            },
+        };
+        drop(found);
+        let avoided = self.avoided();
+        addresses.sort_by_key(|address| avoided.contains(address));
+        Ok(addresses)
+    }
+
+    async fn look_up(&self, patience: Duration) -> io::Result<Vec<SocketAddr>> {
+        let lookup = (self.lookup)(self.host.clone(), self.port);
+        let addresses =
+            timeout(patience, lookup).await.unwrap_or_else(|_elapsed| Err(io::ErrorKind::TimedOut.into()))?;
+        if addresses.is_empty() { Err(io::ErrorKind::NotFound.into()) } else { Ok(addresses) }
+    }
+
+    /// `address` did not answer: it is tried last for a while.
+    pub(super) fn avoid(&self, address: SocketAddr) {
+        let mut avoided = self.avoided.lock().unwrap_or_else(PoisonError::into_inner);
+        avoided.retain(|(other, since)| *other != address && since.elapsed() < AVOIDED);
+        avoided.push((address, Instant::now()));
+    }
+
+    fn avoided(&self) -> Vec<SocketAddr> {
+        let mut avoided = self.avoided.lock().unwrap_or_else(PoisonError::into_inner);
+        avoided.retain(|(_, since)| since.elapsed() < AVOIDED);
+        avoided.iter().map(|(address, _)| *address).collect()
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    };
+
+    use super::*;
+
+    /// A resolver that gives `answers` one after the other, then the last for ever, and counts how often it is asked.
+    pub(in crate::upstream) fn scripted(
+        answers: Vec<io::Result<Vec<SocketAddr>>>,
+    ) -> (Resolver, Arc<AtomicUsize>) {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&asked);
+        let lookup = move |_host, _port| -> BoxFuture<'static, _> {
+            let at = count.fetch_add(1, Ordering::SeqCst).min(answers.len() - 1);
+            let answer = answers[at].as_ref().map(Clone::clone).map_err(|error| error.kind().into());
+            Box::pin(async move { answer })
+        };
+        (Resolver::asking(Box::new(lookup), "upstream".to_owned(), 80), asked)
+    }
+
+    fn address(last: u8) -> SocketAddr {
+        SocketAddr::from(([10, 0, 0, last], 80))
+    }
+
+    async fn forget(resolver: &Resolver) {
+        let long_ago = Instant::now().checked_sub(FRESH * 2).unwrap();
+        resolver.found.lock().await.as_mut().unwrap().1 = long_ago;
+    }
+
+    const PATIENCE: Duration = Duration::from_secs(5);
+
+    #[tokio::test]
+    async fn a_name_that_moves_is_followed_and_a_burst_asks_once() {
+        let (resolver, asked) = scripted(vec![Ok(vec![address(1)]), Ok(vec![address(2)])]);
+        let burst = futures_util::future::join_all((0..20).map(|_| resolver.addresses(PATIENCE))).await;
+        assert!(burst.into_iter().all(|found| found.unwrap() == [address(1)]));
+        assert_eq!(asked.load(Ordering::SeqCst), 1);
+        forget(&resolver).await;
+        assert_eq!(resolver.addresses(PATIENCE).await.unwrap(), [address(2)]);
+    }
+
+    #[tokio::test]
+    async fn a_resolver_that_fails_leaves_what_was_found_last() {
+        let (resolver, _) =
+            scripted(vec![Ok(vec![address(1)]), Err(io::ErrorKind::TimedOut.into()), Ok(Vec::new())]);
+        for _ in 0..3 {
+            assert_eq!(resolver.addresses(PATIENCE).await.unwrap(), [address(1)]);
+            forget(&resolver).await;
+        }
+        let (resolver, _) = scripted(vec![Err(io::ErrorKind::NotFound.into())]);
+        assert_eq!(resolver.addresses(PATIENCE).await.unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[tokio::test]
+    async fn an_address_that_did_not_answer_is_tried_last() {
+        let (resolver, _) = scripted(vec![Ok(vec![address(1), address(2), address(3)])]);
+        resolver.avoid(address(1));
+        assert_eq!(resolver.addresses(PATIENCE).await.unwrap(), [address(2), address(3), address(1)]);
+    }
+}

@@ -1,0 +1,167 @@
+//! TLS to the upstream: whose certificates are trusted, and what is wrong when there is no session.
+//!
+//! The upstream's name is always verified, and nothing of a call is sent before it was.
+
+use std::{fmt, io, path::PathBuf, sync::Arc};
+
+use rustls::{
+    CertificateError, ClientConfig, InvalidMessage, RootCertStore,
+    crypto::ring,
+    pki_types::{CertificateDer, InvalidDnsNameError, ServerName, pem, pem::PemObject},
+};
+use tokio::net::TcpStream;
+use tokio_rustls::{TlsConnector, client::TlsStream};
+
+/// Why TLS cannot be had from the settings.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// The file of CA certificates cannot be read, or has something else in it.
+    #[error("cannot read upstream.ca_file {}", path.display())]
+    CaFile {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: pem::Error,
+    },
+    /// A certificate in it is no CA's.
+    #[error("upstream.ca_file {} has a certificate that cannot be used", path.display())]
+    Certificate {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: rustls::Error,
+    },
+    /// There is none in it.
+    #[error("upstream.ca_file {} has no certificate", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// This machine trusts nobody, as an empty image does.
+    #[error("this system has no CA certificates: name those of the upstream in upstream.ca_file")]
+    NoRoots,
+    /// What should be the upstream's name is none.
+    #[error("{host} is not a name that a certificate can have")]
+    Name {
+        /// What it is.
+        host: String,
+        /// Why not.
+        #[source]
+        source: InvalidDnsNameError,
+    },
+    /// The versions of TLS are not to be had, which what is compiled in makes impossible.
+    #[error("cannot set up TLS")]
+    Versions(#[source] rustls::Error),
+}
+
+/// Opens TLS sessions with one upstream, and resumes those it had.
+pub(super) struct Tls {
+    connector: TlsConnector,
+    name: ServerName<'static>,
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Tls {
+    /// With `host`, whose certificate is signed by one in `ca_file`; without a file by any that the system trusts.
+    ///
+    /// # Errors
+    /// If that leaves nobody to trust.
+    pub(super) fn new(host: &str, ca_file: Option<PathBuf>) -> Result<Self, SetupError> {
+        let roots = match ca_file {
+            Some(path) => of_file(path)?,
+            None => of_system()?,
+        };
+        let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(SetupError::Versions)?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|source| SetupError::Name { host: host.to_owned(), source })?;
+        Ok(Self { connector: TlsConnector::from(Arc::new(config)), name })
+    }
+
+    /// A session over `stream`, with whom the certificate names.
+    pub(super) async fn over(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+        self.connector.connect(self.name.clone(), stream).await
+    }
+}
+
+fn of_file(path: PathBuf) -> Result<RootCertStore, SetupError> {
+    let mut roots = RootCertStore::empty();
+    let unreadable = |source| SetupError::CaFile { path: path.clone(), source };
+    for certificate in CertificateDer::pem_file_iter(&path).map_err(unreadable)? {
+        let certificate = certificate.map_err(unreadable)?;
+        roots.add(certificate).map_err(|source| SetupError::Certificate { path: path.clone(), source })?;
+    }
+    if roots.is_empty() { Err(SetupError::Empty { path }) } else { Ok(roots) }
+}
+
+fn of_system() -> Result<RootCertStore, SetupError> {
+    let found = rustls_native_certs::load_native_certs();
+    for error in &found.errors {
+        tracing::debug!(%error, "some of the system's CA certificates cannot be read");
+    }
+    let mut roots = RootCertStore::empty();
+    let (_, unusable) = roots.add_parsable_certificates(found.certs);
+    tracing::debug!(usable = roots.len(), unusable, "read the system's CA certificates");
+    if roots.is_empty() { Err(SetupError::NoRoots) } else { Ok(roots) }
+}
+
+/// Why there is no session, in words for who can mend it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Problem {
+    UnknownIssuer,
+    Expired,
+    NotYetValid,
+    WrongName,
+    NotTls,
+    Other,
+}
+
+impl Problem {
+    /// What is wrong, going by the `error` of a handshake.
+    pub(super) fn of(error: &io::Error) -> Self {
+        let Some(error) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) else {
+            return Self::Other;
+        };
+        match error {
+            rustls::Error::InvalidCertificate(certificate) => match certificate {
+                CertificateError::UnknownIssuer => Self::UnknownIssuer,
+                CertificateError::Expired | CertificateError::ExpiredContext { .. } => Self::Expired,
+                CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                    Self::NotYetValid
+                }
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                    Self::WrongName
+                }
+                _ => Self::Other,
+            },
+            rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => Self::NotTls,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::UnknownIssuer => {
+                "nobody who is trusted here has signed its certificate; name the CA in upstream.ca_file"
+            }
+            Self::Expired => "its certificate has run out",
+            Self::NotYetValid => "its certificate holds from a later time on; are the clocks right?",
+            Self::WrongName => "its certificate is for another name than the one in upstream.base_url",
+            Self::NotTls => "it does not speak TLS on this port; is upstream.base_url http:// there?",
+            Self::Other => "the handshake failed",
+        })
+    }
+}

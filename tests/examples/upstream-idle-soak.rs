@@ -1,0 +1,43 @@
+//! `upstream-idle-soak FILE`: calls as far apart as the upstream keeps idle connections, more than a test may take, as JSON.
+
+#![allow(clippy::unwrap_used, reason = "a play that cannot go on has failed, with the place")]
+
+use std::time::Instant;
+
+use bench::measure::machine::Machine;
+use harness::idle_soak::Soak;
+use serde_json::json;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let [file] = arguments.as_slice() else { panic!("usage: upstream-idle-soak FILE") };
+    // gunicorn's 2 s, and what is the default before it.
+    let defaults = Soak {
+        callers: 500,
+        rounds: 200,
+        upstream_idle_ms: 2000,
+        pool_idle_ms: 1500,
+        gap_ms: 2000,
+        hold_ms: 100,
+    };
+    let plays = [
+        ("gaps equal to the upstream's idle time", defaults),
+        (
+            "gaps equal to pool_idle, where connections are still used again",
+            Soak { rounds: 40, gap_ms: 1500, ..defaults },
+        ),
+        ("control: pool_idle above the upstream's", Soak { rounds: 40, pool_idle_ms: 10_000, ..defaults }),
+    ];
+    let mut played = Vec::new();
+    for (name, soak) in plays {
+        let began = Instant::now();
+        let found = soak.play().await;
+        played.push(
+            json!({ "play": name, "with": soak, "seconds": began.elapsed().as_secs(), "found": found }),
+        );
+    }
+    let command = "cargo run -p tests --example upstream-idle-soak tests/records/upstream-idle-soak.json";
+    let record = json!({ "command": command, "machine": Machine::here(), "plays": played });
+    std::fs::write(file, format!("{record:#}\n")).unwrap();
+}

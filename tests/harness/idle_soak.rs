@@ -1,0 +1,89 @@
+//! Calls that come in bursts, as far apart as their upstream keeps idle connections: each meets a connection that is about
+//! to be closed, was closed just now, or is being closed.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use bench::upstream::ScriptedUpstream;
+use serde::Serialize;
+
+use crate::{
+    agent::Agent,
+    dozing::{Book, DozingUpstream, Temper},
+    world::World,
+};
+
+/// What is played.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Soak {
+    /// Calls at a time.
+    pub callers: usize,
+    /// Calls of each.
+    pub rounds: usize,
+    /// How long the upstream keeps an idle connection, in milliseconds.
+    pub upstream_idle_ms: u64,
+    /// `upstream.pool_idle`, in milliseconds.
+    pub pool_idle_ms: u64,
+    /// From an answer to the caller's next call, in milliseconds.
+    pub gap_ms: u64,
+    /// How long an answer takes, in milliseconds.
+    pub hold_ms: u64,
+}
+
+/// What came of it.
+#[derive(Debug, Serialize)]
+pub struct Found {
+    /// Calls.
+    pub calls: u64,
+    /// Answers other than 200, by status and code.
+    pub failures: BTreeMap<String, u64>,
+    /// Calls that the upstream heard of more than once.
+    pub heard_twice: usize,
+    /// What else the upstream saw.
+    pub upstream: Book,
+}
+
+impl Soak {
+    /// Plays it.
+    ///
+    /// # Panics
+    /// If the proxy gives no answer at all.
+    pub async fn play(self) -> Found {
+        let ms = Duration::from_millis;
+        let temper = Temper { idle: ms(self.upstream_idle_ms), hold: ms(self.hold_ms) };
+        let dozing = DozingUpstream::start(temper).await;
+        let settings = format!(
+            "base_url = '{}'\npool_idle = '{}ms'\npool_max = {}",
+            dozing.base_url(),
+            self.pool_idle_ms,
+            self.callers
+        );
+        let world = World::reaching(ScriptedUpstream::start().await.unwrap(), &settings, "").await;
+        // One on each data-plane thread.
+        let runs = [world.run("r1", "acct-1").await, world.run("r2", "acct-1").await];
+        let callers = (0..self.callers).map(|caller| self.call(runs[caller % 2].agent.clone(), caller));
+        let answers = futures_util::future::join_all(callers).await;
+        let mut failures = BTreeMap::new();
+        for failure in answers.into_iter().flatten() {
+            *failures.entry(failure).or_default() += 1;
+        }
+        let upstream = dozing.book();
+        let heard_twice = upstream.calls.values().filter(|times| **times > 1).count();
+        Found { calls: (self.callers * self.rounds) as u64, failures, heard_twice, upstream }
+    }
+
+    /// Calls and waits, again and again; returns what failed.
+    async fn call(self, agent: Agent, caller: usize) -> Vec<String> {
+        let mut failures = Vec::new();
+        for round in 0..self.rounds {
+            let answer = agent.chat("fake").await;
+            if answer.status != 200 {
+                failures.push(format!("{} {}", answer.status.as_u16(), answer.json()["error"]["code"]));
+            }
+            // From 0 to 6 ms, so that a burst does not settle on one side of the moment that is looked for.
+            let jitter = (caller * 7 + round * 13) % 7;
+            let wait = self.gap_ms.saturating_sub(3) + jitter as u64;
+            tokio::time::sleep(Duration::from_millis(wait)).await;
+        }
+        failures
+    }
+}
