@@ -44,6 +44,7 @@ pub struct FromEnvironment {
 #[derive(Debug)]
 pub struct Config {
     pub(crate) proxy: settings::Proxy,
+    pub(crate) journal: settings::Journal,
     pub(crate) base_url: String,
     pub(crate) upstream: Arc<upstream::Target>,
     authority: String,
@@ -68,7 +69,7 @@ impl Config {
     /// If the key cannot be read or used.
     pub fn resolve(settings: Settings, from_environment: FromEnvironment) -> Result<Self, Error> {
         let models = named_models(&settings);
-        let Settings { upstream, proxy, accounts, prices, .. } = settings;
+        let Settings { upstream, proxy, journal, accounts, prices, .. } = settings;
         let key = match &upstream.key_file {
             Some(path) => {
                 let text = fs::read_to_string(path)
@@ -85,6 +86,7 @@ impl Config {
             upstream: Arc::new(upstream::Target::new(target(upstream, &authority)?)?),
             authority,
             proxy,
+            journal,
             authorization,
             accounts,
             prices,
