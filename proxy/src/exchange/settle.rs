@@ -93,9 +93,8 @@ impl Exchange {
         Ok(granted)
     }
 
-    fn is_let_go_on(&self, model: Option<&str>) -> Result<(), Refusal> {
-        let stopped = self.plane.freezes.stop(&self.run.grant.account, model);
-        if stopped { Err(Refusal::Frozen) } else { Ok(()) }
+    fn is_let_go_on(&self, model: Option<&str>) -> Result<(), Refused> {
+        self.plane.freezes.stop(&self.run.grant.account, model).map_or(Ok(()), |stop| Err(stop.into()))
     }
 
     pub(super) const fn run(&self) -> &Arc<Run> {
@@ -145,7 +144,7 @@ impl Exchange {
     }
 
     /// What the body asks for is known.
-    pub(super) fn asked(&mut self, asked: &Checked<'_>) -> Result<(), Refusal> {
+    pub(super) fn asked(&mut self, asked: &Checked<'_>) -> Result<(), Refused> {
         let tells_usage = matches!(self.route, Route::ChatCompletions | Route::Completions);
         if tells_usage && asked.stream && !asked.usage_asked {
             self.usage = UsageIs::Ours;
@@ -203,9 +202,11 @@ impl Exchange {
     }
 
     /// Sluicegate answers the call itself.
-    pub(super) fn refuse(mut self, reason: Refusal) {
+    pub(super) fn refuse(mut self, refused: &Refused) {
+        let reason = refused.reason;
         self.note(|draft| {
             draft.refusal = Some(reason);
+            draft.rule.clone_from(&refused.rule);
             draft.status = refusal::status(reason).as_u16();
         });
         self.settle(match reason {
@@ -256,7 +257,7 @@ impl Exchange {
         match self.run.cut() {
             Some(Closing::Closed | Closing::Over) => Outcome::RunClosed,
             Some(Closing::Shutdown) => Outcome::Interrupted,
-            None if self.carried.is_stopped(&self.plane.freezes) => Outcome::Frozen,
+            None if self.carried.stopped(&self.plane.freezes).is_some() => Outcome::Frozen,
             None => Outcome::ClientGone,
         }
     }
@@ -267,7 +268,8 @@ impl Drop for Exchange {
         if self.draft.is_some() {
             let outcome = self.early_end();
             if outcome == Outcome::Frozen {
-                self.note(|draft| draft.refusal = Some(Refusal::Frozen));
+                let rule = self.carried.stopped(&self.plane.freezes).map(|stop| JournalText::of(stop.word()));
+                self.note(|draft| (draft.refusal, draft.rule) = (Some(Refusal::Frozen), rule));
             }
             self.settle(outcome);
         }
