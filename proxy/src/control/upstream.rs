@@ -67,7 +67,7 @@ async fn get(control: &Control, path: &'static str) -> Result<(StatusCode, Bytes
         request.headers_mut().insert(AUTHORIZATION, authorization.clone());
     }
     let (answer, mut connection) =
-        control.upstream.send(request).await.map_err(|error| report::chain(&error))?;
+        control.upstream.send(request, |_connection| {}).await.map_err(|error| report::chain(&error))?;
     let (head, body) = answer.into_parts();
     Ok((
         head.status,

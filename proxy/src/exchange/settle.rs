@@ -11,9 +11,10 @@ use platform_core::{
     id::CallId,
     money::NanoDollars,
     name::header as own,
-    record::{ExchangeRecord, Outcome},
+    record::{ExchangeRecord, Outcome, Tokens},
     refusal::Refusal,
     route::Route,
+    trace::Step,
     untrusted::JournalText,
 };
 
@@ -51,7 +52,7 @@ impl Exchange {
         let now = clock::now();
         let call_id = plane.call_ids.next(now);
         let draft = Draft::new(caller, call_id, clock::rfc3339(now));
-        Self {
+        let exchange = Self {
             plane: Arc::clone(plane),
             run: Arc::clone(&caller.run),
             began: Instant::now(),
@@ -63,7 +64,9 @@ impl Exchange {
             place: None,
             carried: carried.clone(),
             reservation: None,
-        }
+        };
+        exchange.trace(|| Step::Accepted { identity: caller.identity });
+        exchange
     }
 
     /// Takes the call's place in the run, if run and journal are open.
@@ -80,6 +83,7 @@ impl Exchange {
         self.is_let_go_on(None)?;
         let entered = Reservation::enter(&self.run.spending, &self.run.account, clock::uptime(self.began))?;
         self.reservation = Some(entered);
+        self.trace(|| Step::Admitted { route });
         Ok(())
     }
 
@@ -90,6 +94,11 @@ impl Exchange {
         if let Some(draft) = &mut self.draft {
             (draft.granted, draft.price) = (granted.tokens, ask.price);
         }
+        self.trace(|| {
+            let Tokens { input: input_tokens, output: output_tokens, .. } = granted.tokens;
+            let cost_nanodollars = ask.price.map(|price| price.most(input_tokens, output_tokens));
+            Step::Reserved { input_tokens, output_tokens, cost_nanodollars }
+        });
         Ok(granted)
     }
 
@@ -156,6 +165,8 @@ impl Exchange {
             draft.model_asked = Some(JournalText::of(&asked.model));
             draft.stream = asked.stream;
         });
+        let bytes = self.draft.as_ref().map_or(0, |draft| draft.record.request_bytes);
+        self.trace(|| Step::BodyRead { bytes, model: JournalText::of(&asked.model), stream: asked.stream });
         // In this order: a freeze in between finds what the connection carries.
         self.carried.asks(&asked.model);
         self.is_let_go_on(Some(&asked.model))
@@ -187,11 +198,27 @@ impl Exchange {
             draft.ttfb_us = Some(ttfb);
             draft.cost_nanodollars = cost;
         });
+        self.trace(|| Step::FirstByte { status });
     }
 
     /// Some of the answer's body is passed on.
     pub(super) fn passed_on(&mut self, bytes: usize) {
         self.note(|draft| draft.response_bytes += bytes as u64);
+        if bytes > 0 && self.run.trace.is_watched() {
+            let at = self.elapsed_us();
+            let step = self.draft.as_mut().and_then(|draft| {
+                let so_far = (draft.record.response_bytes, draft.record.stream);
+                draft.progress.piece(at, so_far)
+            });
+            step.into_iter().for_each(|step| self.run.trace.tell(self.call_id, at, step));
+        }
+    }
+
+    /// Tells whoever traces the run how far the call has come.
+    pub(super) fn trace(&self, step: impl FnOnce() -> Step) {
+        if self.run.trace.is_watched() {
+            self.run.trace.tell(self.call_id, self.elapsed_us(), step());
+        }
     }
 
     /// What the answer said about itself.
@@ -227,6 +254,7 @@ impl Exchange {
         let duration = self.elapsed_us();
         let Some(draft) = self.draft.take() else { return };
         let record = draft.finish(outcome, duration);
+        self.trace(|| ended(&record));
         if let Some(reservation) = self.reservation.take().filter(|_| outcome != Outcome::Refused) {
             reservation.settle(record.tokens, record.cost_nanodollars.unwrap_or_default());
         }
@@ -239,6 +267,7 @@ impl Exchange {
         if let Err(error) = self.plane.journal.append(&record) {
             tracing::error!(call = %self.call_id, error = &error as &dyn std::error::Error, "call is not in the journal");
         }
+        self.trace(|| settled(&record));
         self.place = None;
     }
 
@@ -261,6 +290,16 @@ impl Exchange {
             None => Outcome::ClientGone,
         }
     }
+}
+
+fn ended(record: &ExchangeRecord) -> Step {
+    let ExchangeRecord { outcome, status, refusal, ref rule, response_bytes: bytes, .. } = *record;
+    Step::Ended { outcome, status, refusal, rule: rule.clone(), bytes }
+}
+
+const fn settled(record: &ExchangeRecord) -> Step {
+    let ExchangeRecord { tokens, tokens_source, cost_nanodollars, cost_source, .. } = *record;
+    Step::Settled { tokens, tokens_source, cost_nanodollars, cost_source }
 }
 
 impl Drop for Exchange {

@@ -18,6 +18,7 @@ use std::{
 use futures_util::FutureExt;
 use http::{HeaderValue, Request, Response, header};
 use hyper::{body::Incoming, client::conn::TrySendError};
+use platform_core::trace;
 use tokio::{net::TcpStream, time::timeout};
 
 pub(crate) use self::connection::{Connection, Unread};
@@ -66,13 +67,16 @@ impl Upstream {
         Self { config, idle: Mutex::new(VecDeque::new()) }
     }
 
-    /// Sends `request` and waits for the head of its answer. Dropping the future cancels the call upstream.
+    /// Sends `request` and waits for the head of its answer. Dropping the future cancels the call upstream. `sending` is
+    /// told of each connection on which it is tried.
     pub(crate) async fn send(
         &self,
         mut request: Request<Pieces>,
+        sending: impl Fn(trace::Connection),
     ) -> Result<(Response<Incoming>, Connection), Error> {
         request.headers_mut().insert(header::HOST, self.config.host.clone());
         while let Some(mut connection) = self.checkout() {
+            sending(trace::Connection::Pooled);
             match connection.send(request).await {
                 Ok(response) => return Ok((response, connection)),
                 // The upstream had closed it before any of the request was written.
@@ -83,6 +87,7 @@ impl Upstream {
             }
         }
         let mut connection = self.connect().await?;
+        sending(trace::Connection::Fresh);
         let response =
             connection.send(request).await.map_err(TrySendError::into_error).map_err(Error::Broken)?;
         Ok((response, connection))
