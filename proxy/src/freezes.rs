@@ -25,6 +25,28 @@ pub(crate) struct Freezes {
     file: Mutex<PathBuf>,
 }
 
+/// By what a call is stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// Everything is.
+    All,
+    /// Its account is.
+    Account,
+    /// Its model is.
+    Model,
+}
+
+impl Stop {
+    /// As a record names it.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Account => "account",
+            Self::Model => "model",
+        }
+    }
+}
+
 /// What to do with what is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
@@ -44,15 +66,20 @@ impl Freezes {
         Ok(Self { now: ArcSwap::from_pointee(now), file: Mutex::new(file.to_owned()) })
     }
 
-    /// Whether a call of `account`, for `model` if that is known already, may not go on.
-    pub(crate) fn stop(&self, account: &AccountId, model: Option<&str>) -> bool {
+    /// Why a call of `account`, for `model` if that is known already, may not go on, if it may not.
+    pub(crate) fn stop(&self, account: &AccountId, model: Option<&str>) -> Option<Stop> {
         let now = self.now.load();
-        !now.is_empty()
-            && (now.contains(&Frozen::All)
-                || now.contains(&Frozen::Account(account.clone()))
-                || model
-                    .and_then(|model| ModelName::parse(model).ok())
-                    .is_some_and(|model| now.contains(&Frozen::Model(model))))
+        if now.is_empty() {
+            return None;
+        }
+        let model = || ModelName::parse(model?).ok().map(Frozen::Model);
+        if now.contains(&Frozen::All) {
+            Some(Stop::All)
+        } else if now.contains(&Frozen::Account(account.clone())) {
+            Some(Stop::Account)
+        } else {
+            model().filter(|model| now.contains(model)).map(|_| Stop::Model)
+        }
     }
 
     /// Everything that is stopped, in order.
@@ -96,14 +123,15 @@ mod tests {
             [("a", None), ("a", Some("m")), ("b", Some("m")), ("b", Some("m2")), ("b", Some("not, a name"))]
                 .map(|(id, model)| freezes.stop(&account(id), model))
         };
-        assert_eq!(stopped(&freezes), [false; 5]);
+        let named_stops = [Some(Stop::Account), Some(Stop::Account), Some(Stop::Model), None, None];
+        assert_eq!(stopped(&freezes), [None; 5]);
         let named = vec![Frozen::Account(account("a")), Frozen::Model("m".parse().unwrap())];
         freezes.change(Change::Freeze, named.clone()).unwrap();
-        assert_eq!(stopped(&freezes), [true, true, true, false, false]);
-        assert_eq!(stopped(&Freezes::open(&file).unwrap()), [true, true, true, false, false]);
+        assert_eq!(stopped(&freezes), named_stops);
+        assert_eq!(stopped(&Freezes::open(&file).unwrap()), named_stops);
         freezes.change(Change::Thaw, named).unwrap();
         freezes.change(Change::Freeze, vec![Frozen::All]).unwrap();
-        assert_eq!(stopped(&Freezes::open(&file).unwrap()), [true; 5]);
+        assert_eq!(stopped(&Freezes::open(&file).unwrap()), [Some(Stop::All); 5]);
         freezes.change(Change::Thaw, vec![Frozen::All, Frozen::All]).unwrap();
         assert_eq!(Freezes::open(&file).unwrap().list(), []);
     }

@@ -26,6 +26,7 @@ mod runs;
 mod shared;
 mod state;
 mod tap;
+mod trace;
 mod upstream;
 mod usage;
 mod worker;

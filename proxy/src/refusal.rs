@@ -6,18 +6,21 @@
 use std::{borrow::Cow, time::Duration};
 
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
-use platform_core::{budget::Limit, name, refusal::Refusal, route::Dialect};
+use platform_core::{budget::Limit, name, refusal::Refusal, route::Dialect, untrusted::JournalText};
 use serde_json::json;
 
 use crate::{
     budget::{Short, Shortage, Whose},
-    exchange::{Body, Reason, Rejection},
+    exchange::{Body, Label, Reason, Rejection},
+    freezes::Stop,
 };
 
 /// A refusal, and what it says to a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refused {
     pub(crate) reason: Refusal,
+    /// What decided it, for the record: a limit, a field, a model, a capability.
+    pub(crate) rule: Option<JournalText>,
     message: Cow<'static, str>,
     /// Seconds after which it may pass, if they are known better than by the reason alone.
     wait: Option<u64>,
@@ -35,7 +38,19 @@ enum Reader {
 
 impl From<Refusal> for Refused {
     fn from(reason: Refusal) -> Self {
-        Self { reason, message: Cow::Borrowed(message(reason)), wait: None, reader: Reader::Client }
+        Self {
+            reason,
+            rule: None,
+            message: Cow::Borrowed(message(reason)),
+            wait: None,
+            reader: Reader::Client,
+        }
+    }
+}
+
+impl From<Stop> for Refused {
+    fn from(stop: Stop) -> Self {
+        Self { rule: Some(JournalText::of(stop.word())), ..Refusal::Frozen.into() }
     }
 }
 
@@ -85,23 +100,46 @@ impl From<Rejection> for Refused {
             | Reason::ModelMissing
             | Reason::ModelMalformed => Refusal::BodyInvalid,
         };
-        Self { reason, message: Cow::Owned(rejection.to_string()), wait: None, reader: Reader::Client }
+        let rule = rule(&rejection);
+        Self { reason, rule, message: Cow::Owned(rejection.to_string()), wait: None, reader: Reader::Client }
     }
+}
+
+/// What of a body decided that it is refused. Names are an agent's: they enter as the journal may hold them.
+fn rule(rejection: &Rejection) -> Option<JournalText> {
+    let field = |name: &Label| format!("field:{}", name.as_str());
+    let named = match &rejection.reason {
+        Reason::UnknownField(name) | Reason::Duplicate(name) | Reason::WrongType { what: name, .. } => {
+            Some(field(name))
+        }
+        Reason::NotGranted { capability, .. } => Some(format!("capability:{capability}")),
+        Reason::ModelNotGranted(name) => Some(format!("model:{}", name.as_str())),
+        Reason::ModelMissing | Reason::ModelMalformed => Some("field:model".to_owned()),
+        Reason::Syntax(_) | Reason::Crowded | Reason::NoRoute => rejection.field.as_ref().map(field),
+    };
+    named.map(|named| JournalText::of(&named))
 }
 
 impl From<Short> for Refused {
     fn from(short: Short) -> Self {
-        let (whose, reason, wait) = match short {
-            Short::TooFast(whose, wait) => (whose, Refusal::TooFast, Some(wait.as_secs() + 1)),
-            Short::Of(whose, Limit::CallsInFlight, _) => (whose, Refusal::TooManyAtOnce, None),
-            Short::Of(whose, _, Shortage::Held) => (whose, Refusal::LimitHeld, None),
-            Short::Of(whose, _, Shortage::UsedUp) => (whose, Refusal::LimitUsedUp, None),
-            Short::Unpriced(whose) => (whose, Refusal::ModelUnpriced, None),
+        let (whose, limit, reason) = match short {
+            Short::TooFast(whose, _) => (whose, Limit::RequestsPerMinute, Refusal::TooFast),
+            Short::Of(whose, Limit::CallsInFlight, _) => {
+                (whose, Limit::CallsInFlight, Refusal::TooManyAtOnce)
+            }
+            Short::Of(whose, limit, Shortage::Held) => (whose, limit, Refusal::LimitHeld),
+            Short::Of(whose, limit, Shortage::UsedUp) => (whose, limit, Refusal::LimitUsedUp),
+            Short::Unpriced(whose) => (whose, Limit::CostNanodollars, Refusal::ModelUnpriced),
         };
-        let whose = match whose {
-            Whose::Run => "this run",
-            Whose::Account => "this account",
+        let wait = match short {
+            Short::TooFast(_, wait) => Some(wait.as_secs() + 1),
+            Short::Of(..) | Short::Unpriced(_) => None,
         };
+        let (whose, owner) = match whose {
+            Whose::Run => ("this run", "run"),
+            Whose::Account => ("this account", "account"),
+        };
+        let rule = Some(JournalText::of(&format!("{owner}.{}", limit.setting())));
         let message = match short {
             Short::Of(_, limit, Shortage::UsedUp) => format!("the limit of {limit} of {whose} is used up"),
             Short::Of(_, limit, Shortage::Held) => {
@@ -109,7 +147,7 @@ impl From<Short> for Refused {
             }
             Short::TooFast(..) | Short::Unpriced(_) => message(reason).replace("this run or account", whose),
         };
-        Self { reason, message: Cow::Owned(message), wait, reader: Reader::Client }
+        Self { reason, rule, message: Cow::Owned(message), wait, reader: Reader::Client }
     }
 }
 

@@ -32,6 +32,7 @@ use crate::{
     exchange::{Identification, Policy},
     runs::NOBODY,
     tap,
+    trace::Trace,
 };
 
 /// A run that is or was open.
@@ -54,6 +55,8 @@ pub(crate) struct Run {
     /// Those who carry its calls wait for this to change.
     stage: watch::Sender<Stage>,
     tap: Option<tap::Tap>,
+    /// How far its calls have come, for whoever traces it.
+    pub(crate) trace: Trace,
 }
 
 /// What is the same for all runs.
@@ -155,6 +158,7 @@ impl Run {
             in_flight: AtomicU64::new(0),
             idle: Notify::new(),
             stage: watch::Sender::new(Stage::Open),
+            trace: Trace::default(),
         })
     }
 

@@ -14,8 +14,8 @@ use hyper_util::rt::TokioIo;
 use platform_core::{
     budget::Budget,
     control::{
-        AccountBudget, AccountView, Frozen, Health, Problem, Register, Registered, RunView, UpstreamHealth,
-        run_path,
+        AccountBudget, AccountView, Consumer, Frozen, Health, Problem, Register, Registered, RunView,
+        UpstreamHealth, run_path,
     },
     id::RunId,
     limit::Millis,
@@ -58,6 +58,9 @@ pub(crate) enum Error {
     /// It is there and does not answer.
     #[error("the proxy did not answer within {} s", PATIENCE.as_secs())]
     Silent,
+    /// It ended a stream that goes on for as long as it lives.
+    #[error("the proxy went away")]
+    Gone,
     /// It answered something else than the protocol says.
     #[error("the proxy answered something that is not in the protocol: {0}")]
     Unexpected(String),
@@ -80,6 +83,8 @@ pub(crate) struct Lines {
     pending: Vec<u8>,
     /// How much of `pending` was handed out.
     taken: usize,
+    /// Where in it the line begins that was handed out last.
+    last: usize,
 }
 
 impl DataPlane {
@@ -173,9 +178,22 @@ impl DataPlane {
         self.lines(&format!("/v1/journal?after={after}{suffix}")).await
     }
 
+    /// The steps of a run's calls from now on, until the run is closed.
+    pub(crate) async fn trace(&self, run: &RunId) -> Result<Lines, Error> {
+        self.lines(&format!("{}/trace", run_path(run))).await
+    }
+
+    /// Those who acknowledge the journal. A proxy that knows of none says that there is no such thing.
+    pub(crate) async fn consumers(&self) -> Result<Vec<Consumer>, Error> {
+        match self.ask(Method::GET, "/v1/consumers", None::<&()>).await {
+            Err(Error::Refused { code, .. }) if code == "not_found" => Ok(Vec::new()),
+            answered => answered,
+        }
+    }
+
     async fn lines(&self, path: &str) -> Result<Lines, Error> {
         let body = self.send(Method::GET, path, Bytes::new()).await?;
-        Ok(Lines { body, pending: Vec::new(), taken: 0 })
+        Ok(Lines { body, pending: Vec::new(), taken: 0, last: 0 })
     }
 
     async fn ask<T: DeserializeOwned>(
@@ -226,16 +244,26 @@ pub(crate) enum Follow {
 }
 
 impl Lines {
+    /// The line that was handed out last, until the next one is asked for.
+    pub(crate) fn last(&self) -> &[u8] {
+        self.pending.get(self.last..self.taken.saturating_sub(1)).unwrap_or_default()
+    }
+
+    /// Whether another line has come already.
+    pub(crate) fn has_next(&self) -> bool {
+        memchr::memchr(b'\n', &self.pending[self.taken..]).is_some()
+    }
+
     /// The next line, without its line feed; `None` at the end of the stream. Cancel safe.
     pub(crate) async fn next(&mut self) -> Result<Option<&[u8]>, Error> {
         loop {
-            if let Some(length) = self.pending[self.taken..].iter().position(|byte| *byte == b'\n') {
-                let start = self.taken;
+            if let Some(length) = memchr::memchr(b'\n', &self.pending[self.taken..]) {
+                self.last = self.taken;
                 self.taken += length + 1;
-                return Ok(Some(&self.pending[start..start + length]));
+                return Ok(Some(self.last()));
             }
             self.pending.drain(..self.taken);
-            self.taken = 0;
+            (self.taken, self.last) = (0, 0);
             if self.pending.len() > LARGEST_LINE {
                 return Err(Error::Unexpected("a line of more than 1 MiB".to_owned()));
             }

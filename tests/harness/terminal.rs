@@ -5,7 +5,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::{io::AsyncReadExt, process::Command, time::timeout};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    process::{Child, ChildStdin, ChildStdout, Command},
+    time::timeout,
+};
 
 use crate::sluice::Sluice;
 
@@ -81,4 +86,109 @@ impl Sluice {
 /// As a shell wants a word that means nothing to it.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// A command on a terminal that somebody sits at: types, looks, and sees what is left of it. Ended when dropped.
+#[derive(Debug)]
+pub struct Seat {
+    script: Child,
+    keys: ChildStdin,
+    output: ChildStdout,
+    text: String,
+}
+
+/// What a terminal was like when the command on it had ended.
+#[derive(Debug)]
+pub struct Left {
+    /// Exit code, as a shell has it.
+    pub code: i32,
+    /// Everything that was shown.
+    pub text: String,
+    /// How the terminal was set before, and behind: `stty -g`.
+    pub modes: [String; 2],
+}
+
+impl Sluice {
+    /// Runs it with `arguments` on a terminal of 40 rows and 200 columns.
+    ///
+    /// # Panics
+    /// If there is no `script` on this host.
+    #[must_use]
+    pub fn seated(mut self, arguments: &[&str]) -> Seat {
+        self.command.args(arguments);
+        let inner = self.command.as_std();
+        let command = std::iter::once(inner.get_program()).chain(inner.get_args());
+        let line: Vec<_> = command.map(|word| quoted(&word.to_string_lossy())).collect();
+        let modes = "echo \"modes $(stty -g)\"";
+        let line = format!(
+            "stty rows 40 cols 200; {modes}; sh -c {}; echo \"code $?\"; {modes}",
+            quoted(&format!("echo \"pid $$\"; exec {}", line.join(" ")))
+        );
+        let mut script = Command::new("script");
+        script.args(["--quiet", "--flush", "--command", &line, "/dev/null"]).env_clear();
+        script.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        let mut script = script.spawn().unwrap();
+        let (keys, output) = (script.stdin.take().unwrap(), script.stdout.take().unwrap());
+        Seat { script, keys, output, text: String::new() }
+    }
+}
+
+impl Seat {
+    /// Types `keys`.
+    pub async fn types(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).await.unwrap();
+    }
+
+    /// Looks until what is on the screen is `wanted`, and returns it.
+    ///
+    /// # Panics
+    /// If it does not come, with what is there instead.
+    pub async fn sees(&mut self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
+        let looking = async {
+            while !wanted(self.screen()) {
+                assert!(self.more().await, "{what}: the command has ended: {}", self.text);
+            }
+        };
+        if timeout(PATIENCE, looking).await.is_err() {
+            panic!("{what} is not shown: {}", self.screen());
+        }
+        self.screen().to_owned()
+    }
+
+    /// What was drawn last, from the top of the screen.
+    fn screen(&self) -> &str {
+        self.text.rsplit("\x1b[H").next().unwrap_or_default()
+    }
+
+    /// Sends a signal to the command.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_raw(self.after("pid ").parse().unwrap()).unwrap(), signal).unwrap();
+    }
+
+    /// Waits for the end.
+    pub async fn left(mut self) -> Left {
+        timeout(PATIENCE, async { while self.more().await {} }).await.expect("it ends");
+        self.script.wait().await.unwrap();
+        let modes: Vec<_> = self.text.split("modes ").skip(1).map(first_word).collect();
+        let modes = [modes[0].clone(), modes[1].clone()];
+        Left { code: self.after("code ").parse().unwrap(), modes, text: self.text }
+    }
+
+    /// The word behind the last `mark`.
+    fn after(&self, mark: &str) -> String {
+        first_word(self.text.rsplit(mark).next().unwrap())
+    }
+
+    /// Whether there was more.
+    async fn more(&mut self) -> bool {
+        let mut piece = [0; 4096];
+        let read = self.output.read(&mut piece).await.unwrap();
+        self.text += &String::from_utf8_lossy(&piece[..read]);
+        read > 0
+    }
+}
+
+fn first_word(text: &str) -> String {
+    text.split_whitespace().next().unwrap_or_default().to_owned()
 }

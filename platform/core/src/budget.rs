@@ -81,6 +81,20 @@ impl Limit {
         }
     }
 
+    /// Its name in the configuration, and of the rule that a record names.
+    #[must_use]
+    pub const fn setting(self) -> &'static str {
+        match self {
+            Self::Requests => "requests",
+            Self::RequestsPerMinute => "requests_per_minute",
+            Self::CallsInFlight => "calls_in_flight",
+            Self::InputTokens => "input_tokens",
+            Self::OutputTokens => "output_tokens",
+            Self::TotalTokens => "total_tokens",
+            Self::CostNanodollars => "cost",
+        }
+    }
+
     /// An amount of what it limits, for people.
     #[must_use]
     pub fn amount(self, amount: u64) -> String {

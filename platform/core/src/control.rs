@@ -21,6 +21,7 @@
 //! | `PUT /v1/runs/{run}/budget` with [`Budget`] | [`RunView`]; from now on these limits hold, and none that is not named; what was used is counted in |
 //! | `GET /v1/accounts` | list of [`AccountView`] |
 //! | `PUT /v1/accounts` with [`AccountBudget`] | [`AccountView`] |
+//! | `GET /v1/runs/{run}/trace` | NDJSON of [`crate::trace::TraceEvent`], until the run is closed |
 //! | `GET /v1/runs/{run}/tap` | NDJSON of [`TapEvent`], until the run is closed |
 //! | `GET /v1/journal?after=SEQ[&journal=ID][&follow]` | NDJSON of [`crate::record::JournalLine`]; 409 if it is another journal, 410 if those lines were removed |
 //! | `GET /v1/consumers` | list of [`Consumer`] |

@@ -20,4 +20,5 @@ pub mod refusal;
 pub mod route;
 pub mod secret;
 pub mod token;
+pub mod trace;
 pub mod untrusted;

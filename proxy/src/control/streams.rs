@@ -1,9 +1,9 @@
-//! Control answers that go on: the journal as it grows, and the tap of a run.
+//! Control answers that go on: the journal as it grows, the tap and the trace of a run.
 
 use bytes::Bytes;
 use futures_util::stream;
 use http::Uri;
-use platform_core::{control::TapEvent, id::RunId};
+use platform_core::{control::TapEvent, id::RunId, trace::TraceEvent};
 use tokio::sync::{
     broadcast::{Receiver, error::RecvError},
     watch,
@@ -14,7 +14,7 @@ use super::{
     answer::{Answer, Error, ndjson},
     routes::query,
 };
-use crate::{journal::Follower, run::Stage};
+use crate::{journal::Follower, run::Stage, trace::Watcher};
 
 /// `GET /v1/journal?after=SEQ[&journal=ID][&follow]`; without `after`, from the oldest line that is kept.
 pub(super) fn journal(control: &Control, uri: &Uri) -> Result<Answer, Error> {
@@ -48,18 +48,34 @@ pub(super) fn tap(control: &Control, run: &RunId) -> Result<Answer, Error> {
     let tap = live.watch().ok_or_else(|| Error::NoTap(run.to_string()))?;
     let stage = live.changes();
     Ok(ndjson(stream::unfold((tap, stage), |(mut tap, mut stage)| async move {
-        let event = next_event(&mut tap, &mut stage).await?;
+        let event = next_event(&mut tap, &mut stage, |count| TapEvent::Missed { count }).await?;
         Some((serde_json::to_vec(&event).map(line).map_err(Into::into), (tap, stage)))
     })))
 }
 
+/// `GET /v1/runs/{run}/trace`
+pub(super) fn trace(control: &Control, run: &RunId) -> Result<Answer, Error> {
+    let live = control.runs.get(run).ok_or_else(|| Error::UnknownRun(run.to_string()))?;
+    let stage = live.changes();
+    let watcher = Watcher::of(live);
+    Ok(ndjson(stream::unfold((watcher, stage), |(mut watcher, mut stage)| async move {
+        let missed = |count| TraceEvent::Missed { count };
+        let event = next_event(&mut watcher.events, &mut stage, missed).await?;
+        Some((serde_json::to_vec(&event).map(line).map_err(Into::into), (watcher, stage)))
+    })))
+}
+
 /// The next event, those before the run's end first.
-async fn next_event(tap: &mut Receiver<TapEvent>, stage: &mut watch::Receiver<Stage>) -> Option<TapEvent> {
+async fn next_event<E: Clone>(
+    tap: &mut Receiver<E>,
+    stage: &mut watch::Receiver<Stage>,
+    missed: impl FnOnce(u64) -> E,
+) -> Option<E> {
     tokio::select! {
         biased;
         event = tap.recv() => match event {
             Ok(event) => Some(event),
-            Err(RecvError::Lagged(count)) => Some(TapEvent::Missed { count }),
+            Err(RecvError::Lagged(count)) => Some(missed(count)),
             Err(RecvError::Closed) => None,
         },
         _ended = stage.wait_for(|stage| matches!(stage, Stage::Ended(_))) => None,

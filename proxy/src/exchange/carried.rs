@@ -8,7 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 use super::Plane;
-use crate::{freezes::Freezes, run::Run};
+use crate::{
+    freezes::{Freezes, Stop},
+    run::Run,
+};
 
 /// What one connection carries. Clones are of the same connection.
 #[derive(Debug, Clone, Default)]
@@ -68,7 +71,7 @@ impl Carried {
     /// Whether the connection has to go.
     pub(super) fn is_cut(&self, freezes: &Freezes) -> bool {
         let call = self.call();
-        call.run.as_ref().is_some_and(|run| run.cut().is_some()) || call.is_stopped(freezes)
+        call.run.as_ref().is_some_and(|run| run.cut().is_some()) || call.stopped(freezes).is_some()
     }
 
     /// Returns when the connection has to go, whichever run's calls it carries until then.
@@ -94,9 +97,9 @@ impl Carried {
         }
     }
 
-    /// Whether an operator has stopped the call in flight.
-    pub(super) fn is_stopped(&self, freezes: &Freezes) -> bool {
-        self.call().is_stopped(freezes)
+    /// By what an operator has stopped the call in flight, if one has.
+    pub(super) fn stopped(&self, freezes: &Freezes) -> Option<Stop> {
+        self.call().stopped(freezes)
     }
 
     fn call(&self) -> MutexGuard<'_, Call> {
@@ -105,12 +108,12 @@ impl Carried {
 }
 
 impl Call {
-    fn is_stopped(&self, freezes: &Freezes) -> bool {
+    fn stopped(&self, freezes: &Freezes) -> Option<Stop> {
         let model = match &self.stage {
-            Stage::Idle => return false,
+            Stage::Idle => return None,
             Stage::Begun => None,
             Stage::Asks(model) => Some(&**model),
         };
-        self.run.as_ref().is_some_and(|run| freezes.stop(&run.grant.account, model))
+        self.run.as_ref().and_then(|run| freezes.stop(&run.grant.account, model))
     }
 }

@@ -11,9 +11,12 @@ use platform_core::{
 };
 
 use super::{NO_ROUTE, identify::Caller};
-use crate::usage::{
-    Count, Reading,
-    estimate::{self, Media},
+use crate::{
+    trace::Progress,
+    usage::{
+        Count, Reading,
+        estimate::{self, Media},
+    },
 };
 
 /// A record, and what is needed to estimate what nobody tells.
@@ -30,6 +33,8 @@ pub(super) struct Draft {
     pub(super) granted: Tokens,
     /// What the model costs, if that is known.
     pub(super) price: Option<Price>,
+    /// How far the answer has come, for whoever traces it.
+    pub(super) progress: Progress,
 }
 
 impl Draft {
@@ -75,6 +80,7 @@ impl Draft {
             said: 0,
             granted: Tokens::default(),
             price: None,
+            progress: Progress::default(),
         }
     }
 

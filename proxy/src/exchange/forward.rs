@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::{Request, Response};
 use hyper::body::Incoming;
-use platform_core::refusal::Refusal;
+use platform_core::{refusal::Refusal, trace::Step};
 use tokio::time::timeout;
 
 use super::settle::Exchange;
@@ -22,7 +22,8 @@ pub(super) async fn send(exchange: &mut Exchange, request: Request<Pieces>) -> R
     let plane = Arc::clone(exchange.plane());
     let patience = exchange.run().grant.limits.call_ms.duration();
     exchange.sending().await?;
-    match timeout(patience, plane.upstream.send(request)).await {
+    let sent = plane.upstream.send(request, |connection| exchange.trace(|| Step::Sent { connection }));
+    match timeout(patience, sent).await {
         Ok(Ok(answer)) => {
             exchange.answered(&answer.0);
             Ok(answer)

@@ -31,7 +31,7 @@ use platform_core::{record::Identity, route::Route, token::Secrets};
 pub(crate) use self::{
     accept::{Listener, SharedListener},
     body::Body,
-    rewrite::{Identification, Policy, Reason, Rejection},
+    rewrite::{Identification, Label, Policy, Reason, Rejection},
 };
 use self::{
     complain::Words,
@@ -126,7 +126,7 @@ async fn refuse(
     (head, body): (&Parts, &mut Incoming),
 ) -> Response<Body> {
     let dialect = exchange.route().dialect();
-    released(exchange.refuse(refused.reason)).await;
+    released(exchange.refuse(refused)).await;
     // Who waits to be asked for the body is not asked.
     if !head.headers.contains_key(header::EXPECT) {
         rewrite::discard(body).await;

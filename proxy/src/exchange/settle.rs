@@ -11,9 +11,10 @@ use platform_core::{
     id::CallId,
     money::NanoDollars,
     name::header as own,
-    record::{ExchangeRecord, Outcome, Timeout},
+    record::{ExchangeRecord, Outcome, Timeout, Tokens},
     refusal::Refusal,
     route::Route,
+    trace::Step,
     untrusted::JournalText,
 };
 
@@ -54,7 +55,7 @@ impl Exchange {
         let now = clock::now();
         let call_id = plane.call_ids.next(now);
         let draft = Draft::new(caller, call_id, clock::rfc3339(now));
-        Self {
+        let exchange = Self {
             plane: Arc::clone(plane),
             run: Arc::clone(&caller.run),
             began: Instant::now(),
@@ -67,7 +68,9 @@ impl Exchange {
             carried: carried.clone(),
             reservation: None,
             room: None,
-        }
+        };
+        exchange.trace(|| Step::Accepted { identity: caller.identity });
+        exchange
     }
 
     /// Takes the call's place in the run, if run and journal are open.
@@ -82,6 +85,7 @@ impl Exchange {
         self.is_let_go_on(None)?;
         let entered = Reservation::enter(&self.run.spending, &self.run.account, clock::uptime(self.began))?;
         self.reservation = Some(entered);
+        self.trace(|| Step::Admitted { route });
         Ok(())
     }
 
@@ -92,12 +96,16 @@ impl Exchange {
         if let Some(draft) = &mut self.draft {
             (draft.granted, draft.price) = (granted.tokens, ask.price);
         }
+        self.trace(|| {
+            let Tokens { input: input_tokens, output: output_tokens, .. } = granted.tokens;
+            let cost_nanodollars = ask.price.map(|price| price.most(input_tokens, output_tokens));
+            Step::Reserved { input_tokens, output_tokens, cost_nanodollars }
+        });
         Ok(granted)
     }
 
-    fn is_let_go_on(&self, model: Option<&str>) -> Result<(), Refusal> {
-        let stopped = self.plane.freezes.stop(&self.run.grant.account, model);
-        if stopped { Err(Refusal::Frozen) } else { Ok(()) }
+    fn is_let_go_on(&self, model: Option<&str>) -> Result<(), Refused> {
+        self.plane.freezes.stop(&self.run.grant.account, model).map_or(Ok(()), |stop| Err(stop.into()))
     }
 
     pub(super) const fn run(&self) -> &Arc<Run> {
@@ -147,7 +155,7 @@ impl Exchange {
     }
 
     /// What the body asks for is known.
-    pub(super) fn asked(&mut self, asked: &Checked<'_>) -> Result<(), Refusal> {
+    pub(super) fn asked(&mut self, asked: &Checked<'_>) -> Result<(), Refused> {
         let tells_usage = matches!(self.route, Route::ChatCompletions | Route::Completions);
         if tells_usage && asked.stream && !asked.usage_asked {
             self.usage = UsageIs::Ours;
@@ -159,6 +167,8 @@ impl Exchange {
             draft.model_asked = Some(JournalText::of(&asked.model));
             draft.stream = asked.stream;
         });
+        let bytes = self.draft.as_ref().map_or(0, |draft| draft.record.request_bytes);
+        self.trace(|| Step::BodyRead { bytes, model: JournalText::of(&asked.model), stream: asked.stream });
         // In this order: a freeze in between finds what the connection carries.
         self.carried.asks(&asked.model);
         self.is_let_go_on(Some(&asked.model))
@@ -206,11 +216,27 @@ impl Exchange {
             draft.ttfb_us = Some(ttfb);
             draft.cost_nanodollars = cost;
         });
+        self.trace(|| Step::FirstByte { status });
     }
 
     /// Some of the answer's body is passed on.
     pub(super) fn passed_on(&mut self, bytes: usize) {
         self.note(|draft| draft.response_bytes += bytes as u64);
+        if bytes > 0 && self.run.trace.is_watched() {
+            let at = self.elapsed_us();
+            let step = self.draft.as_mut().and_then(|draft| {
+                let so_far = (draft.record.response_bytes, draft.record.stream);
+                draft.progress.piece(at, so_far)
+            });
+            step.into_iter().for_each(|step| self.run.trace.tell(self.call_id, at, step));
+        }
+    }
+
+    /// Tells whoever traces the run how far the call has come.
+    pub(super) fn trace(&self, step: impl FnOnce() -> Step) {
+        if self.run.trace.is_watched() {
+            self.run.trace.tell(self.call_id, self.elapsed_us(), step());
+        }
     }
 
     /// What the answer said about itself.
@@ -221,9 +247,11 @@ impl Exchange {
     }
 
     /// Sluicegate answers the call itself.
-    pub(super) fn refuse(mut self, reason: Refusal) -> Synced {
+    pub(super) fn refuse(mut self, refused: &Refused) -> Synced {
+        let reason = refused.reason;
         self.note(|draft| {
             draft.refusal = Some(reason);
+            draft.rule.clone_from(&refused.rule);
             draft.status = refusal::status(reason).as_u16();
         });
         self.settle(match reason {
@@ -245,6 +273,7 @@ impl Exchange {
         let duration = self.elapsed_us();
         let Some(draft) = self.draft.take() else { return Synced::Now };
         let record = draft.finish(outcome, duration);
+        self.trace(|| ended(&record));
         if let Some(reservation) = self.reservation.take().filter(|_| outcome != Outcome::Refused) {
             reservation.settle(record.tokens, record.cost_nanodollars.unwrap_or_default());
         }
@@ -255,7 +284,9 @@ impl Exchange {
         }
         self.plane.metrics.count(&record);
         let place = self.place.take();
-        match self.plane.journal.append(&record, self.room.take()) {
+        let appended = self.plane.journal.append(&record, self.room.take());
+        self.trace(|| settled(&record));
+        match appended {
             Ok(synced) => synced.holding(place),
             Err(error) => {
                 tracing::error!(call = %self.call_id, error = &error as &dyn std::error::Error, "call is not in the journal");
@@ -279,10 +310,20 @@ impl Exchange {
         match self.run.cut() {
             Some(Closing::Closed | Closing::Over) => Outcome::RunClosed,
             Some(Closing::Shutdown) => Outcome::Interrupted,
-            None if self.carried.is_stopped(&self.plane.freezes) => Outcome::Frozen,
+            None if self.carried.stopped(&self.plane.freezes).is_some() => Outcome::Frozen,
             None => Outcome::ClientGone,
         }
     }
+}
+
+fn ended(record: &ExchangeRecord) -> Step {
+    let ExchangeRecord { outcome, status, refusal, ref rule, response_bytes: bytes, .. } = *record;
+    Step::Ended { outcome, status, refusal, rule: rule.clone(), bytes }
+}
+
+const fn settled(record: &ExchangeRecord) -> Step {
+    let ExchangeRecord { tokens, tokens_source, cost_nanodollars, cost_source, .. } = *record;
+    Step::Settled { tokens, tokens_source, cost_nanodollars, cost_source }
 }
 
 impl Drop for Exchange {
@@ -290,7 +331,8 @@ impl Drop for Exchange {
         if self.draft.is_some() {
             let outcome = self.early_end();
             if outcome == Outcome::Frozen {
-                self.note(|draft| draft.refusal = Some(Refusal::Frozen));
+                let rule = self.carried.stopped(&self.plane.freezes).map(|stop| JournalText::of(stop.word()));
+                self.note(|draft| (draft.refusal, draft.rule) = (Some(Refusal::Frozen), rule));
             }
             drop(self.settle(outcome));
         }

@@ -26,7 +26,7 @@ use std::{
 use futures_util::FutureExt;
 use http::{Request, Response, header};
 use hyper::{body::Incoming, client::conn::TrySendError};
-use platform_core::record::Timeout;
+use platform_core::{record::Timeout, trace};
 
 use self::connect::Failure;
 pub(crate) use self::{
@@ -87,13 +87,16 @@ impl Upstream {
         }
     }
 
-    /// Sends `request` and waits for the head of its answer. Dropping the future cancels the call upstream.
+    /// Sends `request` and waits for the head of its answer. Dropping the future cancels the call upstream. `sending` is
+    /// told of each connection on which it is tried.
     pub(crate) async fn send(
         &self,
         mut request: Request<Pieces>,
+        sending: impl Fn(trace::Connection),
     ) -> Result<(Response<Incoming>, Connection), Error> {
         request.headers_mut().insert(header::HOST, self.target.authority.clone());
         while let Some(mut connection) = self.checkout() {
+            sending(trace::Connection::Pooled);
             match connection.send(request).await {
                 Ok(response) => return Ok((response, connection)),
                 // The upstream had closed it before any of the request was written.
@@ -104,7 +107,9 @@ impl Upstream {
             }
         }
         self.check()?;
-        self.send_anew(request).await
+        let connection = self.connect().await?;
+        sending(trace::Connection::Fresh);
+        send_on(connection, request).await
     }
 
     /// The same on a connection of its own, also where the upstream is taken to be down: for a person who wants to know.
@@ -113,11 +118,12 @@ impl Upstream {
         mut request: Request<Pieces>,
     ) -> Result<(Response<Incoming>, Connection), Error> {
         request.headers_mut().insert(header::HOST, self.target.authority.clone());
+        send_on(self.connect().await?, request).await
+    }
+
+    async fn connect(&self) -> Result<Connection, Error> {
         let stream = self.target.connect().await.map_err(Error::Unreachable)?;
-        let mut connection = Connection::over(stream).await.map_err(Error::Broken)?;
-        let response =
-            connection.send(request).await.map_err(TrySendError::into_error).map_err(Error::Broken)?;
-        Ok((response, connection))
+        Connection::over(stream).await.map_err(Error::Broken)
     }
 
     /// Takes back a connection whose answer has been read to its end.
@@ -166,4 +172,12 @@ impl Upstream {
     fn lock(&self) -> MutexGuard<'_, VecDeque<(Connection, Instant)>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+async fn send_on(
+    mut connection: Connection,
+    request: Request<Pieces>,
+) -> Result<(Response<Incoming>, Connection), Error> {
+    let response = connection.send(request).await.map_err(TrySendError::into_error).map_err(Error::Broken)?;
+    Ok((response, connection))
 }

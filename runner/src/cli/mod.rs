@@ -9,6 +9,7 @@ mod freeze;
 mod limit;
 mod metrics;
 mod run;
+mod screen;
 mod show;
 mod spending;
 mod table;
@@ -41,6 +42,7 @@ Examples:
   sluice run --model gpt-4o --json \"Hi\"   the same as a stream of JSON events
   sluice doctor                           is everything there that a run needs?
   sluice audit tail -f                    every model call, as it is recorded
+  sluice audit top                        who uses how much, as it changes
 
 Exit codes:
   0 success             69 there is no proxy, or no Docker
@@ -69,7 +71,7 @@ enum Command {
     Agents(agents::Arguments),
     /// Look whether everything is there that a run needs
     Doctor(doctor::Arguments),
-    /// Read the journal of model calls
+    /// Who called what: watch, explain, sum up, export and check the journal of model calls
     #[command(subcommand)]
     Audit(audit::Command),
     /// Make and check run tokens, for clients of listeners that runs share
@@ -147,6 +149,12 @@ pub fn main() -> ExitCode {
         exit::of_error(error.as_ref())
     });
     outcome.into()
+}
+
+/// Whether a command line means something.
+#[cfg(test)]
+pub(crate) fn parses(words: &[String]) -> Result<(), String> {
+    Arguments::try_parse_from(words).map(|_arguments| ()).map_err(|error| error.to_string())
 }
 
 fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Error> {

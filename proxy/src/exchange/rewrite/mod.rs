@@ -15,7 +15,7 @@ pub(super) use self::body::Checked;
 pub(super) use self::body::check;
 pub(super) use self::receive::{discard, is_plain, read_body};
 pub(crate) use self::{
-    body::{Policy, Reason, Rejection},
+    body::{Label, Policy, Reason, Rejection},
     headers::Identification,
 };
 use super::settle::Exchange;

@@ -33,7 +33,7 @@ use platform_core::{
 use self::walk::Walk;
 pub(crate) use self::{
     edits::Edits,
-    rejection::{Reason, Rejection},
+    rejection::{Label, Reason, Rejection},
     sizes::Sizes,
 };
 use crate::usage::estimate::{Letters, Media};

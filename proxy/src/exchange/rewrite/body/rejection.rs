@@ -96,6 +96,11 @@ impl Label {
         };
         Self(name.iter().take(64).map(plain).collect())
     }
+
+    /// Without the quotes of its [`fmt::Display`].
+    pub(crate) const fn as_str(&self) -> &str {
+        &self.0
+    }
 }
 
 impl fmt::Display for Label {

@@ -40,6 +40,53 @@ async fn one_run_can_be_picked_out() {
 }
 
 #[tokio::test]
+async fn accounts_outcomes_and_refusals_can_be_picked_out() {
+    let world = world_with_calls().await;
+    let run = world.run("r3", "acct-2").await;
+    assert_eq!(run.agent.post("/v1/nothing", &serde_json::json!({})).await.status, 404);
+    world.records(4).await;
+    let picked =
+        async |arguments: &[&str]| runs(&world.sluice().run(&[&["audit", "tail"], arguments].concat()).await);
+    assert_eq!(picked(&["--account", "acct-2"]).await, ["r2", "r3"]);
+    assert_eq!(picked(&["--account", "acct-2", "--outcome", "complete"]).await, ["r2"]);
+    assert_eq!(picked(&["--refusal", "route_unknown"]).await, ["r3"]);
+    assert_eq!(picked(&["--refusal", "frozen"]).await, [""; 0]);
+    let outcome = world.sluice().run(&["audit", "tail", "--outcome", "nonsense"]).await;
+    assert!(outcome.code == Some(2) && outcome.stderr.contains("complete"), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn the_last_lines_are_those_of_what_was_picked() {
+    let world = world_with_calls().await;
+    let seqs =
+        |outcome: &Outcome| -> Vec<_> { outcome.events().iter().map(|line| line["seq"].clone()).collect() };
+    let tail =
+        async |arguments: &[&str]| seqs(&world.sluice().run(&[&["audit", "tail"], arguments].concat()).await);
+    assert_eq!(tail(&["-n", "2"]).await, [2, 3]);
+    assert_eq!(tail(&["-n", "1", "--run", "r2"]).await, [2]);
+    assert_eq!(tail(&["-n", "0"]).await, [0; 0]);
+    assert_eq!(tail(&["-n", "9"]).await, [1, 2, 3]);
+    let mut following = world.sluice().spawn(&["audit", "tail", "-n", "1", "-f"]);
+    let mut lines = BufReader::new(following.stdout.take().unwrap()).lines();
+    let mut next = async || {
+        let line = timeout(Duration::from_secs(10), lines.next_line()).await.expect("a record in time");
+        serde_json::from_str::<serde_json::Value>(&line.unwrap().expect("the stream goes on")).unwrap()
+    };
+    assert_eq!(next().await["seq"], 3);
+    world.run("r3", "acct-1").await.agent.chat("fake").await;
+    assert_eq!(next().await["seq"], 4, "none is shown twice, none is left out");
+}
+
+#[tokio::test]
+async fn a_tail_that_follows_ends_with_the_proxy_and_says_so() {
+    let mut world = world_with_calls().await;
+    let tail = world.sluice().spawn(&["audit", "tail", "-f"]);
+    world.stop_proxy().await;
+    let output = timeout(Duration::from_secs(10), tail.wait_with_output()).await.expect("it ends").unwrap();
+    assert_eq!(output.status.code(), Some(69), "{output:?}");
+}
+
+#[tokio::test]
 async fn a_tail_that_follows_shows_calls_as_they_are_recorded() {
     let world = world_with_calls().await;
     let mut tail = world.sluice().spawn(&["audit", "tail", "--run", "r2", "-f"]);

@@ -1,0 +1,350 @@
+//! What decided that a call was refused, in words, and the setting or the command that would change it: one table.
+//!
+//! For whoever reads the journal. What the agent is told is the data plane's, and says less.
+
+#[cfg(test)]
+mod tests;
+
+use platform_core::{
+    budget::Limit,
+    record::{ExchangeRecord, Identity, Timeout},
+    refusal::Refusal,
+};
+use serde::Serialize;
+
+/// Why a call was refused, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Advice {
+    /// Why, in a sentence.
+    pub(crate) why: String,
+    /// Commands that would change it, or show more of it. `N` and `DOLLARS` stand for what somebody has to choose.
+    pub(crate) commands: Vec<String>,
+    /// Settings that would change it, for good.
+    pub(crate) settings: Vec<Setting>,
+}
+
+/// A setting: where it is, and what it would have to be, as far as that is known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Setting {
+    /// As a TOML heading: `accounts."acct-7"`.
+    pub(crate) section: String,
+    pub(crate) key: &'static str,
+    /// What to add or to choose.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) value: Option<String>,
+}
+
+/// What a record's rule names.
+#[derive(Debug, Clone, Copy)]
+enum Rule<'r> {
+    Run(Limit),
+    Account(Limit),
+    Field(&'r str),
+    Model(&'r str),
+    Capability(&'r str),
+    Stopped(&'r str),
+    None,
+}
+
+impl<'r> Rule<'r> {
+    fn of(record: &'r ExchangeRecord) -> Self {
+        let Some(rule) = record.rule.as_ref().map(|rule| rule.as_str()) else { return Self::None };
+        let limit = |name: &str| Limit::ALL.into_iter().find(|limit| limit.setting() == name);
+        match (rule.split_once('.'), rule.split_once(':')) {
+            (Some(("run", name)), _) if limit(name).is_some() => limit(name).map_or(Self::None, Self::Run),
+            (Some(("account", name)), _) if limit(name).is_some() => {
+                limit(name).map_or(Self::None, Self::Account)
+            }
+            (_, Some(("field", name))) => Self::Field(name),
+            (_, Some(("model", name))) => Self::Model(name),
+            (_, Some(("capability", name))) => Self::Capability(name),
+            _ => Self::Stopped(rule),
+        }
+    }
+}
+
+/// Why `record`'s call was refused, if it was, and what would change that.
+pub(crate) fn of(record: &ExchangeRecord) -> Option<Advice> {
+    let refusal = record.refusal?;
+    let (case, rule) = (Case { record }, Rule::of(record));
+    Some(match refusal {
+        Refusal::RouteUnknown
+        | Refusal::HeadInvalid
+        | Refusal::HeadTooLarge
+        | Refusal::BodyInvalid
+        | Refusal::BodyEncoded
+        | Refusal::BodyTooLarge
+        | Refusal::BodiesInFlight
+        | Refusal::FieldUnknown
+        | Refusal::NotGranted
+        | Refusal::ModelNotGranted => case.request(refusal, rule),
+        Refusal::TokenMissing
+        | Refusal::TokenMalformed
+        | Refusal::TokenExpired
+        | Refusal::TokenInvalid
+        | Refusal::TokenRevoked
+        | Refusal::RunUnknown
+        | Refusal::IdentityConflict
+        | Refusal::Unattributed => case.identity(refusal),
+        Refusal::TooFast
+        | Refusal::TooManyAtOnce
+        | Refusal::LimitHeld
+        | Refusal::LimitUsedUp
+        | Refusal::ModelUnpriced => case.limit(refusal, rule),
+        Refusal::RunOver
+        | Refusal::Frozen
+        | Refusal::RunClosed
+        | Refusal::Draining
+        | Refusal::JournalUnavailable => case.stopped(refusal, rule),
+        Refusal::UpstreamUnreachable
+        | Refusal::UpstreamFailed
+        | Refusal::UpstreamTimeout
+        | Refusal::UpstreamAuth
+        | Refusal::UpstreamRefused
+        | Refusal::UpstreamBusy
+        | Refusal::ContextOverflow => case.upstream(refusal),
+    })
+}
+
+/// A refused call.
+#[derive(Debug, Clone, Copy)]
+struct Case<'r> {
+    record: &'r ExchangeRecord,
+}
+
+impl Case<'_> {
+    /// What was asked for cannot be asked for, or not by this run.
+    fn request(self, refusal: Refusal, rule: Rule<'_>) -> Advice {
+        let in_field = match rule {
+            Rule::Field(name) => format!(", in its field {name}"),
+            _ => String::new(),
+        };
+        match (refusal, rule) {
+            (Refusal::RouteUnknown, _) => why("the call asked for a route that the model API does not have; no setting adds one"),
+            (Refusal::HeadInvalid, _) => why("the head can be read in two ways (RFC 9112); the client has to send another"),
+            (Refusal::HeadTooLarge, _) => why("the head is larger than any SDK sends; the client has to send a smaller one"),
+            (Refusal::BodyEncoded, _) => why("the body is compressed; the client has to send it plain"),
+            (Refusal::BodyTooLarge, _) => {
+                why("the body is larger than the run's grant takes: `limits.request_body`, which whoever registers the run sets")
+            }
+            (Refusal::BodiesInFlight, _) => why("the bodies under way fill the memory that is set aside for them")
+                .setting("proxy", "run_bodies", None)
+                .setting("proxy", "all_bodies", None),
+            (Refusal::FieldUnknown, Rule::Field(name)) => {
+                why(&format!("the body has the field {name}, which is not on the route's list; with this setting it passes, unchecked"))
+                    .setting("proxy", "extra_fields", Some(list(name)))
+            }
+            (Refusal::FieldUnknown, _) => {
+                why("the body has a field that is not on the route's list, by a name that the journal does not repeat")
+                    .setting("proxy", "extra_fields", None)
+            }
+            (Refusal::NotGranted, Rule::Capability(name)) => {
+                why(&format!("the body asks for what needs the capability {name}, and the run was not granted it"))
+                    .setting(&self.agent(), "capabilities", Some(list(name)))
+            }
+            (Refusal::NotGranted, _) => why("the body asks for something that the run was not granted")
+                .setting(&self.agent(), "capabilities", None),
+            (Refusal::ModelNotGranted, Rule::Model(name)) => {
+                why(&format!("the run was not granted the model {name}")).setting(&self.agent(), "models", Some(list(name)))
+            }
+            (Refusal::ModelNotGranted, _) => {
+                why("the run was not granted the model").setting(&self.agent(), "models", None)
+            }
+            _ => why(&format!("the body is not one JSON object as the route takes it{in_field}; no setting changes that")),
+        }
+    }
+
+    /// It is not known whose call it is.
+    fn identity(self, refusal: Refusal) -> Advice {
+        let run = if self.record.identity == Identity::None { "RUN" } else { self.record.run_id.as_str() };
+        let mint = format!("sluice token mint --run {run}");
+        match refusal {
+            Refusal::TokenMissing => why("no run token came with the call").command(mint),
+            Refusal::TokenMalformed => why("what came as a run token is none").command("sluice token inspect").command(mint),
+            Refusal::TokenExpired => {
+                why("the run token's time is over").command(mint).setting("proxy", "token_skew", None)
+            }
+            Refusal::TokenInvalid => {
+                why("the run token is not signed with a secret that the proxy knows, or is another attempt's")
+                    .command("sluice token inspect")
+                    .command("sluice token reload")
+                    .setting("proxy", "token_secrets_file", None)
+            }
+            Refusal::TokenRevoked => {
+                why("the run's tokens were revoked, which is for good: start another run")
+            }
+            Refusal::RunUnknown => {
+                why("the token is for a run that is not open on the shared listener").command("sluice usage")
+            }
+            Refusal::IdentityConflict => {
+                why("the call says in two ways whose it is, and they disagree; the client has to send one of them")
+            }
+            _ => why("nothing that came with the call says whose it is: no token, no trace id and no slot of a live run")
+                .command(mint)
+                .setting("proxy", "listen_serves", None),
+        }
+    }
+
+    /// A limit of its run or account.
+    fn limit(self, refusal: Refusal, rule: Rule<'_>) -> Advice {
+        let (run, account) = (self.record.run_id.as_str(), self.record.account.as_str());
+        let (owner, whose, section, limit) = match rule {
+            Rule::Run(limit) => (format!("run {run}"), format!("--run {run}"), self.agent(), limit),
+            Rule::Account(limit) => {
+                let section = format!("accounts.{}", quoted(account));
+                (format!("account {account}"), format!("--account {}", shell(account)), section, limit)
+            }
+            _ => {
+                return why("a limit of the run or its account stood against the call")
+                    .command(format!("sluice usage --run {run}"))
+                    .command(format!("sluice usage --account {}", shell(account)));
+            }
+        };
+        if refusal == Refusal::ModelUnpriced {
+            let model = self.record.model_asked.as_ref().map_or("MODEL", |model| model.as_str());
+            let prices = format!("prices.{}", quoted(model));
+            return why(&format!("{owner} has a limit of money, and the model {model} has no price"))
+                .command(format!("sluice limit {whose} --none cost"))
+                .setting(&prices, "input", None)
+                .setting(&prices, "output", None);
+        }
+        let what = limit_in_words(limit);
+        let reason = match refusal {
+            Refusal::TooFast => format!("{owner} calls faster than its limit of {what} allows"),
+            Refusal::TooManyAtOnce => format!("{owner} has as many calls in flight as its limit allows"),
+            Refusal::LimitHeld => {
+                format!(
+                    "what {owner} has left under its limit of {what} is set aside for calls in flight: it may pass later"
+                )
+            }
+            _ => format!("{owner} has used its limit of {what}, or has too little left for the call"),
+        };
+        let (option, value) = match limit {
+            Limit::CostNanodollars => ("cost".to_owned(), "DOLLARS"),
+            _ => (limit.words().replace(' ', "-"), "N"),
+        };
+        why(&reason)
+            .command(format!("sluice limit {whose} --{option} {value}"))
+            .command(format!("sluice usage {whose}"))
+            .setting(&section, limit.setting(), None)
+    }
+
+    /// Somebody, or time, has stopped it.
+    fn stopped(self, refusal: Refusal, rule: Rule<'_>) -> Advice {
+        let account = self.record.account.as_str();
+        match (refusal, rule) {
+            (Refusal::RunOver, _) => {
+                why(&format!("the time of run {} is over", self.record.run_id)).setting(&self.agent(), "runtime", None)
+            }
+            (Refusal::Frozen, Rule::Stopped("all")) => {
+                why("an operator has stopped every call").command("sluice thaw --all")
+            }
+            (Refusal::Frozen, Rule::Stopped("account")) => why(&format!("an operator has stopped calls of account {account}"))
+                .command(format!("sluice thaw --account {}", shell(account))),
+            (Refusal::Frozen, Rule::Stopped("model")) => {
+                let model = self.record.model_asked.as_ref().map_or("MODEL", |model| model.as_str());
+                why(&format!("an operator has stopped calls for the model {model}"))
+                    .command(format!("sluice thaw --model {}", shell(model)))
+            }
+            (Refusal::Frozen, _) => {
+                why("an operator has stopped calls of this account or model, or all").command("sluice freeze")
+            }
+            (Refusal::RunClosed, _) => {
+                why(&format!("run {} was closed before the call came; no setting opens it again", self.record.run_id))
+            }
+            (Refusal::Draining, _) => {
+                why("the proxy was going down: the call may be sent again when it is back").setting("proxy", "drain", None)
+            }
+            _ => why("the journal could not take a record, and no call passes without one; the proxy's log says why")
+                .command("sluice doctor")
+                .setting("proxy", "state_dir", None),
+        }
+    }
+
+    /// The upstream.
+    fn upstream(self, refusal: Refusal) -> Advice {
+        let status = self.record.status;
+        match refusal {
+            Refusal::UpstreamUnreachable => why("no connection to the upstream; nothing was sent")
+                .command("sluice doctor")
+                .setting("upstream", "base_url", None)
+                .setting("upstream", "connect", None),
+            Refusal::UpstreamFailed => {
+                why("the upstream broke off, or answered with nothing that a model API answers; it may have worked on the call")
+                    .command("sluice doctor")
+            }
+            Refusal::UpstreamTimeout => self.timeout(),
+            Refusal::UpstreamAuth => {
+                why(&format!("the upstream answered {status}: it does not take the proxy's own key, or its money is used up"))
+                    .command("sluice doctor")
+                    .setting("upstream", "key_file", None)
+            }
+            Refusal::UpstreamRefused => {
+                why(&format!("the upstream answered {status} to the request; a gateway is not told its words"))
+            }
+            Refusal::UpstreamBusy => {
+                why(&format!("the upstream answered {status}: it failed or has too much to do; the call may be sent again"))
+                    .command("sluice doctor")
+            }
+            _ => why("the conversation is longer than the model's context; the agent has to shorten it, or ask another model"),
+        }
+    }
+
+    fn timeout(self) -> Advice {
+        match self.record.timeout {
+            Some(Timeout::Connect | Timeout::Tls) => {
+                why("the upstream did not take a connection in time").setting("upstream", "connect", None)
+            }
+            Some(timeout) => why(&format!(
+                "a time limit of the call passed: {}; whoever registers the run sets it in the grant's `limits`",
+                timeout.word()
+            )),
+            None => why(
+                "the upstream's answer did not begin in the time that the run's grant allows: `limits.call_ms`, which whoever registers the run sets",
+            ),
+        }
+    }
+
+    fn agent(self) -> String {
+        format!("agents.{}", quoted(self.record.graph.as_str()))
+    }
+}
+
+fn why(why: &str) -> Advice {
+    Advice { why: why.to_owned(), commands: Vec::new(), settings: Vec::new() }
+}
+
+impl Advice {
+    fn command(mut self, command: impl Into<String>) -> Self {
+        self.commands.push(command.into());
+        self
+    }
+
+    fn setting(mut self, section: &str, key: &'static str, value: Option<String>) -> Self {
+        self.settings.push(Setting { section: section.to_owned(), key, value });
+        self
+    }
+}
+
+const fn limit_in_words(limit: Limit) -> &'static str {
+    match limit {
+        Limit::CostNanodollars => "money",
+        _ => limit.words(),
+    }
+}
+
+/// A list of one, in TOML.
+fn list(name: &str) -> String {
+    format!("[…, {}]", quoted(name))
+}
+
+/// A key or a text in TOML.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// A word that a shell takes as it is.
+fn shell(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_./:@-+=".contains(&byte);
+    if word.bytes().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}

@@ -1,0 +1,149 @@
+//! The table is whole, and what it names is there.
+
+use platform_core::{
+    capability::Capability,
+    id::{AccountId, AgentId, CallId, RunId},
+    record::{CostSource, Kind, Outcome, Tokens, TokensSource},
+    route::Route,
+    untrusted::JournalText,
+};
+use platform_runtime::settings::Settings;
+
+use super::*;
+
+/// A refused call of an account whose name a shell would not take as it is.
+fn record(refusal: Refusal, rule: Option<&str>) -> ExchangeRecord {
+    ExchangeRecord {
+        ts: "2026-11-21T08:30:00.000000Z".to_owned(),
+        run_id: RunId::parse("run-1").unwrap(),
+        attempt: 0,
+        account: AccountId::parse("auth0|acct-7").unwrap(),
+        user: None,
+        graph: AgentId::parse("sandbox:agent").unwrap(),
+        identity: Identity::Socket,
+        route: Route::ChatCompletions,
+        model_asked: Some(JournalText::of("gpt-4o")),
+        model_answered: None,
+        finish_reason: None,
+        stream: false,
+        status: 400,
+        outcome: Outcome::Refused,
+        refusal: Some(refusal),
+        rule: rule.map(JournalText::of),
+        timeout: None,
+        request_bytes: 0,
+        response_bytes: 0,
+        ttfb_us: None,
+        duration_us: 1,
+        tokens: Tokens::default(),
+        tokens_source: TokensSource::None,
+        cost_nanodollars: None,
+        cost_source: CostSource::None,
+        litellm_call_id: CallId::new(1, 1),
+        tools: Vec::new(),
+        kind: Kind::Model,
+        calls: 1,
+        tap: platform_core::grant::Tap::Off,
+    }
+}
+
+/// Every rule that the data plane writes, and none.
+fn rules() -> Vec<Option<String>> {
+    let limits = Limit::ALL
+        .into_iter()
+        .flat_map(|limit| ["run", "account"].map(|whose| format!("{whose}.{}", limit.setting())));
+    let capabilities = Capability::ALL.map(|capability| format!("capability:{capability}"));
+    let words = ["field:mcp_servers", "model:gpt-4o", "all", "account", "model", "<12:0123456789abcdef>"];
+    let all = limits.chain(capabilities).chain(words.map(str::to_owned));
+    std::iter::once(None).chain(all.map(Some)).collect()
+}
+
+fn every_advice() -> impl Iterator<Item = (ExchangeRecord, Advice)> {
+    Refusal::ALL.into_iter().flat_map(|refusal| {
+        rules().into_iter().map(move |rule| {
+            let record = record(refusal, rule.as_deref());
+            let advice = of(&record).unwrap();
+            (record, advice)
+        })
+    })
+}
+
+/// A command as a shell splits it, and with something chosen for what has to be chosen.
+fn words(command: &str) -> Vec<String> {
+    let (mut words, mut quoted) = (vec![String::new()], false);
+    for c in command.chars() {
+        match c {
+            '\'' => quoted = !quoted,
+            ' ' if !quoted => words.push(String::new()),
+            c => words.last_mut().unwrap().push(c),
+        }
+    }
+    let chosen = |word: String| match word.as_str() {
+        "N" | "DOLLARS" => "1".to_owned(),
+        "RUN" => "run-1".to_owned(),
+        _ => word,
+    };
+    words.into_iter().map(chosen).collect()
+}
+
+#[test]
+fn every_command_that_is_named_parses() {
+    for (record, advice) in every_advice() {
+        for command in &advice.commands {
+            let parsed = crate::cli::parses(&words(command));
+            assert!(parsed.is_ok(), "{command} for {record:?}: {parsed:?}");
+        }
+    }
+    assert!(crate::cli::parses(&words("sluice limit --accounts a --cost 1")).is_err(), "control");
+}
+
+/// The place of `[section] key` in the schema. Names in quotes may be any.
+fn in_schema<'s>(schema: &'s serde_json::Value, section: &str, key: &str) -> &'s serde_json::Value {
+    let (section, is_named) =
+        section.split_once(".\"").map_or((section, false), |(section, _)| (section, true));
+    let section = &schema["properties"][section];
+    let section = if is_named { &section["additionalProperties"] } else { section };
+    &section["properties"][key]
+}
+
+#[test]
+fn every_setting_that_is_named_exists() {
+    let schema = Settings::json_schema();
+    for (_, advice) in every_advice() {
+        for Setting { section, key, .. } in &advice.settings {
+            assert!(in_schema(&schema, section, key).is_object(), "[{section}] {key}");
+        }
+    }
+    assert!(in_schema(&schema, "accounts.\"a\"", "costs").is_null(), "control");
+}
+
+#[test]
+fn every_limit_is_changed_where_it_is_set() {
+    for limit in Limit::ALL {
+        for (whose, section) in
+            [("run", "agents.\"sandbox:agent\""), ("account", "accounts.\"auth0|acct-7\"")]
+        {
+            let rule = format!("{whose}.{}", limit.setting());
+            let advice = of(&record(Refusal::LimitUsedUp, Some(&rule))).unwrap();
+            let [setting] = &advice.settings[..] else { panic!("{advice:?}") };
+            assert_eq!((setting.section.as_str(), setting.key), (section, limit.setting()));
+            assert!(advice.commands[0].starts_with("sluice limit --"), "{advice:?}");
+        }
+    }
+    let advice = of(&record(Refusal::LimitUsedUp, Some("account.cost"))).unwrap();
+    assert_eq!(
+        advice.why,
+        "account auth0|acct-7 has used its limit of money, or has too little left for the call"
+    );
+    assert_eq!(advice.commands[0], "sluice limit --account 'auth0|acct-7' --cost DOLLARS");
+}
+
+#[test]
+fn every_refusal_says_something_of_its_own() {
+    let mut said: Vec<_> =
+        Refusal::ALL.map(|refusal| of(&record(refusal, Some("run.cost"))).unwrap().why).into();
+    let all = said.len();
+    said.sort_unstable();
+    said.dedup();
+    assert_eq!(said.len(), all, "{said:#?}");
+}

@@ -1,0 +1,128 @@
+//! The files of a journal that no proxy writes: of one that was stopped, or a copy.
+
+use std::{
+    fs::{self, File},
+    io::{self, BufRead, BufReader},
+    path::{Path, PathBuf},
+};
+
+/// Why a journal's files cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// The system said no.
+    #[error("cannot read {}", path.display())]
+    Io {
+        /// What was to be read.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// There is nothing to read.
+    #[error(
+        "{} holds no journal: its files are named like 00000000000000000001.ndjson; of a proxy they are in journal/ below \
+         proxy.state_dir",
+        dir.display()
+    )]
+    NoJournal {
+        /// The directory.
+        dir: PathBuf,
+    },
+}
+
+/// A journal's lines, over all its files in order.
+#[derive(Debug)]
+pub(crate) struct Files {
+    /// Those still to come, the next one last.
+    ahead: Vec<PathBuf>,
+    now: Option<(PathBuf, BufReader<File>)>,
+    line: Vec<u8>,
+}
+
+/// A line, or what is left of one at the very end.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Piece<'l> {
+    /// Without its line feed.
+    Line(&'l [u8]),
+    /// A file ends in the middle of a line.
+    Unfinished(&'l [u8]),
+}
+
+impl Files {
+    /// Those in `dir`: named after their first line in twenty digits.
+    pub(crate) fn open(dir: &Path) -> Result<Self, Error> {
+        let read = |source| Error::Io { path: dir.to_owned(), source };
+        let mut found = Vec::new();
+        for entry in fs::read_dir(dir).map_err(read)? {
+            let path = entry.map_err(read)?.path();
+            let number = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".ndjson"));
+            if number
+                .is_some_and(|number| number.len() == 20 && number.bytes().all(|byte| byte.is_ascii_digit()))
+            {
+                found.push(path);
+            }
+        }
+        if found.is_empty() {
+            return Err(Error::NoJournal { dir: dir.to_owned() });
+        }
+        found.sort_unstable();
+        found.reverse();
+        Ok(Self { ahead: found, now: None, line: Vec::new() })
+    }
+
+    /// The id of the journal in `dir`, if it is kept there.
+    pub(crate) fn journal_id(dir: &Path) -> Option<String> {
+        fs::read_to_string(dir.join("id")).ok().map(|id| id.trim().to_owned())
+    }
+
+    /// The next piece; `None` behind the last.
+    pub(crate) fn next(&mut self) -> Result<Option<Piece<'_>>, Error> {
+        loop {
+            let Some((path, reader)) = &mut self.now else {
+                let Some(path) = self.ahead.pop() else { return Ok(None) };
+                let file = File::open(&path).map_err(|source| Error::Io { path: path.clone(), source })?;
+                self.now = Some((path, BufReader::with_capacity(256 << 10, file)));
+                continue;
+            };
+            self.line.clear();
+            let read = reader.read_until(b'\n', &mut self.line);
+            let read = read.map_err(|source| Error::Io { path: path.clone(), source })?;
+            if read == 0 {
+                self.now = None;
+                continue;
+            }
+            return Ok(Some(match self.line.strip_suffix(b"\n") {
+                Some(line) => Piece::Line(line),
+                None => Piece::Unfinished(&self.line),
+            }));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_go_on_over_files_in_the_order_of_their_names() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text) in [
+            ("00000000000000000010.ndjson", "c\nd"),
+            ("00000000000000000001.ndjson", "a\nb\n"),
+            ("00000000000000000002.ndjson.bak", "no\n"),
+            ("marks", "no\n"),
+            ("id", "0123\n"),
+        ] {
+            fs::write(dir.path().join(name), text).unwrap();
+        }
+        let mut files = Files::open(dir.path()).unwrap();
+        for line in [b"a", b"b", b"c"] {
+            assert_eq!(files.next().unwrap(), Some(Piece::Line(line)));
+        }
+        assert_eq!(files.next().unwrap(), Some(Piece::Unfinished(b"d")));
+        assert_eq!(files.next().unwrap(), None);
+        assert_eq!(Files::journal_id(dir.path()).as_deref(), Some("0123"));
+        let empty = tempfile::tempdir().unwrap();
+        assert!(matches!(Files::open(empty.path()), Err(Error::NoJournal { .. })));
+    }
+}

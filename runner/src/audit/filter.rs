@@ -1,0 +1,91 @@
+//! Which records somebody wants to see.
+
+use std::{
+    str::FromStr,
+    time::{Duration, SystemTime},
+};
+
+use platform_core::{
+    id::{AccountId, RunId},
+    record::Outcome,
+    refusal::Refusal,
+};
+
+use super::Entry;
+
+/// What a record has to be. What is absent does not matter.
+#[derive(Debug, Default)]
+pub(crate) struct Filter {
+    pub(crate) run: Option<RunId>,
+    pub(crate) account: Option<AccountId>,
+    pub(crate) outcome: Option<Outcome>,
+    pub(crate) refusal: Option<Refusal>,
+    /// Begun then or later.
+    pub(crate) from: Option<When>,
+    /// Begun before.
+    pub(crate) to: Option<When>,
+}
+
+impl Filter {
+    /// Whether `entry` is wanted.
+    pub(crate) fn takes(&self, entry: &Entry<'_>) -> bool {
+        let Self { run, account, outcome, refusal, from, to } = self;
+        run.as_ref().is_none_or(|run| run.as_str() == entry.run())
+            && account.as_ref().is_none_or(|account| account.as_str() == entry.account())
+            && outcome.is_none_or(|outcome| outcome == entry.outcome)
+            && refusal.is_none_or(|refusal| Some(refusal) == entry.refusal)
+            && from.as_ref().is_none_or(|from| from.0.as_str() <= entry.ts())
+            && to.as_ref().is_none_or(|to| entry.ts() < to.0.as_str())
+    }
+}
+
+/// A moment, written as the journal writes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct When(String);
+
+impl When {
+    fn at(time: SystemTime) -> Self {
+        Self(humantime::format_rfc3339_micros(time).to_string())
+    }
+}
+
+impl FromStr for When {
+    type Err = String;
+
+    /// `2026-11-21T08:30:00Z`, `2026-11-21` (its beginning, UTC) or `90m` (so long ago).
+    fn from_str(text: &str) -> Result<Self, String> {
+        let moment = humantime::parse_rfc3339_weak(text).or_else(|_not_one| humantime::parse_rfc3339(text));
+        let day = || humantime::parse_rfc3339(&format!("{text}T00:00:00Z"));
+        let ago = || {
+            let span: Option<Duration> = humantime::parse_duration(text).ok();
+            span.and_then(|span| SystemTime::now().checked_sub(span))
+        };
+        moment.or_else(|_not_one| day()).ok().or_else(ago).map(Self::at).ok_or_else(|| {
+            "expected a time such as `2026-11-21T08:30:00Z`, a day such as `2026-11-21` or how long ago, such as `90m`"
+                .to_owned()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_read_as_people_write_them() {
+        let when = |text: &str| text.parse::<When>().map(|when| when.0);
+        let cases = [
+            ("2026-11-21T08:30:00Z", "2026-11-21T08:30:00.000000Z"),
+            ("2026-11-21T08:30:00.5Z", "2026-11-21T08:30:00.500000Z"),
+            ("2026-11-21 08:30:00", "2026-11-21T08:30:00.000000Z"),
+            ("2026-11-21", "2026-11-21T00:00:00.000000Z"),
+        ];
+        for (text, written) in cases {
+            assert_eq!(when(text).as_deref(), Ok(written));
+        }
+        assert!(when("1h").unwrap() < when("1m").unwrap());
+        for bad in ["", "yesterday", "2026-13-01", "12"] {
+            assert!(when(bad).is_err(), "{bad}");
+        }
+    }
+}

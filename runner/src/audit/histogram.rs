@@ -1,0 +1,79 @@
+//! Times of any number of calls in little memory: percentiles that are at most one per cent above the truth.
+
+use std::collections::BTreeMap;
+
+/// Buckets for each power of two. Each is at most 1/128 wider than it is high.
+const PER_POWER: u64 = 128;
+
+/// How often each time was seen, about.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Histogram {
+    buckets: BTreeMap<u16, u64>,
+    count: u64,
+    largest: u64,
+}
+
+impl Histogram {
+    pub(crate) fn add(&mut self, value: u64) {
+        *self.buckets.entry(bucket(value)).or_default() += 1;
+        self.count += 1;
+        self.largest = self.largest.max(value);
+    }
+
+    /// The least value that `per_cent` of a hundred values do not exceed; `None` of nothing.
+    pub(crate) fn percentile(&self, per_cent: u64) -> Option<u64> {
+        let rank = (u128::from(self.count) * u128::from(per_cent)).div_ceil(100).max(1);
+        let mut seen = 0;
+        for (bucket, count) in &self.buckets {
+            seen += u128::from(*count);
+            if seen >= rank {
+                return Some(end_of(*bucket).min(self.largest));
+            }
+        }
+        None
+    }
+}
+
+fn bucket(value: u64) -> u16 {
+    let power = u64::from((value / PER_POWER).checked_ilog2().map_or(0, |power| power + 1));
+    let within = if power == 0 { value } else { (value >> (power - 1)) - PER_POWER };
+    u16::try_from(power * PER_POWER + within).unwrap_or(u16::MAX)
+}
+
+/// The largest value of a bucket.
+fn end_of(bucket: u16) -> u64 {
+    let (power, within) = (u64::from(bucket) / PER_POWER, u64::from(bucket) % PER_POWER);
+    match power.checked_sub(1) {
+        None => within,
+        Some(shift) => ((PER_POWER + within) << shift) + ((1 << shift) - 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_is_in_a_bucket_that_ends_at_most_one_per_cent_above_it() {
+        for value in
+            (0..2000).chain((11..64).flat_map(|power| [(1 << power) - 1, 1 << power, (1 << power) + 7]))
+        {
+            let end = end_of(bucket(value));
+            assert!(value <= end && end - value <= value / 100, "{value}: {end}");
+        }
+        assert_eq!(end_of(bucket(u64::MAX)), u64::MAX);
+    }
+
+    #[test]
+    fn percentiles_are_those_of_the_sorted_values() {
+        let mut histogram = Histogram::default();
+        assert_eq!(histogram.percentile(50), None);
+        let values: Vec<u64> = (1..=1000).map(|n| n * n).collect();
+        values.iter().rev().for_each(|value| histogram.add(*value));
+        for per_cent in [1, 50, 90, 99, 100] {
+            let exact = values[usize::try_from(per_cent * 10).unwrap() - 1];
+            let told = histogram.percentile(per_cent).unwrap();
+            assert!(exact <= told && told <= exact + exact / 100, "p{per_cent}: {told}, not {exact}");
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Records summed up by run, account or model.
+
+use std::{
+    cmp::Reverse,
+    collections::{HashMap, VecDeque},
+    time::UNIX_EPOCH,
+};
+
+use platform_core::{money::NanoDollars, record::Tokens};
+
+use super::{Entry, histogram::Histogram};
+
+/// By what records are put together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum By {
+    /// The run that called
+    Run,
+    /// The account that pays
+    Account,
+    /// The model that was asked for
+    Model,
+}
+
+/// By what sums are put in order, the largest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Sort {
+    Tokens,
+    Cost,
+    Errors,
+    /// The slowest hundredth of the calls
+    Latency,
+    Calls,
+}
+
+/// Seconds for which calls count as recent.
+const RECENT: u64 = 60;
+
+/// Sums over records. A record that stands for many calls counts as many.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sums {
+    /// Calls that were not refused.
+    pub(crate) calls: u64,
+    pub(crate) refused: u64,
+    /// Of those not refused, what went wrong.
+    pub(crate) errors: u64,
+    pub(crate) tokens: Tokens,
+    pub(crate) cost: NanoDollars,
+    /// Microseconds to the first byte of the upstream's answer.
+    pub(crate) first: Histogram,
+    /// Microseconds to the end, of calls that were not refused.
+    pub(crate) whole: Histogram,
+    /// Calls, refused ones too, by the second in which they began.
+    recent: VecDeque<(u64, u64)>,
+}
+
+/// Sums by name.
+#[derive(Debug)]
+pub(crate) struct Groups {
+    by: By,
+    sums: HashMap<Box<str>, Sums>,
+}
+
+impl By {
+    pub(crate) const ALL: [Self; 3] = [Self::Run, Self::Account, Self::Model];
+
+    /// In words.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Account => "account",
+            Self::Model => "model",
+        }
+    }
+
+    fn name<'e>(self, entry: &'e Entry<'_>) -> &'e str {
+        match self {
+            Self::Run => entry.run(),
+            Self::Account => entry.account(),
+            Self::Model => entry.model(),
+        }
+    }
+}
+
+impl Groups {
+    pub(crate) fn new(by: By) -> Self {
+        Self { by, sums: HashMap::new() }
+    }
+
+    pub(crate) fn add(&mut self, entry: &Entry<'_>) {
+        let name = self.by.name(entry);
+        match self.sums.get_mut(name) {
+            Some(sums) => sums.add(entry),
+            None => self.sums.entry(name.into()).or_default().add(entry),
+        }
+    }
+
+    /// In order; equal ones by name.
+    pub(crate) fn sorted(&self, sort: Sort) -> Vec<(&str, &Sums)> {
+        let mut all: Vec<_> = self.sums.iter().map(|(name, sums)| (&**name, sums)).collect();
+        all.sort_by_cached_key(|(name, sums)| (Reverse(sums.rank(sort)), *name));
+        all
+    }
+
+    pub(crate) const fn by(&self) -> By {
+        self.by
+    }
+}
+
+impl Sums {
+    pub(crate) fn add(&mut self, entry: &Entry<'_>) {
+        if entry.outcome == platform_core::record::Outcome::Refused {
+            self.refused += entry.calls;
+        } else {
+            self.calls += entry.calls;
+            self.errors += if entry.is_error() { entry.calls } else { 0 };
+            self.whole.add(entry.duration_us);
+        }
+        entry.ttfb_us.into_iter().for_each(|ttfb| self.first.add(ttfb));
+        self.tokens += entry.tokens;
+        self.cost = self.cost + entry.cost_nanodollars.unwrap_or_default();
+        self.came(entry);
+    }
+
+    /// Tokens of prompts and answers.
+    pub(crate) const fn all_tokens(&self) -> u64 {
+        self.tokens.input.saturating_add(self.tokens.output)
+    }
+
+    /// Calls that began in the minute before `now`, seconds since the epoch.
+    pub(crate) fn per_minute(&self, now: u64) -> u64 {
+        self.recent.iter().filter(|(second, _)| second + RECENT > now).map(|(_, calls)| calls).sum()
+    }
+
+    fn came(&mut self, entry: &Entry<'_>) {
+        let since_epoch =
+            humantime::parse_rfc3339(entry.ts()).ok().and_then(|ts| ts.duration_since(UNIX_EPOCH).ok());
+        let Some(second) = since_epoch.map(|since| since.as_secs()) else { return };
+        while self.recent.front().is_some_and(|(old, _)| old + RECENT <= second) {
+            self.recent.pop_front();
+        }
+        match self.recent.iter_mut().rev().find(|(known, _)| *known == second) {
+            Some((_, calls)) => *calls += entry.calls,
+            None => self.recent.push_back((second, entry.calls)),
+        }
+    }
+
+    fn rank(&self, sort: Sort) -> u64 {
+        match sort {
+            Sort::Tokens => self.all_tokens(),
+            Sort::Cost => self.cost.0,
+            Sort::Errors => self.errors,
+            Sort::Latency => self.whole.percentile(99).unwrap_or(0),
+            Sort::Calls => self.calls,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(run: &str, outcome: &str, (calls, tokens): (u64, u64)) -> String {
+        format!(
+            r#"{{"seq":1,"ts":"2026-11-21T08:30:0{calls}.000000Z","run_id":"{run}","account":"a","model_asked":"m",
+            "model_answered":null,"status":200,"outcome":"{outcome}","refusal":null,"ttfb_us":null,"duration_us":5,
+            "tokens":{{"input":{tokens},"output":1,"cached":0,"reasoning":0}},"cost_nanodollars":7,"calls":{calls}}}"#
+        )
+    }
+
+    #[test]
+    fn a_line_counts_for_as_many_calls_as_it_stands_for() {
+        let lines = [
+            line("r1", "refused", (9, 0)),
+            line("r2", "complete", (1, 10)),
+            line("r2", "timed_out", (1, 20)),
+        ];
+        let mut groups = [By::Run, By::Account].map(Groups::new);
+        for line in &lines {
+            let entry = Entry::parse(line.as_bytes()).unwrap();
+            groups.iter_mut().for_each(|groups| groups.add(&entry));
+        }
+        let told = |groups: &Groups| -> Vec<_> {
+            let told = |(name, sums): (&str, &Sums)| {
+                (name.to_owned(), sums.calls, sums.refused, sums.errors, sums.all_tokens())
+            };
+            groups.sorted(Sort::Calls).into_iter().map(told).collect()
+        };
+        assert_eq!(told(&groups[0]), [("r2".to_owned(), 2, 0, 1, 32), ("r1".to_owned(), 0, 9, 0, 1)]);
+        assert_eq!(told(&groups[1]), [("a".to_owned(), 2, 9, 1, 33)]);
+        let (_, sums) = groups[1].sorted(Sort::Cost)[0];
+        let start = 1_795_249_800;
+        assert_eq!(
+            (sums.cost, sums.per_minute(start + 30), sums.per_minute(start + 68)),
+            (NanoDollars(21), 11, 9)
+        );
+    }
+}

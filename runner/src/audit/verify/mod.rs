@@ -1,0 +1,318 @@
+//! Whether a journal is what was written: its sequence, its hash chain, and what others know of it.
+//!
+//! A chain shows that a record was changed, taken out or put in; that all of it was written anew, or that its end is missing,
+//! shows only who has kept a hash elsewhere: a consumer, or somebody with a cursor in a file. Constant memory.
+
+#[cfg(test)]
+mod tests;
+
+use platform_core::control::Cursor;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// What the first line holds in the place of a hash.
+const NOTHING: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+/// What somebody knows of the journal.
+#[derive(Debug, Clone)]
+pub(crate) struct Known {
+    /// Who, for a sentence: "consumer billing".
+    pub(crate) who: String,
+    pub(crate) cursor: Cursor,
+}
+
+/// What is wrong with a journal, where it is first noticed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Fault {
+    pub(crate) kind: Kind,
+    /// The record that it is about.
+    pub(crate) seq: u64,
+    /// Its call, if the record is there.
+    pub(crate) call: Option<String>,
+    /// In words.
+    pub(crate) message: String,
+}
+
+/// The kinds of faults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kind {
+    /// A line is not a record.
+    Broken,
+    /// A record is not there.
+    Missing,
+    /// One is there twice.
+    Doubled,
+    /// One stands behind a later one.
+    OutOfOrder,
+    /// One is not what was written.
+    Changed,
+    /// One is not what somebody else knows it as.
+    Rewritten,
+    /// The end is missing.
+    Truncated,
+    /// What somebody knows of is not this journal, or not here any more.
+    Unknown,
+}
+
+/// What was found out.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    /// Records that were looked at.
+    pub(crate) records: u64,
+    /// The first of them.
+    pub(crate) first: Option<u64>,
+    /// Where the journal ends, to be kept elsewhere; absent if something is wrong with it.
+    pub(crate) cursor: Option<Cursor>,
+    pub(crate) fault: Option<Fault>,
+    /// Whose knowledge agrees.
+    pub(crate) agrees: Vec<String>,
+}
+
+/// Goes through a journal, line by line.
+#[derive(Debug)]
+pub(crate) struct Verifier {
+    journal: String,
+    known: Vec<Known>,
+    records: u64,
+    first: Option<u64>,
+    last: Option<Seen>,
+    /// This record holds another hash of the one before than that has. The next one shows which of them was changed.
+    suspect: Option<(Place, Place)>,
+    fault: Option<Fault>,
+}
+
+/// What is remembered of a line.
+#[derive(Debug)]
+struct Seen {
+    place: Place,
+    hash: String,
+}
+
+/// A record, by name.
+#[derive(Debug, Clone)]
+struct Place {
+    seq: u64,
+    call: String,
+}
+
+/// What of a line makes the chain.
+#[derive(Deserialize)]
+struct Link<'l> {
+    seq: u64,
+    #[serde(borrow)]
+    prev: &'l str,
+    #[serde(borrow)]
+    litellm_call_id: &'l str,
+}
+
+impl Verifier {
+    /// Of the journal with the id `journal`, of which others know this much.
+    pub(crate) fn new(journal: String, known: Vec<Known>) -> Self {
+        let other = known.iter().find(|known| known.cursor.journal != journal).map(|known| {
+            let theirs = &known.cursor.journal;
+            let message = format!("{} knows journal {theirs}, and this is journal {journal}", known.who);
+            Fault { kind: Kind::Unknown, seq: known.cursor.seq, call: None, message }
+        });
+        Self { journal, known, records: 0, first: None, last: None, suspect: None, fault: other }
+    }
+
+    /// How many records were looked at.
+    pub(crate) const fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// The next line, without its line feed.
+    pub(crate) fn line(&mut self, line: &[u8]) {
+        self.records += 1;
+        let link: Link<'_> = match serde_json::from_slice(line) {
+            Ok(link) => link,
+            Err(_not_one) => return self.broken(),
+        };
+        let seen =
+            Seen { place: Place { seq: link.seq, call: link.litellm_call_id.to_owned() }, hash: hash(line) };
+        if self.fault.is_some() {
+            self.look_again(&seen.place);
+        } else if let Some((before, here)) = self.suspect.take() {
+            let knows_here = self.last.as_ref().is_some_and(|last| last.hash == link.prev);
+            self.fault =
+                Some(if knows_here { changed_before(&before, &here) } else { changed_here(&before, &here) });
+        } else {
+            self.fault = match self.last.take() {
+                None => self.begins(&seen, link.prev),
+                Some(last) => self.follows(&last, &seen, link.prev),
+            }
+            .or_else(|| self.contradicted(&seen));
+        }
+        self.last = Some(seen);
+    }
+
+    /// Behind the last line; `end` is its number, as far as the one who writes the journal says so.
+    pub(crate) fn finish(mut self, end: Option<u64>) -> Report {
+        if let Some((before, here)) = self.suspect.take() {
+            let message = format!(
+                "record {} or record {} was changed: {}, the last, holds another hash of {}",
+                named(&before),
+                named(&here),
+                here.seq,
+                before.seq
+            );
+            self.fault =
+                Some(Fault { kind: Kind::Changed, seq: before.seq, call: Some(before.call), message });
+        }
+        let fault = self.fault.take().or_else(|| self.truncated(end));
+        let agrees =
+            self.known.iter().map(|known| format!("{} (record {})", known.who, known.cursor.seq)).collect();
+        let (seq, hash) = self.last.map_or((0, NOTHING.to_owned()), |last| (last.place.seq, last.hash));
+        let cursor = fault.is_none().then_some(Cursor { journal: self.journal, seq, hash });
+        let agrees = if fault.is_none() { agrees } else { Vec::new() };
+        Report { records: self.records, first: self.first, cursor, fault, agrees }
+    }
+
+    fn broken(&mut self) {
+        if self.fault.is_none() {
+            let (seq, after) = match &self.last {
+                Some(last) => (last.place.seq + 1, format!("the line after record {}", named(&last.place))),
+                None => (1, "the first line".to_owned()),
+            };
+            let message = format!("{after} is not a record");
+            self.fault = Some(Fault { kind: Kind::Broken, seq, call: None, message });
+        }
+    }
+
+    /// A record that was missed may come later.
+    fn look_again(&mut self, place: &Place) {
+        let Some(fault) = self.fault.as_mut().filter(|fault| fault.kind == Kind::Missing) else { return };
+        if fault.seq == place.seq {
+            let message = match &self.last {
+                Some(last) => format!("record {} stands after record {}", named(place), named(&last.place)),
+                None => format!("record {} stands in another place", named(place)),
+            };
+            *fault =
+                Fault { kind: Kind::OutOfOrder, seq: place.seq, call: Some(place.call.clone()), message };
+        }
+    }
+
+    fn begins(&mut self, seen: &Seen, prev: &str) -> Option<Fault> {
+        let Place { seq, call } = &seen.place;
+        self.first = Some(*seq);
+        if *seq == 1 && prev != NOTHING {
+            let message =
+                format!("record {} is the first, and says that there was one before", named(&seen.place));
+            return Some(Fault { kind: Kind::Changed, seq: *seq, call: Some(call.clone()), message });
+        }
+        let gone = self.known.iter().find(|known| known.cursor.seq > 0 && known.cursor.seq + 1 < *seq);
+        if let Some(known) = gone {
+            let message = format!(
+                "the journal begins with record {}, and {} knows record {}: what lay between is gone, let go or taken out",
+                named(&seen.place),
+                known.who,
+                known.cursor.seq
+            );
+            return Some(Fault { kind: Kind::Unknown, seq: known.cursor.seq, call: None, message });
+        }
+        let before = self.known.iter().find(|known| known.cursor.seq + 1 == *seq && *seq > 1);
+        before.filter(|known| known.cursor.hash != prev).map(|known| Fault {
+            kind: Kind::Rewritten,
+            seq: *seq,
+            call: Some(call.clone()),
+            message: format!(
+                "record {} does not follow the record {} that {} knows: the journal was written anew",
+                named(&seen.place),
+                known.cursor.seq,
+                known.who
+            ),
+        })
+    }
+
+    fn follows(&mut self, last: &Seen, seen: &Seen, prev: &str) -> Option<Fault> {
+        let (before, here) = (&last.place, &seen.place);
+        let fault = |kind, seq, call: Option<&str>, message| {
+            Some(Fault { kind, seq, call: call.map(str::to_owned), message })
+        };
+        let call = Some(here.call.as_str());
+        if here.seq == before.seq {
+            let message = if last.hash == seen.hash {
+                format!("record {} is there twice", named(here))
+            } else {
+                format!("there are two records {}: {} and {}", here.seq, before.call, here.call)
+            };
+            return fault(Kind::Doubled, here.seq, call, message);
+        }
+        if here.seq < before.seq {
+            let message = format!("record {} stands after record {}", named(here), named(before));
+            return fault(Kind::OutOfOrder, here.seq, call, message);
+        }
+        if here.seq > before.seq + 1 {
+            let missing = match (before.seq + 1, here.seq - 1) {
+                (one, other) if one == other => format!("record {one} is missing"),
+                (from, to) => format!("records {from} to {to} are missing"),
+            };
+            let message = format!("{missing}: after record {} comes record {}", named(before), named(here));
+            return fault(Kind::Missing, before.seq + 1, None, message);
+        }
+        if prev != last.hash {
+            self.suspect = Some((before.clone(), here.clone()));
+        }
+        None
+    }
+
+    /// Whether somebody knows this record as another.
+    fn contradicted(&self, seen: &Seen) -> Option<Fault> {
+        let Place { seq, call } = &seen.place;
+        let other =
+            self.known.iter().find(|known| known.cursor.seq == *seq && known.cursor.hash != seen.hash)?;
+        let message = format!(
+            "record {} is not the one that {} knows: it was changed, or the journal written anew, from there or before",
+            named(&seen.place),
+            other.who
+        );
+        Some(Fault { kind: Kind::Rewritten, seq: *seq, call: Some(call.clone()), message })
+    }
+
+    fn truncated(&self, end: Option<u64>) -> Option<Fault> {
+        let last = self.last.as_ref().map_or(0, |last| last.place.seq);
+        let knows = self.known.iter().map(|known| (known.cursor.seq, known.who.as_str()));
+        let (seq, who) = knows.chain(end.map(|end| (end, "the proxy"))).max_by_key(|(seq, _)| *seq)?;
+        let missing = match (last + 1, seq) {
+            (from, to) if from > to => return None,
+            (one, to) if one == to => format!("record {one} is missing"),
+            (from, to) => format!("records {from} to {to} are missing"),
+        };
+        let message = format!("{missing} at the end: {who} knows record {seq}");
+        Some(Fault { kind: Kind::Truncated, seq: last + 1, call: None, message })
+    }
+}
+
+/// `here` holds another hash of `before` than that has, and what comes after knows `here` as it is.
+fn changed_before(before: &Place, here: &Place) -> Fault {
+    let message =
+        format!("record {} was changed: record {} holds another hash of it", named(before), named(here));
+    Fault { kind: Kind::Changed, seq: before.seq, call: Some(before.call.clone()), message }
+}
+
+/// `here` holds another hash of `before` than that has, and what comes after does not know `here` either.
+fn changed_here(before: &Place, here: &Place) -> Fault {
+    let message = format!(
+        "record {} was changed: neither is the hash it holds that of record {}, nor is its own the one that the record after \
+         it holds",
+        named(here),
+        before.seq
+    );
+    Fault { kind: Kind::Changed, seq: here.seq, call: Some(here.call.clone()), message }
+}
+
+fn named(place: &Place) -> String {
+    format!("{} (call {})", place.seq, place.call)
+}
+
+/// SHA-256 of a line without its line feed, in hexadecimal.
+fn hash(line: &[u8]) -> String {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    let mut text = String::with_capacity(64);
+    for byte in Sha256::digest(line) {
+        text.push(char::from(HEX[usize::from(byte >> 4)]));
+        text.push(char::from(HEX[usize::from(byte & 0xf)]));
+    }
+    text
+}

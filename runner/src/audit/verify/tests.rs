@@ -1,0 +1,144 @@
+//! Everything that can be done to a journal, and what is said of it.
+
+use super::*;
+
+/// A journal of `count` records, of calls c1, c2, …
+fn journal(count: u64, salt: &str) -> Vec<String> {
+    let mut prev = NOTHING.to_owned();
+    (1..=count)
+        .map(|seq| {
+            let line = format!(r#"{{"seq":{seq},"x":"{salt}","litellm_call_id":"c{seq}","prev":"{prev}"}}"#);
+            prev = hash(line.as_bytes());
+            line
+        })
+        .collect()
+}
+
+fn cursor(lines: &[String], seq: usize) -> Known {
+    let cursor = Cursor { journal: "j".to_owned(), seq: seq as u64, hash: hash(lines[seq - 1].as_bytes()) };
+    Known { who: "consumer billing".to_owned(), cursor }
+}
+
+fn verify(lines: &[String], known: Vec<Known>) -> Report {
+    let mut verifier = Verifier::new("j".to_owned(), known);
+    lines.iter().for_each(|line| verifier.line(line.as_bytes()));
+    verifier.finish(None)
+}
+
+#[track_caller]
+fn finds(lines: &[String], known: Vec<Known>, (kind, seq): (Kind, u64), words: &str) {
+    let report = verify(lines, known);
+    let fault = report.fault.unwrap();
+    assert_eq!((fault.kind, fault.seq), (kind, seq), "{}", fault.message);
+    assert!(fault.message.contains(words), "{}", fault.message);
+    assert_eq!(report.cursor, None);
+}
+
+#[test]
+fn an_untouched_journal_is_whole_and_its_end_can_be_kept() {
+    let lines = journal(6, "");
+    let report = verify(&lines, vec![cursor(&lines, 3)]);
+    assert_eq!((&report.fault, report.records, report.first), (&None, 6, Some(1)));
+    assert_eq!(report.cursor, Some(cursor(&lines, 6).cursor));
+    assert_eq!(report.agrees, ["consumer billing (record 3)"]);
+    let nothing = verify(&[], Vec::new());
+    assert_eq!((nothing.fault, nothing.cursor.unwrap().seq), (None, 0));
+}
+
+#[test]
+fn a_journal_whose_beginning_was_let_go_is_whole() {
+    let lines = journal(6, "");
+    let rest = &lines[3..];
+    assert_eq!(verify(rest, vec![cursor(&lines, 3)]).fault, None, "the cursor is just before");
+    assert_eq!(verify(rest, vec![cursor(&lines, 5)]).fault, None);
+    finds(rest, vec![cursor(&lines, 2)], (Kind::Unknown, 2), "begins with record 4 (call c4)");
+    let other = Known {
+        cursor: Cursor { hash: NOTHING.to_owned(), ..cursor(&lines, 3).cursor },
+        ..cursor(&lines, 3)
+    };
+    finds(rest, vec![other], (Kind::Rewritten, 4), "does not follow the record 3");
+}
+
+#[test]
+fn a_changed_byte_names_its_record_wherever_it_is() {
+    for seq in 1..=4_u64 {
+        let mut lines = journal(6, "");
+        let at = usize::try_from(seq).unwrap() - 1;
+        lines[at] = lines[at].replace(r#""x":"""#, r#""x":"!""#);
+        finds(&lines, Vec::new(), (Kind::Changed, seq), &format!("record {seq} (call c{seq}) was changed"));
+    }
+    let mut lines = journal(6, "");
+    lines[4] = lines[4].replace(r#""x":"""#, r#""x":"!""#);
+    finds(&lines, Vec::new(), (Kind::Changed, 5), "record 5 (call c5) or record 6 (call c6) was changed");
+    let mut lines = journal(6, "");
+    let known = cursor(&lines, 6);
+    lines[5] = lines[5].replace(r#""x":"""#, r#""x":"!""#);
+    assert_eq!(verify(&lines, Vec::new()).fault, None, "nothing in the journal knows its last record");
+    finds(
+        &lines,
+        vec![known],
+        (Kind::Rewritten, 6),
+        "record 6 (call c6) is not the one that consumer billing knows",
+    );
+}
+
+#[test]
+fn a_changed_hash_is_told_from_a_changed_record() {
+    let mut lines = journal(6, "");
+    let (from, to) = (hash(lines[1].as_bytes()), hash(b"other"));
+    lines[2] = lines[2].replace(&from, &to);
+    finds(&lines, Vec::new(), (Kind::Changed, 3), "record 3 (call c3) was changed: neither");
+}
+
+#[test]
+fn what_is_missing_doubled_or_in_another_place_is_named() {
+    let mut lines = journal(6, "");
+    lines.remove(2);
+    finds(
+        &lines,
+        Vec::new(),
+        (Kind::Missing, 3),
+        "record 3 is missing: after record 2 (call c2) comes record 4 (call c4)",
+    );
+    lines.remove(2);
+    finds(&lines, Vec::new(), (Kind::Missing, 3), "records 3 to 4 are missing");
+
+    let mut lines = journal(6, "");
+    lines.swap(2, 3);
+    finds(&lines, Vec::new(), (Kind::OutOfOrder, 3), "record 3 (call c3) stands after record 4 (call c4)");
+
+    let mut lines = journal(6, "");
+    lines.insert(3, lines[2].clone());
+    finds(&lines, Vec::new(), (Kind::Doubled, 3), "record 3 (call c3) is there twice");
+
+    let mut lines = journal(6, "");
+    lines[2] = "{\"seq\":3}".to_owned();
+    finds(&lines, Vec::new(), (Kind::Broken, 3), "the line after record 2 (call c2) is not a record");
+}
+
+#[test]
+fn a_removed_end_and_a_journal_written_anew_are_found_by_who_knows_better() {
+    let lines = journal(6, "");
+    assert_eq!(verify(&lines[..4], vec![cursor(&lines, 4)]).fault, None);
+    finds(
+        &lines[..4],
+        vec![cursor(&lines, 6)],
+        (Kind::Truncated, 5),
+        "records 5 to 6 are missing at the end",
+    );
+    finds(&[], vec![cursor(&lines, 1)], (Kind::Truncated, 1), "record 1 is missing at the end");
+    let anew = journal(6, "anew");
+    assert_eq!(verify(&anew, Vec::new()).fault, None, "by itself it is a good journal");
+    finds(&anew, vec![cursor(&lines, 3)], (Kind::Rewritten, 3), "written anew");
+    let mut verifier = Verifier::new("j".to_owned(), Vec::new());
+    lines[..4].iter().for_each(|line| verifier.line(line.as_bytes()));
+    assert_eq!(verifier.finish(Some(6)).fault.unwrap().kind, Kind::Truncated, "the proxy knows its end");
+}
+
+#[test]
+fn a_cursor_of_another_journal_says_nothing_of_this_one() {
+    let lines = journal(3, "");
+    let known = cursor(&lines, 2);
+    let other = Known { cursor: Cursor { journal: "other".to_owned(), ..known.cursor.clone() }, ..known };
+    finds(&lines, vec![other], (Kind::Unknown, 2), "consumer billing knows journal other");
+}

@@ -1,0 +1,107 @@
+//! `sluice audit export`
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, BufWriter, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+
+use super::{Picked, Span, Whose, filter, record};
+use crate::{
+    audit::csv,
+    cli::{
+        Error,
+        exit::{Exit, Misused},
+    },
+    data_plane::DataPlane,
+};
+
+#[derive(clap::Args)]
+pub(in crate::cli) struct Arguments {
+    /// How records are written
+    #[arg(long, value_enum)]
+    format: Format,
+    #[command(flatten)]
+    whose: Whose,
+    #[command(flatten)]
+    span: Span,
+    /// Write to this file instead of standard output; one that is there is replaced
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// A line of names and a line per record (RFC 4180), safe to open in a spreadsheet
+    Csv,
+    /// The journal's lines as they are
+    Ndjson,
+}
+
+pub(super) async fn export(data_plane: &DataPlane, arguments: Arguments) -> Result<Exit, Error> {
+    let Arguments { format, whose, span, output } = arguments;
+    // Before a file is begun: without a journal there is nothing to replace it with.
+    let picked = Picked::of(data_plane, filter(whose, span)).await?;
+    match output {
+        None => write_to(BufWriter::new(io::stdout()), picked, format).await?,
+        Some(path) => {
+            let aside = Aside::create(&path)?;
+            write_to(BufWriter::new(aside.file.try_clone()?), picked, format).await?;
+            aside.rename_to(&path)?;
+        }
+    }
+    Ok(Exit::Success)
+}
+
+async fn write_to(mut out: impl Write, mut picked: Picked, format: Format) -> Result<(), Error> {
+    if format == Format::Csv {
+        out.write_all(csv::header().as_bytes())?;
+    }
+    while let Some(line) = picked.next().await? {
+        match format {
+            Format::Csv => out.write_all(csv::row(&record(line)?).as_bytes())?,
+            Format::Ndjson => {
+                out.write_all(line)?;
+                out.write_all(b"\n")?;
+            }
+        }
+    }
+    Ok(out.flush()?)
+}
+
+/// A file that is written beside its place. Removed if it does not get there.
+struct Aside {
+    file: File,
+    path: PathBuf,
+}
+
+impl Aside {
+    fn create(place: &Path) -> Result<Self, Misused> {
+        let Some(name) = place.file_name() else {
+            return Err(Misused(format!("{} is no name of a file", place.display())));
+        };
+        let path =
+            place.with_file_name(format!(".{}.{}.partial", name.to_string_lossy(), std::process::id()));
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        let file =
+            file.map_err(|error| Misused(format!("cannot write beside {}: {error}", place.display())))?;
+        Ok(Self { file, path })
+    }
+
+    fn rename_to(mut self, place: &Path) -> io::Result<()> {
+        self.file.sync_all()?;
+        fs::rename(&self.path, place)?;
+        self.path.clear();
+        Ok(())
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        if !self.path.as_os_str().is_empty() {
+            // There is nothing more that can be done about it.
+            drop(fs::remove_file(&self.path));
+        }
+    }
+}

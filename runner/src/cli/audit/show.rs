@@ -1,0 +1,204 @@
+//! `sluice audit show`: everything that is known of one call.
+
+use std::{
+    io::{self, Write},
+    str::FromStr,
+};
+
+use memchr::memmem::Finder;
+use platform_core::{
+    id::CallId,
+    record::{Identity, JournalLine, Outcome, TokensSource},
+    untrusted::JournalText,
+};
+use platform_runtime::terminal;
+use serde_json::{Value, json};
+
+use super::{milliseconds, record};
+use crate::{
+    audit::advice::{self, Advice},
+    cli::{
+        Error,
+        exit::{Exit, Misused, Unknown},
+    },
+    data_plane::{DataPlane, Follow},
+};
+
+#[derive(clap::Args)]
+pub(in crate::cli) struct Arguments {
+    /// The call, as records and answers' `x-litellm-call-id` name it, or the end of that, as `sluice audit tail` shows it
+    #[arg(value_name = "CALL")]
+    call: CallEnd,
+    /// Print JSON: the record and the advice
+    #[arg(long)]
+    json: bool,
+}
+
+/// The end of a call's id, or all of it.
+#[derive(Debug, Clone)]
+struct CallEnd(String);
+
+/// Fewer digits would stand for several calls too often.
+const SHORTEST: usize = 8;
+/// Digits of a whole id, with its dashes.
+const WHOLE: usize = 36;
+
+impl FromStr for CallEnd {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f' | b'-');
+        if (SHORTEST..=WHOLE).contains(&text.len()) && text.bytes().all(is_digit) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(format!("expected a call id, or at least the last {SHORTEST} digits of one"))
+        }
+    }
+}
+
+pub(super) async fn show(data_plane: &DataPlane, arguments: Arguments) -> Result<Exit, Error> {
+    let Arguments { call, json } = arguments;
+    let Some(line) = find(data_plane, &call).await? else {
+        let message =
+            format!("the journal has no call {}; one that goes on has its record when it has ended", call.0);
+        return Err(Box::new(Unknown(message)));
+    };
+    let parsed = record(&line)?;
+    let advice = advice::of(&parsed.record);
+    let mut out = io::stdout();
+    if json {
+        let raw: Value = serde_json::from_slice(&line)?;
+        let both = json!({ "record": raw, "advice": advice });
+        writeln!(out, "{}", terminal::safe_json(&both.to_string()))?;
+    } else {
+        write!(out, "{}", terminal::safe(&text(&parsed, advice.as_ref())))?;
+    }
+    Ok(Exit::Success)
+}
+
+async fn find(data_plane: &DataPlane, call: &CallEnd) -> Result<Option<Vec<u8>>, Error> {
+    let finder = Finder::new(&call.0);
+    let mut found: Option<(CallId, Vec<u8>)> = None;
+    let mut lines = data_plane.journal(0, Follow::UntilEnd).await?;
+    while let Some(line) = lines.next().await? {
+        // Only a line in which it stands somewhere is worth reading.
+        if finder.find(line).is_none() {
+            continue;
+        }
+        let id = record(line)?.record.litellm_call_id;
+        if !id.to_string().ends_with(&call.0) {
+            continue;
+        }
+        if let Some((other, _)) = found {
+            return Err(Box::new(Misused(format!("{} is the end of several calls: {other}, {id}", call.0))));
+        }
+        found = Some((id, line.to_vec()));
+        if call.0.len() == WHOLE {
+            break;
+        }
+    }
+    Ok(found.map(|(_, line)| line))
+}
+
+fn text(line: &JournalLine, advice: Option<&Advice>) -> String {
+    let mut text = format!("call {}\n", line.record.litellm_call_id);
+    for (name, value) in facts(line) {
+        text += &format!("  {name:9} {value}\n");
+    }
+    if let Some(Advice { why, commands, settings }) = advice {
+        let code = line.record.refusal.map_or("", |refusal| refusal.code());
+        let rule = line.record.rule.as_ref().map_or_else(String::new, |rule| format!(", decided by {rule}"));
+        text += &format!("\n{code}{rule}\n  {why}\n");
+        if !commands.is_empty() {
+            text += "  commands:\n";
+            commands.iter().for_each(|command| text += &format!("    {command}\n"));
+        }
+        if !settings.is_empty() {
+            text += "  settings:\n";
+        }
+        for setting in settings {
+            let value = setting.value.as_ref().map_or_else(String::new, |value| format!(" = {value}"));
+            text += &format!("    [{}] {}{value}\n", setting.section, setting.key);
+        }
+    }
+    text
+}
+
+fn facts(line: &JournalLine) -> Vec<(&'static str, String)> {
+    let record = &line.record;
+    let named = |text: &Option<JournalText>| text.as_ref().map_or("-".to_owned(), ToString::to_string);
+    let user = record.user.as_ref().map_or_else(String::new, |user| format!(", user {user}"));
+    let first = record
+        .ttfb_us
+        .map_or_else(String::new, |first| format!(", first byte after {}", milliseconds(first)));
+    let why = record.finish_reason.as_ref().map_or_else(String::new, |reason| format!(" ({reason})"));
+    let timeout =
+        record.timeout.map_or_else(String::new, |timeout| format!(", time limit: {}", timeout.word()));
+    let tokens = &record.tokens;
+    let cost = record
+        .cost_nanodollars
+        .map_or("unknown".to_owned(), |cost| format!("{cost} ({})", record.cost_source.word()));
+    let mut facts = vec![
+        ("when", format!("{}, took {}{first}", record.ts, milliseconds(record.duration_us))),
+        (
+            "who",
+            format!("run {}, attempt {}, of account {}{user}", record.run_id, record.attempt, record.account),
+        ),
+        ("agent", format!("{}, known by {}", record.graph, known_by(record.identity))),
+        (
+            "asked",
+            format!(
+                "{}, model {}{}",
+                record.route.word(),
+                named(&record.model_asked),
+                if record.stream { ", streamed" } else { "" }
+            ),
+        ),
+        ("answered", format!("status {}, model {}{why}", record.status, named(&record.model_answered))),
+        ("ended", format!("{}: {}{timeout}", record.outcome, ending(record.outcome))),
+        ("bytes", format!("{} asked, {} answered", record.request_bytes, record.response_bytes)),
+    ];
+    if record.tokens_source != TokensSource::None {
+        let cached = format!("{} cached, {} written to a cache", tokens.cached, tokens.cache_written);
+        let (input, output, reasoning) = (tokens.input, tokens.output, tokens.reasoning);
+        let source = record.tokens_source.word();
+        facts.push((
+            "tokens",
+            format!("{input} in ({cached}), {output} out ({reasoning} reasoning); {source}"),
+        ));
+        facts.push(("cost", cost));
+    }
+    if !record.tools.is_empty() {
+        let tools: Vec<_> = record.tools.iter().map(ToString::to_string).collect();
+        facts.push(("tools", tools.join(", ")));
+    }
+    if record.calls > 1 {
+        facts.push(("stands for", format!("{} calls that were refused alike", record.calls)));
+    }
+    facts.push(("record", format!("{} of the journal, schema {}", line.seq, line.v)));
+    facts
+}
+
+const fn known_by(identity: Identity) -> &'static str {
+    match identity {
+        Identity::Socket => "the run's own socket",
+        Identity::Token => "a run token",
+        Identity::Trace => "a registered trace id",
+        Identity::Slot => "a leased slot",
+        Identity::None => "nothing",
+    }
+}
+
+const fn ending(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Complete => "the answer reached its end and was passed on whole",
+        Outcome::StreamError => "the stream carried an error, or ended without its mark",
+        Outcome::ClientGone => "the client left first",
+        Outcome::UpstreamGone => "the upstream could not be reached, or broke off",
+        Outcome::TimedOut => "a time limit passed",
+        Outcome::Refused => "it was refused, and nothing was sent",
+        Outcome::RunClosed => "the run was closed under it",
+        Outcome::Frozen => "an operator stopped it",
+        Outcome::Interrupted => "the proxy went down under it",
+    }
+}

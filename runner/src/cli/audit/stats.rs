@@ -1,0 +1,132 @@
+//! `sluice audit stats`
+
+use std::io::{self, IsTerminal, Write};
+
+use platform_runtime::terminal;
+use serde_json::{Value, json};
+
+use super::{Picked, Span, Whose, brief, entry, filter};
+use crate::{
+    audit::{By, Groups, Sort, Sums},
+    cli::{Error, exit::Exit, table::Table},
+    data_plane::DataPlane,
+};
+
+/// Cells of a bar.
+const BAR: u64 = 12;
+
+#[derive(clap::Args)]
+pub(in crate::cli) struct Arguments {
+    /// By what calls are put together
+    #[arg(long, value_enum, default_value = "run")]
+    by: By,
+    #[command(flatten)]
+    whose: Whose,
+    #[command(flatten)]
+    span: Span,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Whether shares are drawn besides: a person sees them, a program has the numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bars {
+    Drawn,
+    Absent,
+}
+
+pub(super) async fn stats(data_plane: &DataPlane, arguments: Arguments) -> Result<Exit, Error> {
+    let Arguments { by, whose, span, json } = arguments;
+    let mut picked = Picked::of(data_plane, filter(whose, span)).await?;
+    let (mut groups, mut all) = (Groups::new(by), Sums::default());
+    while let Some(line) = picked.next().await? {
+        let entry = entry(line)?;
+        groups.add(&entry);
+        all.add(&entry);
+    }
+    let mut out = io::stdout();
+    if json {
+        let rows: Vec<_> =
+            groups.sorted(Sort::Cost).into_iter().map(|(name, sums)| row(by, name, sums)).collect();
+        let told = json!({ "by": by.word(), "rows": rows, "all": figures(&all) });
+        writeln!(out, "{}", terminal::safe_json(&told.to_string()))?;
+    } else {
+        let bars = if out.is_terminal() { Bars::Drawn } else { Bars::Absent };
+        write!(out, "{}", table(&groups, &all, bars))?;
+    }
+    Ok(Exit::Success)
+}
+
+fn table(groups: &Groups, all: &Sums, bars: Bars) -> String {
+    let name = groups.by().word().to_uppercase();
+    let mut table = Table::new([
+        &name,
+        "COST",
+        "",
+        "CALLS",
+        "REFUSED",
+        "ERRORS",
+        "IN",
+        "OUT",
+        "FIRST P50",
+        "P90",
+        "P99",
+        "WHOLE P50",
+        "P90",
+        "P99",
+    ]);
+    let sorted = groups.sorted(Sort::Cost);
+    for (name, sums) in sorted.iter().copied().chain((sorted.len() > 1).then_some(("all", all))) {
+        let bar = if bars == Bars::Drawn { bar(sums.cost.0, all.cost.0) } else { String::new() };
+        let [first, whole] =
+            [&sums.first, &sums.whole].map(|times| [50, 90, 99].map(|at| brief(times.percentile(at))));
+        let [first_50, first_90, first_99] = first;
+        let [whole_50, whole_90, whole_99] = whole;
+        table.row([
+            name.to_owned(),
+            sums.cost.to_string(),
+            bar,
+            sums.calls.to_string(),
+            sums.refused.to_string(),
+            sums.errors.to_string(),
+            sums.tokens.input.to_string(),
+            sums.tokens.output.to_string(),
+            first_50,
+            first_90,
+            first_99,
+            whole_50,
+            whole_90,
+            whole_99,
+        ]);
+    }
+    table.to_string()
+}
+
+/// How much of all it is.
+fn bar(part: u64, whole: u64) -> String {
+    let cells = u128::from(part) * u128::from(BAR);
+    let cells = cells.checked_div(u128::from(whole)).and_then(|cells| usize::try_from(cells).ok());
+    "█".repeat(cells.unwrap_or(0))
+}
+
+/// A row as JSON.
+pub(super) fn row(by: By, name: &str, sums: &Sums) -> Value {
+    let mut row = figures(sums);
+    row[by.word()] = name.into();
+    row
+}
+
+fn figures(sums: &Sums) -> Value {
+    let percentiles =
+        |of: &dyn Fn(u64) -> Option<u64>| json!({ "p50": of(50), "p90": of(90), "p99": of(99) });
+    json!({
+        "calls": sums.calls,
+        "refused": sums.refused,
+        "errors": sums.errors,
+        "tokens": sums.tokens,
+        "cost_nanodollars": sums.cost,
+        "ttfb_us": percentiles(&|at| sums.first.percentile(at)),
+        "duration_us": percentiles(&|at| sums.whole.percentile(at)),
+    })
+}

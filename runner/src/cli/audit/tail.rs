@@ -1,0 +1,175 @@
+//! `sluice audit tail`
+
+use std::{
+    collections::VecDeque,
+    io::{self, BufWriter, IsTerminal, Write},
+};
+
+use platform_core::record::{ExchangeRecord, Outcome, TokensSource};
+use platform_core::refusal::Refusal;
+use platform_runtime::terminal;
+
+use super::{Whose, entry, journal_word, milliseconds, record};
+use crate::{
+    audit::Filter,
+    cli::{Error, exit::Exit},
+    data_plane::{self, DataPlane, Follow},
+};
+
+#[derive(clap::Args)]
+pub(in crate::cli) struct Arguments {
+    #[command(flatten)]
+    whose: Whose,
+    /// Only calls that ended so, as the journal writes it: `complete`, `timed_out`, `refused`
+    #[arg(long, value_name = "OUTCOME", value_parser = journal_word::<Outcome>)]
+    outcome: Option<Outcome>,
+    /// Only calls that were refused for this, by its code: `limit_used_up`
+    #[arg(long, value_name = "CODE", value_parser = journal_word::<Refusal>)]
+    refusal: Option<Refusal>,
+    /// Of the calls so far, only the last so many
+    #[arg(short = 'n', long, value_name = "COUNT")]
+    lines: Option<usize>,
+    /// Go on with calls to come
+    #[arg(short, long)]
+    follow: bool,
+    /// NDJSON also on a terminal
+    #[arg(long)]
+    json: bool,
+}
+
+/// Where lines go.
+struct Shown {
+    out: BufWriter<io::Stdout>,
+    as_table: bool,
+}
+
+pub(super) async fn tail(data_plane: &DataPlane, arguments: Arguments) -> Result<Exit, Error> {
+    let Arguments { whose, outcome, refusal, lines: wanted, follow, json } = arguments;
+    let filter = Filter { run: whose.run, account: whose.account, outcome, refusal, ..Filter::default() };
+    let stdout = io::stdout();
+    let as_table = stdout.is_terminal() && !json;
+    let mut shown = Shown { out: BufWriter::new(stdout), as_table };
+    shown.heading()?;
+    let after = match wanted {
+        Some(wanted) => last_of(data_plane, &filter, wanted, &mut shown).await?,
+        None => 0,
+    };
+    if wanted.is_none() || follow {
+        let follow = if follow { Follow::On } else { Follow::UntilEnd };
+        pass(data_plane, (after, follow), &filter, &mut shown).await?;
+    }
+    shown.out.flush()?;
+    Ok(Exit::Success)
+}
+
+/// Shows the last `wanted` lines that there are now; returns how far the journal goes.
+async fn last_of(
+    data_plane: &DataPlane,
+    filter: &Filter,
+    wanted: usize,
+    shown: &mut Shown,
+) -> Result<u64, Error> {
+    let mut lines = data_plane.journal(0, Follow::UntilEnd).await?;
+    let (mut kept, mut end) = (VecDeque::new(), 0);
+    while let Some(line) = lines.next().await? {
+        let entry = entry(line)?;
+        end = entry.seq;
+        if filter.takes(&entry) {
+            kept.push_back(line.to_vec());
+            if kept.len() > wanted {
+                kept.pop_front();
+            }
+        }
+    }
+    kept.iter().try_for_each(|line| shown.line(line))?;
+    shown.out.flush()?;
+    Ok(end)
+}
+
+/// Shows lines as they come.
+async fn pass(
+    data_plane: &DataPlane,
+    (after, follow): (u64, Follow),
+    filter: &Filter,
+    shown: &mut Shown,
+) -> Result<(), Error> {
+    let mut lines = data_plane.journal(after, follow).await?;
+    while let Some(line) = lines.next().await? {
+        if filter.takes(&entry(line)?) {
+            shown.line(line)?;
+        }
+        if follow == Follow::On && !lines.has_next() {
+            shown.out.flush()?;
+        }
+    }
+    match follow {
+        Follow::On => Err(Box::new(data_plane::Error::Gone)),
+        Follow::UntilEnd => Ok(()),
+    }
+}
+
+impl Shown {
+    /// Fixed widths, because rows appear one by one.
+    fn heading(&mut self) -> io::Result<()> {
+        if self.as_table {
+            writeln!(
+                self.out,
+                "{:19}  {:12} {:26} {:16} {:20} {:>6} {:>6} {:>10} {:>8} {:>8}  OUTCOME",
+                "TIME", "CALL", "RUN", "ACCOUNT", "MODEL", "IN", "OUT", "COST", "FIRST", "WHOLE"
+            )?;
+        }
+        self.out.flush()
+    }
+
+    fn line(&mut self, line: &[u8]) -> Result<(), Error> {
+        if self.as_table {
+            writeln!(self.out, "{}", terminal::safe(&row(&record(line)?.record)))?;
+        } else {
+            self.out.write_all(line)?;
+            self.out.write_all(b"\n")?;
+        }
+        Ok(())
+    }
+}
+
+fn row(record: &ExchangeRecord) -> String {
+    let model =
+        record.model_answered.as_ref().or(record.model_asked.as_ref()).map_or("-", |model| model.as_str());
+    let cost = record.cost_nanodollars.map_or_else(|| "-".to_owned(), |cost| cost.to_string());
+    let first = record.ttfb_us.map_or_else(|| "-".to_owned(), milliseconds);
+    // What nobody has counted is marked.
+    let tokens = |count: u64| match record.tokens_source {
+        TokensSource::Exact => count.to_string(),
+        TokensSource::Estimated => format!("~{count}"),
+        TokensSource::None => "-".to_owned(),
+    };
+    let call = record.litellm_call_id.to_string();
+    format!(
+        "{:19}  {:12} {:26} {:16} {:20} {:>6} {:>6} {:>10} {:>8} {:>8}  {} {}",
+        record.ts.get(..19).unwrap_or(&record.ts),
+        // The end of it, by which `sluice audit show` finds it.
+        call.rsplit('-').next().unwrap_or(&call),
+        record.run_id,
+        record.account,
+        model,
+        tokens(record.tokens.input),
+        tokens(record.tokens.output),
+        cost,
+        first,
+        milliseconds(record.duration_us),
+        record.status,
+        ending(record),
+    )
+}
+
+/// How a call ended: `complete (stop)`, `refused (limit_used_up, run.cost)`, `refused (too_fast) for 120 calls`.
+fn ending(record: &ExchangeRecord) -> String {
+    let reason = record.refusal.map(|refusal| refusal.code());
+    let reason = reason.or(record.finish_reason.as_ref().map(|reason| reason.as_str()));
+    let rule = record.rule.as_ref().map(|rule| rule.as_str());
+    let why: Vec<_> =
+        reason.into_iter().chain(rule).chain(record.timeout.map(|timeout| timeout.word())).collect();
+    let why = if why.is_empty() { String::new() } else { format!(" ({})", why.join(", ")) };
+    let calls = if record.calls == 1 { String::new() } else { format!(" for {} calls", record.calls) };
+    format!("{}{why}{calls}", record.outcome)
+}

@@ -1,0 +1,139 @@
+//! `sluice audit top`: who uses how much, as it changes.
+
+mod view;
+
+use std::{
+    io::{self, Write},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use platform_runtime::{
+    shutdown::{RunBy, signalled},
+    terminal,
+};
+use serde_json::json;
+
+use self::view::{Key, Then, View};
+use super::{entry, stats};
+use crate::{
+    audit::{By, Groups, Sort},
+    cli::{Error, exit::Exit, screen::Screen},
+    data_plane::{self, DataPlane, Follow, Lines},
+};
+
+/// How often the screen is drawn anew.
+const REFRESH: Duration = Duration::from_secs(1);
+
+#[derive(clap::Args)]
+pub(in crate::cli) struct Arguments {
+    /// By what rows are in order
+    #[arg(long, value_enum, default_value = "tokens")]
+    by: Sort,
+    /// What a row is
+    #[arg(long, value_enum, default_value = "run")]
+    group: By,
+    /// Print the table once, as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was summed up so far, in each of the ways in which it can be shown.
+struct Tables([Groups; By::ALL.len()]);
+
+impl Tables {
+    fn new() -> Self {
+        Self(By::ALL.map(Groups::new))
+    }
+
+    fn add(&mut self, line: &[u8]) -> Result<(), Error> {
+        let entry = entry(line)?;
+        self.0.iter_mut().for_each(|groups| groups.add(&entry));
+        Ok(())
+    }
+
+    fn by(&self, by: By) -> &Groups {
+        let [runs, accounts, models] = &self.0;
+        match by {
+            By::Run => runs,
+            By::Account => accounts,
+            By::Model => models,
+        }
+    }
+}
+
+pub(super) async fn top(data_plane: &DataPlane, arguments: Arguments) -> Result<Exit, Error> {
+    let view = View::new(arguments.group, arguments.by);
+    if arguments.json {
+        return once(data_plane, &view, Style::Json).await;
+    }
+    let lines = data_plane.journal(0, Follow::On).await?;
+    match Screen::take()? {
+        Some(screen) => live(&screen, lines, view).await,
+        None => once(data_plane, &view, Style::Table).await,
+    }
+}
+
+enum Style {
+    Table,
+    Json,
+}
+
+async fn once(data_plane: &DataPlane, view: &View, style: Style) -> Result<Exit, Error> {
+    let mut lines = data_plane.journal(0, Follow::UntilEnd).await?;
+    let mut tables = Tables::new();
+    while let Some(line) = lines.next().await? {
+        tables.add(line)?;
+    }
+    let (mut out, groups, now) = (io::stdout(), tables.by(view.group), now());
+    match style {
+        Style::Table => view.table(groups, now).iter().try_for_each(|line| writeln!(out, "{line}"))?,
+        Style::Json => {
+            let row = |(name, sums)| {
+                let mut row = stats::row(view.group, name, sums);
+                row["calls_per_minute"] = sums.per_minute(now).into();
+                row
+            };
+            let rows: Vec<_> = groups.sorted(view.sort).into_iter().map(row).collect();
+            let told = json!({ "by": view.group.word(), "rows": rows });
+            writeln!(out, "{}", terminal::safe_json(&told.to_string()))?;
+        }
+    }
+    Ok(Exit::Success)
+}
+
+/// Until somebody leaves, a signal comes or the proxy goes. Whoever drops `screen` gives the terminal back.
+async fn live(screen: &Screen, mut lines: Lines, mut view: View) -> Result<Exit, Error> {
+    let mut tables = Tables::new();
+    let stop = signalled(RunBy::Person)?;
+    tokio::pin!(stop);
+    let mut tick = tokio::time::interval(REFRESH);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    // What has come already is read before anything is drawn, but for a key.
+    loop {
+        let is_behind = lines.has_next();
+        tokio::select! {
+            () = &mut stop => return Ok(Exit::Cancelled),
+            typed = screen.typed() => {
+                for key in Key::all_of(&typed?) {
+                    if view.press(key) == Then::Leave {
+                        return Ok(Exit::Success);
+                    }
+                }
+                draw(screen, &view, &tables)?;
+            }
+            line = lines.next() => match line? {
+                Some(line) => tables.add(line)?,
+                None => return Err(Box::new(data_plane::Error::Gone)),
+            },
+            _ = tick.tick(), if !is_behind => draw(screen, &view, &tables)?,
+        }
+    }
+}
+
+fn draw(screen: &Screen, view: &View, tables: &Tables) -> Result<(), Error> {
+    Ok(screen.draw(&view.screen(tables.by(view.group), now(), screen.size()))?)
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,144 @@
+//! `sluice audit verify`
+
+use std::{
+    fs,
+    io::{self, IsTerminal, Write},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use platform_core::control::Cursor;
+use platform_runtime::terminal;
+
+use crate::{
+    audit::{
+        files::{self, Files, Piece},
+        verify::{Known, Report, Verifier},
+    },
+    cli::{
+        Error,
+        exit::{Exit, Misused},
+    },
+    data_plane::{DataPlane, Follow},
+};
+
+#[derive(clap::Args)]
+pub(in crate::cli) struct Arguments {
+    /// Read the files of a proxy that is stopped, or a copy of them, instead of asking the proxy
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Compare with a cursor that was kept: JSON with `journal`, `seq` and `hash`; may be repeated
+    #[arg(long, value_name = "FILE")]
+    cursor: Vec<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn verify(data_plane: &DataPlane, arguments: Arguments) -> Result<Exit, Error> {
+    let Arguments { dir, cursor, json } = arguments;
+    let kept: Vec<_> = cursor.iter().map(|file| known(file)).collect::<Result<_, _>>()?;
+    let report = match dir {
+        Some(dir) => of_files(&dir, kept)?,
+        None => of_proxy(data_plane, kept).await?,
+    };
+    let mut out = io::stdout();
+    if json {
+        writeln!(out, "{}", terminal::safe_json(&serde_json::to_string(&report)?))?;
+    } else {
+        write!(out, "{}", terminal::safe(&text(&report)?))?;
+    }
+    Ok(if report.fault.is_none() { Exit::Success } else { Exit::Failure })
+}
+
+/// What a file tells of the journal.
+fn known(file: &Path) -> Result<Known, Misused> {
+    let shown = file.display();
+    let text = fs::read(file).map_err(|error| Misused(format!("cannot read {shown}: {error}")))?;
+    let cursor: Cursor = serde_json::from_slice(&text).map_err(|error| {
+        Misused(format!("{shown} is no cursor, as `sluice audit verify` prints one: {error}"))
+    })?;
+    Ok(Known { who: format!("cursor {shown}"), cursor })
+}
+
+async fn of_proxy(data_plane: &DataPlane, mut known: Vec<Known>) -> Result<Report, Error> {
+    let consumers = data_plane.consumers().await?;
+    known.extend(
+        consumers.into_iter().map(|consumer| Known {
+            who: format!("consumer {}", consumer.name),
+            cursor: consumer.acknowledged,
+        }),
+    );
+    let health = data_plane.health().await?;
+    let mut lines = data_plane.journal(0, Follow::UntilEnd).await?;
+    let mut verifier = Verifier::new(health.journal_id, known);
+    let mut progress = Progress::new();
+    while let Some(line) = lines.next().await? {
+        verifier.line(line);
+        progress.tell(&verifier)?;
+    }
+    progress.end()?;
+    Ok(verifier.finish(Some(health.journal_seq)))
+}
+
+fn of_files(dir: &Path, known: Vec<Known>) -> Result<Report, Error> {
+    let unusable = |error: files::Error| Misused(platform_runtime::report::chain(&error));
+    let mut files = Files::open(dir).map_err(unusable)?;
+    // A copy may have come without its id: then a cursor says which journal it should be.
+    let id = Files::journal_id(dir).or_else(|| known.first().map(|known| known.cursor.journal.clone()));
+    let mut verifier = Verifier::new(id.unwrap_or_default(), known);
+    let mut progress = Progress::new();
+    while let Some(piece) = files.next().map_err(unusable)? {
+        match piece {
+            Piece::Line(line) => verifier.line(line),
+            Piece::Unfinished(rest) => writeln!(
+                io::stderr(),
+                "a file ends in the middle of a line, {} bytes: no record, a proxy cuts it off when it starts",
+                rest.len()
+            )?,
+        }
+        progress.tell(&verifier)?;
+    }
+    progress.end()?;
+    Ok(verifier.finish(None))
+}
+
+fn text(report: &Report) -> Result<String, Error> {
+    if let Some(fault) = &report.fault {
+        return Ok(format!("the journal is not whole: {}\n", fault.message));
+    }
+    let Some(cursor) = &report.cursor else { return Ok(String::new()) };
+    let range = report.first.map_or_else(String::new, |first| format!(", {first} to {}", cursor.seq));
+    let mut text = format!("the journal is whole: {} records{range}\n", report.records);
+    report.agrees.iter().for_each(|who| text += &format!("it agrees with {who}\n"));
+    text += &format!("keep this to check it against: {}\n", serde_json::to_string(cursor)?);
+    Ok(text)
+}
+
+/// How often a person is told how far it is.
+const PERIOD: Duration = Duration::from_millis(100);
+
+/// Says on a terminal how far it is.
+struct Progress {
+    is_shown: bool,
+    told: Instant,
+}
+
+impl Progress {
+    fn new() -> Self {
+        Self { is_shown: io::stderr().is_terminal(), told: Instant::now() }
+    }
+
+    fn tell(&mut self, verifier: &Verifier) -> io::Result<()> {
+        // A clock is read more slowly than a line.
+        if self.is_shown && verifier.records().is_multiple_of(256) && self.told.elapsed() >= PERIOD {
+            self.told = Instant::now();
+            write!(io::stderr(), "\r{} records\x1b[K", verifier.records())?;
+        }
+        Ok(())
+    }
+
+    fn end(&self) -> io::Result<()> {
+        if self.is_shown { write!(io::stderr(), "\r\x1b[K") } else { Ok(()) }
+    }
+}
