@@ -29,7 +29,7 @@ async fn main() {
         ),
         ("control: pool_idle above the upstream's", Soak { rounds: 40, pool_idle_ms: 10_000, ..defaults }),
     ];
-    let mut played = Vec::new();
+    let (machine, mut played) = (Machine::here(), Vec::new());
     for (name, soak) in plays {
         let began = Instant::now();
         let found = soak.play().await;
@@ -38,6 +38,6 @@ async fn main() {
         );
     }
     let command = "cargo run -p tests --example upstream-idle-soak tests/records/upstream-idle-soak.json";
-    let record = json!({ "command": command, "machine": Machine::here(), "plays": played });
+    let record = json!({ "command": command, "machine": machine, "plays": played });
     std::fs::write(file, format!("{record:#}\n")).unwrap();
 }
