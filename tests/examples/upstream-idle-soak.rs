@@ -14,20 +14,20 @@ async fn main() {
     let [file] = arguments.as_slice() else { panic!("usage: upstream-idle-soak FILE") };
     // gunicorn's 2 s, and what is the default before it.
     let defaults = Soak {
-        callers: 500,
-        rounds: 200,
+        callers: 520,
+        rounds: 193,
         upstream_idle_ms: 2000,
         pool_idle_ms: 1500,
         gap_ms: 2000,
-        hold_ms: 100,
+        hold_ms: 500,
     };
     let plays = [
         ("gaps equal to the upstream's idle time", defaults),
         (
             "gaps equal to pool_idle, where connections are still used again",
-            Soak { rounds: 40, gap_ms: 1500, ..defaults },
+            Soak { rounds: 20, gap_ms: 1500, ..defaults },
         ),
-        ("control: pool_idle above the upstream's", Soak { rounds: 40, pool_idle_ms: 10_000, ..defaults }),
+        ("control: pool_idle above the upstream's", Soak { rounds: 20, pool_idle_ms: 10_000, ..defaults }),
     ];
     let (machine, mut played) = (Machine::here(), Vec::new());
     for (name, soak) in plays {
