@@ -1,7 +1,10 @@
 //! Calls that come in bursts, as far apart as their upstream keeps idle connections: each meets a connection that is about
 //! to be closed, was closed just now, or is being closed.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use bench::upstream::ScriptedUpstream;
 use serde::Serialize;
@@ -23,7 +26,7 @@ pub struct Soak {
     pub upstream_idle_ms: u64,
     /// `upstream.pool_idle`, in milliseconds.
     pub pool_idle_ms: u64,
-    /// From an answer to the caller's next call, in milliseconds.
+    /// From an answer to the next call on its connection, in milliseconds, give or take the length of a burst.
     pub gap_ms: u64,
     /// How long an answer takes, in milliseconds.
     pub hold_ms: u64,
@@ -60,7 +63,9 @@ impl Soak {
         let world = World::reaching(ScriptedUpstream::start().await.unwrap(), &settings, "").await;
         // One on each data-plane thread.
         let runs = [world.run("r1", "acct-1").await, world.run("r2", "acct-1").await];
-        let callers = (0..self.callers).map(|caller| self.call(runs[caller % 2].agent.clone(), caller));
+        let began = Instant::now();
+        let callers =
+            (0..self.callers).map(|caller| self.call(runs[caller % 2].agent.clone(), caller, began));
         let answers = futures_util::future::join_all(callers).await;
         let mut failures = BTreeMap::new();
         for failure in answers.into_iter().flatten() {
@@ -71,18 +76,20 @@ impl Soak {
         Found { calls: (self.callers * self.rounds) as u64, failures, heard_twice, upstream }
     }
 
-    /// Calls and waits, again and again; returns what failed.
-    async fn call(self, agent: Agent, caller: usize) -> Vec<String> {
+    /// Calls again and again, always together with the others, so that each call needs a connection of its own and finds it
+    /// idle since the round before; returns what failed.
+    async fn call(self, agent: Agent, caller: usize, began: Instant) -> Vec<String> {
+        let period = Duration::from_millis(self.hold_ms + self.gap_ms);
         let mut failures = Vec::new();
         for round in 0..self.rounds {
+            // So that a burst does not settle on one side of the moment that is looked for.
+            let jitter = Duration::from_millis(((caller * 7 + round * 13) % 7) as u64);
+            let due = began + period * u32::try_from(round).unwrap() + jitter;
+            tokio::time::sleep_until(due.into()).await;
             let answer = agent.chat("fake").await;
             if answer.status != 200 {
                 failures.push(format!("{} {}", answer.status.as_u16(), answer.json()["error"]["code"]));
             }
-            // From 0 to 6 ms, so that a burst does not settle on one side of the moment that is looked for.
-            let jitter = (caller * 7 + round * 13) % 7;
-            let wait = self.gap_ms.saturating_sub(3) + jitter as u64;
-            tokio::time::sleep(Duration::from_millis(wait)).await;
         }
         failures
     }

@@ -62,7 +62,7 @@ async fn whoever_is_not_the_upstream_hears_nothing_and_it_is_told_what_is_wrong(
     for (certificate, words) in [
         (Certificate::Expired, "run out"),
         (Certificate::OtherName, "for another name"),
-        (Certificate::OtherIssuer, "handshake failed"),
+        (Certificate::OtherIssuer, "nobody who is trusted here has signed its certificate"),
         (Certificate::SelfSigned, "nobody who is trusted here has signed its certificate"),
     ] {
         let upstream = ScriptedUpstream::start().await.unwrap();

@@ -167,9 +167,9 @@ mod tests {
         let (read, ()) = tokio::join!(client, upstream);
         assert_eq!(read.unwrap(), "onetwosix");
     }
-    /// The upstream closes the connection while this thread is busy, so that its event loop has not heard of it.
-    #[tokio::test]
-    async fn a_request_is_handed_back_unwritten_if_the_connection_was_closed_a_moment_ago() {
+    /// A connection that brought one answer, and that the upstream closes while this thread is busy: its event loop has not
+    /// heard of it.
+    async fn closed_a_moment_ago() -> (Connection, std::net::TcpStream) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let mut connection = over(listener.local_addr().unwrap()).await;
         let (mut upstream, _) = listener.accept().unwrap();
@@ -177,9 +177,24 @@ mod tests {
         connection.send(request()).await.unwrap();
         assert!(connection.is_ready().await);
         upstream.shutdown(std::net::Shutdown::Write).unwrap();
+        (connection, upstream)
+    }
+
+    #[tokio::test]
+    async fn a_request_is_handed_back_unwritten_if_the_connection_was_closed_a_moment_ago() {
+        let (mut connection, mut upstream) = closed_a_moment_ago().await;
         let mut unsent = connection.send(request()).await.unwrap_err();
         assert!(unsent.take_message().is_some(), "nothing was written");
         assert_eq!(heard(&mut upstream), 1);
+    }
+
+    #[tokio::test]
+    async fn without_a_look_it_would_be_written_and_lost() {
+        let (mut connection, mut upstream) = closed_a_moment_ago().await;
+        connection.look.forget();
+        let mut lost = connection.send(request()).await.unwrap_err();
+        assert!(lost.take_message().is_none());
+        assert_eq!(heard(&mut upstream), 2);
     }
 
     /// Requests that arrived.

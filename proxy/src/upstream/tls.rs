@@ -135,7 +135,7 @@ impl Problem {
         };
         match error {
             rustls::Error::InvalidCertificate(certificate) => match certificate {
-                CertificateError::UnknownIssuer => Self::UnknownIssuer,
+                CertificateError::UnknownIssuer | CertificateError::BadSignature => Self::UnknownIssuer,
                 CertificateError::Expired | CertificateError::ExpiredContext { .. } => Self::Expired,
                 CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
                     Self::NotYetValid

@@ -41,6 +41,11 @@ impl Look {
     pub(super) fn ask(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
+
+    #[cfg(test)]
+    pub(super) fn forget(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
 }
 
 impl Wire {
