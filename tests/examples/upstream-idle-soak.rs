@@ -12,22 +12,22 @@ use serde_json::json;
 async fn main() {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     let [file] = arguments.as_slice() else { panic!("usage: upstream-idle-soak FILE") };
-    // gunicorn's 2 s, and what is the default before it.
-    let defaults = Soak {
-        callers: 520,
-        rounds: 193,
-        upstream_idle_ms: 2000,
-        pool_idle_ms: 1500,
-        gap_ms: 2000,
+    // The same half second between the two as between gunicorn's 2 s and the default.
+    let usual = Soak {
+        callers: 625,
+        rounds: 160,
+        upstream_idle_ms: 1000,
+        pool_idle_ms: 500,
+        gap_ms: 1000,
         hold_ms: 500,
     };
     let plays = [
-        ("gaps equal to the upstream's idle time", defaults),
+        ("gaps equal to the upstream's idle time", usual),
         (
             "gaps equal to pool_idle, where connections are still used again",
-            Soak { rounds: 20, gap_ms: 1500, ..defaults },
+            Soak { rounds: 20, gap_ms: 500, ..usual },
         ),
-        ("control: pool_idle above the upstream's", Soak { rounds: 20, pool_idle_ms: 10_000, ..defaults }),
+        ("control: pool_idle above the upstream's", Soak { rounds: 20, pool_idle_ms: 10_000, ..usual }),
     ];
     let (machine, mut played) = (Machine::here(), Vec::new());
     for (name, soak) in plays {

@@ -58,6 +58,19 @@ async fn calls_pass_through_tls_and_sessions_are_resumed() {
 }
 
 #[tokio::test]
+async fn a_session_serves_one_call_after_the_other() {
+    let upstream = ScriptedUpstream::start().await.unwrap();
+    let door = TlsDoor::to(upstream.address(), Certificate::Good).await;
+    let ca = CaFile::with(&door.ca);
+    let world = World::reaching(upstream, &ca.settings(&door.base_url()), "").await;
+    let run = world.run("r1", "acct-1").await;
+    for model in ["fake", "fake-words3", "fake-status400"] {
+        run.agent.chat(model).await;
+    }
+    assert_eq!(door.sessions().len(), 1);
+}
+
+#[tokio::test]
 async fn whoever_is_not_the_upstream_hears_nothing_and_it_is_told_what_is_wrong() {
     for (certificate, words) in [
         (Certificate::Expired, "run out"),

@@ -88,13 +88,14 @@ pub(crate) async fn serve(listener: TcpListener, control: Arc<Control>) {
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     while let Ok(place) = Arc::clone(&room).acquire_owned().await {
         match listener.accept().await {
-            Ok((stream, _)) => {
+            Ok((stream, _)) if stream.set_nodelay(true).is_ok() => {
                 let control = Arc::clone(&control);
                 task::spawn("metrics connection", async move {
                     connection(stream, control).await;
                     drop(place);
                 });
             }
+            Ok(_) => tracing::debug!("a connection to the metrics has gone already"),
             Err(error) => {
                 tracing::warn!(%error, "cannot accept on the metrics listener");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
