@@ -140,6 +140,7 @@ fn peers(wanted: &[String]) -> io::Result<Vec<peer::Peer>> {
     let mut known = peer::ALL.to_vec();
     if !wanted.is_empty() {
         known.push(peer::BEFORE);
+        known.push(peer::ON_DISK);
     }
     chosen(&known, wanted, |peer| peer.name)
 }

@@ -39,6 +39,9 @@ pub const ALL: [Peer; 8] = [
 /// What else can be named: Sluicegate as it was before a change (`make bench-before`).
 pub const BEFORE: Peer = sluicegate::BEFORE;
 
+/// Sluicegate at durability `disk`, which measures the disk more than Sluicegate.
+pub const ON_DISK: Peer = sluicegate::ON_DISK;
+
 /// Longest wait for a peer to come up.
 const START: Duration = Duration::from_secs(10);
 

@@ -37,6 +37,18 @@ pub(super) const BY_TOKEN: Peer = Peer {
     },
 };
 
+/// The same, every mark and every record on the disk before anybody relies on it; measured when it is named.
+pub(super) const ON_DISK: Peer = Peer {
+    name: "sluicegate-disk",
+    lacks: "",
+    control: Some(|site| Target::Unix(control(site))),
+    launch: |site| {
+        let settings =
+            concat!(include_str!("../../peers/sluicegate.toml"), "[journal]\ndurability = \"disk\"\n");
+        start(site, pinned(proxy(site)), (&site.configure(settings)?, own_socket))
+    },
+};
+
 /// What was built before a change, copied to `sluice-proxy.before`; measured when it is named.
 pub(super) const BEFORE: Peer = Peer {
     name: "before",

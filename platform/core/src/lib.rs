@@ -10,6 +10,7 @@ pub mod budget;
 pub mod capability;
 pub mod control;
 pub mod event;
+pub mod fields;
 pub mod grant;
 pub mod id;
 pub mod limit;

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use bytes::Bytes;
+use platform_core::record::JournalLine;
 use tokio::sync::watch;
 
-use super::{Error, lines::Reader};
+use super::{Error, Journal, lines::Reader, segments};
 
 /// How much is handed over at a time, about.
 const BATCH: usize = 64 << 10;
@@ -48,5 +49,45 @@ impl Follower {
             // The journal is gone, which only happens while the process ends: there will be no more.
             std::future::pending::<()>().await;
         }
+    }
+}
+
+impl Journal {
+    /// Reads from the line after `after`, now and as long as lines are added; from the oldest that is kept if it is `None`.
+    ///
+    /// # Errors
+    /// If this is not the journal with the id `journal`, or those lines were removed.
+    pub(crate) fn follow(&self, after: Option<u64>, journal: Option<&str>) -> Result<Follower, Error> {
+        journal.map_or(Ok(()), |journal| self.is_the_same(journal))?;
+        let after = after.map_or_else(|| self.oldest().map(|oldest| oldest - 1), Ok)?;
+        Follower::open(&self.dir, after, self.last.subscribe())
+    }
+
+    pub(super) fn is_the_same(&self, journal: &str) -> Result<(), Error> {
+        if journal == self.id { Ok(()) } else { Err(Error::Changed { present: self.id.clone() }) }
+    }
+
+    /// The oldest line that is kept.
+    pub(super) fn oldest(&self) -> Result<u64, Error> {
+        Ok(segments::list(&self.dir)?.first().map_or(1, |segment| segment.first))
+    }
+
+    /// The hash of line `seq`, if there is such a line. That of the last one that was removed is still known.
+    pub(super) fn hash_of(&self, seq: u64) -> Result<Option<[u8; 64]>, Error> {
+        let (last, hash) = {
+            let tail = self.tail();
+            (tail.seq(), *tail.hash())
+        };
+        if seq >= last {
+            return Ok((seq == last).then_some(hash));
+        }
+        let mut text = Vec::new();
+        // Each line tells the hash of the one before it.
+        let mut reader = Reader::at(&self.dir, seq + 1)?;
+        let offset = reader.offset();
+        reader.read(&mut text)?;
+        let line: JournalLine = serde_json::from_slice(&text)
+            .map_err(|_error| Error::Corrupt { path: reader.path().to_owned(), offset })?;
+        Ok(<[u8; 64]>::try_from(line.prev.as_bytes()).ok())
     }
 }

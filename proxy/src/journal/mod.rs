@@ -38,7 +38,7 @@ use std::{
 use platform_core::{
     control::JournalState,
     id::RunId,
-    record::{ExchangeRecord, JournalLine, Outcome},
+    record::{ExchangeRecord, Outcome},
 };
 use platform_runtime::settings::{self, Durability};
 use sha2::{Digest, Sha256};
@@ -47,9 +47,7 @@ use tokio::sync::watch;
 pub(crate) use self::{
     checkpoint::SoFar, consumers::Unacknowledged, follow::Follower, keeper::Keeper, space::Room, sync::Synced,
 };
-use self::{
-    consumers::Consumers, flood::Floods, lines::Reader, marks::Marks, space::Space, sync::Disk, tail::Tail,
-};
+use self::{consumers::Consumers, flood::Floods, marks::Marks, space::Space, sync::Disk, tail::Tail};
 use crate::clock;
 
 /// Why the journal cannot be opened, read or written.
@@ -301,44 +299,6 @@ impl Journal {
                 );
             }
         }
-    }
-
-    /// Reads from the line after `after`, now and as long as lines are added; from the oldest that is kept if it is `None`.
-    ///
-    /// # Errors
-    /// If this is not the journal with the id `journal`, or those lines were removed.
-    pub(crate) fn follow(&self, after: Option<u64>, journal: Option<&str>) -> Result<Follower, Error> {
-        journal.map_or(Ok(()), |journal| self.is_the_same(journal))?;
-        let after = after.map_or_else(|| self.oldest().map(|oldest| oldest - 1), Ok)?;
-        Follower::open(&self.dir, after, self.last.subscribe())
-    }
-
-    fn is_the_same(&self, journal: &str) -> Result<(), Error> {
-        if journal == self.id { Ok(()) } else { Err(Error::Changed { present: self.id.clone() }) }
-    }
-
-    /// The oldest line that is kept.
-    fn oldest(&self) -> Result<u64, Error> {
-        Ok(segments::list(&self.dir)?.first().map_or(1, |segment| segment.first))
-    }
-
-    /// The hash of line `seq`, if there is such a line. That of the last one that was removed is still known.
-    fn hash_of(&self, seq: u64) -> Result<Option<[u8; 64]>, Error> {
-        let (last, hash) = {
-            let tail = self.tail();
-            (tail.seq(), *tail.hash())
-        };
-        if seq >= last {
-            return Ok((seq == last).then_some(hash));
-        }
-        let mut text = Vec::new();
-        // Each line tells the hash of the one before it.
-        let mut reader = Reader::at(&self.dir, seq + 1)?;
-        let offset = reader.offset();
-        reader.read(&mut text)?;
-        let line: JournalLine = serde_json::from_slice(&text)
-            .map_err(|_error| Error::Corrupt { path: reader.path().to_owned(), offset })?;
-        Ok(<[u8; 64]>::try_from(line.prev.as_bytes()).ok())
     }
 
     /// Looks for space if there was none: nobody may call who would find out that there is some.

@@ -63,7 +63,7 @@ impl Space {
     /// # Errors
     /// If there is not enough.
     pub(super) fn set_aside(&self, file: &File, end: u64) -> io::Result<u64> {
-        let held = self.held.load(Ordering::SeqCst);
+        let held = self.held.load(Ordering::SeqCst).max(ROOM);
         let mut outcome = Ok(());
         for wanted in [held.next_multiple_of(PIECE) + PIECE, held] {
             outcome = fallocate(file, FallocateFlags::KEEP_SIZE, end, wanted);
@@ -88,9 +88,9 @@ impl Space {
         }
     }
 
-    /// So much is set aside now.
-    pub(super) fn is_set_aside(&self, bytes: u64) {
-        self.free.store(bytes, Ordering::SeqCst);
+    /// So much is set aside now; returns how much it was.
+    pub(super) fn is_set_aside(&self, bytes: u64) -> u64 {
+        self.free.swap(bytes, Ordering::SeqCst)
     }
 
     /// Bytes of it were written.

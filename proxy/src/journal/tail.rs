@@ -149,8 +149,10 @@ impl Tail {
     fn rotate(&mut self) -> io::Result<()> {
         let next = Segment::new(&self.dir, self.seq + 1);
         let file = next.create()?;
-        // Rooms that were given are good in the new file before a line goes there.
+        // Rooms that were given are good in the new file before a line goes there; no more are given meanwhile.
+        let before = self.space.is_set_aside(0);
         let set_aside = self.space.set_aside(&file, 0).inspect_err(|_error| {
+            self.space.is_set_aside(before);
             drop(std::fs::remove_file(&next.path));
         })?;
         // What was set aside behind the end of the full one goes back.

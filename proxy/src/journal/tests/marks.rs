@@ -72,7 +72,7 @@ proptest! {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("marks");
         let marks = Marks::open(&path).unwrap().0;
-        drop(marks.mark(7, &named(1)).unwrap());
+        marks.mark(7, &named(1)).unwrap();
         prop_assert_eq!(found(&path), BTreeMap::from([(1, 7)]));
         let mut bytes = fs::read(&path).unwrap();
         bytes[at] ^= bits;
@@ -85,7 +85,7 @@ proptest! {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("marks");
         let marks = Marks::open(&path).unwrap().0;
-        drop(marks.mark(7, &named(1)).unwrap());
+        marks.mark(7, &named(1)).unwrap();
         let mut bytes = fs::read(&path).unwrap();
         bytes[length..4096].fill(0);
         fs::write(&path, bytes).unwrap();

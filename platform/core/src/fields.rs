@@ -1,0 +1,216 @@
+//! The fields of a journal line, for whoever reads the journal without this program. `platform/config/journal.schema.json` and
+//! `journal.md` are written from this list, and a test compares it with what [`JournalLine`] really writes.
+//!
+//! [`JournalLine`]: crate::record::JournalLine
+
+use crate::{
+    grant::Tap,
+    record::{CostSource, Identity, Kind, Outcome, Timeout, TokensSource},
+    refusal::Refusal,
+    route::Route,
+};
+
+/// A field.
+#[derive(Debug, Clone, Copy)]
+pub struct Field {
+    /// Its name.
+    pub name: &'static str,
+    /// What it holds.
+    pub holds: Holds,
+    /// Whether it may be null instead.
+    pub absence: Absence,
+    /// What it means.
+    pub doc: &'static str,
+}
+
+/// Whether a field may be null.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Absence {
+    /// It never is.
+    Never,
+    /// It is where there is nothing to tell.
+    Null,
+}
+
+/// What a field holds.
+#[derive(Debug, Clone, Copy)]
+pub enum Holds {
+    /// A whole number, not negative.
+    Count,
+    /// A text.
+    Text,
+    /// A text chosen by an agent or an upstream: of `[A-Za-z0-9_./:@-]{1,128}`, or `<length:hash>`.
+    Untrusted,
+    /// Texts of that kind.
+    ManyUntrusted,
+    /// True or false.
+    Bool,
+    /// One of a list of words.
+    Word(fn() -> Vec<&'static str>),
+    /// Fields of its own.
+    Fields(&'static [Field]),
+}
+
+const fn field(name: &'static str, holds: Holds, doc: &'static str) -> Field {
+    Field { name, holds, absence: Absence::Never, doc }
+}
+
+const fn or_null(name: &'static str, holds: Holds, doc: &'static str) -> Field {
+    Field { name, holds, absence: Absence::Null, doc }
+}
+
+/// All fields, in the order in which they are written.
+pub const FIELDS: [Field; 33] = [
+    field(
+        "v",
+        Holds::Count,
+        "Version of the schema: 2. Lines of version 1 have no `finish_reason`, `rule`, `timeout`, `calls` and `tokens.cache_written`.",
+    ),
+    field("seq", Holds::Count, "Place in the journal, from 1, without gaps."),
+    field("ts", Holds::Text, "When the call began: RFC 3339, UTC, microseconds."),
+    field("run_id", Holds::Text, "The run it was made by; `unattributed` for calls that are nobody's."),
+    field("attempt", Holds::Count, "Attempt of that run."),
+    field("account", Holds::Text, "Who pays."),
+    or_null("user", Holds::Text, "User on whose behalf the run was started."),
+    field("graph", Holds::Text, "The agent that ran."),
+    field(
+        "identity",
+        Holds::Word(identities),
+        "What the identity was read from; `none`: nothing, and the call was refused.",
+    ),
+    field("route", Holds::Word(routes), "Route of the model API."),
+    or_null("model_asked", Holds::Untrusted, "Model the agent asked for."),
+    or_null("model_answered", Holds::Untrusted, "Model the upstream says has answered."),
+    or_null(
+        "finish_reason",
+        Holds::Untrusted,
+        "Why the model stopped, in the upstream's word; of several answers to one call, the first to end.",
+    ),
+    field("stream", Holds::Bool, "Whether a stream was asked for."),
+    field(
+        "status",
+        Holds::Count,
+        "HTTP status: the upstream's real one, or Sluicegate's own when it answered itself; 0 if there was none.",
+    ),
+    field("outcome", Holds::Word(outcomes), "How the call ended."),
+    or_null("refusal", Holds::Word(refusals), "Why Sluicegate answered itself."),
+    or_null("rule", Holds::Untrusted, "What decided that it was refused."),
+    or_null("timeout", Holds::Word(timeouts), "Which time limit passed."),
+    field("request_bytes", Holds::Count, "Bytes of request body that arrived; summed over `calls`."),
+    field("response_bytes", Holds::Count, "Bytes of response body that were passed on; summed over `calls`."),
+    or_null(
+        "ttfb_us",
+        Holds::Count,
+        "Microseconds from the call's beginning to the first byte of the upstream's answer.",
+    ),
+    field(
+        "duration_us",
+        Holds::Count,
+        "Microseconds from the call's beginning to its end. Of an `interrupted` call that was found after the proxy died: to its mark. Of several calls: from the first refusal to the last.",
+    ),
+    field("tokens", Holds::Fields(&TOKENS), "Tokens used."),
+    field("tokens_source", Holds::Word(tokens_sources), "How well the tokens are known."),
+    or_null("cost_nanodollars", Holds::Count, "What it cost, in billionths of a dollar."),
+    field("cost_source", Holds::Word(cost_sources), "Where the cost is from."),
+    field(
+        "litellm_call_id",
+        Holds::Text,
+        "Id under which the upstream knows the call, assigned by Sluicegate; of several calls, the first one's.",
+    ),
+    field("tools", Holds::ManyUntrusted, "Names of the tools the answer called."),
+    field("kind", Holds::Word(kinds), "What kind of call it was."),
+    field(
+        "calls",
+        Holds::Count,
+        "How many calls it stands for: more than one only where refused calls are summed up.",
+    ),
+    field("tap", Holds::Word(taps), "Whether the answer could be watched."),
+    field(
+        "prev",
+        Holds::Text,
+        "SHA-256 of the line before, without its line feed, in lower-case hexadecimal; zeros before the first line.",
+    ),
+];
+
+const TOKENS: [Field; 5] = [
+    field("input", Holds::Count, "Tokens of the prompt, cached ones included."),
+    field("output", Holds::Count, "Tokens of the answer, reasoning included."),
+    field("cached", Holds::Count, "Those of the prompt that were read from a cache."),
+    field("cache_written", Holds::Count, "Those of the prompt that were written to a cache."),
+    field("reasoning", Holds::Count, "Those of the answer that were spent on reasoning."),
+];
+
+fn routes() -> Vec<&'static str> {
+    Route::ALL.map(Route::word).to_vec()
+}
+
+fn outcomes() -> Vec<&'static str> {
+    Outcome::ALL.map(Outcome::word).to_vec()
+}
+
+fn refusals() -> Vec<&'static str> {
+    Refusal::ALL.map(Refusal::code).to_vec()
+}
+
+fn timeouts() -> Vec<&'static str> {
+    Timeout::ALL.map(Timeout::word).to_vec()
+}
+
+fn tokens_sources() -> Vec<&'static str> {
+    TokensSource::ALL.map(TokensSource::word).to_vec()
+}
+
+fn cost_sources() -> Vec<&'static str> {
+    CostSource::ALL.map(CostSource::word).to_vec()
+}
+
+const IDENTITIES: [Identity; 5] =
+    [Identity::Socket, Identity::Token, Identity::Trace, Identity::Slot, Identity::None];
+
+fn identities() -> Vec<&'static str> {
+    let word = |identity| match identity {
+        Identity::Socket => "socket",
+        Identity::Token => "token",
+        Identity::Trace => "trace",
+        Identity::Slot => "slot",
+        Identity::None => "none",
+    };
+    IDENTITIES.map(word).to_vec()
+}
+
+fn kinds() -> Vec<&'static str> {
+    let word = |kind| match kind {
+        Kind::Model => "model",
+    };
+    [Kind::Model].map(word).to_vec()
+}
+
+const TAPS: [Tap; 2] = [Tap::Off, Tap::Text];
+
+fn taps() -> Vec<&'static str> {
+    let word = |tap| match tap {
+        Tap::Off => "off",
+        Tap::Text => "text",
+    };
+    TAPS.map(word).to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Serialize;
+
+    use super::*;
+
+    fn words<T: Serialize>(all: &[T]) -> Vec<String> {
+        all.iter().map(|one| serde_json::to_value(one).unwrap().as_str().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn words_that_have_no_other_list_are_what_is_written() {
+        assert_eq!(identities(), words(&IDENTITIES));
+        assert_eq!(kinds(), words(&[Kind::Model]));
+        assert_eq!(taps(), words(&TAPS));
+        assert_eq!(refusals(), words(&Refusal::ALL));
+        assert_eq!(routes(), words(&Route::ALL));
+    }
+}
