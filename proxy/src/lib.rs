@@ -50,6 +50,7 @@ use self::{
     closed::ClosedRuns,
     control::{Control, Socket},
     directory::Directory,
+    exchange::Rooms,
     freezes::Freezes,
     journal::{Journal, SoFar},
     metrics::Metrics,
@@ -129,6 +130,7 @@ impl App {
     /// # Errors
     /// If any of that fails; nothing is left running then.
     pub fn build(config: Config) -> Result<Self, Error> {
+        exchange::raise_descriptor_limit();
         let proxy = &config.proxy;
         let journal_dir = proxy.state_dir.join("journal");
         for dir in [&proxy.run_dir, &journal_dir] {
@@ -165,6 +167,7 @@ impl App {
             nobody: Arc::new(Run::nobody(&terms).map_err(Error::Nobody)?),
             snapshot: Arc::clone(&snapshot),
             metrics: Arc::clone(&metrics),
+            rooms: Rooms::new(config.proxy.connections, thread_count(&config)),
         };
         let (workers, threads) = start_workers(&config, &parts, shared_listeners)?;
         let past = Past { accounts, spent: by_run, closed };

@@ -31,5 +31,7 @@ mod sockets;
 mod streaming;
 mod tap;
 mod tidy;
+mod time;
+mod time_clients;
 mod tokens;
 mod up;

@@ -8,6 +8,7 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderValue, Response, header};
 use http_body::{Frame, SizeHint};
+use platform_core::record::Timeout;
 
 use super::observe::Observed;
 
@@ -18,6 +19,17 @@ pub(crate) enum Body {
     Own(Option<Bytes>),
     /// The upstream's answer.
     Observed(Box<Observed>),
+}
+
+/// Why an answer ends before its end.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BrokenOff {
+    /// The upstream broke off.
+    #[error("the upstream broke off")]
+    Upstream(#[source] hyper::Error),
+    /// A limit of the call passed.
+    #[error("the limit {} of the call passed", .0.word())]
+    Late(Timeout),
 }
 
 impl Body {
@@ -37,12 +49,12 @@ impl From<String> for Body {
 
 impl http_body::Body for Body {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = BrokenOff;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         match &mut *self {
             Self::Own(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
             Self::Observed(observed) => observed.poll_frame(cx),

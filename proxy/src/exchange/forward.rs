@@ -1,15 +1,15 @@
 //! forward: the request goes up, once, and the head of the answer comes back.
 
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
 use http::{Request, Response};
 use hyper::body::Incoming;
-use platform_core::refusal::Refusal;
-use tokio::time::timeout;
+use platform_core::{record::Timeout, refusal::Refusal};
 
 use super::settle::Exchange;
 use crate::{
     pieces::Pieces,
+    refusal::Refused,
     upstream::{Connection, Error},
 };
 
@@ -17,11 +17,11 @@ use crate::{
 pub(super) type Answer = (Response<Incoming>, Connection);
 
 /// Sends `request`. Dropping the future closes the connection and so cancels the call upstream.
-pub(super) async fn send(exchange: &mut Exchange, request: Request<Pieces>) -> Result<Answer, Refusal> {
+pub(super) async fn send(exchange: &mut Exchange, request: Request<Pieces>) -> Result<Answer, Refused> {
     let plane = Arc::clone(exchange.plane());
-    let patience = exchange.run().grant.limits.call_ms.duration();
     exchange.sending();
-    match timeout(patience, plane.upstream.send(request)).await {
+    let carried = exchange.carried().clone();
+    match carried.in_time(plane.upstream.send(request)).await {
         Ok(Ok(answer)) => {
             exchange.answered(&answer.0);
             Ok(answer)
@@ -29,10 +29,13 @@ pub(super) async fn send(exchange: &mut Exchange, request: Request<Pieces>) -> R
         Ok(Err(error)) => {
             tracing::warn!(call = %exchange.call_id(), error = &error as &dyn std::error::Error, "upstream failed");
             Err(match error {
-                Error::Unreachable { .. } => Refusal::UpstreamUnreachable,
-                Error::Broken(_) => Refusal::UpstreamFailed,
+                Error::Unreachable { source, .. } if source.kind() == io::ErrorKind::TimedOut => {
+                    exchange.late(Refusal::UpstreamUnreachable, Timeout::Connect)
+                }
+                Error::Unreachable { .. } => Refusal::UpstreamUnreachable.into(),
+                Error::Broken(_) => Refusal::UpstreamFailed.into(),
             })
         }
-        Err(_elapsed) => Err(Refusal::UpstreamTimeout),
+        Err(timeout) => Err(exchange.late(Refusal::UpstreamTimeout, timeout)),
     }
 }

@@ -10,16 +10,21 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, header, response::Parts};
 use http_body::{Body as _, Frame};
 use hyper::body::Incoming;
-use platform_core::{id::CallId, name::header as own, record::Outcome, refusal::Refusal};
+use platform_core::{
+    id::CallId,
+    name::header as own,
+    record::{Outcome, Timeout},
+    refusal::Refusal,
+};
 
 use super::{
-    Body,
+    Body, BrokenOff,
     complain::{self, Words},
     forward::Answer,
     settle::Exchange,
 };
 use crate::{
-    refusal,
+    refusal::{self, Refused},
     upstream::Connection,
     usage::{Format, Meter, Stage, Withheld},
 };
@@ -36,6 +41,8 @@ pub(crate) struct Observed {
     /// What of a stream is not for the agent, or not as it is.
     withheld: Option<Withheld>,
     words: Words,
+    /// Whether the upstream's next bytes are waited for.
+    waits: bool,
     exchange: Exchange,
 }
 
@@ -43,10 +50,10 @@ pub(crate) struct Observed {
 enum State {
     /// The upstream sends.
     Streaming(Box<Incoming>, Connection),
-    /// The upstream broke off and an error event was handed over; it is given a turn to be flushed.
-    Flushing(hyper::Error),
+    /// The answer breaks off and an error event was handed over; it is given a turn to be flushed.
+    Flushing(BrokenOff),
     /// Nothing more comes after this error.
-    Aborting(hyper::Error),
+    Aborting(BrokenOff),
     /// All was handed over.
     Done,
 }
@@ -59,7 +66,7 @@ pub(super) fn respond(exchange: Exchange, (answer, connection): Answer, words: W
     let mut response = with_head(&head, exchange.call_id());
     let has_no_body = body.is_end_stream();
     let withheld = meter.reads_events().then(Withheld::default);
-    let mut observed = Observed { state: State::Done, meter, withheld, words, exchange };
+    let mut observed = Observed { state: State::Done, meter, withheld, words, waits: false, exchange };
     if has_no_body {
         // hyper never asks for a body that is known to be empty.
         observed.finish(connection);
@@ -104,7 +111,7 @@ impl Observed {
     pub(super) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         match std::mem::replace(&mut self.state, State::Done) {
             State::Streaming(body, connection) => self.poll_upstream(body, connection, cx),
             State::Flushing(error) => {
@@ -136,10 +143,18 @@ impl Observed {
         mut body: Box<Incoming>,
         mut connection: Connection,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         loop {
-            match connection.poll_frame(body.as_mut(), cx) {
+            let polled = connection.poll_frame(body.as_mut(), cx);
+            if polled.is_ready() && std::mem::take(&mut self.waits) {
+                self.exchange.carried().has_come();
+            }
+            match polled {
                 Poll::Pending => {
+                    self.waits = true;
+                    if let Some(timeout) = self.exchange.carried().wants(Timeout::BetweenBytes) {
+                        return self.break_off(BrokenOff::Late(timeout), cx);
+                    }
                     self.state = State::Streaming(body, connection);
                     return Poll::Pending;
                 }
@@ -157,13 +172,7 @@ impl Observed {
                 }
                 Poll::Ready(None) => return Poll::Ready(self.finish_with(Bytes::new(), connection)),
                 Poll::Ready(Some(Err(error))) => {
-                    let fits = self.withheld.as_ref().is_some_and(Withheld::leaves_whole_events);
-                    let dialect = self.exchange.route().dialect();
-                    return self.break_off(
-                        error,
-                        fits.then(|| refusal::error_event(Refusal::UpstreamFailed, dialect)),
-                        cx,
-                    );
+                    return self.break_off(BrokenOff::Upstream(error), cx);
                 }
             }
         }
@@ -190,7 +199,7 @@ impl Observed {
         &mut self,
         piece: Bytes,
         connection: Connection,
-    ) -> Option<Result<Frame<Bytes>, hyper::Error>> {
+    ) -> Option<Result<Frame<Bytes>, BrokenOff>> {
         let scrub = |event: &[u8]| complain::event(&self.exchange, self.words, event);
         let rest = self.withheld.as_mut().map(|withheld| withheld.rest(scrub)).unwrap_or_default();
         self.exchange.passed_on(rest.len());
@@ -212,28 +221,40 @@ impl Observed {
         self.exchange.plane().upstream.give_back(connection);
     }
 
-    /// What was handed over so far is given a turn to be flushed: hyper drops what it holds when it meets an error.
+    /// Ends the answer before its end. What was handed over so far is given a turn to be flushed: hyper drops what it
+    /// holds when it meets an error.
     fn break_off(
         &mut self,
-        error: hyper::Error,
-        event: Option<String>,
+        error: BrokenOff,
         cx: &Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        tracing::warn!(call = %self.exchange.call_id(), error = &error as &dyn std::error::Error, "upstream broke off");
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        tracing::warn!(call = %self.exchange.call_id(), error = &error as &dyn std::error::Error, "answer breaks off");
+        let (refused, outcome) = match &error {
+            BrokenOff::Upstream(_) => (Refusal::UpstreamFailed.into(), Outcome::UpstreamGone),
+            BrokenOff::Late(timeout) => {
+                self.exchange.is_late(*timeout);
+                (self.exchange.late(Refusal::UpstreamTimeout, *timeout), Outcome::TimedOut)
+            }
+        };
         let reading = self.meter.finish(None);
         self.exchange.read(reading);
-        self.exchange.settle(Outcome::UpstreamGone);
-        match event {
-            Some(event) => {
-                self.state = State::Flushing(error);
-                Poll::Ready(Some(Ok(Frame::data(event.into()))))
-            }
-            None => {
-                self.state = State::Aborting(error);
-                cx.waker().wake_by_ref();
-                Poll::Pending
-            }
+        self.exchange.settle(outcome);
+        if self.withheld.as_ref().is_some_and(Withheld::leaves_whole_events) {
+            self.state = State::Flushing(error);
+            Poll::Ready(Some(Ok(Frame::data(self.last_event(refused).into()))))
+        } else {
+            self.state = State::Aborting(error);
+            cx.waker().wake_by_ref();
+            Poll::Pending
         }
+    }
+
+    fn last_event(&self, refused: Refused) -> String {
+        let told = match self.words {
+            Words::Theirs => refused,
+            Words::Ours => refused.to_a_gateway(),
+        };
+        refusal::error_event(&told, self.exchange.route().dialect())
     }
 }
 

@@ -11,7 +11,7 @@ use platform_core::{
     id::CallId,
     money::NanoDollars,
     name::header as own,
-    record::{ExchangeRecord, Outcome},
+    record::{ExchangeRecord, Outcome, Timeout},
     refusal::Refusal,
     route::Route,
     untrusted::JournalText,
@@ -21,7 +21,7 @@ use super::{NO_ROUTE, Plane, carried::Carried, draft::Draft, identify::Caller, r
 use crate::{
     budget::{Ask, Granted, Reservation},
     clock,
-    refusal::{self, Refused},
+    refusal::{self, Late, Refused},
     run::{Closing, InFlight, Run},
     usage::{Reading, UsageIs},
 };
@@ -47,14 +47,15 @@ pub(super) struct Exchange {
 
 impl Exchange {
     pub(super) fn begin(plane: &Arc<Plane>, caller: &Caller, carried: &Carried) -> Self {
-        carried.begin(&caller.run);
+        let began = Instant::now();
+        carried.begin(&caller.run, began);
         let now = clock::now();
         let call_id = plane.call_ids.next(now);
         let draft = Draft::new(caller, call_id, clock::rfc3339(now));
         Self {
             plane: Arc::clone(plane),
             run: Arc::clone(&caller.run),
-            began: Instant::now(),
+            began,
             draft: Some(Box::new(draft)),
             call_id,
             route: NO_ROUTE,
@@ -100,6 +101,10 @@ impl Exchange {
 
     pub(super) const fn run(&self) -> &Arc<Run> {
         &self.run
+    }
+
+    pub(super) const fn carried(&self) -> &Carried {
+        &self.carried
     }
 
     pub(super) const fn plane(&self) -> &Arc<Plane> {
@@ -169,6 +174,7 @@ impl Exchange {
 
     /// The request is about to go to the upstream.
     pub(super) fn sending(&mut self) {
+        self.carried.wants(Timeout::FirstByte);
         if let Some(draft) = &mut self.draft {
             draft.sent = true;
         }
@@ -176,6 +182,7 @@ impl Exchange {
 
     /// The head of the upstream's answer is there.
     pub(super) fn answered(&mut self, answer: &Response<Incoming>) {
+        self.carried.has_come();
         self.status = answer.status();
         let status = answer.status().as_u16();
         let cost = answer
@@ -202,15 +209,28 @@ impl Exchange {
         }
     }
 
+    /// A limit of time has passed, which refuses the call for `reason`.
+    pub(super) fn late(&self, reason: Refusal, timeout: Timeout) -> Refused {
+        let connect = self.plane.snapshot.load().connect;
+        Refused::late(reason, Late::by(timeout, &self.run.grant.limits.times, connect))
+    }
+
+    /// A limit of time has passed, after the answer's beginning was there.
+    pub(super) fn is_late(&mut self, timeout: Timeout) {
+        self.note(|draft| draft.timeout = Some(timeout));
+    }
+
     /// Sluicegate answers the call itself.
-    pub(super) fn refuse(mut self, reason: Refusal) {
+    pub(super) fn refuse(mut self, refused: &Refused) {
+        let reason = refused.reason;
         self.note(|draft| {
+            draft.timeout = refused.timeout;
             draft.refusal = Some(reason);
             draft.status = refusal::status(reason).as_u16();
         });
         self.settle(match reason {
+            _ if refused.timeout.is_some() => Outcome::TimedOut,
             Refusal::UpstreamUnreachable | Refusal::UpstreamFailed => Outcome::UpstreamGone,
-            Refusal::UpstreamTimeout => Outcome::TimedOut,
             _ => Outcome::Refused,
         });
     }
@@ -257,6 +277,7 @@ impl Exchange {
             Some(Closing::Closed | Closing::Over) => Outcome::RunClosed,
             Some(Closing::Shutdown) => Outcome::Interrupted,
             None if self.carried.is_stopped(&self.plane.freezes) => Outcome::Frozen,
+            None if self.carried.told().is_some() => Outcome::TimedOut,
             None => Outcome::ClientGone,
         }
     }
@@ -268,6 +289,9 @@ impl Drop for Exchange {
             let outcome = self.early_end();
             if outcome == Outcome::Frozen {
                 self.note(|draft| draft.refusal = Some(Refusal::Frozen));
+            }
+            if let Some(timeout) = self.carried.told().filter(|_| outcome == Outcome::TimedOut) {
+                self.is_late(timeout);
             }
             self.settle(outcome);
         }

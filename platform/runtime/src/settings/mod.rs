@@ -19,7 +19,7 @@ use platform_core::{budget::Price, id::AgentId};
 pub use self::{
     agents::{Agent, DEFAULT_AGENT, Protocol},
     budgets::Accounts,
-    proxy::{Proxy, Serves},
+    proxy::{Connections, Proxy, Serves},
     sandbox::Sandbox,
     upstream::Upstream,
 };
