@@ -51,6 +51,7 @@ use self::{
     closed::ClosedRuns,
     control::{Control, Socket},
     directory::Directory,
+    exchange::Rooms,
     freezes::Freezes,
     journal::{Journal, Keeper, SoFar},
     metrics::Metrics,
@@ -131,6 +132,7 @@ impl App {
     /// # Errors
     /// If any of that fails; nothing is left running then.
     pub fn build(config: Config) -> Result<Self, Error> {
+        exchange::raise_descriptor_limit();
         let proxy = &config.proxy;
         for dir in [&proxy.run_dir, &proxy.state_dir] {
             fs::create_dir_all(dir).map_err(|source| Error::Directory { path: dir.clone(), source })?;
@@ -166,6 +168,7 @@ impl App {
             nobody: Arc::new(Run::nobody(&terms).map_err(Error::Nobody)?),
             snapshot: Arc::clone(&snapshot),
             metrics: Arc::clone(&metrics),
+            rooms: Rooms::new(config.proxy.connections, thread_count(&config)),
         };
         let over = Arc::clone(&closed);
         let keeper =

@@ -6,7 +6,10 @@
 use std::{borrow::Cow, time::Duration};
 
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
-use platform_core::{budget::Limit, name, refusal::Refusal, route::Dialect, untrusted::JournalText};
+use platform_core::{
+    budget::Limit, grant::CallTimes, limit::Millis, name, record::Timeout, refusal::Refusal, route::Dialect,
+    untrusted::JournalText,
+};
 use serde_json::json;
 
 use crate::{
@@ -21,6 +24,8 @@ pub(crate) struct Refused {
     pub(crate) reason: Refusal,
     /// What decided it, for the record: a limit, a field, a model, a capability.
     pub(crate) rule: Option<JournalText>,
+    /// The limit that has passed, if it is for one.
+    pub(crate) timeout: Option<Timeout>,
     message: Cow<'static, str>,
     /// Seconds after which it may pass, if they are known better than by the reason alone.
     wait: Option<u64>,
@@ -41,6 +46,7 @@ impl From<Refusal> for Refused {
         Self {
             reason,
             rule: None,
+            timeout: None,
             message: Cow::Borrowed(message(reason)),
             wait: None,
             reader: Reader::Client,
@@ -54,10 +60,48 @@ impl From<Stop> for Refused {
     }
 }
 
+/// A limit of time that has passed, and how long it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Late {
+    timeout: Timeout,
+    limit: Millis,
+}
+
+impl Late {
+    /// A limit of a run that gives its calls `times`, or one of `upstream.connect` for all runs.
+    pub(crate) fn by(timeout: Timeout, times: &CallTimes, connect: Millis) -> Self {
+        Self { timeout, limit: times.of(timeout).unwrap_or(connect) }
+    }
+
+    /// Which limit it was, and whose.
+    fn message(self) -> String {
+        let Self { timeout, limit } = self;
+        let what = match timeout {
+            Timeout::Body => "the request's body came too slowly for",
+            Timeout::Connect => "there was no connection to the model service within",
+            Timeout::Tls => "the connection to the model service was not secured within",
+            Timeout::FirstByte => "the model service did not begin its answer within",
+            Timeout::BetweenBytes => "the model service was silent in the middle of its answer for",
+            Timeout::Client => "nothing of the answer was taken for",
+            Timeout::Call => "the call was not complete within",
+        };
+        let whose = match timeout {
+            Timeout::Connect | Timeout::Tls => "the gateway's setting upstream.connect".to_owned(),
+            _ => format!("the limit {} of this run", timeout.word()),
+        };
+        format!("{what} {limit}, {whose}")
+    }
+}
+
 impl Refused {
     /// For a `reason` that is over after `wait`.
     pub(crate) fn until(reason: Refusal, wait: Duration) -> Self {
         Self { wait: Some(wait.as_secs() + 1), ..reason.into() }
+    }
+
+    /// Because a limit of time has passed.
+    pub(crate) fn late(reason: Refusal, late: Late) -> Self {
+        Self { timeout: Some(late.timeout), message: Cow::Owned(late.message()), ..reason.into() }
     }
 
     /// What a gateway is told, that serves many: never what an agent wrote, because it sorts errors by their words, and
@@ -80,7 +124,9 @@ impl Refused {
     pub(crate) fn status(&self) -> StatusCode {
         match (row(self.reason).0, self.reader) {
             // OpenClaw 2026.9.6 locks its profile at the provider on 429, and on 503 tries again.
-            (StatusCode::TOO_MANY_REQUESTS, Reader::Gateway) => StatusCode::SERVICE_UNAVAILABLE,
+            (StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT, Reader::Gateway) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             (status, _) => status,
         }
     }
@@ -101,7 +147,7 @@ impl From<Rejection> for Refused {
             | Reason::ModelMalformed => Refusal::BodyInvalid,
         };
         let rule = rule(&rejection);
-        Self { reason, rule, message: Cow::Owned(rejection.to_string()), wait: None, reader: Reader::Client }
+        Self { rule, message: Cow::Owned(rejection.to_string()), ..reason.into() }
     }
 }
 
@@ -147,7 +193,7 @@ impl From<Short> for Refused {
             }
             Short::TooFast(..) | Short::Unpriced(_) => message(reason).replace("this run or account", whose),
         };
-        Self { reason, rule, message: Cow::Owned(message), wait, reader: Reader::Client }
+        Self { rule, message: Cow::Owned(message), wait, ..reason.into() }
     }
 }
 
@@ -170,6 +216,9 @@ const fn row(refusal: Refusal) -> (StatusCode, &'static str, Retry) {
         Refusal::RouteUnknown => (StatusCode::NOT_FOUND, INVALID, Retry::Never),
         Refusal::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, INVALID, Retry::Never),
         Refusal::HeadTooLarge => (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, INVALID, Retry::Never),
+        // Nothing was worked on: SDKs send it again.
+        Refusal::HeadTooSlow | Refusal::BodyTooSlow => (StatusCode::REQUEST_TIMEOUT, SERVER, Retry::After(1)),
+        Refusal::TooManyConnections => (StatusCode::SERVICE_UNAVAILABLE, SERVER, Retry::After(1)),
         Refusal::UpstreamBusy => (StatusCode::SERVICE_UNAVAILABLE, SERVER, Retry::After(1)),
         Refusal::UpstreamRefused
         | Refusal::ContextOverflow
@@ -227,6 +276,13 @@ const fn message(refusal: Refusal) -> &'static str {
             "the head must have one Host, and either one Content-Length or Transfer-Encoding: chunked"
         }
         Refusal::HeadTooLarge => "the head is larger than this gateway takes",
+        Refusal::HeadTooSlow => {
+            "the head did not come whole in the time that the gateway's setting proxy.header_read allows"
+        }
+        Refusal::BodyTooSlow => "the body came more slowly than this run may send",
+        Refusal::TooManyConnections => {
+            "as many connections are open as there may be; close those that are idle"
+        }
         Refusal::BodyEncoded => {
             "the body has a content-encoding; send it plain, gzip and the like are not read"
         }
@@ -296,12 +352,26 @@ pub(crate) fn respond(refused: &Refused, dialect: Dialect) -> Response<Body> {
 }
 
 /// The error event that ends a stream which broke off, in the dialect of its route.
-pub(crate) fn error_event(refusal: Refusal, dialect: Dialect) -> String {
-    let json = error_json(&Refused::from(refusal), dialect);
+pub(crate) fn error_event(refused: &Refused, dialect: Dialect) -> String {
+    let json = error_json(refused, dialect);
     match dialect {
         Dialect::OpenAi => format!("data: {json}\n\n"),
         Dialect::Anthropic => format!("event: error\ndata: {json}\n\n"),
     }
+}
+
+/// All of an answer that ends a connection on which no call can be answered.
+pub(crate) fn raw(reason: Refusal) -> String {
+    let (status, _, retry) = row(reason);
+    let body = error_json(&reason.into(), Dialect::OpenAi);
+    let retry = match retry {
+        Retry::Never => format!("{}: false", name::header::SHOULD_RETRY),
+        Retry::After(seconds) => format!("retry-after: {seconds}"),
+    };
+    let length = body.len();
+    format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n{retry}\r\nconnection: close\r\n\r\n{body}"
+    )
 }
 
 /// The body that tells a client of `refused`.
@@ -333,7 +403,7 @@ mod tests {
                 assert_eq!(json["error"]["code"], refusal.code());
                 assert_eq!(
                     response.headers().contains_key("retry-after"),
-                    [429, 503].contains(&response.status().as_u16()),
+                    [408, 429, 503].contains(&response.status().as_u16()),
                     "{refusal:?}"
                 );
                 assert_ne!(

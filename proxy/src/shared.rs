@@ -4,12 +4,21 @@
 use std::{
     io,
     net::{SocketAddr, TcpListener},
+    time::Duration,
 };
 
 use platform_runtime::settings;
+use rustix::net::sockopt;
 use tokio::net::TcpSocket;
 
 use crate::Error;
+
+/// A client that has vanished without a word is noticed after a minute of silence and this many questions, while a call
+/// of its waits for the upstream. With an answer on its way it is the client's limit that passes; no shorter limit of the
+/// kernel's own, which would also cut one that is there and only pauses.
+const SILENCE: Duration = Duration::from_secs(60);
+const QUESTIONS: u32 = 4;
+const BETWEEN_QUESTIONS: Duration = Duration::from_secs(15);
 
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
@@ -33,6 +42,12 @@ fn one(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;
     socket.set_reuseport(true)?;
+    // Connections inherit these.
+    socket.set_nodelay(true)?;
+    sockopt::set_socket_keepalive(&socket, true)?;
+    sockopt::set_tcp_keepidle(&socket, SILENCE)?;
+    sockopt::set_tcp_keepintvl(&socket, BETWEEN_QUESTIONS)?;
+    sockopt::set_tcp_keepcnt(&socket, QUESTIONS)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)?.into_std()
 }

@@ -13,7 +13,7 @@ use crate::{
     bodies::Allowance,
     clock::CallIds,
     directory::Directory,
-    exchange::{Listener, Plane, SharedListener, Snapshot},
+    exchange::{Listener, Plane, Rooms, SharedListener, Snapshot},
     freezes::Freezes,
     journal::Journal,
     metrics::Metrics,
@@ -56,6 +56,7 @@ pub(crate) struct Parts {
     pub(crate) nobody: Arc<Run>,
     pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) rooms: Rooms,
 }
 
 /// The way to speak to a data-plane thread.
@@ -118,6 +119,7 @@ fn plane(index: usize, parts: Parts) -> Plane {
         nobody: parts.nobody,
         snapshot: parts.snapshot,
         metrics: Arc::clone(&parts.metrics.threads()[index]),
+        rooms: parts.rooms,
         call_ids: CallIds::new(),
     }
 }

@@ -186,7 +186,11 @@ fn grant(order: &Order) -> RunGrant {
         graph: order.agent_id.clone(),
         correlation: order.correlation.clone(),
         listener: Listener::default(),
-        limits: CallLimits { output_tokens: order.agent.output_tokens_per_call, ..CallLimits::default() },
+        limits: CallLimits {
+            output_tokens: order.agent.output_tokens_per_call,
+            times: order.agent.times,
+            ..CallLimits::default()
+        },
         budget: order.agent.budget,
         expires: Some(end(order.agent.runtime)),
         models: Some(order.agent.models.clone()).filter(|models| !models.is_empty()),

@@ -12,7 +12,7 @@ use harness::{
 };
 use http::Method;
 use platform_core::{
-    grant::{CallLimits, RunGrant},
+    grant::{CallLimits, CallTimes, RunGrant},
     limit::Millis,
     record::{ExchangeRecord, Outcome},
     refusal::Refusal,
@@ -182,7 +182,10 @@ async fn an_upstream_that_is_down_is_worth_another_try() {
 #[tokio::test]
 async fn an_upstream_that_does_not_answer_in_time_is_cancelled() {
     let world = World::start().await;
-    let limits = CallLimits { call_ms: Millis(200), ..CallLimits::default() };
+    let limits = CallLimits {
+        times: CallTimes { first_byte_ms: Millis(200), ..CallTimes::default() },
+        ..CallLimits::default()
+    };
     let run = world.run_with(RunGrant { limits, ..grant("r1", "acct-1") }).await;
     let answer = run.agent.chat("fake-hang").await;
     assert_refused(&answer, CHAT, (504, "upstream_timeout"), None);

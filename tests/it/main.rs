@@ -35,6 +35,8 @@ mod sockets;
 mod streaming;
 mod tap;
 mod tidy;
+mod time;
+mod time_clients;
 mod tokens;
 mod up;
 mod upstream;

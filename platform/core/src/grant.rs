@@ -8,6 +8,7 @@ use crate::{
     id::{AccountId, AgentId, ExternalId, ModelName, RunId},
     limit::{self, ByteSize, Millis},
     name,
+    record::Timeout,
     token::UnixSeconds,
 };
 
@@ -93,19 +94,71 @@ impl Default for Listener {
 pub struct CallLimits {
     /// Largest request body.
     pub request_body: ByteSize,
-    /// Longest wait for the upstream's answer to begin; the upstream is told the same.
-    pub call_ms: Millis,
     /// Most tokens that one answer may have, reasoning included; the upstream is told.
     pub output_tokens: u64,
+    /// How long it may wait for whom.
+    pub times: CallTimes,
 }
 
 impl Default for CallLimits {
     fn default() -> Self {
         Self {
             request_body: limit::data_plane::REQUEST_BODY,
-            call_ms: limit::data_plane::CALL,
             output_tokens: limit::data_plane::OUTPUT_TOKENS,
+            times: CallTimes::default(),
         }
+    }
+}
+
+/// How long a call of the run may wait for whom. Each limit is counted by itself, and names itself where it passes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CallTimes {
+    /// How long the request's body may come more slowly than `body_rate`.
+    pub body_ms: Millis,
+    /// Bytes a second, on average over any `body_ms`, below which a body comes too slowly.
+    pub body_rate: ByteSize,
+    /// Longest wait for the upstream's answer to begin; the upstream is told the same.
+    pub first_byte_ms: Millis,
+    /// Longest silence of the upstream in the middle of its answer.
+    pub between_bytes_ms: Millis,
+    /// How long the client may take nothing of what is ready for it. The kernel tells in steps of its own buffer.
+    pub client_ms: Millis,
+    /// The whole call, from its head to the end of its answer.
+    pub call_ms: Millis,
+}
+
+impl Default for CallTimes {
+    fn default() -> Self {
+        Self {
+            body_ms: limit::data_plane::BODY,
+            body_rate: limit::data_plane::BODY_RATE,
+            first_byte_ms: limit::data_plane::FIRST_BYTE,
+            between_bytes_ms: limit::data_plane::BETWEEN_BYTES,
+            client_ms: limit::data_plane::CLIENT,
+            call_ms: limit::data_plane::CALL,
+        }
+    }
+}
+
+impl CallTimes {
+    /// The limit that `timeout` is the passing of; absent if it is not the run's.
+    #[must_use]
+    pub const fn of(&self, timeout: Timeout) -> Option<Millis> {
+        match timeout {
+            Timeout::Body => Some(self.body_ms),
+            Timeout::FirstByte => Some(self.first_byte_ms),
+            Timeout::BetweenBytes => Some(self.between_bytes_ms),
+            Timeout::Client => Some(self.client_ms),
+            Timeout::Call => Some(self.call_ms),
+            Timeout::Connect | Timeout::Tls => None,
+        }
+    }
+
+    /// Bytes of a body that have to come within any `body_ms`, unless it ends before.
+    #[must_use]
+    pub const fn body_bytes(&self) -> u64 {
+        self.body_rate.0.saturating_mul(self.body_ms.0) / 1000
     }
 }
 
@@ -139,6 +192,7 @@ mod tests {
         for json in [
             r#"{"run_id":"r1","account":"a","graph":"s:a","tapp":"text"}"#,
             r#"{"run_id":"r1","account":"a","graph":"s:a","limits":{"request_bytes":1}}"#,
+            r#"{"run_id":"r1","account":"a","graph":"s:a","limits":{"times":{"call":1}}}"#,
             r#"{"run_id":"R1","account":"a","graph":"s:a"}"#,
         ] {
             assert!(serde_json::from_str::<RunGrant>(json).is_err(), "{json}");

@@ -123,7 +123,18 @@ pub mod data_plane {
     pub const RUN_BODIES: ByteSize = ByteSize::mib(64);
     /// Request bodies of all runs that are held in memory at a time.
     pub const ALL_BODIES: ByteSize = ByteSize::mib(512);
-    /// Longest wait for the head of an answer; agents think for long. The upstream is told the same.
+    /// How long a body may come more slowly than [`BODY_RATE`].
+    pub const BODY: Millis = Millis::seconds(10);
+    /// Bytes a second below which a body comes too slowly: a tenth of what a bad telephone line gives.
+    pub const BODY_RATE: ByteSize = ByteSize::kib(1);
+    /// Longest wait for an answer to begin: one that comes whole begins when it is complete. The upstream is told the same.
+    pub const FIRST_BYTE: Millis = Millis::seconds(3600);
+    /// Longest silence in the middle of an answer. Models think for minutes between two events, and official SDKs give up
+    /// after ten by themselves: nobody who waits is cut before that.
+    pub const BETWEEN_BYTES: Millis = Millis::seconds(900);
+    /// How long a client may take nothing of its answer.
+    pub const CLIENT: Millis = Millis::seconds(300);
+    /// The whole call: a run of an hour may be one call.
     pub const CALL: Millis = Millis::seconds(3600);
     /// Most tokens of one answer.
     pub const OUTPUT_TOKENS: u64 = 8192;
@@ -135,6 +146,13 @@ pub mod data_plane {
     pub const POOL_MAX: u32 = 256;
     /// How long a client may take to send a request's head.
     pub const HEADER_READ: Millis = Millis::seconds(30);
+    /// How long a connection may be idle between two calls. An agent thinks and works in between; who comes later connects
+    /// anew.
+    pub const KEEP_ALIVE: Millis = Millis::seconds(300);
+    /// Connections of one run at a time, many more than calls that it may have in flight.
+    pub const RUN_CONNECTIONS: u32 = 512;
+    /// Connections on the shared listener at a time.
+    pub const LISTEN_CONNECTIONS: u32 = 4096;
     /// Idle upstream connections are not used any more before the upstream closes them: uvicorn waits 5 s, gunicorn 2 s.
     pub const POOL_IDLE: Millis = Millis(1500);
     /// How long a run token holds beyond its expiry: whoever minted it may have another clock.

@@ -15,12 +15,16 @@ pub enum Refusal {
     HeadInvalid,
     /// The head is larger than any SDK sends.
     HeadTooLarge,
+    /// The head did not arrive whole in time. No call has begun that could be recorded.
+    HeadTooSlow,
     /// The body is larger than the run may send.
     BodyTooLarge,
     /// The body did not arrive whole, or is not the JSON object that the route takes.
     BodyInvalid,
     /// The body is compressed or otherwise encoded.
     BodyEncoded,
+    /// The body did not arrive in the time that the run allows.
+    BodyTooSlow,
     /// The bodies that are held for this run, or for all, fill the memory set aside for them.
     BodiesInFlight,
     /// The body has a field that is not on the route's list.
@@ -55,6 +59,8 @@ pub enum Refusal {
     LimitUsedUp,
     /// There is a limit of money, and no price for the model.
     ModelUnpriced,
+    /// As many connections are open as there may be. Nothing was read of this one.
+    TooManyConnections,
     /// The run's time is over.
     RunOver,
     /// The operator has stopped calls of this account, of this model, or all.
@@ -85,13 +91,15 @@ pub enum Refusal {
 
 impl Refusal {
     /// All of them, for tables and tests.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 39] = [
         Self::RouteUnknown,
         Self::HeadInvalid,
         Self::HeadTooLarge,
+        Self::HeadTooSlow,
         Self::BodyTooLarge,
         Self::BodyInvalid,
         Self::BodyEncoded,
+        Self::BodyTooSlow,
         Self::BodiesInFlight,
         Self::FieldUnknown,
         Self::NotGranted,
@@ -109,6 +117,7 @@ impl Refusal {
         Self::LimitHeld,
         Self::LimitUsedUp,
         Self::ModelUnpriced,
+        Self::TooManyConnections,
         Self::RunOver,
         Self::Frozen,
         Self::RunClosed,
@@ -131,9 +140,11 @@ impl Refusal {
             Self::RouteUnknown => "route_unknown",
             Self::HeadInvalid => "head_invalid",
             Self::HeadTooLarge => "head_too_large",
+            Self::HeadTooSlow => "head_too_slow",
             Self::BodyTooLarge => "body_too_large",
             Self::BodyInvalid => "body_invalid",
             Self::BodyEncoded => "body_encoded",
+            Self::BodyTooSlow => "body_too_slow",
             Self::BodiesInFlight => "bodies_in_flight",
             Self::FieldUnknown => "field_unknown",
             Self::NotGranted => "not_granted",
@@ -151,6 +162,7 @@ impl Refusal {
             Self::LimitHeld => "limit_held",
             Self::LimitUsedUp => "limit_used_up",
             Self::ModelUnpriced => "model_unpriced",
+            Self::TooManyConnections => "too_many_connections",
             Self::RunOver => "run_over",
             Self::Frozen => "frozen",
             Self::RunClosed => "run_closed",

@@ -33,9 +33,9 @@ impl Rate {
         Some(self.per_minute.load(Ordering::Relaxed)).filter(|per_minute| *per_minute != ANY)
     }
 
-    /// A call that comes `now`; if it comes too early, by how much.
-    pub(super) fn take(&self, now: u64) -> Result<(), Duration> {
-        let Some(per_minute) = self.allowed() else { return Ok(()) };
+    /// A call that comes `now`, and what it takes; if it comes too early, by how much.
+    pub(super) fn take(&self, now: u64) -> Result<Taken, Duration> {
+        let Some(per_minute) = self.allowed() else { return Ok(Taken(0)) };
         let Some(interval) = MINUTE.checked_div(per_minute) else { return Err(Duration::from_nanos(MINUTE)) };
         let interval = interval.max(1);
         let saved = MINUTE - interval;
@@ -44,9 +44,23 @@ impl Rate {
             (due - now <= saved).then_some(due + interval)
         };
         let taken = self.due.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
-        taken.map(drop).map_err(|due| Duration::from_nanos(due.saturating_sub(now).saturating_sub(saved)))
+        match taken {
+            Ok(_) => Ok(Taken(interval)),
+            Err(due) => Err(Duration::from_nanos(due.saturating_sub(now).saturating_sub(saved))),
+        }
+    }
+
+    /// The call is not made after all.
+    pub(super) fn give_back(&self, Taken(interval): Taken) {
+        // What is due is never less than what was taken of it.
+        self.due.fetch_sub(interval, Ordering::Relaxed);
     }
 }
+
+/// What a call took of a limit, to be given back if it is not made.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use]
+pub(super) struct Taken(u64);
 
 #[cfg(test)]
 mod tests {
@@ -67,6 +81,18 @@ mod tests {
         assert_eq!(passed(&rate, SECOND, 10), 1);
         assert_eq!(passed(&rate, 11 * SECOND, 20), 10);
         assert_eq!(passed(&rate, 1000 * SECOND, 100), 60, "no more is ever saved up");
+    }
+
+    #[test]
+    fn what_is_given_back_can_be_taken_again() {
+        let rate = Rate::new(Some(3));
+        for _ in 0..100 {
+            rate.give_back(rate.take(0).unwrap());
+        }
+        assert_eq!(passed(&rate, 0, 100), 3);
+        let free = Rate::new(None);
+        free.give_back(free.take(0).unwrap());
+        assert_eq!(passed(&free, 0, 100), 100);
     }
 
     #[test]

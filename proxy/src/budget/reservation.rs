@@ -31,8 +31,11 @@ impl Reservation {
             Self { run: Arc::clone(run), account: Arc::clone(account), amounts: Amounts::default() };
         // Room first: a call that finds none must not have used up the time of another.
         entered.add(&ENTRY)?;
-        run.rate.take(now).map_err(|wait| Short::TooFast(Whose::Run, wait))?;
-        account.rate.take(now).map_err(|wait| Short::TooFast(Whose::Account, wait))?;
+        let taken = run.rate.take(now).map_err(|wait| Short::TooFast(Whose::Run, wait))?;
+        if let Err(wait) = account.rate.take(now) {
+            run.rate.give_back(taken);
+            return Err(Short::TooFast(Whose::Account, wait));
+        }
         Ok(entered)
     }
 

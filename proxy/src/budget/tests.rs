@@ -65,6 +65,19 @@ fn an_answer_is_cut_down_to_what_is_left_but_not_to_what_others_hold() {
 }
 
 #[test]
+fn a_call_that_is_too_fast_for_its_account_takes_nothing_of_its_runs_rate() {
+    let at = |per_minute| spending(Budget { requests_per_minute: Some(per_minute), ..Budget::default() });
+    let (run, slow, fast) = (at(5), at(1), at(100));
+    Reservation::enter(&run, &slow, NOW).unwrap().settle(tokens(1, 1), NanoDollars(0));
+    for _ in 0..100 {
+        let short = Reservation::enter(&run, &slow, NOW).unwrap_err();
+        assert!(matches!(short, Short::TooFast(Whose::Account, _)), "{short:?}");
+    }
+    let passed = (0..100).filter(|_| Reservation::enter(&run, &fast, NOW).is_ok()).count();
+    assert_eq!(passed, 4, "all that it had left");
+}
+
+#[test]
 fn each_limit_is_held_for_run_and_account_alike() {
     let paid = |ask| Ask { price: Some(Price { output: NanoDollars(1_000_000), ..Price::default() }), ..ask };
     let table = [

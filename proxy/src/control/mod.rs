@@ -6,6 +6,7 @@
 mod answer;
 pub(crate) mod metrics;
 mod routes;
+mod spare;
 mod streams;
 mod upstream;
 
@@ -22,9 +23,16 @@ use platform_runtime::{
 };
 use tokio::net::{UnixListener, UnixStream};
 
+use self::spare::Spares;
 use crate::{
-    bodies::Allowance, config::Config, exchange::Snapshot, freezes::Freezes, journal::Journal,
-    metrics::Metrics, runs::Runs, upstream::Upstream,
+    bodies::Allowance,
+    config::Config,
+    exchange::{Complaints, Snapshot, pause},
+    freezes::Freezes,
+    journal::Journal,
+    metrics::Metrics,
+    runs::Runs,
+    upstream::Upstream,
 };
 
 /// What control works with.
@@ -50,6 +58,8 @@ pub(crate) struct Control {
 pub(crate) struct Socket {
     socket: PrivateSocket,
     listener: UnixListener,
+    /// So that control can be reached whatever else takes descriptors.
+    spares: Arc<Spares>,
 }
 
 impl Socket {
@@ -73,48 +83,68 @@ impl Socket {
             }
         }
         let listener = UnixListener::from_std(listener).map_err(io("listen on", &path))?;
-        Ok(Self { socket, listener })
+        let spares = Spares::new().map_err(io("open spare descriptors for", &path))?;
+        Ok(Self { socket, listener, spares: Arc::new(spares) })
     }
 
     /// Serves until a stop is asked for.
     pub(crate) async fn serve(self, control: Arc<Control>, stop: Watch) {
+        let (complaints, mut failures) = (Complaints::default(), 0);
         loop {
             let accepted = tokio::select! {
                 () = stop.requested() => break,
                 accepted = self.listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, _)) => drop(task::spawn(
-                    "control connection",
-                    connection(Arc::clone(&control), stream, stop.clone()),
-                )),
-                Err(error) => tracing::warn!(%error, "cannot accept on the control socket"),
+                Ok((stream, _)) => {
+                    failures = 0;
+                    let (control, spares, stop) =
+                        (Arc::clone(&control), Arc::clone(&self.spares), stop.clone());
+                    task::spawn("control connection", async move {
+                        let stream = connection(control, stream, stop).await;
+                        drop(stream.into_std().map(|stream| spares.close(stream.into())));
+                    });
+                }
+                Err(error) => {
+                    complaints
+                        .tell(|untold| tracing::warn!(untold, %error, "cannot accept on the control socket"));
+                    if !self.spares.give_up() {
+                        tokio::time::sleep(pause(failures)).await;
+                        failures += 1;
+                    }
+                }
             }
         }
         drop(self.socket);
     }
 }
 
-async fn connection(control: Arc<Control>, stream: UnixStream, stop: Watch) {
+/// Serves a connection until it ends, and hands it back.
+async fn connection(control: Arc<Control>, stream: UnixStream, stop: Watch) -> UnixStream {
     match stream.peer_cred() {
         Ok(peer) if control.config.may_control(peer.uid()) => {}
         Ok(peer) => {
-            return tracing::warn!(uid = peer.uid(), "control connection of a uid that is not on the list");
+            tracing::warn!(uid = peer.uid(), "control connection of a uid that is not on the list");
+            return stream;
         }
-        Err(error) => return tracing::warn!(%error, "control connection without a known uid"),
+        Err(error) => {
+            tracing::warn!(%error, "control connection without a known uid");
+            return stream;
+        }
     }
     let service = service_fn(|request| {
         let control = Arc::clone(&control);
         async move { Ok::<_, Infallible>(routes::respond(control, request).await) }
     });
-    let served =
+    let mut served =
         http1::Builder::new().timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), service);
     tokio::select! {
-        ended = served => if let Err(error) = ended {
+        ended = &mut served => if let Err(error) = ended {
             tracing::debug!(%error, "control connection ended");
         },
         () = stop.requested() => {}
     }
+    served.into_parts().io.into_inner()
 }
 
 /// Gid of a group of this host. Reads `/etc/group`, the only place a static binary can ask.

@@ -1,17 +1,23 @@
 //! accept: the listeners, a run's own and the one that runs share, and the connections on them.
 //!
 //! On a run's own only processes of the uid in the grant are heard. When the run closes, the listener goes at once; its
-//! connections finish the call they carry, and are dropped when the run is cut, which ends their calls.
+//! connections finish the call they carry, and are dropped when the run is cut, which ends their calls. One too many is
+//! told so and closed: it costs those that are there nothing.
 
 use std::{
-    convert::Infallible, io, net, os::unix::net::UnixListener as StdListener, path::Path, pin::Pin,
-    sync::Arc, time::Duration,
+    convert::Infallible,
+    io::{self, Write},
+    net,
+    os::unix::net::UnixListener as StdListener,
+    path::Path,
+    pin::Pin,
+    sync::Arc,
 };
 
 use http::{Request, Response};
 use hyper::{body::Incoming, server::conn::http1};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use platform_core::grant;
+use hyper_util::rt::TokioIo;
+use platform_core::{grant, refusal::Refusal};
 use platform_runtime::{
     settings::Serves,
     socket::{self, PrivateSocket},
@@ -26,12 +32,16 @@ use super::{
     Body, Plane,
     carried::Carried,
     identify::{Entrance, Way},
+    patience::{Passed, Quiet},
+    room::Places,
     serve,
+    timed::{Ended, Timed},
+    wire::Wire,
 };
-use crate::run::{Run, Stage};
-
-/// How long to wait when the system has no descriptors left, instead of spinning.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+use crate::{
+    refusal,
+    run::{Run, Stage},
+};
 
 /// Most that is read from a client at once, and so the most that a request's head may have, bytes. hyper would read up to
 /// 400 KiB ahead per connection; a body that fits comes in one piece and is not copied.
@@ -64,7 +74,9 @@ impl Listener {
     /// Serves until the run closes.
     pub(crate) async fn serve(self, plane: Arc<Plane>) {
         let Self { run, socket, listener } = self;
+        let (room, _descriptor) = (plane.rooms.of_a_run(), plane.rooms.listener());
         let mut stage = run.changes();
+        let mut failures = 0;
         loop {
             let accepted = tokio::select! {
                 _closing = stage.wait_for(|stage| *stage != Stage::Open) => break,
@@ -72,12 +84,19 @@ impl Listener {
             };
             match accepted {
                 Ok((stream, _)) if is_granted(&run, &stream) => {
-                    task::spawn("connection", connection(Arc::clone(&plane), Arc::clone(&run), stream));
+                    failures = 0;
+                    match plane.rooms.enter(&room) {
+                        Some(places) => {
+                            let (plane, run) = (Arc::clone(&plane), Arc::clone(&run));
+                            task::spawn("connection", own(plane, run, stream, places));
+                        }
+                        None => turn_away(stream.into_std()),
+                    }
                 }
                 Ok(_) => {}
                 Err(error) => {
-                    tracing::warn!(run = %run.grant.run_id, %error, "cannot accept");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    plane.rooms.wait_after(&error, failures).await;
+                    failures += 1;
                 }
             }
         }
@@ -99,29 +118,28 @@ fn is_granted(run: &Run, stream: &UnixStream) -> bool {
     }
 }
 
-async fn connection(plane: Arc<Plane>, run: Arc<Run>, stream: UnixStream) {
-    let carried = Carried::of(Arc::clone(&run));
+/// Serves a connection of a run's own until it ends, or the run is cut.
+async fn own(plane: Arc<Plane>, run: Arc<Run>, stream: UnixStream, places: Places) {
+    let carried = Carried::of(Some(Arc::clone(&run)), quiet(&plane));
     let entrance = Entrance { way: Way::Own(Arc::clone(&run)), carried: carried.clone() };
     // Before it is looked for the first time, so that nothing changes unseen in between.
     let mut changes = run.changes();
-    let connection = serving(Arc::clone(&plane), entrance, stream);
-    tokio::pin!(connection);
+    let mut connection = serving(Arc::clone(&plane), entrance, stream);
     let ended = loop {
-        if carried.is_cut(&plane.freezes) {
+        if run.cut().is_some() || carried.is_cut(&plane.freezes) {
             return;
         }
         if run.closing().is_some() {
-            connection.as_mut().graceful_shutdown();
+            connection.close_softly();
         }
         tokio::select! {
-            ended = connection.as_mut() => break ended,
+            ended = &mut connection => break ended,
             // The sender lives as long as the run.
             Ok(()) = changes.changed() => {}
         }
     };
-    if let Err(error) = ended {
-        tracing::debug!(run = %run.grant.run_id, %error, "connection ended");
-    }
+    end(connection, ended);
+    drop(places);
 }
 
 /// The listener that runs share, bound, on one of the threads that serve it.
@@ -142,15 +160,22 @@ impl SharedListener {
 
     /// Serves until its task ends. Runs that close end their calls themselves.
     pub(crate) async fn serve(self, plane: Arc<Plane>) {
+        let mut failures = 0;
         loop {
             match self.listener.accept().await {
-                Ok((stream, _)) if stream.set_nodelay(true).is_ok() => {
-                    task::spawn("shared connection", shared(Arc::clone(&plane), self.serves, stream));
+                Ok((stream, _)) => {
+                    failures = 0;
+                    match plane.rooms.enter_shared() {
+                        Some(places) => {
+                            let shared = shared(Arc::clone(&plane), self.serves, stream, places);
+                            task::spawn("shared connection", shared);
+                        }
+                        None => turn_away(stream.into_std()),
+                    }
                 }
-                Ok(_) => {}
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept on the shared listener");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    plane.rooms.wait_after(&error, failures).await;
+                    failures += 1;
                 }
             }
         }
@@ -158,35 +183,66 @@ impl SharedListener {
 }
 
 /// Serves a connection until it ends, or the call it carries is cut.
-async fn shared(plane: Arc<Plane>, serves: Serves, stream: TcpStream) {
-    let carried = Carried::default();
+async fn shared(plane: Arc<Plane>, serves: Serves, stream: TcpStream, places: Places) {
+    let carried = Carried::of(None, quiet(&plane));
     let cut = carried.clone().until_cut(Arc::clone(&plane));
     let entrance = Entrance { way: Way::Shared(serves), carried };
+    let mut connection = serving(plane, entrance, stream);
     tokio::select! {
-        ended = serving(plane, entrance, stream) => {
-            if let Err(error) = ended {
-                tracing::debug!(%error, "connection ended");
+        ended = &mut connection => end(connection, ended),
+        () = cut => {}
+    }
+    drop(places);
+}
+
+fn quiet(plane: &Plane) -> Quiet {
+    let snapshot = plane.snapshot.load();
+    Quiet { head: snapshot.header_read, keep_alive: snapshot.keep_alive }
+}
+
+/// A connection that is served when it is polled. Time is watched here, not by hyper, whose timer is made anew for every
+/// request and does not tell a head from a pause.
+fn serving<S>(plane: Arc<Plane>, entrance: Entrance, stream: S) -> Timed<S>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let carried = entrance.carried.clone();
+    let connection = http1::Builder::new()
+        .header_read_timeout(None)
+        .max_buf_size(READ_BUFFER)
+        .serve_connection(TokioIo::new(Wire::new(stream, carried.clone())), Service { plane, entrance });
+    Timed::new(connection, carried)
+}
+
+/// Takes leave of a connection that has ended.
+fn end<S>(connection: Timed<S>, ended: Ended)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    match ended {
+        Ended::Alone(Ok(())) => {}
+        Ended::Alone(Err(error)) => tracing::debug!(%error, "connection ended"),
+        Ended::Passed(passed) => {
+            tracing::debug!(?passed, "connection waited for too long");
+            if passed == Passed::Head {
+                connection.end_with(refusal::raw(Refusal::HeadTooSlow).as_bytes());
             }
         }
-        () = cut => {}
     }
 }
 
-/// A connection that is served when it is polled.
-fn serving<S>(plane: Arc<Plane>, entrance: Entrance, stream: S) -> http1::Connection<TokioIo<S>, Service>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(plane.snapshot.load().header_read)
-        .max_buf_size(READ_BUFFER)
-        .serve_connection(TokioIo::new(stream), Service { plane, entrance })
+/// Tells a client that there is no room for it, as far as that can be done at once. Nothing of it is kept.
+fn turn_away<S: Write>(stream: io::Result<S>) {
+    let told =
+        stream.and_then(|mut stream| stream.write_all(refusal::raw(Refusal::TooManyConnections).as_bytes()));
+    if let Err(error) = told {
+        tracing::debug!(%error, "a connection too many was not told so");
+    }
 }
 
 /// Answers the requests of one connection.
 #[derive(Debug)]
-struct Service {
+pub(super) struct Service {
     plane: Arc<Plane>,
     entrance: Entrance,
 }

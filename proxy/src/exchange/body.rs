@@ -8,6 +8,7 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderValue, Response, header};
 use http_body::{Frame, SizeHint};
+use platform_core::record::Timeout;
 
 use super::observe::Observed;
 use crate::journal;
@@ -21,12 +22,15 @@ pub(crate) enum Body {
     Observed(Box<Observed>),
 }
 
-/// Why an answer does not reach its end.
+/// Why an answer ends before its end.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Broken {
+pub(crate) enum BrokenOff {
     /// The upstream broke off.
-    #[error(transparent)]
-    Upstream(#[from] hyper::Error),
+    #[error("the upstream broke off")]
+    Upstream(#[source] hyper::Error),
+    /// A limit of the call passed.
+    #[error("the limit {} of the call passed", .0.word())]
+    Late(Timeout),
     /// The record of the call cannot be made durable, without which its end is not told.
     #[error(transparent)]
     Journal(#[from] journal::Error),
@@ -49,12 +53,12 @@ impl From<String> for Body {
 
 impl http_body::Body for Body {
     type Data = Bytes;
-    type Error = Broken;
+    type Error = BrokenOff;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         match &mut *self {
             Self::Own(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
             Self::Observed(observed) => observed.poll_frame(cx),

@@ -1,33 +1,46 @@
-//! The call that a connection carries, as far as somebody outside may end it.
+//! The call that a connection carries, as far as somebody outside may end it, and how long it has been waiting.
 //!
 //! A client that does not read keeps its call waiting for ever, where nothing of the call runs: so it is the connection that
-//! goes, when the run is cut or an operator stops the call's account or model. The call's record says why.
+//! goes, when the run is cut, when an operator stops the call's account or model, or when a limit of time passes. The call's
+//! record says why.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::Poll,
+    time::Instant,
+};
 
+use platform_core::{grant::CallTimes, record::Timeout};
 use tokio::sync::Notify;
 
-use super::Plane;
+use super::{
+    Plane,
+    patience::{Passed, Patience, Quiet},
+};
 use crate::{
     freezes::{Freezes, Stop},
     run::Run,
 };
 
 /// What one connection carries. Clones are of the same connection.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Carried(Arc<Connection>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Connection {
     call: Mutex<Call>,
     is_of_another_run: Notify,
+    quiet: Quiet,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Call {
     /// Whose the call is, or the last one was: some of its bytes may wait to be read.
     run: Option<Arc<Run>>,
     stage: Stage,
+    patience: Patience,
 }
 
 #[derive(Debug, Default)]
@@ -42,16 +55,17 @@ enum Stage {
 }
 
 impl Carried {
-    /// Nothing yet, on a connection of `run`'s own.
-    pub(super) fn of(run: Arc<Run>) -> Self {
-        let call = Call { run: Some(run), stage: Stage::Idle };
-        Self(Arc::new(Connection { call: Mutex::new(call), is_of_another_run: Notify::new() }))
+    /// Nothing yet, on a connection that was accepted just now: of one run's own, or of the listener that runs share.
+    pub(super) fn of(run: Option<Arc<Run>>, quiet: Quiet) -> Self {
+        let call = Call { run, stage: Stage::Idle, patience: Patience::new(Instant::now()) };
+        Self(Arc::new(Connection { call: Mutex::new(call), is_of_another_run: Notify::new(), quiet }))
     }
 
     /// A call of `run` begins.
-    pub(super) fn begin(&self, run: &Arc<Run>) {
+    pub(super) fn begin(&self, run: &Arc<Run>, now: Instant) {
         let mut call = self.call();
         call.stage = Stage::Begun;
+        call.patience.begin(now);
         if call.run.as_ref().is_none_or(|there| !Arc::ptr_eq(there, run)) {
             call.run = Some(Arc::clone(run));
             self.0.is_of_another_run.notify_one();
@@ -63,15 +77,20 @@ impl Carried {
         self.call().stage = Stage::Asks(model.into());
     }
 
-    /// The call is settled.
+    /// The call is settled, or what was asked is no call.
     pub(super) fn end(&self) {
-        self.call().stage = Stage::Idle;
+        let mut call = self.call();
+        call.stage = Stage::Idle;
+        call.patience.end(Instant::now());
     }
 
     /// Whether the connection has to go.
     pub(super) fn is_cut(&self, freezes: &Freezes) -> bool {
         let call = self.call();
-        call.run.as_ref().is_some_and(|run| run.cut().is_some()) || call.stopped(freezes).is_some()
+        // A connection that has nothing of the run any more serves others.
+        let is_in_use = !matches!(call.stage, Stage::Idle) || call.patience.is_left();
+        let is_cut = is_in_use && call.run.as_ref().is_some_and(|run| run.cut().is_some());
+        is_cut || call.stopped(freezes).is_some()
     }
 
     /// Returns when the connection has to go, whichever run's calls it carries until then.
@@ -107,6 +126,74 @@ impl Carried {
     }
 }
 
+/// Time.
+impl Carried {
+    /// Bytes have come from the client.
+    pub(super) fn came(&self) {
+        self.call().patience.came(Instant::now);
+    }
+
+    /// The client takes nothing for now.
+    pub(super) fn is_unread(&self) {
+        self.call().patience.is_unread(Instant::now());
+    }
+
+    /// The client takes what is ready for it.
+    pub(super) fn is_read(&self) {
+        self.call().patience.is_read();
+    }
+
+    /// The request's body is to come.
+    pub(super) fn wants_body(&self) {
+        self.call().patience.wants_body(Instant::now());
+    }
+
+    /// So many bytes of it came.
+    pub(super) fn got_body(&self, bytes: usize, times: &CallTimes) {
+        self.call().patience.got_body(bytes as u64, times.body_bytes().max(1), Instant::now);
+    }
+
+    /// The upstream is to answer within `timeout`. The limit that has passed, if one has.
+    pub(super) fn wants(&self, timeout: Timeout) -> Option<Timeout> {
+        let mut call = self.call();
+        call.patience.wants(timeout, Instant::now);
+        call.patience.told()
+    }
+
+    /// What was waited for has come.
+    pub(super) fn has_come(&self) {
+        self.call().patience.has_come();
+    }
+
+    /// The limit of the call that has passed, until it is settled.
+    pub(super) fn told(&self) -> Option<Timeout> {
+        self.call().patience.told()
+    }
+
+    /// Waits for `future` no longer than the call's limits allow. Polled with the connection, which knows when one passes.
+    pub(super) async fn in_time<F: Future>(&self, future: F) -> Result<F::Output, Timeout> {
+        let mut future = pin!(future);
+        poll_fn(|cx| match future.as_mut().poll(cx) {
+            Poll::Ready(output) => Poll::Ready(Ok(output)),
+            Poll::Pending => self.told().map_or(Poll::Pending, |timeout| Poll::Ready(Err(timeout))),
+        })
+        .await
+    }
+
+    /// When the next limit passes.
+    pub(super) fn due(&self) -> Option<Instant> {
+        let call = self.call();
+        call.patience.next(self.0.quiet, &call.times()).map(|(at, _)| at)
+    }
+
+    /// The limit that has passed by `now`.
+    pub(super) fn pass(&self, now: Instant) -> Option<Passed> {
+        let mut call = self.call();
+        let times = call.times();
+        call.patience.pass(self.0.quiet, &times, now)
+    }
+}
+
 impl Call {
     fn stopped(&self, freezes: &Freezes) -> Option<Stop> {
         let model = match &self.stage {
@@ -115,5 +202,9 @@ impl Call {
             Stage::Asks(model) => Some(&**model),
         };
         self.run.as_ref().and_then(|run| freezes.stop(&run.grant.account, model))
+    }
+
+    fn times(&self) -> CallTimes {
+        self.run.as_ref().map(|run| run.grant.limits.times).unwrap_or_default()
     }
 }

@@ -2,15 +2,15 @@
 //! bounded, and told on without what it says of the upstream's insides, also where it comes in the middle of a stream;
 //! what only says that Sluicegate's own key or money is no good becomes a refusal.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use hyper::body::Incoming;
 use memchr::memmem;
-use platform_core::{record::Outcome, refusal::Refusal};
+use platform_core::{
+    record::{Outcome, Timeout},
+    refusal::Refusal,
+};
 use serde::Deserialize;
-use tokio::time::timeout;
 
 use super::{
     Body,
@@ -24,8 +24,6 @@ use crate::{refusal, upstream::Unread};
 
 /// Largest error that is told on.
 const LARGEST: usize = 64 << 10;
-/// Longest wait for the rest of an error whose head is there.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Deserialize)]
 struct Complaint<'a> {
@@ -81,7 +79,9 @@ pub(super) async fn respond(
     words: Words,
 ) -> Response<Body> {
     let (mut head, body) = answer.into_parts();
-    let read = timeout(PATIENCE, connection.read_whole(body, LARGEST)).await;
+    let carried = exchange.carried().clone();
+    carried.wants(Timeout::BetweenBytes);
+    let read = carried.in_time(connection.read_whole(body, LARGEST)).await;
     let dialect = exchange.route().dialect();
     let (text, outcome) = match read {
         Ok(Ok(text)) => {
@@ -90,7 +90,10 @@ pub(super) async fn respond(
         }
         Ok(Err(Unread::TooLong { .. })) => (Bytes::new(), Outcome::Complete),
         Ok(Err(Unread::Broken(_))) => (Bytes::new(), Outcome::UpstreamGone),
-        Err(_elapsed) => (Bytes::new(), Outcome::TimedOut),
+        Err(timeout) => {
+            exchange.is_late(timeout);
+            (Bytes::new(), Outcome::TimedOut)
+        }
     };
     if is_about_our_means(head.status, &text) {
         released(exchange.settle_mapped(Refusal::UpstreamAuth)).await;
@@ -135,7 +138,7 @@ pub(super) fn event(exchange: &Exchange, words: Words, event: &[u8]) -> Bytes {
         Words::Theirs => scrub::event(event, &exchange.plane().unspoken),
         Words::Ours => None,
     };
-    told.unwrap_or_else(|| refusal::error_event(Refusal::UpstreamFailed, dialect)).into()
+    told.unwrap_or_else(|| refusal::error_event(&Refusal::UpstreamFailed.into(), dialect)).into()
 }
 
 /// An answer about Sluicegate's own key or money, which would only mislead an agent. LiteLLM says 422 where a budget is

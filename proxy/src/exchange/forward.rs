@@ -5,7 +5,6 @@ use std::sync::Arc;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use platform_core::{refusal::Refusal, trace::Step};
-use tokio::time::timeout;
 
 use super::settle::Exchange;
 use crate::{
@@ -20,34 +19,32 @@ pub(super) type Answer = (Response<Incoming>, Connection);
 /// Sends `request`. Dropping the future closes the connection and so cancels the call upstream.
 pub(super) async fn send(exchange: &mut Exchange, request: Request<Pieces>) -> Result<Answer, Refused> {
     let plane = Arc::clone(exchange.plane());
-    let patience = exchange.run().grant.limits.call_ms.duration();
     exchange.sending().await?;
+    let carried = exchange.carried().clone();
     let sent = plane.upstream.send(request, |connection| exchange.trace(|| Step::Sent { connection }));
-    match timeout(patience, sent).await {
+    match carried.in_time(sent).await {
         Ok(Ok(answer)) => {
             exchange.answered(&answer.0);
             Ok(answer)
         }
         Ok(Err(error)) => {
             tracing::warn!(call = %exchange.call_id(), error = &error as &dyn std::error::Error, "upstream failed");
-            if let Some(limit) = error.timeout() {
-                exchange.passed(limit);
-            }
-            Err(refused(&error))
+            Err(refused(exchange, &error))
         }
-        Err(_elapsed) => Err(Refusal::UpstreamTimeout.into()),
+        Err(timeout) => Err(exchange.late(Refusal::UpstreamTimeout, timeout)),
     }
 }
 
 /// Refuses a call that need not be tried, before anything of it is read.
 pub(super) fn check(exchange: &Exchange) -> Result<(), Refused> {
-    exchange.plane().upstream.check().map_err(|error| refused(&error))
+    exchange.plane().upstream.check().map_err(|error| refused(exchange, &error))
 }
 
-fn refused(error: &Error) -> Refused {
-    match error {
-        Error::Down { retry } => Refused::until(Refusal::UpstreamDown, *retry),
-        Error::Unreachable(_) => Refusal::UpstreamUnreachable.into(),
-        Error::Broken(_) => Refusal::UpstreamFailed.into(),
+fn refused(exchange: &Exchange, error: &Error) -> Refused {
+    match (error, error.timeout()) {
+        (Error::Down { retry }, _) => Refused::until(Refusal::UpstreamDown, *retry),
+        (Error::Unreachable(_), Some(timeout)) => exchange.late(Refusal::UpstreamUnreachable, timeout),
+        (Error::Unreachable(_), None) => Refusal::UpstreamUnreachable.into(),
+        (Error::Broken(_), _) => Refusal::UpstreamFailed.into(),
     }
 }

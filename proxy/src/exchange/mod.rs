@@ -17,21 +17,26 @@ mod models;
 mod observe;
 #[cfg(feature = "parts")]
 pub(crate) mod parts;
+mod patience;
 mod rewrite;
+mod room;
 mod scrub;
 mod settle;
+mod timed;
+mod wire;
 
 use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use http::{Method, Request, Response, header, request::Parts};
 use hyper::body::Incoming;
-use platform_core::{record::Identity, route::Route, token::Secrets};
+use platform_core::{limit::Millis, record::Identity, route::Route, token::Secrets};
 
 pub(crate) use self::{
     accept::{Listener, SharedListener},
-    body::Body,
+    body::{Body, BrokenOff},
     rewrite::{Identification, Label, Policy, Reason, Rejection},
+    room::{Complaints, Rooms, pause, raise_descriptor_limit},
 };
 use self::{
     complain::Words,
@@ -56,6 +61,10 @@ use crate::{
 pub(crate) struct Snapshot {
     /// How long a client may take to send a request's head.
     pub(crate) header_read: Duration,
+    /// How long a client's connection may be idle between two calls.
+    pub(crate) keep_alive: Duration,
+    /// Longest wait for a connection to the upstream.
+    pub(crate) connect: Millis,
     /// What run tokens are signed with.
     pub(crate) secrets: Secrets,
     /// What tokens cost.
@@ -82,12 +91,15 @@ pub(crate) struct Plane {
     pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
     /// Where this thread counts.
     pub(crate) metrics: Arc<ForThread>,
+    /// For connections.
+    pub(crate) rooms: Rooms,
     pub(crate) call_ids: CallIds,
 }
 
 /// Answers one request that came in on a connection.
 async fn serve(plane: &Arc<Plane>, entrance: &Entrance, request: Request<Incoming>) -> Response<Body> {
     if request.uri().path() == "/health" && request.method() == Method::GET {
+        entrance.carried.end();
         return health(entrance);
     }
     let (head, mut body) = request.into_parts();
@@ -127,8 +139,8 @@ async fn refuse(
 ) -> Response<Body> {
     let dialect = exchange.route().dialect();
     released(exchange.refuse(refused)).await;
-    // Who waits to be asked for the body is not asked.
-    if !head.headers.contains_key(header::EXPECT) {
+    // Who waits to be asked for the body is not asked, and who was too slow is not waited for.
+    if !head.headers.contains_key(header::EXPECT) && refused.timeout.is_none() {
         rewrite::discard(body).await;
     }
     if entrance.serves_gateways() {

@@ -14,11 +14,15 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, header, response::Parts};
 use http_body::{Body as _, Frame};
 use hyper::body::Incoming;
-use platform_core::{id::CallId, name::header as own, record::Outcome, refusal::Refusal};
+use platform_core::{
+    id::CallId,
+    name::header as own,
+    record::{Outcome, Timeout},
+    refusal::Refusal,
+};
 
 use super::{
-    Body,
-    body::Broken,
+    Body, BrokenOff,
     complain::{self, Words},
     forward::Answer,
     released,
@@ -26,7 +30,7 @@ use super::{
 };
 use crate::{
     journal::Synced,
-    refusal,
+    refusal::{self, Refused},
     upstream::Connection,
     usage::{Format, Meter, Stage, Withheld},
 };
@@ -43,6 +47,8 @@ pub(crate) struct Observed {
     /// What of a stream is not for the agent, or not as it is.
     withheld: Option<Withheld>,
     words: Words,
+    /// Whether the upstream's next bytes are waited for.
+    waits: bool,
     exchange: Exchange,
 }
 
@@ -52,10 +58,10 @@ enum State {
     Streaming(Box<Incoming>, Connection),
     /// The call has ended, and its record is on its way to the disk.
     Syncing(Synced, Rest),
-    /// The upstream broke off and an error event was handed over; it is given a turn to be flushed.
-    Flushing(Broken),
+    /// The answer breaks off and an error event was handed over; it is given a turn to be flushed.
+    Flushing(BrokenOff),
     /// Nothing more comes after this error.
-    Aborting(Broken),
+    Aborting(BrokenOff),
     /// All was handed over.
     Done,
 }
@@ -81,7 +87,7 @@ pub(super) async fn respond(
     let mut response = with_head(&head, exchange.call_id());
     let has_no_body = body.is_end_stream();
     let withheld = meter.reads_events().then(Withheld::default);
-    let mut observed = Observed { state: State::Done, meter, withheld, words, exchange };
+    let mut observed = Observed { state: State::Done, meter, withheld, words, waits: false, exchange };
     if has_no_body {
         // hyper never asks for a body that is known to be empty.
         released(observed.finish(connection)).await;
@@ -123,7 +129,10 @@ pub(super) fn retry_after(from: &HeaderMap) -> Option<&HeaderValue> {
 
 impl Observed {
     /// The next piece of the answer, as [`http_body::Body::poll_frame`] wants it.
-    pub(super) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    pub(super) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         match std::mem::replace(&mut self.state, State::Done) {
             State::Streaming(body, connection) => self.poll_upstream(body, connection, cx),
             State::Syncing(synced, rest) => self.poll_synced(synced, rest, cx),
@@ -156,10 +165,18 @@ impl Observed {
         mut body: Box<Incoming>,
         mut connection: Connection,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         loop {
-            match connection.poll_frame(body.as_mut(), cx) {
+            let polled = connection.poll_frame(body.as_mut(), cx);
+            if polled.is_ready() && std::mem::take(&mut self.waits) {
+                self.exchange.carried().has_come();
+            }
+            match polled {
                 Poll::Pending => {
+                    self.waits = true;
+                    if let Some(timeout) = self.exchange.carried().wants(Timeout::BetweenBytes) {
+                        return self.break_off(BrokenOff::Late(timeout), cx);
+                    }
                     self.state = State::Streaming(body, connection);
                     return Poll::Pending;
                 }
@@ -177,13 +194,7 @@ impl Observed {
                 }
                 Poll::Ready(None) => return self.finish_with(Bytes::new(), connection, cx),
                 Poll::Ready(Some(Err(error))) => {
-                    let fits = self.withheld.as_ref().is_some_and(Withheld::leaves_whole_events);
-                    let dialect = self.exchange.route().dialect();
-                    return self.break_off(
-                        error,
-                        fits.then(|| refusal::error_event(Refusal::UpstreamFailed, dialect)),
-                        cx,
-                    );
+                    return self.break_off(BrokenOff::Upstream(error), cx);
                 }
             }
         }
@@ -211,7 +222,7 @@ impl Observed {
         piece: Bytes,
         connection: Connection,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         let scrub = |event: &[u8]| complain::event(&self.exchange, self.words, event);
         let rest = self.withheld.as_mut().map(|withheld| withheld.rest(scrub)).unwrap_or_default();
         self.exchange.passed_on(rest.len());
@@ -262,18 +273,35 @@ impl Observed {
         synced
     }
 
-    /// What was handed over so far is given a turn to be flushed: hyper drops what it holds when it meets an error.
+    /// Ends the answer before its end. What was handed over so far is given a turn to be flushed: hyper drops what it
+    /// holds when it meets an error.
     fn break_off(
         &mut self,
-        error: hyper::Error,
-        event: Option<String>,
+        error: BrokenOff,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
-        tracing::warn!(call = %self.exchange.call_id(), error = &error as &dyn std::error::Error, "upstream broke off");
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        tracing::warn!(call = %self.exchange.call_id(), error = &error as &dyn std::error::Error, "answer breaks off");
+        let (refused, outcome) = match &error {
+            BrokenOff::Upstream(_) | BrokenOff::Journal(_) => (Refusal::UpstreamFailed.into(), Outcome::UpstreamGone),
+            BrokenOff::Late(timeout) => {
+                self.exchange.is_late(*timeout);
+                (self.exchange.late(Refusal::UpstreamTimeout, *timeout), Outcome::TimedOut)
+            }
+        };
         let reading = self.meter.finish(None);
         self.exchange.read(reading);
-        let synced = self.exchange.settle(Outcome::UpstreamGone);
-        self.poll_synced(synced, Rest::Break(event.map(Bytes::from), error.into()), cx)
+        let synced = self.exchange.settle(outcome);
+        let fits = self.withheld.as_ref().is_some_and(Withheld::leaves_whole_events);
+        let event = fits.then(|| self.last_event(refused).into());
+        self.poll_synced(synced, Rest::Break(event, error), cx)
+    }
+
+    fn last_event(&self, refused: Refused) -> String {
+        let told = match self.words {
+            Words::Theirs => refused,
+            Words::Ours => refused.to_a_gateway(),
+        };
+        refusal::error_event(&told, self.exchange.route().dialect())
     }
 }
 

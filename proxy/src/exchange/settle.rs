@@ -23,7 +23,7 @@ use crate::{
     budget::{Ask, Granted, Reservation},
     clock,
     journal::{Room, Synced},
-    refusal::{self, Refused},
+    refusal::{self, Late, Refused},
     run::{Closing, InFlight, Run},
     usage::{Reading, UsageIs},
 };
@@ -51,14 +51,15 @@ pub(super) struct Exchange {
 
 impl Exchange {
     pub(super) fn begin(plane: &Arc<Plane>, caller: &Caller, carried: &Carried) -> Self {
-        carried.begin(&caller.run);
+        let began = Instant::now();
+        carried.begin(&caller.run, began);
         let now = clock::now();
         let call_id = plane.call_ids.next(now);
         let draft = Draft::new(caller, call_id, clock::rfc3339(now));
         let exchange = Self {
             plane: Arc::clone(plane),
             run: Arc::clone(&caller.run),
-            began: Instant::now(),
+            began,
             draft: Some(Box::new(draft)),
             call_id,
             route: NO_ROUTE,
@@ -110,6 +111,10 @@ impl Exchange {
 
     pub(super) const fn run(&self) -> &Arc<Run> {
         &self.run
+    }
+
+    pub(super) const fn carried(&self) -> &Carried {
+        &self.carried
     }
 
     pub(super) const fn plane(&self) -> &Arc<Plane> {
@@ -191,19 +196,16 @@ impl Exchange {
             Err(error) => Err(error),
         };
         draft.sent = marked.is_ok();
+        self.carried.wants(Timeout::FirstByte);
         marked.map_err(|error| {
             tracing::error!(call = %self.call_id, error = &error as &dyn std::error::Error, "call cannot be marked");
             Refusal::JournalUnavailable
         })
     }
 
-    /// A time limit passed.
-    pub(super) fn passed(&mut self, limit: Timeout) {
-        self.note(|draft| draft.timeout = Some(limit));
-    }
-
     /// The head of the upstream's answer is there.
     pub(super) fn answered(&mut self, answer: &Response<Incoming>) {
+        self.carried.has_come();
         self.status = answer.status();
         let status = answer.status().as_u16();
         let cost = answer
@@ -246,17 +248,29 @@ impl Exchange {
         }
     }
 
+    /// A limit of time has passed, which refuses the call for `reason`.
+    pub(super) fn late(&self, reason: Refusal, timeout: Timeout) -> Refused {
+        let connect = self.plane.snapshot.load().connect;
+        Refused::late(reason, Late::by(timeout, &self.run.grant.limits.times, connect))
+    }
+
+    /// A limit of time has passed, after the answer's beginning was there.
+    pub(super) fn is_late(&mut self, timeout: Timeout) {
+        self.note(|draft| draft.timeout = Some(timeout));
+    }
+
     /// Sluicegate answers the call itself.
     pub(super) fn refuse(mut self, refused: &Refused) -> Synced {
         let reason = refused.reason;
         self.note(|draft| {
+            draft.timeout = refused.timeout;
             draft.refusal = Some(reason);
             draft.rule.clone_from(&refused.rule);
             draft.status = refusal::status(reason).as_u16();
         });
         self.settle(match reason {
+            _ if refused.timeout.is_some() => Outcome::TimedOut,
             Refusal::UpstreamUnreachable | Refusal::UpstreamFailed => Outcome::UpstreamGone,
-            Refusal::UpstreamTimeout => Outcome::TimedOut,
             _ => Outcome::Refused,
         })
     }
@@ -311,6 +325,7 @@ impl Exchange {
             Some(Closing::Closed | Closing::Over) => Outcome::RunClosed,
             Some(Closing::Shutdown) => Outcome::Interrupted,
             None if self.carried.stopped(&self.plane.freezes).is_some() => Outcome::Frozen,
+            None if self.carried.told().is_some() => Outcome::TimedOut,
             None => Outcome::ClientGone,
         }
     }
@@ -333,6 +348,9 @@ impl Drop for Exchange {
             if outcome == Outcome::Frozen {
                 let rule = self.carried.stopped(&self.plane.freezes).map(|stop| JournalText::of(stop.word()));
                 self.note(|draft| (draft.refusal, draft.rule) = (Some(Refusal::Frozen), rule));
+            }
+            if let Some(timeout) = self.carried.told().filter(|_| outcome == Outcome::TimedOut) {
+                self.is_late(timeout);
             }
             drop(self.settle(outcome));
         }

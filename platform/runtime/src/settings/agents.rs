@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use platform_core::{
     budget::Budget,
     capability::Capability,
+    grant::CallTimes,
     id::{AgentId, ModelName},
     limit::{self, ByteSize, Millis},
 };
@@ -38,6 +39,8 @@ pub struct Agent {
     pub budget: Budget,
     /// Most tokens of one answer.
     pub output_tokens_per_call: u64,
+    /// How long a call may wait for whom.
+    pub times: CallTimes,
     /// Wall-clock time of a run.
     pub runtime: Millis,
     /// Memory, swap included.
@@ -124,6 +127,7 @@ impl Agent {
                 "Most tokens of one answer, reasoning included. Who asks for more, or for nothing, gets this.",
             )
             .or(limit::data_plane::OUTPUT_TOKENS),
+            times: times(section),
             runtime: field("runtime", "Wall-clock time of a run.").or(limit::sandbox::RUNTIME),
             memory: field("memory", "Memory, swap included.").or(limit::sandbox::MEMORY),
             pids: field("pids", "Processes and threads.").or(limit::sandbox::PIDS),
@@ -135,5 +139,30 @@ impl Agent {
             )
             .or(limit::sandbox::OUTPUT),
         }
+    }
+}
+
+fn times(section: &Section<'_>) -> CallTimes {
+    let field = |name, doc| section.field(name, doc);
+    let defaults = CallTimes::default();
+    CallTimes {
+        body_ms: field("body_time", "How long the body of a request may come more slowly than `body_rate`.")
+            .or(defaults.body_ms),
+        body_rate: field("body_rate", "Bytes a second below which a request's body comes too slowly.")
+            .or(defaults.body_rate),
+        first_byte_ms: field(
+            "first_byte_time",
+            "Longest wait for an answer to begin; one that is not streamed begins when it is complete. The upstream is told the same.",
+        )
+        .or(defaults.first_byte_ms),
+        between_bytes_ms: field(
+            "between_bytes_time",
+            "Longest silence of the upstream in the middle of an answer; models may think that long.",
+        )
+        .or(defaults.between_bytes_ms),
+        client_ms: field("client_time", "How long an agent may take nothing of the answer that is ready for it.")
+            .or(defaults.client_ms),
+        call_ms: field("call_time", "Longest time of one call, from its head to the end of its answer.")
+            .or(defaults.call_ms),
     }
 }

@@ -21,7 +21,7 @@ pub use self::{
     agents::{Agent, DEFAULT_AGENT, Protocol},
     budgets::Accounts,
     journal::{Durability, Journal},
-    proxy::{Proxy, Serves},
+    proxy::{Connections, Proxy, Serves},
     sandbox::Sandbox,
     upstream::{BaseUrl, Scheme, Upstream},
 };

@@ -19,6 +19,10 @@ pub struct Proxy {
     pub drain: Millis,
     /// How long a client may take to send a request's head.
     pub header_read: Millis,
+    /// How long a client's connection may be idle between two calls.
+    pub keep_alive: Millis,
+    /// How many connections of clients there may be at a time.
+    pub connections: Connections,
     /// Users besides our own and root who may speak to the control socket.
     pub control_uids: Vec<u32>,
     /// Top-level body fields that pass besides the listed ones.
@@ -37,6 +41,37 @@ pub struct Proxy {
     pub token_secrets_file: Option<PathBuf>,
     /// How long a run token holds beyond its expiry.
     pub token_skew: Millis,
+}
+
+/// Connections of clients at a time.
+#[derive(Debug, Clone, Copy)]
+pub struct Connections {
+    /// Of all runs; what the limit of open files leaves if absent.
+    pub all: Option<u32>,
+    /// Of one run's own socket.
+    pub run: u32,
+    /// On the shared listener.
+    pub listen: u32,
+}
+
+impl Connections {
+    fn of(section: &Section<'_>) -> Self {
+        let field = |name, doc| section.field(name, doc);
+        Self {
+            all: field(
+                "connections",
+                "Connections of clients at a time, of all runs; what the limit of open files leaves if absent.",
+            )
+            .optional(),
+            run: field("run_connections", "Connections of one run's own socket at a time.")
+                .or(limit::data_plane::RUN_CONNECTIONS),
+            listen: field(
+                "listen_connections",
+                "Connections on the shared listener at a time, and never more than half of all.",
+            )
+            .or(limit::data_plane::LISTEN_CONNECTIONS),
+        }
+    }
 }
 
 /// Who calls on the shared listener.
@@ -84,6 +119,12 @@ impl Proxy {
                 .or(limit::data_plane::DRAIN),
             header_read: field("header_read", "How long a client may take to send a request's head.")
                 .or(limit::data_plane::HEADER_READ),
+            keep_alive: field(
+                "keep_alive",
+                "How long a client's connection may be idle between two calls before it is closed.",
+            )
+            .or(limit::data_plane::KEEP_ALIVE),
+            connections: Connections::of(section),
             control_uids: field(
                 "control_uids",
                 "Users besides the proxy's own and root who may speak to the control socket.",

@@ -34,7 +34,7 @@ impl Identification {
     pub(crate) fn of(grant: &RunGrant, authorization: Option<HeaderValue>) -> Result<Self, http::Error> {
         let account = HeaderValue::from_str(grant.account.as_str())?;
         let run = HeaderValue::from_str(grant.run_id.as_str())?;
-        let seconds = HeaderValue::from(grant.limits.call_ms.0.div_ceil(1000));
+        let seconds = HeaderValue::from(grant.limits.times.first_byte_ms.0.div_ceil(1000));
         let named = |name, value| (HeaderName::from_static(name), value);
         let mut headers = vec![
             named(own::LITELLM_END_USER, account.clone()),

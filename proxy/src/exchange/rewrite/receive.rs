@@ -10,7 +10,7 @@ use hyper::body::Incoming;
 use platform_core::refusal::Refusal;
 use tokio::time::timeout;
 
-use crate::{bodies::Held, exchange::settle::Exchange};
+use crate::{bodies::Held, exchange::settle::Exchange, refusal::Refused};
 
 /// How much of a refused body is still read, and for how long.
 const LINGER_BYTES: usize = 128 << 20;
@@ -31,19 +31,25 @@ pub(in crate::exchange) async fn read_body(
     exchange: &mut Exchange,
     body: &mut Incoming,
     held: &mut Held,
-) -> Result<Bytes, Refusal> {
-    let limit = exchange.run().grant.limits.request_body.0;
+) -> Result<Bytes, Refused> {
+    let limits = exchange.run().grant.limits;
+    let limit = limits.request_body.0;
     let announced = body.size_hint().lower();
     if announced > limit {
-        return Err(Refusal::BodyTooLarge);
+        return Err(Refusal::BodyTooLarge.into());
     }
+    let carried = exchange.carried().clone();
+    carried.wants_body();
     let (mut whole, mut rest) = (Bytes::new(), BytesMut::new());
-    while let Some(frame) = body.frame().await {
+    while let Some(frame) =
+        carried.in_time(body.frame()).await.map_err(|timeout| exchange.late(Refusal::BodyTooSlow, timeout))?
+    {
         let frame = frame.map_err(|broken| exchange.upload_broke_off(&broken))?;
         let Ok(piece) = frame.into_data() else { continue };
         if exchange.received(piece.len()) > limit {
-            return Err(Refusal::BodyTooLarge);
+            return Err(Refusal::BodyTooLarge.into());
         }
+        carried.got_body(piece.len(), &limits.times);
         held.grow(piece.len() as u64)?;
         // A small body comes in one piece, which is then not copied.
         if whole.is_empty() && rest.is_empty() {
@@ -57,6 +63,7 @@ pub(in crate::exchange) async fn read_body(
             rest.extend_from_slice(&piece);
         }
     }
+    carried.has_come();
     Ok(if rest.is_empty() { whole } else { rest.freeze() })
 }
 

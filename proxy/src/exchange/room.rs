@@ -1,0 +1,212 @@
+//! How many connections there may be: of one run, on the shared listener, and of all, so that descriptors are left for the
+//! upstream, the journal and control.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use platform_runtime::settings::Connections;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// A number of things that there may be at a time.
+#[derive(Debug)]
+pub(crate) struct Room {
+    most: u64,
+    taken: AtomicU64,
+}
+
+/// Room for some of them. Given back on drop.
+#[derive(Debug)]
+pub(crate) struct Place {
+    room: Arc<Room>,
+    taken: u64,
+}
+
+impl Room {
+    pub(crate) const fn new(most: u64) -> Self {
+        Self { most, taken: AtomicU64::new(0) }
+    }
+
+    /// Room for `count` more, if there is.
+    pub(crate) fn enter(self: &Arc<Self>, count: u64) -> Option<Place> {
+        let fits = |taken: u64| taken.checked_add(count).filter(|sum| *sum <= self.most);
+        self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
+        Some(Place { room: Arc::clone(self), taken: count })
+    }
+
+    /// The same for what is there whether or not there is room.
+    pub(crate) fn count(self: &Arc<Self>, count: u64) -> Place {
+        self.taken.fetch_add(count, Ordering::Relaxed);
+        Place { room: Arc::clone(self), taken: count }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.room.taken.fetch_sub(self.taken, Ordering::Relaxed);
+    }
+}
+
+/// Descriptors for a connection: its own and one to the upstream.
+const PER_CONNECTION: u64 = 2;
+/// Descriptors that are never for connections: the journal, control, state, metrics.
+const RESERVE: u64 = 64;
+/// The same for each thread: event queues, idle connections to the upstream.
+const RESERVE_PER_THREAD: u64 = 8;
+/// Connections that there may always be.
+const LEAST: u64 = 16;
+
+/// What all connections of this process share.
+#[derive(Debug, Clone)]
+pub(crate) struct Rooms {
+    /// Counted in descriptors; listeners of runs take some of it.
+    descriptors: Arc<Room>,
+    connections: Arc<Room>,
+    shared: Arc<Room>,
+    of_a_run: u64,
+    complaints: Arc<Complaints>,
+}
+
+/// What one connection takes, until it is dropped.
+pub(crate) type Places = [Place; 3];
+
+impl Rooms {
+    /// For `threads` threads under this process's limit of descriptors.
+    pub(crate) fn new(caps: Connections, threads: usize) -> Self {
+        let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let reserve = RESERVE + RESERVE_PER_THREAD * threads as u64;
+        let descriptors = limit.saturating_sub(reserve).max(LEAST * PER_CONNECTION);
+        let all = caps.all.map_or(u64::MAX, u64::from).min(descriptors / PER_CONNECTION);
+        Self {
+            descriptors: Arc::new(Room::new(descriptors)),
+            connections: Arc::new(Room::new(all)),
+            // Whoever can reach that listener must not be able to shut out those with a socket of their own.
+            shared: Arc::new(Room::new(u64::from(caps.listen).min(all.div_ceil(2)))),
+            of_a_run: caps.run.into(),
+            complaints: Arc::default(),
+        }
+    }
+
+    /// Room for the connections of one run.
+    pub(super) fn of_a_run(&self) -> Arc<Room> {
+        Arc::new(Room::new(self.of_a_run))
+    }
+
+    /// A listener takes a descriptor.
+    pub(super) fn listener(&self) -> Place {
+        self.descriptors.count(1)
+    }
+
+    /// Room for a connection on the shared listener.
+    pub(super) fn enter_shared(&self) -> Option<Places> {
+        self.enter(&self.shared)
+    }
+
+    /// Room for a connection that `own` has room for.
+    pub(super) fn enter(&self, own: &Arc<Room>) -> Option<Places> {
+        let places =
+            || Some([own.enter(1)?, self.connections.enter(1)?, self.descriptors.enter(PER_CONNECTION)?]);
+        let places = places();
+        if places.is_none() {
+            self.complaints
+                .tell(|untold| tracing::warn!(untold, "as many connections are open as there may be"));
+        }
+        places
+    }
+
+    /// Waits after an accept that failed: without descriptors it would fail again at once. What waits to be accepted
+    /// stays with the kernel.
+    pub(super) async fn wait_after(&self, error: &io::Error, failures: u32) {
+        self.complaints.tell(|untold| tracing::warn!(untold, %error, "cannot accept"));
+        tokio::time::sleep(pause(failures)).await;
+    }
+}
+
+/// How long to wait after so many failures in a row, instead of spinning.
+pub(crate) fn pause(failures: u32) -> Duration {
+    Duration::from_millis(50 << failures.min(4))
+}
+
+/// Complaints that come once a second at most, however many there are to make.
+#[derive(Debug)]
+pub(crate) struct Complaints {
+    began: Instant,
+    /// In seconds since then, counted from 1.
+    last: AtomicU64,
+    untold: AtomicU64,
+}
+
+impl Default for Complaints {
+    fn default() -> Self {
+        Self { began: Instant::now(), last: AtomicU64::new(0), untold: AtomicU64::new(0) }
+    }
+}
+
+impl Complaints {
+    /// Makes one, and says how many were not made since the last.
+    pub(crate) fn tell(&self, complain: impl FnOnce(u64)) {
+        let now = self.began.elapsed().as_secs() + 1;
+        if self.last.swap(now, Ordering::Relaxed) == now {
+            self.untold.fetch_add(1, Ordering::Relaxed);
+        } else {
+            complain(self.untold.swap(0, Ordering::Relaxed));
+        }
+    }
+}
+
+/// Raises this process's limit of descriptors as far as it may.
+pub(crate) fn raise_descriptor_limit() {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current != maximum
+        && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
+    {
+        tracing::warn!(%error, ?current, "the limit of open files cannot be raised");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_never_more_than_there_is_room_for() {
+        let caps = Connections { all: Some(5), run: 3, listen: 4096 };
+        let rooms = Rooms::new(caps, 2);
+        let (one, other) = (rooms.of_a_run(), rooms.of_a_run());
+        let of_one: Vec<_> = std::iter::from_fn(|| rooms.enter(&one)).collect();
+        let of_other: Vec<_> = std::iter::from_fn(|| rooms.enter(&other)).collect();
+        assert_eq!((of_one.len(), of_other.len()), (3, 2));
+        assert!(rooms.enter_shared().is_none());
+        drop(of_one);
+        let shared: Vec<_> = std::iter::from_fn(|| rooms.enter_shared()).collect();
+        assert_eq!(shared.len(), 3, "half of all, rounded up");
+        drop((shared, of_other));
+        for room in [&rooms.connections, &rooms.shared, &rooms.descriptors, &one, &other] {
+            assert_eq!(room.taken.load(Ordering::Relaxed), 0);
+        }
+    }
+
+    #[test]
+    fn listeners_leave_less_room_for_connections() {
+        let room = Arc::new(Room::new(5));
+        let listeners: Vec<_> = (0..6).map(|_| room.count(1)).collect();
+        assert!(room.enter(2).is_none());
+        drop(listeners);
+        assert!(room.enter(5).is_some());
+    }
+
+    #[test]
+    fn complaints_come_once_a_second() {
+        let complaints = Complaints::default();
+        let mut made = 0;
+        for _ in 0..1000 {
+            complaints.tell(|_| made += 1);
+        }
+        assert!((1..100).contains(&made), "{made}");
+    }
+}

@@ -1,0 +1,101 @@
+//! A connection that is served when it is polled, and what becomes of it when a limit of time passes.
+//!
+//! One alarm per connection, set again only when it has rung or something is due earlier: a call with the usual limits
+//! never touches it. Everything of a call runs when its connection is polled, so that a call whose limit has passed is
+//! told by polling once more; if nothing of it runs then, because its client takes nothing, the connection is dropped.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+    time::Instant,
+};
+
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    time::{Sleep, sleep_until},
+};
+
+use super::{accept::Service, carried::Carried, patience::Passed, wire::Wire};
+
+/// The connection.
+#[derive(Debug)]
+pub(super) struct Timed<S>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    connection: http1::Connection<TokioIo<Wire<S>>, Service>,
+    carried: Carried,
+    alarm: Pin<Box<Sleep>>,
+}
+
+/// How a connection ended.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// By itself, or by its client.
+    Alone(hyper::Result<()>),
+    /// It waited for too long.
+    Passed(Passed),
+}
+
+impl<S> Timed<S>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    pub(super) fn new(connection: http1::Connection<TokioIo<Wire<S>>, Service>, carried: Carried) -> Self {
+        let first = carried.due().unwrap_or_else(Instant::now);
+        Self { connection, carried, alarm: Box::pin(sleep_until(first.into())) }
+    }
+
+    /// It ends with the call that it carries, or now if it carries none.
+    pub(super) fn close_softly(&mut self) {
+        Pin::new(&mut self.connection).graceful_shutdown();
+    }
+
+    /// Ends it with `text`, as far as the client takes that at once.
+    pub(super) fn end_with(self, text: &[u8]) {
+        let mut stream = self.connection.into_parts().io.into_inner();
+        let mut cx = Context::from_waker(Waker::noop());
+        drop(Pin::new(&mut stream).poll_write(&mut cx, text));
+        drop(Pin::new(&mut stream).poll_shutdown(&mut cx));
+    }
+
+    /// Which limit has passed, once one has.
+    fn poll_alarm(&mut self, cx: &mut Context<'_>) -> Poll<Passed> {
+        loop {
+            let Some(due) = self.carried.due().map(Into::into) else { return Poll::Pending };
+            if due < self.alarm.deadline() || self.alarm.is_elapsed() {
+                self.alarm.as_mut().reset(due);
+            }
+            std::task::ready!(self.alarm.as_mut().poll(cx));
+            if let Some(passed) = self.carried.pass(Instant::now()) {
+                return Poll::Ready(passed);
+            }
+        }
+    }
+}
+
+impl<S> Future for Timed<S>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    type Output = Ended;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ended> {
+        let this = self.get_mut();
+        loop {
+            if let Poll::Ready(ended) = Pin::new(&mut this.connection).poll(cx) {
+                return Poll::Ready(Ended::Alone(ended));
+            }
+            if let Some(timeout) = this.carried.told() {
+                return Poll::Ready(Ended::Passed(Passed::Call(timeout)));
+            }
+            let passed = std::task::ready!(this.poll_alarm(cx));
+            if this.carried.told().is_none() {
+                return Poll::Ready(Ended::Passed(passed));
+            }
+        }
+    }
+}
