@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs, io, path::PathBuf, sync::Arc};
 
 use http::{HeaderValue, uri::PathAndQuery};
-use platform_core::{budget::Price, limit::Millis, name, secret::Secret};
+use platform_core::{budget::Price, name, secret::Secret};
 use platform_runtime::settings::{self, Settings, token_secrets};
 
 use crate::{budget::Prices, exchange::Snapshot, metrics::Models, upstream};
@@ -105,7 +105,6 @@ impl Config {
         Ok(Snapshot {
             header_read: self.proxy.header_read.duration(),
             keep_alive: self.proxy.keep_alive.duration(),
-            connect: Millis(u64::try_from(self.upstream.connect.as_millis()).unwrap_or(u64::MAX)),
             secrets: token_secrets::read(file, self.token_secret.as_ref())?,
             prices: Prices::new(self.prices.clone()),
             token_skew: self.proxy.token_skew.duration(),

@@ -7,7 +7,7 @@ use std::{borrow::Cow, time::Duration};
 
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use platform_core::{
-    budget::Limit, grant::CallTimes, limit::Millis, name, record::Timeout, refusal::Refusal, route::Dialect,
+    budget::Limit, limit::Millis, name, record::Timeout, refusal::Refusal, route::Dialect,
     untrusted::JournalText,
 };
 use serde_json::json;
@@ -63,16 +63,11 @@ impl From<Stop> for Refused {
 /// A limit of time that has passed, and how long it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Late {
-    timeout: Timeout,
-    limit: Millis,
+    pub(crate) timeout: Timeout,
+    pub(crate) limit: Millis,
 }
 
 impl Late {
-    /// A limit of a run that gives its calls `times`, or one of `upstream.connect` for all runs.
-    pub(crate) fn by(timeout: Timeout, times: &CallTimes, connect: Millis) -> Self {
-        Self { timeout, limit: times.of(timeout).unwrap_or(connect) }
-    }
-
     /// Which limit it was, and whose.
     fn message(self) -> String {
         let Self { timeout, limit } = self;
@@ -86,7 +81,8 @@ impl Late {
             Timeout::Call => "the call was not complete within",
         };
         let whose = match timeout {
-            Timeout::Connect | Timeout::Tls => "the gateway's setting upstream.connect".to_owned(),
+            Timeout::Connect => "the gateway's setting upstream.connect".to_owned(),
+            Timeout::Tls => "the gateway's setting upstream.tls_handshake".to_owned(),
             _ => format!("the limit {} of this run", timeout.word()),
         };
         format!("{what} {limit}, {whose}")

@@ -84,6 +84,12 @@ impl Millis {
     }
 }
 
+impl From<Duration> for Millis {
+    fn from(duration: Duration) -> Self {
+        Self(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+    }
+}
+
 impl FromStr for Millis {
     type Err = InvalidLimit;
 

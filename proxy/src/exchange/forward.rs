@@ -9,7 +9,7 @@ use platform_core::{refusal::Refusal, trace::Step};
 use super::settle::Exchange;
 use crate::{
     pieces::Pieces,
-    refusal::Refused,
+    refusal::{Late, Refused},
     upstream::{Connection, Error},
 };
 
@@ -29,7 +29,7 @@ pub(super) async fn send(exchange: &mut Exchange, request: Request<Pieces>) -> R
         }
         Ok(Err(error)) => {
             tracing::warn!(call = %exchange.call_id(), error = &error as &dyn std::error::Error, "upstream failed");
-            Err(refused(exchange, &error))
+            Err(refused(&error))
         }
         Err(timeout) => Err(exchange.late(Refusal::UpstreamTimeout, timeout)),
     }
@@ -37,13 +37,15 @@ pub(super) async fn send(exchange: &mut Exchange, request: Request<Pieces>) -> R
 
 /// Refuses a call that need not be tried, before anything of it is read.
 pub(super) fn check(exchange: &Exchange) -> Result<(), Refused> {
-    exchange.plane().upstream.check().map_err(|error| refused(exchange, &error))
+    exchange.plane().upstream.check().map_err(|error| refused(&error))
 }
 
-fn refused(exchange: &Exchange, error: &Error) -> Refused {
+fn refused(error: &Error) -> Refused {
     match (error, error.timeout()) {
         (Error::Down { retry }, _) => Refused::until(Refusal::UpstreamDown, *retry),
-        (Error::Unreachable(_), Some(timeout)) => exchange.late(Refusal::UpstreamUnreachable, timeout),
+        (Error::Unreachable(_), Some((timeout, limit))) => {
+            Refused::late(Refusal::UpstreamUnreachable, Late { timeout, limit: limit.into() })
+        }
         (Error::Unreachable(_), None) => Refusal::UpstreamUnreachable.into(),
         (Error::Broken(_), _) => Refusal::UpstreamFailed.into(),
     }

@@ -30,7 +30,7 @@ use std::{sync::Arc, time::Duration};
 use arc_swap::ArcSwap;
 use http::{Method, Request, Response, header, request::Parts};
 use hyper::body::Incoming;
-use platform_core::{limit::Millis, record::Identity, route::Route, token::Secrets};
+use platform_core::{record::Identity, route::Route, token::Secrets};
 
 pub(crate) use self::{
     accept::{Listener, SharedListener},
@@ -63,8 +63,6 @@ pub(crate) struct Snapshot {
     pub(crate) header_read: Duration,
     /// How long a client's connection may be idle between two calls.
     pub(crate) keep_alive: Duration,
-    /// Longest wait for a connection to the upstream.
-    pub(crate) connect: Millis,
     /// What run tokens are signed with.
     pub(crate) secrets: Secrets,
     /// What tokens cost.

@@ -250,8 +250,10 @@ impl Exchange {
 
     /// A limit of time has passed, which refuses the call for `reason`.
     pub(super) fn late(&self, reason: Refusal, timeout: Timeout) -> Refused {
-        let connect = self.plane.snapshot.load().connect;
-        Refused::late(reason, Late::by(timeout, &self.run.grant.limits.times, connect))
+        match self.run.grant.limits.times.of(timeout) {
+            Some(limit) => Refused::late(reason, Late { timeout, limit }),
+            None => reason.into(),
+        }
     }
 
     /// A limit of time has passed, after the answer's beginning was there.

@@ -70,11 +70,11 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// The time limit that passed, if one did.
-    pub(crate) const fn timeout(&self) -> Option<Timeout> {
-        match self {
-            Self::ConnectTimeout { .. } => Some(Timeout::Connect),
-            Self::TlsTimeout { .. } => Some(Timeout::Tls),
+    /// The time limit that passed, if one did, and how long it was.
+    pub(crate) const fn timeout(&self) -> Option<(Timeout, Duration)> {
+        match *self {
+            Self::ConnectTimeout { limit } => Some((Timeout::Connect, limit)),
+            Self::TlsTimeout { limit } => Some((Timeout::Tls, limit)),
             Self::Name { .. } | Self::Connect { .. } | Self::Tls { .. } => None,
         }
     }

@@ -54,8 +54,8 @@ pub(crate) enum Error {
 }
 
 impl Error {
-    /// The time limit that passed, if one did.
-    pub(crate) const fn timeout(&self) -> Option<Timeout> {
+    /// The time limit that passed, if one did, and how long it was.
+    pub(crate) const fn timeout(&self) -> Option<(Timeout, Duration)> {
         match self {
             Self::Unreachable(failure) => failure.timeout(),
             Self::Down { .. } | Self::Broken(_) => None,
