@@ -3,7 +3,7 @@
 //! Measured: SDKs repeat 429 and 5xx unless `x-should-retry: false` forbids it; OpenClaw locks a provider
 //! for everyone on 401, 402 and 403. The table is the only place that turns a refusal into a status.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, time::Duration};
 
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use platform_core::{budget::Limit, name, refusal::Refusal, route::Dialect};
@@ -40,6 +40,11 @@ impl From<Refusal> for Refused {
 }
 
 impl Refused {
+    /// This proxy stops, and will have stopped in so long: until then it makes no sense to call again.
+    pub(crate) fn draining(left: Duration) -> Self {
+        Self { wait: Some(left.as_secs() + 1), ..Refusal::Draining.into() }
+    }
+
     /// What a gateway is told, that serves many: never what an agent wrote, because it sorts errors by their words, and
     /// of calls that are nobody's only that they are.
     pub(crate) fn to_a_gateway(&self) -> Self {
@@ -244,6 +249,10 @@ pub(crate) fn respond(refused: &Refused, dialect: Dialect) -> Response<Body> {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(refused.wait.unwrap_or(seconds)))
         }
     };
+    if refused.reason == Refusal::Draining {
+        // What comes next is the next proxy's.
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     response
 }
 

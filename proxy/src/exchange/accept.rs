@@ -1,7 +1,8 @@
 //! accept: the listeners, a run's own and the one that runs share, and the connections on them.
 //!
 //! On a run's own only processes of the uid in the grant are heard. When the run closes, the listener goes at once; its
-//! connections finish the call they carry, and are dropped when the run is cut, which ends their calls.
+//! connections finish the call they carry, and are dropped when the run is cut, which ends their calls. When the proxy
+//! goes down, listener and connections stay until then, to say so to whoever calls.
 
 use std::{
     convert::Infallible, io, net, os::unix::net::UnixListener as StdListener, path::Path, pin::Pin,
@@ -23,12 +24,13 @@ use tokio::{
 };
 
 use super::{
-    Body, Plane,
+    Plane,
     carried::Carried,
     identify::{Entrance, Way},
     serve,
+    unwritten::{Noticing, Owed, Owing},
 };
-use crate::run::{Run, Stage};
+use crate::run::Run;
 
 /// How long to wait when the system has no descriptors left, instead of spinning.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -67,7 +69,7 @@ impl Listener {
         let mut stage = run.changes();
         loop {
             let accepted = tokio::select! {
-                _closing = stage.wait_for(|stage| *stage != Stage::Open) => break,
+                _closing = stage.wait_for(|stage| !stage.listens()) => break,
                 accepted = listener.accept() => accepted,
             };
             match accepted {
@@ -110,7 +112,7 @@ async fn connection(plane: Arc<Plane>, run: Arc<Run>, stream: UnixStream) {
         if carried.is_cut(&plane.freezes) {
             return;
         }
-        if run.closing().is_some() {
+        if !run.listens() {
             connection.as_mut().graceful_shutdown();
         }
         tokio::select! {
@@ -173,15 +175,21 @@ async fn shared(plane: Arc<Plane>, serves: Serves, stream: TcpStream) {
 }
 
 /// A connection that is served when it is polled.
-fn serving<S>(plane: Arc<Plane>, entrance: Entrance, stream: S) -> http1::Connection<TokioIo<S>, Service>
+fn serving<S>(
+    plane: Arc<Plane>,
+    entrance: Entrance,
+    stream: S,
+) -> http1::Connection<TokioIo<Noticing<S>>, Service>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
+    let owed = Owed::new(Arc::clone(&plane.unwritten));
+    let stream = Noticing::new(stream, owed.clone());
     http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(plane.snapshot.load().header_read)
         .max_buf_size(READ_BUFFER)
-        .serve_connection(TokioIo::new(stream), Service { plane, entrance })
+        .serve_connection(TokioIo::new(stream), Service { plane, entrance, owed })
 }
 
 /// Answers the requests of one connection.
@@ -189,15 +197,17 @@ where
 struct Service {
     plane: Arc<Plane>,
     entrance: Entrance,
+    owed: Owed,
 }
 
 impl hyper::service::Service<Request<Incoming>> for Service {
-    type Response = Response<Body>;
+    type Response = Response<Owing>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Owing>, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let (plane, entrance) = (Arc::clone(&self.plane), self.entrance.clone());
-        Box::pin(async move { Ok(serve(&plane, &entrance, request).await) })
+        let (plane, entrance, owed) = (Arc::clone(&self.plane), self.entrance.clone(), self.owed.clone());
+        owed.begin();
+        Box::pin(async move { Ok(owed.of(serve(&plane, &entrance, request).await)) })
     }
 }

@@ -20,11 +20,12 @@ pub(crate) mod parts;
 mod rewrite;
 mod scrub;
 mod settle;
+mod unwritten;
 
 use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
-use http::{Method, Request, Response, header, request::Parts};
+use http::{HeaderValue, Method, Request, Response, header, request::Parts};
 use hyper::body::Incoming;
 use platform_core::{record::Identity, route::Route, token::Secrets};
 
@@ -32,6 +33,7 @@ pub(crate) use self::{
     accept::{Listener, SharedListener},
     body::Body,
     rewrite::{Identification, Policy, Reason, Rejection},
+    unwritten::Unwritten,
 };
 use self::{
     complain::Words,
@@ -56,8 +58,12 @@ use crate::{
 pub(crate) struct Snapshot {
     /// How long a client may take to send a request's head.
     pub(crate) header_read: Duration,
+    /// The upstream's credential.
+    pub(crate) authorization: Option<HeaderValue>,
+    /// What no agent is told: the upstream's key and address, and what they were before.
+    pub(crate) unspoken: Arc<[String]>,
     /// What run tokens are signed with.
-    pub(crate) secrets: Secrets,
+    pub(crate) secrets: Arc<Secrets>,
     /// What tokens cost.
     pub(crate) prices: Prices,
     /// How long a token holds beyond its expiry.
@@ -75,14 +81,14 @@ pub(crate) struct Plane {
     pub(crate) freezes: Arc<Freezes>,
     /// The run under which calls that are nobody's are recorded.
     pub(crate) nobody: Arc<Run>,
-    /// What no agent is told: the upstream's key and address.
-    pub(crate) unspoken: Arc<[String]>,
     /// Memory for the request bodies of all runs.
     pub(crate) bodies: Arc<Allowance>,
     pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
     /// Where this thread counts.
     pub(crate) metrics: Arc<ForThread>,
     pub(crate) call_ids: CallIds,
+    /// Answers that clients have not taken yet.
+    pub(crate) unwritten: Arc<Unwritten>,
 }
 
 /// Answers one request that came in on a connection.

@@ -6,6 +6,7 @@
 mod agents;
 mod budgets;
 mod proxy;
+mod runs;
 mod sandbox;
 #[cfg(test)]
 mod tests;
@@ -14,16 +15,20 @@ mod upstream;
 
 use std::collections::BTreeMap;
 
-use platform_core::{budget::Price, id::AgentId};
+use platform_core::{
+    budget::Price,
+    id::{AgentId, RunId},
+};
 
 pub use self::{
     agents::{Agent, DEFAULT_AGENT, Protocol},
     budgets::Accounts,
     proxy::{Proxy, Serves},
+    runs::StaticRun,
     sandbox::Sandbox,
     upstream::Upstream,
 };
-use crate::config::{self, Mistakes, Section, Sources};
+use crate::config::{self, Mistakes, Objection, Section, Sources, Values};
 
 /// The whole configuration.
 #[derive(Debug, Clone)]
@@ -40,6 +45,8 @@ pub struct Settings {
     pub accounts: Accounts,
     /// What models cost, by the name they are asked for by; `*` for all others.
     pub prices: BTreeMap<String, Price>,
+    /// Runs that the proxy opens by itself.
+    pub runs: BTreeMap<RunId, StaticRun>,
 }
 
 impl Settings {
@@ -48,7 +55,22 @@ impl Settings {
     /// # Errors
     /// All mistakes at once.
     pub fn read(sources: &Sources) -> Result<Self, Mistakes> {
-        config::read(sources, Self::section)
+        Self::read_and(sources, |_settings| Vec::new()).map(|(settings, _values)| settings)
+    }
+
+    /// Reads them, together with what each was found to be; `check` looks at what they lead to.
+    ///
+    /// # Errors
+    /// All mistakes at once, those that `check` finds among them.
+    pub fn read_and(
+        sources: &Sources,
+        check: impl FnOnce(&Self) -> Vec<Objection>,
+    ) -> Result<(Self, Values), Mistakes> {
+        config::read(sources, Self::section, |settings| {
+            let mut objections = runs::objections(settings);
+            objections.extend(check(settings));
+            objections
+        })
     }
 
     /// JSON Schema of the file.
@@ -69,6 +91,7 @@ impl Settings {
             agents: agents::read(root),
             accounts: budgets::accounts(root),
             prices: budgets::prices(root),
+            runs: runs::read(root),
         }
     }
 }
