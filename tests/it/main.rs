@@ -17,6 +17,7 @@ mod fairness;
 mod framing;
 mod freeze;
 mod identity;
+mod image;
 mod journal;
 mod limits;
 mod metrics;
