@@ -10,7 +10,7 @@ SECONDS_EACH ?= 60
 SEED ?= 1
 RECORD_SECONDS ?= 600
 
-.PHONY: help demo test setup images build lint deny unit it stack ci clean
+.PHONY: help demo test setup images proxy-image build lint deny unit it stack ci clean
 .PHONY: fuzz fuzz-control fuzz-record
 .PHONY: bench bench-quick bench-micro bench-before bench-check bench-accept bench-build
 
@@ -21,7 +21,7 @@ demo: ## Run one agent through everything and show what was recorded (LITELLM_BA
 	@scripts/demo.sh
 
 test: ## Set up and run every test
-	@scripts/stages.sh setup build unit it stack
+	@scripts/stages.sh setup build proxy-image unit it stack
 
 setup: ## Install what is missing: Docker, images, LiteLLM, OpenClaw, SDKs, tools
 	@scripts/setup.sh all
@@ -29,6 +29,10 @@ setup: ## Install what is missing: Docker, images, LiteLLM, OpenClaw, SDKs, tool
 images: ## Build the sandbox images if their inputs have changed
 	@scripts/setup.sh docker
 	@scripts/images.sh
+
+proxy-image: ## Build the data plane's static binary and its image, if their sources have changed
+	@scripts/setup.sh docker
+	@services/proxy-image/build.sh
 
 build: ## Build all programs and tests
 	$(CARGO) build --workspace --all-targets --locked
@@ -93,7 +97,7 @@ bench-build:
 	$(CARGO) build --release --locked --quiet -p bench -p proxy --bins
 
 ci: ## Everything CI runs, with seconds per stage
-	@scripts/stages.sh setup lint deny build unit it stack fuzz bench-check
+	@scripts/stages.sh setup lint deny build proxy-image unit it stack fuzz bench-check
 
 clean: ## Remove what was built; the cache in $(CACHE) stays
 	$(CARGO) clean

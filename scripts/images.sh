@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds the sandbox images that are missing. An image's tag is the fingerprint of what it is made of, so an image that
 # is there is up to date and nothing is ever rebuilt in vain. Not a publisher: nothing is pulled and nothing is pushed,
-# except that a BASE_IMAGE given in the environment comes from where Docker finds it.
+# except that a BASE_IMAGE given in the environment comes from where Docker finds it. The data plane's image needs a build:
+# services/proxy-image/build.sh.
 #
 # usage: images.sh [--print]     --print only prints the references, as lines name=reference
 set -euo pipefail
@@ -51,6 +52,6 @@ runtime=sluicegate/sandbox-runtime:$(fingerprint "$base" "$RUNTIME"/{Dockerfile,
 
 case ${1:-} in
   '') build ;;
-  --print) printf '%s\n' "base=$base" "sandbox-runtime=$runtime" ;;
+  --print) printf '%s\n' "base=$base" "sandbox-runtime=$runtime" "proxy=$(services/proxy-image/build.sh --print)" ;;
   *) echo "usage: scripts/images.sh [--print]" >&2; exit 64 ;;
 esac

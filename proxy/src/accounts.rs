@@ -1,7 +1,11 @@
 //! What each account has spent, and may spend: shared by all its runs, from the first call of the first one.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
 
+use arc_swap::ArcSwap;
 use dashmap::DashMap;
 use platform_core::{
     budget::{Budget, Limit},
@@ -15,8 +19,8 @@ use crate::budget::Spending;
 /// All accounts that are known: those with a budget of their own, and whoever called.
 #[derive(Debug)]
 pub(crate) struct Accounts {
-    /// For accounts that are not named.
-    budget: Budget,
+    /// What the configuration says.
+    budgets: ArcSwap<settings::Accounts>,
     spending: DashMap<AccountId, Arc<Spending>>,
 }
 
@@ -27,20 +31,33 @@ impl Accounts {
             budgets.named.keys().filter(|account| !spent.contains_key(*account)).cloned().collect();
         spent.extend(named.into_iter().map(|account| (account, Usage::default())));
         let spending = spent.into_iter().map(|(account, usage)| {
-            let budget = budgets.named.get(&account).unwrap_or(&budgets.any);
-            let spending = Arc::new(Spending::new(budget, &usage));
+            let spending = Arc::new(Spending::new(budget_of(&budgets, &account), &usage));
             (account, spending)
         });
-        Self { spending: spending.collect(), budget: budgets.any }
+        Self { spending: spending.collect(), budgets: ArcSwap::from_pointee(budgets) }
+    }
+
+    /// Has the configuration say something else. It holds for each account of which it does say something else; for the
+    /// others there stays what holds, which may be what [`Accounts::allow`] said.
+    pub(crate) fn configure(&self, budgets: settings::Accounts) {
+        let before = self.budgets.swap(Arc::new(budgets));
+        let after = self.budgets.load();
+        let known: BTreeSet<_> = self.spending.iter().map(|entry| entry.key().clone()).collect();
+        for account in known.into_iter().chain(after.named.keys().cloned()) {
+            let budget = budget_of(&after, &account);
+            if budget != budget_of(&before, &account) {
+                self.of(&account).allow(budget);
+            }
+        }
     }
 
     /// The account's spending.
     pub(crate) fn of(&self, account: &AccountId) -> Arc<Spending> {
-        let new = || Arc::new(Spending::new(&self.budget, &Usage::default()));
+        let new = || Arc::new(Spending::new(budget_of(&self.budgets.load(), account), &Usage::default()));
         Arc::clone(&self.spending.entry(account.clone()).or_insert_with(new))
     }
 
-    /// Has other limits hold for an account, until the proxy stops.
+    /// Has other limits hold for an account, until the proxy stops or the configuration says something else of it.
     pub(crate) fn allow(&self, account: AccountId, budget: &Budget) -> AccountView {
         let spending = self.of(&account);
         spending.allow(budget);
@@ -62,4 +79,8 @@ impl Accounts {
         views.sort_by(|one, other| one.account.cmp(&other.account));
         views
     }
+}
+
+fn budget_of<'b>(budgets: &'b settings::Accounts, account: &AccountId) -> &'b Budget {
+    budgets.named.get(account).unwrap_or(&budgets.any)
 }

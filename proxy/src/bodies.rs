@@ -11,13 +11,18 @@ use platform_core::{limit::ByteSize, refusal::Refusal};
 /// An amount of memory that many calls share.
 #[derive(Debug)]
 pub(crate) struct Allowance {
-    limit: u64,
+    limit: AtomicU64,
     used: AtomicU64,
 }
 
 impl Allowance {
     pub(crate) const fn new(limit: ByteSize) -> Self {
-        Self { limit: limit.0, used: AtomicU64::new(0) }
+        Self { limit: AtomicU64::new(limit.0), used: AtomicU64::new(0) }
+    }
+
+    /// Has another limit hold from now on. What is held stays.
+    pub(crate) fn allow(&self, limit: ByteSize) {
+        self.limit.store(limit.0, Ordering::Relaxed);
     }
 
     /// How much is held at the moment.
@@ -26,7 +31,8 @@ impl Allowance {
     }
 
     fn take(&self, bytes: u64) -> bool {
-        let fits = |used: u64| used.checked_add(bytes).filter(|sum| *sum <= self.limit);
+        let limit = self.limit.load(Ordering::Relaxed);
+        let fits = |used: u64| used.checked_add(bytes).filter(|sum| *sum <= limit);
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
     }
 

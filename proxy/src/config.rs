@@ -1,125 +1,176 @@
-//! What the proxy works with, resolved: the settings, and the key they lead to.
+//! What the proxy works with, resolved: the settings, and the key and secrets they lead to. Read at the start and again at
+//! each reload, always whole, and with every mistake at once.
 
-use std::{collections::BTreeMap, fs, io, path::PathBuf, sync::Arc};
+use std::{fs, path::PathBuf, sync::Arc};
 
 use http::{HeaderValue, uri::PathAndQuery};
-use platform_core::{budget::Price, name, secret::Secret};
-use platform_runtime::settings::{self, Settings, token_secrets};
+use platform_core::{name, secret::Secret, token::Secrets};
+use platform_runtime::{
+    config::{About, Environment, Mistakes, Objection, Sources, Values},
+    report,
+    settings::{self, Settings, token_secrets},
+};
 
-use crate::{budget::Prices, exchange::Snapshot, metrics::Models, upstream};
+use crate::{budget::Prices, exchange::Snapshot, metrics::Models, run::Terms, upstream};
 
-/// Why the key is not to be had.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The file cannot be read.
-    #[error("cannot read upstream.key_file {}", path.display())]
-    KeyFile {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        #[source]
-        source: io::Error,
-    },
-    /// TLS to the upstream cannot be had.
-    #[error(transparent)]
-    Tls(#[from] upstream::SetupError),
-    /// What is there cannot be sent in a header. The key itself is not shown.
-    #[error("the key in {origin} is empty or holds characters that a header cannot carry")]
-    Unusable {
-        /// Where the key was read from.
-        origin: String,
-    },
+/// Where the configuration comes from. The file and what it names are read again each time, the rest was given once.
+#[derive(Debug)]
+pub struct Origins {
+    file: Option<PathBuf>,
+    environment: Environment,
+    flags: Vec<String>,
+    /// `LITELLM_MASTER_KEY`
+    key: Option<Secret>,
+    /// `PROXY_SHARED_SECRET`
+    token_secret: Option<Secret>,
 }
 
-/// Secrets that came in the environment and were taken out of it.
-#[derive(Debug, Default)]
-pub struct FromEnvironment {
-    /// `LITELLM_MASTER_KEY`
-    pub key: Option<Secret>,
-    /// `PROXY_SHARED_SECRET`
-    pub token_secret: Option<Secret>,
+impl Origins {
+    /// A file, if one is named, the environment, from which secrets are taken out, and flags.
+    #[must_use]
+    pub fn new(file: Option<PathBuf>, mut environment: Environment, flags: Vec<String>) -> Self {
+        let key = environment.take_secret(name::env::LITELLM_MASTER_KEY);
+        let token_secret = environment.take_secret(name::env::PROXY_SHARED_SECRET);
+        Self { file, environment, flags, key, token_secret }
+    }
+
+    /// Reads all of it.
+    ///
+    /// # Errors
+    /// Every mistake in the settings, and in the files of secrets that they name.
+    pub fn read(&self) -> Result<Config, Mistakes> {
+        let sources = Sources::locate(self.file.clone(), self.environment.clone(), self.flags.clone())?;
+        let (settings, values, found) = Settings::read_and(&sources, |settings| self.look(settings))?;
+        Ok(Config::of(settings, values, found))
+    }
+
+    /// Reads what `settings` name, and says what is wrong with it.
+    fn look(&self, settings: &Settings) -> Result<Found, Vec<Objection>> {
+        match (self.authorization(settings), self.secrets(settings), target(&settings.upstream)) {
+            (Ok(authorization), Ok(secrets), Ok(target)) => {
+                Ok(Found { authorization, secrets: Arc::new(secrets), upstream: Arc::new(target) })
+            }
+            (authorization, secrets, target) => {
+                Err([authorization.err(), secrets.err(), target.err()].into_iter().flatten().collect())
+            }
+        }
+    }
+
+    fn secrets(&self, settings: &Settings) -> Result<Secrets, Objection> {
+        let file = settings.proxy.token_secrets_file.as_deref();
+        token_secrets::read(file, self.token_secret.as_ref()).map_err(|error| Objection {
+            about: match file {
+                Some(_) => About::Setting("proxy.token_secrets_file".to_owned()),
+                None => About::Variable(name::env::PROXY_SHARED_SECRET),
+            },
+            problem: report::chain(&error),
+        })
+    }
+
+    /// The key is that of the file if one is named, else that of the environment. None at all is possible: some upstreams
+    /// want none.
+    fn authorization(&self, settings: &Settings) -> Result<Option<HeaderValue>, Objection> {
+        let unusable = "the key is empty or holds characters that a header cannot carry";
+        let (key, about) = match &settings.upstream.key_file {
+            Some(path) => {
+                let about = About::Setting("upstream.key_file".to_owned());
+                let read = fs::read_to_string(path);
+                let problem = |error| format!("cannot read upstream.key_file {}: {error}", path.display());
+                let text =
+                    read.map_err(|error| Objection { about: about.clone(), problem: problem(error) })?;
+                (bearer(&Secret::new(text)), about)
+            }
+            None => match &self.key {
+                Some(key) => (bearer(key), About::Variable(name::env::LITELLM_MASTER_KEY)),
+                None => return Ok(None),
+            },
+        };
+        key.map(Some).ok_or_else(|| Objection { about, problem: unusable.to_owned() })
+    }
+}
+
+/// What settings lead to.
+#[derive(Debug)]
+struct Found {
+    authorization: Option<HeaderValue>,
+    secrets: Arc<Secrets>,
+    upstream: Arc<upstream::Target>,
 }
 
 /// The proxy's configuration.
 #[derive(Debug)]
 pub struct Config {
-    pub(crate) proxy: settings::Proxy,
-    pub(crate) journal: settings::Journal,
-    pub(crate) base_url: String,
+    pub(crate) settings: Settings,
+    /// What each setting is, to tell what a reload changes.
+    pub(crate) values: Values,
+    /// What calls are forwarded to. Only that of the configuration a proxy starts with is ever used.
     pub(crate) upstream: Arc<upstream::Target>,
-    authority: String,
     /// `Bearer …`; marked sensitive, so that it is not printed.
     pub(crate) authorization: Option<HeaderValue>,
-    /// What accounts may use in all.
-    pub(crate) accounts: settings::Accounts,
-    /// What models cost.
-    prices: BTreeMap<String, Price>,
-    /// Models that are named anywhere.
-    models: Vec<String>,
-    /// The secret of run tokens from the environment.
-    token_secret: Option<Secret>,
+    /// What run tokens are signed with.
+    pub(crate) secrets: Arc<Secrets>,
     own_uid: u32,
 }
 
 impl Config {
-    /// Resolves `settings`. The key is read from the file if one is named, else it is that of the environment.
-    /// No key at all is possible: some upstreams want none.
-    ///
-    /// # Errors
-    /// If the key cannot be read or used.
-    pub fn resolve(settings: Settings, from_environment: FromEnvironment) -> Result<Self, Error> {
-        let models = named_models(&settings);
-        let Settings { upstream, proxy, journal, accounts, prices, .. } = settings;
-        let key = match &upstream.key_file {
-            Some(path) => {
-                let text = fs::read_to_string(path)
-                    .map_err(|source| Error::KeyFile { path: path.clone(), source })?;
-                Some((Secret::new(text), path.display().to_string()))
-            }
-            None => from_environment.key.map(|key| (key, name::env::LITELLM_MASTER_KEY.to_owned())),
-        };
-        let authorization =
-            key.map(|(key, origin)| bearer(&key).ok_or(Error::Unusable { origin })).transpose()?;
-        let authority = upstream.authority();
-        Ok(Self {
-            base_url: upstream.base_url.clone(),
-            upstream: Arc::new(upstream::Target::new(target(upstream, &authority)?)?),
-            authority,
-            proxy,
-            journal,
-            authorization,
-            accounts,
-            prices,
-            models,
-            token_secret: from_environment.token_secret,
+    fn of(settings: Settings, values: Values, found: Found) -> Self {
+        Self {
+            upstream: found.upstream,
+            settings,
+            values,
+            authorization: found.authorization,
+            secrets: found.secrets,
             own_uid: rustix::process::geteuid().as_raw(),
-        })
+        }
     }
 
-    /// The part of it that calls work with, token secrets read anew.
-    ///
-    /// # Errors
-    /// If their file cannot be read or used.
-    pub(crate) fn snapshot(&self) -> Result<Snapshot, token_secrets::Error> {
-        let file = self.proxy.token_secrets_file.as_deref();
-        Ok(Snapshot {
-            header_read: self.proxy.header_read.duration(),
-            keep_alive: self.proxy.keep_alive.duration(),
-            secrets: token_secrets::read(file, self.token_secret.as_ref())?,
-            prices: Prices::new(self.prices.clone()),
-            token_skew: self.proxy.token_skew.duration(),
-        })
+    /// The part of it that calls work with. What no agent was told `before` it is not told after, either.
+    pub(crate) fn snapshot(&self, before: &[String]) -> Snapshot {
+        let mut unspoken = self.unspoken();
+        unspoken.extend(before.iter().filter(|word| !unspoken.contains(word)).cloned().collect::<Vec<_>>());
+        Snapshot {
+            header_read: self.settings.proxy.header_read.duration(),
+            keep_alive: self.settings.proxy.keep_alive.duration(),
+            authorization: self.authorization.clone(),
+            unspoken: unspoken.into(),
+            secrets: Arc::clone(&self.secrets),
+            prices: Prices::new(self.settings.prices.clone()),
+            token_skew: self.settings.proxy.token_skew.duration(),
+        }
     }
 
-    /// The models that have metrics of their own.
+    /// What is the same for all runs.
+    pub(crate) fn terms(&self) -> Terms {
+        Terms {
+            extra_fields: self.settings.proxy.extra_fields.clone(),
+            bodies: self.settings.proxy.run_bodies,
+        }
+    }
+
+    /// The models that have metrics of their own: all that are named.
     pub(crate) fn models(&self) -> Models {
-        Models::new(self.models.iter().cloned())
+        let settings = &self.settings;
+        let priced = Prices::new(settings.prices.clone());
+        let of_agents = settings.agents.values().flat_map(|agent| {
+            let granted = agent.models.iter().map(ToString::to_string);
+            granted.chain(agent.model.clone())
+        });
+        let of_runs = settings.runs.values().flat_map(|run| run.grant.models.iter().flatten());
+        Models::new(
+            priced
+                .names()
+                .map(str::to_owned)
+                .chain(of_agents)
+                .chain(of_runs.map(ToString::to_string))
+                .chain(settings.upstream.default_model.clone()),
+        )
     }
 
     /// What no agent is told: the upstream's key and address.
-    pub(crate) fn unspoken(&self) -> Vec<String> {
+    fn unspoken(&self) -> Vec<String> {
         let key = self.authorization.as_ref().and_then(|value| value.to_str().ok());
-        let authority = self.authority.as_str();
+        let authority = self.settings.upstream.authority();
+        let authority = authority.as_str();
         let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
         let words = [key.and_then(|value| value.strip_prefix("Bearer ")), Some(authority), Some(host)];
         // A shorter one would be found in innocent words.
@@ -128,44 +179,35 @@ impl Config {
 
     /// Whether a process of `uid` may speak to the control socket.
     pub(crate) fn may_control(&self, uid: u32) -> bool {
-        uid == 0 || uid == self.own_uid || self.proxy.control_uids.contains(&uid)
+        uid == 0 || uid == self.own_uid || self.settings.proxy.control_uids.contains(&uid)
     }
 }
 
-/// All models that the configuration names.
-fn named_models(settings: &Settings) -> Vec<String> {
-    let priced = Prices::new(settings.prices.clone());
-    let of_agents = settings.agents.values().flat_map(|agent| {
-        let granted = agent.models.iter().map(ToString::to_string);
-        granted.chain(agent.model.clone())
-    });
-    priced
-        .names()
-        .map(str::to_owned)
-        .chain(of_agents)
-        .chain(settings.upstream.default_model.clone())
-        .collect()
-}
-
-fn target(settings: settings::Upstream, authority: &str) -> Result<upstream::Config, Error> {
-    let unusable = |setting: &str| Error::Unusable { origin: format!("upstream.{setting}") };
+fn target(settings: &settings::Upstream) -> Result<upstream::Target, Objection> {
+    let objection = |setting: &str, problem: String| Objection {
+        about: About::Setting(format!("upstream.{setting}")),
+        problem,
+    };
     let settings::BaseUrl { scheme, host, port } =
-        settings::BaseUrl::parse(&settings.base_url).map_err(|_problem| unusable("base_url"))?;
-    let probe = settings.probe.map(|path| path.parse::<PathAndQuery>().map_err(|_error| unusable("probe")));
-    Ok(upstream::Config {
+        settings::BaseUrl::parse(&settings.base_url).map_err(|problem| objection("base_url", problem))?;
+    let authority = HeaderValue::from_str(&settings.authority())
+        .map_err(|error| objection("base_url", error.to_string()))?;
+    let probe = settings.probe.as_ref().map(|path| path.parse::<PathAndQuery>()).transpose();
+    let config = upstream::Config {
         host,
         port,
-        authority: HeaderValue::from_str(authority).map_err(|_error| unusable("base_url"))?,
+        authority,
         scheme: match scheme {
             settings::Scheme::Http => upstream::Scheme::Http,
-            settings::Scheme::Https => upstream::Scheme::Https { ca_file: settings.ca_file },
+            settings::Scheme::Https => upstream::Scheme::Https { ca_file: settings.ca_file.clone() },
         },
         connect: settings.connect.duration(),
         handshake: settings.tls_handshake.duration(),
         idle: settings.pool_idle.duration(),
         most_idle: usize::try_from(settings.pool_max).unwrap_or(usize::MAX),
-        probe: probe.transpose()?,
-    })
+        probe: probe.map_err(|error| objection("probe", error.to_string()))?,
+    };
+    upstream::Target::new(config).map_err(|error| objection("ca_file", report::chain(&error)))
 }
 
 fn bearer(key: &Secret) -> Option<HeaderValue> {

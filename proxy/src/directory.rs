@@ -51,6 +51,13 @@ impl Directory {
         self.runs.insert(run.grant.run_id.clone(), Arc::clone(run));
     }
 
+    /// Has everything that was `old`'s be `new`'s, a run of the same id.
+    pub(crate) fn replace(&self, old: &Arc<Run>, new: &Arc<Run>) {
+        for mut there in self.correlations.iter_mut().filter(|there| Arc::ptr_eq(there, old)) {
+            *there = Arc::clone(new);
+        }
+    }
+
     /// Forgets a run that was closed long enough ago.
     pub(crate) fn forget(&self, run: &RunId) {
         self.runs.remove(run);

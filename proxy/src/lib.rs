@@ -37,14 +37,20 @@ use std::{
     path::PathBuf,
     sync::Arc,
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use arc_swap::ArcSwap;
-use platform_runtime::{settings::token_secrets, shutdown::Watch, socket, task};
+use platform_core::control::NotReady;
+use platform_runtime::{
+    notify::Notifier,
+    settings,
+    shutdown::{Asked, Shutdown, Signals},
+    socket, task,
+};
 use tokio::net::TcpListener;
 
-pub use self::config::{Config, Error as ConfigError, FromEnvironment};
+pub use self::config::{Config, Origins};
 use self::{
     accounts::Accounts,
     bodies::Allowance,
@@ -55,8 +61,8 @@ use self::{
     freezes::Freezes,
     journal::{Journal, Keeper, SoFar},
     metrics::Metrics,
-    run::{Run, Terms},
-    runs::{Past, Place, Runs},
+    run::Run,
+    runs::{KeptRuns, Past, Place, Runs, Standing},
     upstream::Upstream,
     worker::{Parts, Worker},
 };
@@ -102,9 +108,9 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// The secrets of run tokens are not to be had.
-    #[error("cannot read the secrets of run tokens")]
-    TokenSecrets(#[from] token_secrets::Error),
+    /// Runs of the configuration cannot be opened.
+    #[error("cannot open {}", not_open(.0))]
+    Runs(Vec<NotReady>),
     /// The run for calls that are nobody's cannot be made, which its fixed ids make impossible.
     #[error("cannot make the run {}", runs::NOBODY)]
     Nobody(#[source] http::Error),
@@ -116,31 +122,37 @@ pub enum Error {
     Thread(#[source] io::Error),
 }
 
-/// A proxy whose control socket is bound: whoever connects is answered once it runs.
+fn not_open(runs: &[NotReady]) -> String {
+    let told = runs.iter().filter_map(|reason| match reason {
+        NotReady::RunNotOpen { run, why } => Some(format!("run {run}: {why}")),
+        _ => None,
+    });
+    told.collect::<Vec<_>>().join("; ")
+}
+
+/// A proxy that serves calls, and whose control socket is bound: whoever connects there is answered once it runs.
 #[derive(Debug)]
 pub struct App {
     socket: Socket,
     control: Control,
+    stop: Shutdown,
     metrics: Option<TcpListener>,
     threads: Vec<thread::JoinHandle<()>>,
     keeper: Keeper,
 }
 
 impl App {
-    /// Binds sockets, opens the journal and starts the threads. Must be called in the runtime it will run in.
+    /// Binds sockets, opens the journal, starts the threads and opens the runs: those of the configuration, and those that
+    /// were open when a proxy before this one ended. Must be called in the runtime it will run in. The configuration was
+    /// read from `origins`, and is read there again.
     ///
     /// # Errors
     /// If any of that fails; nothing is left running then.
-    pub fn build(config: Config) -> Result<Self, Error> {
+    pub async fn build(config: Config, origins: Origins) -> Result<Self, Error> {
         exchange::raise_descriptor_limit();
-        let proxy = &config.proxy;
-        for dir in [&proxy.run_dir, &proxy.state_dir] {
-            fs::create_dir_all(dir).map_err(|source| Error::Directory { path: dir.clone(), source })?;
-        }
-        if std::os::unix::net::UnixStream::connect(proxy.control_socket()).is_ok() {
-            return Err(Error::AlreadyRunning { path: proxy.control_socket() });
-        }
-        let journal = Arc::new(Journal::open(&proxy.state_dir, config.journal.clone())?);
+        let proxy = &config.settings.proxy;
+        claim(proxy)?;
+        let journal = Arc::new(Journal::open(&proxy.state_dir, config.settings.journal.clone())?);
         let listeners = proxy.listeners_dir();
         socket::private_dir(&listeners, 0o700)?;
         let socket = Socket::bind(&config)?;
@@ -148,48 +160,54 @@ impl App {
         let unreadable = |name| move |source| Error::State { path: state(name), source };
         let closed = Arc::new(ClosedRuns::open(&state("closed")).map_err(unreadable("closed"))?);
         let SoFar { by_account, by_run } = journal.spent(|run| closed.contains(run))?;
-        let accounts = Arc::new(Accounts::new(config.accounts.clone(), by_account));
+        let accounts = Arc::new(Accounts::new(config.settings.accounts.clone(), by_account));
         let directory = Arc::new(Directory::open(&state("revoked")).map_err(unreadable("revoked"))?);
         let freezes = Arc::new(Freezes::open(&state("frozen")).map_err(unreadable("frozen"))?);
-        let snapshot = Arc::new(ArcSwap::from_pointee(config.snapshot()?));
+        let kept = KeptRuns::open(&state("runs"))?;
+        let snapshot = Arc::new(ArcSwap::from_pointee(config.snapshot(&[])));
         let shared_listeners = shared::bind(proxy, thread_count(&config))?;
         let scraped = proxy.metrics_listen.map(control::metrics::bind).transpose()?;
         let shared = shared_listeners.first().and_then(|listener| listener.local_addr().ok());
-        let terms = terms(&config);
+        let terms = config.terms();
         let bodies = Arc::new(Allowance::new(proxy.all_bodies));
         let metrics = Arc::new(Metrics::new(config.models(), thread_count(&config)));
         let parts = Parts {
             upstream: Arc::clone(&config.upstream),
             journal: Arc::clone(&journal),
             bodies: Arc::clone(&bodies),
-            unspoken: config.unspoken().into(),
             directory: Arc::clone(&directory),
             freezes: Arc::clone(&freezes),
             nobody: Arc::new(Run::nobody(&terms).map_err(Error::Nobody)?),
             snapshot: Arc::clone(&snapshot),
             metrics: Arc::clone(&metrics),
-            rooms: Rooms::new(config.proxy.connections, thread_count(&config)),
+            rooms: Rooms::new(config.settings.proxy.connections, thread_count(&config)),
         };
         let over = Arc::clone(&closed);
         let keeper =
             Keeper::start(Arc::clone(&journal), move |run| over.contains(run)).map_err(Error::Thread)?;
         let (workers, threads) = start_workers(&config, &parts, shared_listeners)?;
-        let past = Past { accounts, spent: by_run, closed, journal: Arc::clone(&journal) };
+        let past = Past { accounts, spent: by_run, closed, journal: Arc::clone(&journal), kept };
         let runs = Runs::new(Place { dir: listeners, directory, shared }, past, terms, workers);
+        open_runs(&runs, &config).await?;
         let upstream = Upstream::new(Arc::clone(&config.upstream));
+        let stop = Shutdown::new();
         Ok(Self {
             socket,
             control: Control {
+                stop: stop.watch(),
+                origins,
+                reloading: tokio::sync::Mutex::default(),
+                config: ArcSwap::from_pointee(config),
                 runs,
                 journal,
                 bodies,
                 metrics,
                 freezes,
                 snapshot,
-                config,
                 started: Instant::now(),
                 upstream,
             },
+            stop,
             metrics: scraped,
             threads,
             keeper,
@@ -199,43 +217,118 @@ impl App {
     /// Path of the control socket.
     #[must_use]
     pub fn control_socket(&self) -> PathBuf {
-        self.control.config.proxy.control_socket()
+        self.control.config.load().settings.proxy.control_socket()
     }
 
-    /// Serves until a stop is asked for, then lets calls in flight end within the drain's time.
-    pub async fn run(self, stop: Watch) {
+    /// Serves until a signal asks for a stop, then lets calls in flight end within the drain's time. A second such signal
+    /// has them cut at once.
+    pub async fn run(self, mut signals: Signals, notifier: Notifier) {
         let control = Arc::new(self.control);
         let clocked = Arc::clone(&control);
         let clock = task::spawn("ends of runs", async move { clocked.runs.watch_clock().await });
         let metrics = self
             .metrics
             .map(|listener| task::spawn("metrics", control::metrics::serve(listener, Arc::clone(&control))));
-        self.socket.serve(Arc::clone(&control), stop).await;
-        clock.abort();
-        metrics.inspect(tokio::task::JoinHandle::abort);
-        let grace = control.config.proxy.drain.duration();
-        control.runs.shut_down(grace).await;
-        for thread in self.threads {
-            if thread.join().is_err() {
-                tracing::error!("a data-plane thread panicked");
-            }
+        let socket = task::spawn("control socket", self.socket.serve(Arc::clone(&control)));
+        let notifier = Arc::new(notifier);
+        notifier.ready();
+        let watched = task::spawn("watchdog", watch_over(Arc::clone(&control), Arc::clone(&notifier)));
+        while signals.next().await == Asked::Reload {
+            notifier.reloading();
+            // It has said why in the log.
+            drop(control::reload::reload(&control).await);
+            notifier.ready();
         }
+        let config = control.config.load_full();
+        let proxy = &config.settings.proxy;
+        tracing::info!(drain = %proxy.drain, "stopping, calls in flight may end");
+        notifier.stopping(proxy.longest_stop().duration());
+        end_whatever_hangs(proxy.longest_stop().duration());
+        self.stop.begin();
+        drop(socket.await);
+        clock.abort();
+        control.runs.shut_down(proxy.drain.duration(), proxy.drain_cut.duration(), signals.stop()).await;
+        metrics.inspect(tokio::task::JoinHandle::abort);
+        watched.abort();
+        join(self.threads).await;
         self.keeper.stop();
     }
 }
 
-fn terms(config: &Config) -> Terms {
-    Terms {
-        authorization: config.authorization.clone(),
-        extra_fields: config.proxy.extra_fields.clone(),
-        bodies: config.proxy.run_bodies,
+/// Makes the directories, unless another proxy is at home there.
+fn claim(proxy: &settings::Proxy) -> Result<(), Error> {
+    for dir in [&proxy.run_dir, &proxy.state_dir] {
+        fs::create_dir_all(dir).map_err(|source| Error::Directory { path: dir.clone(), source })?;
+    }
+    if std::os::unix::net::UnixStream::connect(proxy.control_socket()).is_ok() {
+        return Err(Error::AlreadyRunning { path: proxy.control_socket() });
+    }
+    Ok(())
+}
+
+/// Opens those that were open before, then those of the configuration.
+async fn open_runs(runs: &Runs, config: &Config) -> Result<(), Error> {
+    let kept = config.settings.proxy.state_dir.join("runs");
+    let restored = runs.restore().await.map_err(|source| Error::State { path: kept, source })?;
+    let standing = &config.settings.runs;
+    let taken = runs.taken(standing).into_iter().map(|run| NotReady::RunNotOpen {
+        run,
+        why: "the control plane has opened a run of this name, or the name is reserved".to_owned(),
+    });
+    let mut failed: Vec<_> = taken.collect();
+    if failed.is_empty() {
+        failed = runs.stand(&Standing::new(), standing, Duration::ZERO).await;
+    }
+    tracing::info!(restored, configured = standing.len(), "runs are open");
+    if failed.is_empty() { Ok(()) } else { Err(Error::Runs(failed)) }
+}
+
+/// Shows the service manager that every thread gets round to what it is asked, as long as it is polled.
+async fn watch_over(control: Arc<Control>, notifier: Arc<Notifier>) {
+    let Some(patience) = notifier.watchdog() else { return };
+    let mut tick = tokio::time::interval(patience / 2);
+    loop {
+        tick.tick().await;
+        control.runs.are_alive().await;
+        notifier.alive();
+    }
+}
+
+/// Longest wait for threads that have been told to end.
+const JOIN: Duration = Duration::from_secs(1);
+
+/// Waits for threads that end. One that is stuck ends with the process.
+async fn join(threads: Vec<thread::JoinHandle<()>>) {
+    let deadline = Instant::now() + JOIN;
+    while threads.iter().any(|thread| !thread.is_finished()) && Instant::now() < deadline {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    for thread in threads {
+        if !thread.is_finished() {
+            tracing::error!("a data-plane thread does not end");
+        } else if thread.join().is_err() {
+            tracing::error!("a data-plane thread panicked");
+        }
+    }
+}
+
+/// Ends the process `after` so long, and a little for what has its time already, even if this thread hangs.
+#[expect(clippy::exit, reason = "there is nobody left who could return")]
+fn end_whatever_hangs(after: Duration) {
+    let end = move || {
+        thread::sleep(after + 2 * JOIN);
+        tracing::error!("something hangs, ending without it");
+        std::process::exit(1);
+    };
+    if let Err(error) = thread::Builder::new().name("end".to_owned()).spawn(end) {
+        tracing::warn!(%error, "nobody watches over the end");
     }
 }
 
 type Started = (Vec<Worker>, Vec<thread::JoinHandle<()>>);
 
 fn start_workers(config: &Config, parts: &Parts, shared: Vec<net::TcpListener>) -> Result<Started, Error> {
-    let serves = config.proxy.listen_serves;
+    let serves = config.settings.proxy.listen_serves;
     let mut shared = shared.into_iter();
     (0..thread_count(config))
         .map(|index| {
@@ -248,5 +341,5 @@ fn start_workers(config: &Config, parts: &Parts, shared: Vec<net::TcpListener>) 
 /// How many data-plane threads there are.
 fn thread_count(config: &Config) -> usize {
     let cores = thread::available_parallelism().map_or(1, usize::from);
-    config.proxy.threads.map_or(cores, usize::from).max(1)
+    config.settings.proxy.threads.map_or(cores, usize::from).max(1)
 }

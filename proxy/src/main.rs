@@ -1,16 +1,21 @@
 //! `sluice-proxy`: parse, build, run, drain, exit code. All else is in the library.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+    process::ExitCode,
+};
 
 use clap::Parser;
 use platform_core::name;
 use platform_runtime::{
-    config::{Environment, Sources},
+    config::{Environment, Mistakes},
+    notify::Notifier,
     report,
-    settings::Settings,
-    shutdown, telemetry,
+    shutdown::{RunBy, Signals},
+    telemetry,
 };
-use proxy::{App, Config, FromEnvironment};
+use proxy::{App, Origins};
 
 /// Sluicegate's data plane: identity, credentials, metering and journal for every model call.
 ///
@@ -19,7 +24,17 @@ use proxy::{App, Config, FromEnvironment};
 #[derive(Parser)]
 #[command(
     version,
-    after_help = "Example:\n  sluice-proxy --config /etc/sluicegate/sluice.toml --set proxy.threads=2"
+    after_help = "\
+Examples:
+  sluice-proxy --config /etc/sluicegate/sluice.toml --set proxy.threads=2
+  sluice-proxy --check                    is all of the configuration right, key and secrets included?
+
+Signals:
+  SIGTERM, SIGINT   stop: calls in flight may end within proxy.drain; a second one cuts them
+  SIGHUP            read the configuration again
+
+Exit codes:
+  0 stopped, or nothing to complain of   1 could not start   2 wrong usage or configuration"
 )]
 struct Arguments {
     /// Configuration file [default: $SLUICE_CONFIG, else /etc/sluicegate/sluice.toml if there is one]
@@ -28,50 +43,43 @@ struct Arguments {
     /// Override one setting; may be repeated
     #[arg(long, value_name = "SECTION.KEY=VALUE")]
     set: Vec<String>,
+    /// Read configuration, key and secrets, report every mistake, and start nothing
+    #[arg(long)]
+    check: bool,
 }
+
+type Error = Box<dyn std::error::Error>;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let mut environment = Environment::capture();
+    let environment = Environment::capture();
     telemetry::init(environment.get(name::env::SLUICE_LOG));
-    let secrets = FromEnvironment {
-        key: environment.take_secret(name::env::LITELLM_MASTER_KEY),
-        token_secret: environment.take_secret(name::env::PROXY_SHARED_SECRET),
-    };
-    match run(arguments, environment, secrets) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
+    run(arguments, environment).map_or_else(
+        |error| {
             report::error("sluice-proxy", error.as_ref());
-            ExitCode::FAILURE
-        }
-    }
+            if error.is::<Mistakes>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+        },
+        |()| ExitCode::SUCCESS,
+    )
 }
 
-fn run(
-    arguments: Arguments,
-    environment: Environment,
-    secrets: FromEnvironment,
-) -> Result<(), Box<dyn std::error::Error>> {
-    let sources = Sources::locate(arguments.config, environment, arguments.set)?;
-    let config = Config::resolve(Settings::read(&sources)?, secrets)?;
+fn run(arguments: Arguments, environment: Environment) -> Result<(), Error> {
+    let notifier = Notifier::from_environment(&environment)?;
+    let origins = Origins::new(arguments.config, environment, arguments.set);
+    let config = origins.read()?;
+    if arguments.check {
+        return Ok(writeln!(io::stdout(), "the configuration is valid")?);
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let app = App::build(config)?;
-        let signalled = shutdown::signalled(shutdown::RunBy::Service)?;
-        let stop = shutdown::Shutdown::new();
-        let watch = stop.watch();
+    let outcome = runtime.block_on(async {
+        let signals = Signals::install(RunBy::Service)?;
+        let app = App::build(config, origins).await?;
         tracing::info!(control = %app.control_socket().display(), version = env!("CARGO_PKG_VERSION"), "ready");
-        let trigger = async {
-            signalled.await;
-            tracing::info!("stopping, calls in flight may end");
-            stop.begin();
-            std::future::pending().await
-        };
-        tokio::select! {
-            () = app.run(watch) => {}
-            () = trigger => {}
-        }
+        app.run(signals, notifier).await;
         tracing::info!("stopped");
         Ok(())
-    })
+    });
+    // Looking up a name may take longer than anybody waits for this process.
+    runtime.shutdown_background();
+    outcome
 }

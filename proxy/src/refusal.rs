@@ -100,6 +100,11 @@ impl Refused {
         Self { timeout: Some(late.timeout), message: Cow::Owned(late.message()), ..reason.into() }
     }
 
+    /// This proxy stops, and will have stopped in so long: until then it makes no sense to call again.
+    pub(crate) fn draining(left: Duration) -> Self {
+        Self { wait: Some(left.as_secs() + 1), ..Refusal::Draining.into() }
+    }
+
     /// What a gateway is told, that serves many: never what an agent wrote, because it sorts errors by their words, and
     /// of calls that are nobody's only that they are.
     pub(crate) fn to_a_gateway(&self) -> Self {
@@ -344,6 +349,10 @@ pub(crate) fn respond(refused: &Refused, dialect: Dialect) -> Response<Body> {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(refused.wait.unwrap_or(seconds)))
         }
     };
+    if refused.reason == Refusal::Draining {
+        // What comes next is the next proxy's.
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     response
 }
 

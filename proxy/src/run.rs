@@ -5,13 +5,13 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use http::HeaderValue;
+use arc_swap::ArcSwap;
 use platform_core::{
     budget::Budget,
     capability::Capabilities,
@@ -30,6 +30,7 @@ use crate::{
     bodies::Allowance,
     budget::Spending,
     exchange::{Identification, Policy},
+    refusal::Refused,
     runs::NOBODY,
     tap,
     trace::Trace,
@@ -42,18 +43,20 @@ pub(crate) struct Run {
     /// Headers that are the same for every call of the run.
     pub(crate) identification: Identification,
     /// What bodies may ask for.
-    pub(crate) policy: Policy,
+    pub(crate) policy: ArcSwap<Policy>,
     /// Memory for bodies.
     pub(crate) bodies: Arc<Allowance>,
     /// What it used and holds of its budget.
     pub(crate) spending: Arc<Spending>,
     /// The same of its account, which it shares with other runs.
     pub(crate) account: Arc<Spending>,
-    usage: Counters,
+    usage: Arc<Counters>,
     in_flight: AtomicU64,
     idle: Notify,
     /// Those who carry its calls wait for this to change.
     stage: watch::Sender<Stage>,
+    /// When a proxy that goes down will have gone.
+    gone: OnceLock<Instant>,
     tap: Option<tap::Tap>,
     /// How far its calls have come, for whoever traces it.
     pub(crate) trace: Trace,
@@ -62,20 +65,33 @@ pub(crate) struct Run {
 /// What is the same for all runs.
 #[derive(Debug, Clone)]
 pub(crate) struct Terms {
-    /// The upstream's credential.
-    pub(crate) authorization: Option<HeaderValue>,
     /// Body fields that pass besides the listed ones.
     pub(crate) extra_fields: Vec<String>,
     /// Memory for the bodies of one run.
     pub(crate) bodies: ByteSize,
 }
 
-/// What was spent before the run opened here.
+/// What a run has spent, and holds: the same for all that have its id, one after the other.
+#[derive(Debug, Clone)]
+pub(crate) struct Purse {
+    spending: Arc<Spending>,
+    usage: Arc<Counters>,
+}
+
+impl From<Usage> for Purse {
+    /// The purse of a run that used so much with a proxy before, without limits yet.
+    fn from(usage: Usage) -> Self {
+        let spending = Arc::new(Spending::new(&Budget::default(), &usage));
+        Self { spending, usage: Arc::new(usage.into()) }
+    }
+}
+
+/// What a run spends from.
 #[derive(Debug)]
 pub(crate) struct Spent {
-    /// By the run itself, with a proxy before.
-    pub(crate) by_run: Usage,
-    /// By its account, and what others of it hold.
+    /// Its own purse.
+    pub(crate) by_run: Purse,
+    /// Its account's, of which others hold some.
     pub(crate) by_account: Arc<Spending>,
 }
 
@@ -93,6 +109,11 @@ pub(crate) enum Stage {
 }
 
 impl Stage {
+    /// Whether connections are taken. Of a proxy that goes down they are, to be told so.
+    pub(crate) const fn listens(&self) -> bool {
+        matches!(self, Self::Open | Self::Closing(Closing::Shutdown))
+    }
+
     /// The first reason stays.
     const fn close(&mut self, reason: Closing) {
         if let Self::Open = self {
@@ -120,7 +141,9 @@ pub(crate) enum Closing {
     Closed,
     /// Its time is over.
     Over,
-    /// The proxy goes down; the run may be registered again with the next one.
+    /// Another run of this id has taken its place.
+    Replaced,
+    /// The proxy goes down; the next one opens the run again.
     Shutdown,
 }
 
@@ -146,20 +169,34 @@ impl Run {
     /// # Errors
     /// If its identity cannot be written as headers, which parsed ids make impossible.
     pub(crate) fn new(grant: RunGrant, terms: &Terms, spent: Spent) -> Result<Self, http::Error> {
+        let Purse { spending, usage } = spent.by_run;
+        spending.allow(&grant.budget);
         Ok(Self {
-            spending: Arc::new(Spending::new(&grant.budget, &spent.by_run)),
+            spending,
             account: spent.by_account,
-            usage: Counters::from(spent.by_run),
-            identification: Identification::of(&grant, terms.authorization.clone())?,
-            policy: Policy::of(&grant, &terms.extra_fields),
+            usage,
+            identification: Identification::of(&grant)?,
+            policy: ArcSwap::from_pointee(Policy::of(&grant, &terms.extra_fields)),
             bodies: Arc::new(Allowance::new(terms.bodies)),
             tap: (grant.tap == Tap::Text).then(tap::Tap::new),
             grant,
             in_flight: AtomicU64::new(0),
             idle: Notify::new(),
             stage: watch::Sender::new(Stage::Open),
+            gone: OnceLock::new(),
             trace: Trace::default(),
         })
+    }
+
+    /// What it spends from, for the run that takes its place.
+    pub(crate) fn purse(&self) -> Purse {
+        Purse { spending: Arc::clone(&self.spending), usage: Arc::clone(&self.usage) }
+    }
+
+    /// Has other terms hold for calls to come.
+    pub(crate) fn reconcile(&self, terms: &Terms) {
+        self.policy.store(Arc::new(Policy::of(&self.grant, &terms.extra_fields)));
+        self.bodies.allow(terms.bodies);
     }
 
     /// The run under which calls are recorded that are nobody's. It is never entered.
@@ -179,21 +216,24 @@ impl Run {
             capabilities: Capabilities::default(),
             tap: Tap::Off,
         };
-        let nothing = Usage::default();
-        let by_account = Arc::new(Spending::new(&Budget::default(), &nothing));
-        Self::new(grant, terms, Spent { by_run: nothing, by_account })
+        let by_account = Arc::new(Spending::new(&Budget::default(), &Usage::default()));
+        Self::new(grant, terms, Spent { by_run: Usage::default().into(), by_account })
     }
 
     /// Takes a place among the calls in flight.
-    pub(crate) fn enter(self: &Arc<Self>) -> Result<InFlight, Refusal> {
+    pub(crate) fn enter(self: &Arc<Self>) -> Result<InFlight, Refused> {
         // Counted first, checked second: a close that sees zero afterwards has seen everyone who got in.
         self.in_flight.fetch_add(1, Ordering::SeqCst);
         let place = InFlight(Arc::clone(self));
         match self.closing() {
             None => Ok(place),
-            Some(Closing::Closed) => Err(Refusal::RunClosed),
-            Some(Closing::Over) => Err(Refusal::RunOver),
-            Some(Closing::Shutdown) => Err(Refusal::Draining),
+            Some(Closing::Closed) => Err(Refusal::RunClosed.into()),
+            Some(Closing::Over) => Err(Refusal::RunOver.into()),
+            Some(Closing::Replaced) => Err(Refusal::Draining.into()),
+            Some(Closing::Shutdown) => {
+                let left = self.gone.get().map(|gone| gone.saturating_duration_since(Instant::now()));
+                Err(Refused::draining(left.unwrap_or_default()))
+            }
         }
     }
 
@@ -220,10 +260,21 @@ impl Run {
     pub(crate) async fn close(&self, reason: Closing, grace: Duration) -> Drain {
         self.stage.send_modify(|stage| stage.close(reason));
         let outcome = drain(self.until_idle(), grace).await;
+        self.cut_now().await;
+        outcome
+    }
+
+    /// Refuses new calls, because the proxy will be gone after `grace`.
+    pub(crate) fn leave(&self, grace: Duration) {
+        self.gone.get_or_init(|| Instant::now() + grace);
+        self.stage.send_modify(|stage| stage.close(Closing::Shutdown));
+    }
+
+    /// Cuts what a run that is closing has still in flight, and waits until all of it is recorded.
+    pub(crate) async fn cut_now(&self) {
         self.stage.send_modify(Stage::cut);
         self.until_idle().await;
         self.stage.send_modify(Stage::end);
-        outcome
     }
 
     /// Has whoever carries a call of the run look again whether it may go on.
@@ -231,7 +282,8 @@ impl Run {
         self.stage.send_modify(|_stage| {});
     }
 
-    async fn until_idle(&self) {
+    /// Waits until no call is in flight.
+    pub(crate) async fn until_idle(&self) {
         loop {
             let idle = self.idle.notified();
             tokio::pin!(idle);
@@ -249,6 +301,11 @@ impl Run {
             Stage::Open => None,
             Stage::Closing(reason) | Stage::Cut(reason) | Stage::Ended(reason) => Some(reason),
         }
+    }
+
+    /// Whether it takes connections.
+    pub(crate) fn listens(&self) -> bool {
+        self.stage.borrow().listens()
     }
 
     /// Why calls in flight must end, if they must.

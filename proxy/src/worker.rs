@@ -13,7 +13,7 @@ use crate::{
     bodies::Allowance,
     clock::CallIds,
     directory::Directory,
-    exchange::{Listener, Plane, Rooms, SharedListener, Snapshot},
+    exchange::{Listener, Plane, Rooms, SharedListener, Snapshot, Unwritten},
     freezes::Freezes,
     journal::Journal,
     metrics::Metrics,
@@ -28,6 +28,8 @@ const QUEUE: usize = 64;
 enum Order {
     /// Open a run at a socket, and say whether that worked.
     Open(Arc<Run>, PathBuf, oneshot::Sender<Result<(), socket::Error>>),
+    /// Say that the thread is not stuck.
+    Answer(oneshot::Sender<()>),
     /// End the thread, and with it whatever it still serves.
     Stop,
 }
@@ -50,7 +52,6 @@ pub(crate) struct Parts {
     pub(crate) upstream: Arc<Target>,
     pub(crate) journal: Arc<Journal>,
     pub(crate) bodies: Arc<Allowance>,
-    pub(crate) unspoken: Arc<[String]>,
     pub(crate) directory: Arc<Directory>,
     pub(crate) freezes: Arc<Freezes>,
     pub(crate) nobody: Arc<Run>,
@@ -64,6 +65,7 @@ pub(crate) struct Parts {
 pub(crate) struct Worker {
     orders: mpsc::Sender<Order>,
     upstream: Arc<Upstream>,
+    unwritten: Arc<Unwritten>,
 }
 
 impl Worker {
@@ -83,11 +85,13 @@ impl Worker {
             shared.map(|(listener, serves)| SharedListener::of(listener, serves)).transpose()?
         };
         let plane = Arc::new(plane(index, parts));
-        let upstream = Arc::clone(&plane.upstream);
+        let (upstream, unwritten) = (Arc::clone(&plane.upstream), Arc::clone(&plane.unwritten));
         let thread = thread::Builder::new().name(format!("plane-{index}")).spawn(move || {
             runtime.block_on(serve(orders, plane, shared));
+            // Looking up a name may take longer than anybody waits for this thread.
+            runtime.shutdown_background();
         })?;
-        Ok((Self { orders: queue, upstream }, thread))
+        Ok((Self { orders: queue, upstream, unwritten }, thread))
     }
 
     /// How many of its connections to the upstream wait for calls.
@@ -102,6 +106,18 @@ impl Worker {
         Ok(answer.await.map_err(|_gone| Error::Stopped)??)
     }
 
+    /// Returns once the thread has got round to it.
+    pub(crate) async fn answer(&self) {
+        let (here, answer) = oneshot::channel();
+        drop(self.orders.send(Order::Answer(here)).await);
+        drop(answer.await);
+    }
+
+    /// Returns once all that was answered is written out.
+    pub(crate) async fn until_written(&self) {
+        self.unwritten.until_none().await;
+    }
+
     /// Ends the thread. It may have ended already.
     pub(crate) async fn stop(&self) {
         drop(self.orders.send(Order::Stop).await);
@@ -113,7 +129,6 @@ fn plane(index: usize, parts: Parts) -> Plane {
         upstream: Arc::new(Upstream::new(parts.upstream)),
         journal: parts.journal,
         bodies: parts.bodies,
-        unspoken: parts.unspoken,
         directory: parts.directory,
         freezes: parts.freezes,
         nobody: parts.nobody,
@@ -121,6 +136,7 @@ fn plane(index: usize, parts: Parts) -> Plane {
         metrics: Arc::clone(&parts.metrics.threads()[index]),
         rooms: parts.rooms,
         call_ids: CallIds::new(),
+        unwritten: Arc::default(),
     }
 }
 
@@ -132,12 +148,18 @@ async fn serve(mut orders: mpsc::Receiver<Order>, plane: Arc<Plane>, shared: Opt
     if let Some(shared) = shared {
         task::spawn("shared listener", shared.serve(Arc::clone(&plane)));
     }
-    while let Some(Order::Open(run, socket, opened)) = orders.recv().await {
-        let bound = Listener::bind(run, &socket).map(|listener| {
-            task::spawn("listener", listener.serve(Arc::clone(&plane)));
-        });
-        if opened.send(bound).is_err() {
-            tracing::warn!(socket = %socket.display(), "whoever asked for this socket has left");
+    while let Some(order) = orders.recv().await {
+        match order {
+            Order::Open(run, socket, opened) => {
+                let bound = Listener::bind(run, &socket).map(|listener| {
+                    task::spawn("listener", listener.serve(Arc::clone(&plane)));
+                });
+                if opened.send(bound).is_err() {
+                    tracing::warn!(socket = %socket.display(), "whoever asked for this socket has left");
+                }
+            }
+            Order::Answer(here) => drop(here.send(())),
+            Order::Stop => break,
         }
     }
 }

@@ -14,8 +14,8 @@ use hyper_util::rt::TokioIo;
 use platform_core::{
     budget::Budget,
     control::{
-        AccountBudget, AccountView, Consumer, Frozen, Health, Problem, Register, Registered, RunView,
-        UpstreamHealth, run_path,
+        AccountBudget, AccountView, Consumer, Frozen, Health, Problem, Readiness, Register, Registered,
+        Reloaded, RunView, UpstreamHealth, run_path,
     },
     id::RunId,
     limit::Millis,
@@ -145,9 +145,18 @@ impl DataPlane {
         self.ask(Method::PUT, &format!("{}/revoked", run_path(run)), None::<&()>).await.map(|Done {}| ())
     }
 
-    /// Has the token secrets read again.
-    pub(crate) async fn reload(&self) -> Result<(), Error> {
-        self.ask(Method::POST, "/v1/reload", None::<&()>).await.map(|Done {}| ())
+    /// Has the configuration read again, key and token secrets included.
+    pub(crate) async fn reload(&self) -> Result<Reloaded, Error> {
+        self.ask(Method::POST, "/v1/reload", None::<&()>).await
+    }
+
+    /// Whether it serves calls, and if not, why.
+    pub(crate) async fn ready(&self) -> Result<Readiness, Error> {
+        let (_, body) = timeout(PATIENCE, self.exchange(Method::GET, "/v1/ready", Bytes::new()))
+            .await
+            .unwrap_or(Err(Error::Silent))?;
+        let unexpected = |error: serde_json::Error| Error::Unexpected(error.to_string());
+        serde_json::from_slice(&read(body).await?).map_err(unexpected)
     }
 
     /// What an operator has stopped.
@@ -213,6 +222,16 @@ impl DataPlane {
     }
 
     async fn send_now(&self, method: Method, path: &str, body: Bytes) -> Result<Incoming, Error> {
+        let (status, body) = self.exchange(method, path, body).await?;
+        if status.is_success() { Ok(body) } else { Err(refused(status, &read(body).await?)) }
+    }
+
+    async fn exchange(
+        &self,
+        method: Method,
+        path: &str,
+        body: Bytes,
+    ) -> Result<(StatusCode, Incoming), Error> {
         let not_running = |source| Error::NotRunning { socket: self.socket.clone(), source };
         let stream = UnixStream::connect(&self.socket).await.map_err(not_running)?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(Error::Broken)?;
@@ -229,8 +248,7 @@ impl DataPlane {
             .body(Full::new(body))
             .map_err(|error| Error::Unexpected(error.to_string()))?;
         let answer = sender.send_request(request).await.map_err(Error::Broken)?;
-        let (status, body) = (answer.status(), answer.into_body());
-        if status.is_success() { Ok(body) } else { Err(refused(status, &read(body).await?)) }
+        Ok((answer.status(), answer.into_body()))
     }
 }
 

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use platform_core::control::{UpstreamHealth, UpstreamState};
+use platform_core::control::{Readiness, UpstreamHealth, UpstreamState};
 use platform_runtime::{report, settings::Settings};
 use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    data_plane::DataPlane,
+    data_plane::{self, DataPlane},
     run::{self, Host, Order},
     sandbox::docker::Docker,
 };
@@ -114,13 +114,20 @@ async fn images(docker: &Docker, settings: &Settings) -> Check {
 }
 
 async fn proxy(data_plane: &DataPlane) -> Check {
-    match data_plane.health().await {
-        Ok(health) => Check::ok(
+    let looked =
+        async { Ok::<_, data_plane::Error>((data_plane.health().await?, data_plane.ready().await?)) };
+    match looked.await {
+        Ok((health, Readiness { ready: true, .. })) => Check::ok(
             PROXY,
             format!(
                 "version {}, pid {}, {} runs, journal at {}",
                 health.version, health.pid, health.runs, health.journal_seq
             ),
+        ),
+        Ok((health, Readiness { reasons, .. })) => Check::broken(
+            PROXY,
+            format!("pid {} is not ready: {}", health.pid, serde_json::json!(reasons)),
+            "look at the proxy's log",
         ),
         Err(error) => Check::broken(
             PROXY,

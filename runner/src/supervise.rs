@@ -1,6 +1,7 @@
 //! `sluice up`: keeps a proxy running, its own child or one that runs already.
 //!
-//! The child gets a cleared environment. The upstream's key reaches it as a file that it alone reads.
+//! The child gets a cleared environment. The upstream's key reaches it as a file that it alone reads, and so do the secrets
+//! of run tokens.
 
 use std::{
     io,
@@ -20,10 +21,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::data_plane::DataPlane;
 
+/// Longest wait for a proxy that is asked how it is before it is stopped.
+const ASK: Duration = Duration::from_secs(1);
+/// How much longer than it may a proxy can take to stop before it is killed.
+const GRACE: Duration = Duration::from_secs(3);
 /// Longest wait for a proxy to come up.
 const START: Duration = Duration::from_secs(10);
-/// Pause before a proxy that ended is started again; grows with each failure.
-const PAUSE: Duration = Duration::from_secs(1);
+/// Pause before a proxy that ended is started again: sandboxes wait for it. Grows with each failure.
+const PAUSE: Duration = Duration::from_millis(50);
 /// The longest such pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// How often an adopted proxy is looked after.
@@ -40,6 +45,12 @@ pub(crate) enum Error {
         name::env::LITELLM_MASTER_KEY
     )]
     HoldsKey,
+    /// The secret of run tokens is where the proxy does not see it.
+    #[error(
+        "{} is set in the environment of `sluice up` and would not reach the proxy, whose shared listener takes tokens: write it to a file as `id:secret`, closed to other users, and name that file in proxy.token_secrets_file",
+        name::env::PROXY_SHARED_SECRET
+    )]
+    HoldsTokenSecret,
     /// The program is not there.
     #[error("cannot start {}", program.display())]
     Spawn {
@@ -64,7 +75,7 @@ pub(crate) struct Plan {
     pub(crate) arguments: Vec<String>,
     /// The whole environment of the child.
     pub(crate) environment: Vec<(String, String)>,
-    pub(crate) drain: Duration,
+    pub(crate) longest_stop: Duration,
 }
 
 /// What serves the control socket.
@@ -127,7 +138,7 @@ pub(crate) async fn start(plan: &Plan, data_plane: &DataPlane) -> Result<(Proxy,
         }
         sleep(Duration::from_millis(10)).await;
     }
-    stop(child, plan.drain).await?;
+    stop(child, plan.longest_stop).await?;
     Err(Error::NotReady)
 }
 
@@ -161,7 +172,13 @@ pub(crate) async fn watch_over(
         }
     }
     match proxy {
-        Proxy::Own(child) => stop(child, plan.drain).await,
+        Proxy::Own(child) => {
+            // It may have been told of another time since it was started.
+            let told = timeout(ASK, data_plane.health()).await;
+            let longest =
+                told.ok().and_then(Result::ok).map(|health| Duration::from_millis(health.longest_stop_ms));
+            stop(child, longest.unwrap_or(plan.longest_stop)).await
+        }
         Proxy::Adopted => Ok(()),
     }
 }
@@ -179,14 +196,14 @@ fn spawn(plan: &Plan) -> Result<Child, Error> {
     command.spawn().map_err(|source| Error::Spawn { program: plan.program.clone(), source })
 }
 
-/// Asks the child to stop, and makes it stop when it takes longer than its drain allows.
-async fn stop(mut child: Child, drain: Duration) -> Result<(), Error> {
+/// Asks the child to stop, and makes it stop when it takes longer than it may.
+async fn stop(mut child: Child, longest: Duration) -> Result<(), Error> {
     if let Some(pid) = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()))
         && let Err(error) = kill_process(pid, Signal::TERM)
     {
         tracing::debug!(%error, "the proxy has ended already");
     }
-    match timeout(drain + Duration::from_secs(2), child.wait()).await {
+    match timeout(longest + GRACE, child.wait()).await {
         Ok(ended) => ended.map(drop).map_err(Error::Wait),
         Err(_elapsed) => {
             tracing::warn!("the proxy did not stop in time, killing it");

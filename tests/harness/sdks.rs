@@ -17,6 +17,20 @@ pub enum Sdk {
 }
 
 impl Sdk {
+    /// Makes `count` calls of `url`, one after the other, and returns how each ended.
+    ///
+    /// # Panics
+    /// If the program fails, with its complaint.
+    pub async fn calls(self, url: &str, count: usize) -> Vec<Value> {
+        let mut program = sdks();
+        program.args(match self {
+            Self::Python => ["python", "tests/sdk/restarts.py"],
+            Self::Node => ["node", "tests/sdk/restarts.mjs"],
+        });
+        program.args([url, &count.to_string()]);
+        said_by(program).await
+    }
+
     /// Runs every case against each of `targets` and returns what it printed, line by line.
     ///
     /// # Panics

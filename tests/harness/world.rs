@@ -87,12 +87,18 @@ impl World {
 
     /// Starts the proxy, also again after [`World::stop_proxy`].
     pub async fn start_proxy(&mut self) {
+        self.start_proxy_with(&[]).await;
+    }
+
+    /// The same, with variables in its environment.
+    pub async fn start_proxy_with(&mut self, variables: &[(&str, &str)]) {
         let log = fs::OpenOptions::new().create(true).append(true).open(self.proxy_log()).unwrap();
         let child = Command::new(binary("sluice-proxy"))
             .arg("--config")
             .arg(self.config())
             .env_clear()
             .env("SLUICE_LOG", "debug")
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)

@@ -14,7 +14,6 @@ use harness::{
     eventually, grant,
     raw::read_until,
 };
-use http::Method;
 use platform_core::record::Outcome;
 use rustix::process::Signal;
 use serde_json::json;
@@ -23,11 +22,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 /// `proxy.drain` in every world.
 const DRAIN: Duration = Duration::from_secs(2);
 
-/// Tells the proxy to stop and returns once nobody can connect to `run` any more.
+/// Tells the proxy to stop and returns once it says so on the socket of `run`.
 async fn begin_stop(world: &World, run: &Run, signal: Signal) {
     world.signal_proxy(signal);
-    let connect = || async { run.agent.connect().await.map(drop) };
-    eventually("the run's socket is gone", connect, Result::is_err).await.unwrap_err();
+    let ask = || async { run.agent.get("/v1/models").await.status };
+    eventually("the proxy drains", ask, |status| *status == 503).await;
 }
 
 #[tokio::test]
@@ -43,7 +42,9 @@ async fn an_answer_in_flight_may_end_before_the_proxy_does() {
         assert!(world.stop_proxy().await, "{signal:?}: the exit code tells of success");
 
         world.start_proxy().await;
-        assert_eq!(world.journal().await[0].record.outcome, Outcome::Complete);
+        let journal = world.journal().await;
+        let streamed = journal.iter().find(|line| line.record.stream).unwrap();
+        assert_eq!(streamed.record.outcome, Outcome::Complete);
     }
 }
 
@@ -71,23 +72,20 @@ async fn a_proxy_that_stops_begins_no_call() {
     let stream = run.agent.stream("fake-words10-gap50ms").await;
     begin_stop(&world, &run, Signal::TERM).await;
 
-    drain_to_end(&mut kept).await;
     late.write_all(rest).await.unwrap();
-    let refused = read_until(&mut late, "draining").await;
-    assert!(refused.starts_with("HTTP/1.1 503 ") && refused.contains("retry-after: 1"), "{refused}");
-    assert!(!refused.contains("x-should-retry"), "{refused}");
+    kept.write_all(&bytes).await.unwrap();
+    for connection in [&mut late, &mut kept] {
+        let refused = read_until(connection, "draining").await;
+        // The two seconds that the drain takes, and then it is the next proxy's turn.
+        assert!(refused.starts_with("HTTP/1.1 503 ") && refused.contains("retry-after: 2"), "{refused}");
+        assert!(!refused.contains("x-should-retry"), "{refused}");
+        assert!(refused.contains("connection: close"), "{refused}");
+    }
     assert!(world.control.health().await.is_err(), "nor is a run opened any more");
 
     assert!(stream.until_break().await.1.is_ok());
     assert!(world.stop_proxy().await);
     assert_eq!(world.upstream.ledger().len(), 2, "the late call was not sent");
-}
-
-/// A kept connection ends without another byte.
-async fn drain_to_end(kept: &mut Box<dyn harness::agent::Wire>) {
-    let mut rest = String::new();
-    kept.read_to_string(&mut rest).await.unwrap();
-    assert!(!rest.contains("HTTP/1.1"), "{rest}");
 }
 
 #[tokio::test]
@@ -129,11 +127,13 @@ async fn sockets_go_with_the_proxy_and_run_directories_wait_for_the_next_one() {
     assert_eq!(fs::read_dir(world.path().join("run/control")).unwrap().count(), 0);
 
     world.start_proxy().await;
-    let name = directory.file_name().unwrap().to_str().unwrap();
-    let body = json!({ "grant": grant("r1", "acct-1"), "socket_dir": name }).to_string();
-    let answer = world.control.send(Method::PUT, "/v1/runs/r1", body).await;
-    assert_eq!(answer.json()["path"], directory.to_str().unwrap());
-    assert_eq!(run.agent.chat("fake").await.status, 200, "the same socket answers again");
+    assert_eq!(
+        run.agent.chat("fake").await.status,
+        200,
+        "the same socket answers again, and nobody had to ask for it"
+    );
+    let registered = world.control.register(&grant("r1", "acct-1")).await.unwrap();
+    assert_eq!(registered.socket.unwrap().path, directory);
 }
 
 #[tokio::test]
@@ -144,10 +144,8 @@ async fn a_proxy_that_was_killed_leaves_sockets_that_are_no_obstacle() {
     world.signal_proxy(Signal::KILL);
     eventually("it is dead", || async { world.control.health().await.is_err() }, |dead| *dead).await;
     assert!(run.socket.exists() && world.path().join("run/control/control.sock").exists());
+    world.kill_proxy().await;
     world.start_proxy().await;
-    let name = run.socket.parent().unwrap().file_name().unwrap().to_str().unwrap();
-    let body = json!({ "grant": grant("r1", "acct-1"), "socket_dir": name }).to_string();
-    assert_eq!(world.control.send(Method::PUT, "/v1/runs/r1", body).await.status, 200);
     assert_eq!(run.agent.chat("fake").await.status, 200);
     assert_eq!(world.records(2).await[1].seq, 2, "and the journal goes on");
 }

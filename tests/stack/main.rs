@@ -9,6 +9,7 @@ mod calls;
 mod container;
 mod endings;
 mod openclaw;
+mod restart;
 mod sdk;
 mod streams;
 

@@ -5,7 +5,8 @@
 //!
 //! | request | answer |
 //! |---|---|
-//! | `GET /v1/health` | [`Health`] |
+//! | `GET /v1/health` | [`Health`]: it lives |
+//! | `GET /v1/ready` | [`Readiness`]: it serves, with 200, or it does not, with 503 |
 //! | `GET /v1/metrics` | Prometheus' text, `text/plain; version=0.0.4` |
 //! | `GET /v1/upstream` | [`UpstreamHealth`] |
 //! | `GET /v1/runs` | list of [`RunView`] |
@@ -17,7 +18,7 @@
 //! | `PUT /v1/runs/{run}/revoked` | `{}`; no token of the run holds any more, for good |
 //! | `GET /v1/frozen` | list of [`Frozen`] |
 //! | `POST /v1/freeze` or `/v1/thaw` with a list of [`Frozen`] | list of [`Frozen`], as it is then; what is frozen has its calls in flight cut |
-//! | `POST /v1/reload` | `{}`; token secrets were read again |
+//! | `POST /v1/reload` | [`Reloaded`]; configuration, key and token secrets were read again and hold for calls to come |
 //! | `PUT /v1/runs/{run}/budget` with [`Budget`] | [`RunView`]; from now on these limits hold, and none that is not named; what was used is counted in |
 //! | `GET /v1/accounts` | list of [`AccountView`] |
 //! | `PUT /v1/accounts` with [`AccountBudget`] | [`AccountView`] |
@@ -74,7 +75,8 @@ pub struct SocketDir {
 
 /// By what, besides a token, calls on a listener that serves gateways are known to be a run's. 128 bits that nobody
 /// guesses: fresh random ones, never derived from a run's id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Correlation {
     /// A W3C trace id.
     Trace(u128),
@@ -253,6 +255,8 @@ pub struct Health {
     pub upstream: String,
     /// Whether calls are sent to it.
     pub upstream_state: UpstreamState,
+    /// Longest time from a stop to the end of the process, milliseconds.
+    pub longest_stop_ms: u64,
 }
 
 /// Whether calls are sent to the upstream. Times are RFC 3339, UTC.
@@ -292,6 +296,48 @@ impl UpstreamState {
             Self::Probing { .. } => Self::WORDS[2],
         }
     }
+}
+
+/// Whether calls would pass, as far as the proxy can say without making one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Readiness {
+    /// Whether there is nothing against it.
+    pub ready: bool,
+    /// What there is against it.
+    pub reasons: Vec<NotReady>,
+}
+
+impl From<Vec<NotReady>> for Readiness {
+    fn from(reasons: Vec<NotReady>) -> Self {
+        Self { ready: reasons.is_empty(), reasons }
+    }
+}
+
+/// Why calls would not pass.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "reason")]
+pub enum NotReady {
+    /// No call could be recorded.
+    JournalStopped,
+    /// The proxy was told to stop.
+    Draining,
+    /// A run of the configuration could not be opened.
+    RunNotOpen {
+        /// The run.
+        run: RunId,
+        /// Why not, in words.
+        why: String,
+    },
+}
+
+/// What reading the configuration again has changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reloaded {
+    /// Settings that have another value now, by their dotted key, and what is read from files: `upstream.key_file (its
+    /// content)`.
+    pub changed: Vec<String>,
+    /// Runs of the configuration that could not be opened, with the reason. All else was done.
+    pub not_open: Vec<NotReady>,
 }
 
 /// What the upstream said when it was asked.

@@ -165,6 +165,8 @@ pub mod data_plane {
     pub const TOKEN_SKEW: Millis = Millis::seconds(30);
     /// How long calls in flight may go on after a stop or a close was asked for.
     pub const DRAIN: Millis = Millis::seconds(20);
+    /// How long it may take to cut and record those that are left.
+    pub const DRAIN_CUT: Millis = Millis::seconds(5);
     /// Events held for a reader of a live tap who does not keep up.
     pub const TAP_BACKLOG: usize = 1024;
     /// Most bytes of text in one of them.

@@ -3,7 +3,7 @@
 use std::{future::Future, time::Duration};
 
 use tokio::{
-    signal::unix::{SignalKind, signal},
+    signal::unix::{Signal, SignalKind, signal},
     time::timeout,
 };
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
@@ -49,6 +49,12 @@ impl Watch {
     pub fn requested(&self) -> WaitForCancellationFuture<'_> {
         self.0.cancelled()
     }
+
+    /// Whether a stop was asked for.
+    #[must_use]
+    pub fn is_requested(&self) -> bool {
+        self.0.is_cancelled()
+    }
 }
 
 /// Waits for `work` to end, at most `grace`.
@@ -62,10 +68,60 @@ pub async fn drain(work: impl Future<Output = ()>, grace: Duration) -> Drain {
 /// Who runs a program decides which signals mean that it should stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunBy {
-    /// A service manager: SIGTERM; SIGINT when it is tried by hand.
+    /// A service manager: SIGTERM; SIGINT when it is tried by hand. SIGHUP has the configuration read again.
     Service,
     /// A person: also SIGHUP, when their terminal is closed.
     Person,
+}
+
+/// What a signal asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// To stop.
+    Stop,
+    /// To read the configuration again.
+    Reload,
+}
+
+/// The signals that ask for something. While this lives, none of them ends the process.
+#[derive(Debug)]
+pub struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+    by: RunBy,
+}
+
+impl Signals {
+    /// Installs their handlers.
+    ///
+    /// # Errors
+    /// If that is not possible.
+    pub fn install(by: RunBy) -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+            by,
+        })
+    }
+
+    /// What the next one asks for. Cancel safe.
+    pub async fn next(&mut self) -> Asked {
+        tokio::select! {
+            _ = self.interrupt.recv() => Asked::Stop,
+            _ = self.terminate.recv() => Asked::Stop,
+            _ = self.hangup.recv() => match self.by {
+                RunBy::Service => Asked::Reload,
+                RunBy::Person => Asked::Stop,
+            },
+        }
+    }
+
+    /// Ready at the next one that means stop. Cancel safe.
+    pub async fn stop(&mut self) {
+        while self.next().await != Asked::Stop {}
+    }
 }
 
 /// Ready at the first signal that means stop. Later ones change nothing while this future lives.
@@ -73,23 +129,6 @@ pub enum RunBy {
 /// # Errors
 /// If the handlers cannot be installed.
 pub fn signalled(by: RunBy) -> std::io::Result<impl Future<Output = ()>> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut hangup = match by {
-        RunBy::Service => None,
-        RunBy::Person => Some(signal(SignalKind::hangup())?),
-    };
-    Ok(async move {
-        let hung_up = async {
-            match &mut hangup {
-                Some(hangup) => drop(hangup.recv().await),
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            () = hung_up => {}
-        }
-    })
+    let mut signals = Signals::install(by)?;
+    Ok(async move { signals.stop().await })
 }

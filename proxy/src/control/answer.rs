@@ -6,9 +6,10 @@ use http::{HeaderValue, Response, StatusCode, header};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody, combinators::BoxBody};
 use platform_core::control::{Problem, ProblemDetail};
-use platform_runtime::{report, settings::token_secrets};
+use platform_runtime::report;
 use serde::Serialize;
 
+use super::reload;
 use crate::{
     directory::Taken,
     journal::{self, Unacknowledged},
@@ -40,8 +41,8 @@ pub(super) enum Error {
     Revocation(#[source] std::io::Error),
     #[error("it cannot be written down, so nothing was changed")]
     Freeze(#[source] std::io::Error),
-    #[error("the secrets of run tokens cannot be read; those from before stay")]
-    Reload(#[from] token_secrets::Error),
+    #[error(transparent)]
+    Reload(#[from] reload::Error),
     #[error(transparent)]
     Journal(#[from] journal::Error),
     #[error(transparent)]
@@ -62,7 +63,8 @@ impl Error {
             Self::Register(runs::Error::NoSuchListener { .. }) => (StatusCode::CONFLICT, "no_such_listener"),
             Self::Revocation(_) => (StatusCode::INTERNAL_SERVER_ERROR, "revocation_failed"),
             Self::Freeze(_) => (StatusCode::INTERNAL_SERVER_ERROR, "freeze_failed"),
-            Self::Reload(_) => (StatusCode::INTERNAL_SERVER_ERROR, "reload_failed"),
+            Self::Reload(_) => (StatusCode::CONFLICT, "reload_refused"),
+            Self::Register(runs::Error::Keep { .. }) => (StatusCode::INTERNAL_SERVER_ERROR, "keep_failed"),
             Self::Register(_) => (StatusCode::INTERNAL_SERVER_ERROR, "listener_failed"),
             Self::Journal(error) | Self::Unacknowledged(Unacknowledged::Journal(error)) => match error {
                 journal::Error::Changed { .. } => (StatusCode::CONFLICT, "journal_changed"),

@@ -1,7 +1,8 @@
-//! `GET /v1/metrics`, and `GET /metrics` on a TCP listener of its own, because Prometheus reads no unix sockets.
+//! `GET /v1/metrics`, and `GET /metrics` on a TCP listener of its own, because Prometheus reads no unix sockets. Beside it
+//! `GET /healthz` and `GET /readyz`, for whatever watches over the proxy.
 //!
 //! The listener tells what anybody may know who can reach it: no run, account, key or text. It answers nothing else, and
-//! few at a time.
+//! few at a time. It goes on while the proxy drains.
 
 use std::{
     convert::Infallible,
@@ -18,15 +19,20 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
-use platform_core::{budget::Limit, money::NanoDollars};
+use platform_core::{
+    budget::Limit,
+    control::{NotReady, Readiness},
+    money::NanoDollars,
+};
 use platform_runtime::task;
+use serde_json::{Value, json};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::Semaphore,
     time::timeout,
 };
 
-use super::Control;
+use super::{Control, ready};
 use crate::{
     Error,
     metrics::{Gauges, Reserved},
@@ -57,7 +63,7 @@ pub(super) fn text(control: &Control) -> String {
             cost: NanoDollars(reserved(Limit::CostNanodollars)),
         },
         idle_connections: control.runs.idle_connections() as u64,
-        upstream_state: control.config.upstream.circuit().state().word(),
+        upstream_state: control.upstream.target().circuit().state().word(),
         journal_seq: control.journal.last_seq(),
         journal_is_open: control.journal.state().is_open(),
         journal_bytes: control.journal.size(),
@@ -119,14 +125,27 @@ async fn connection(stream: TcpStream, control: Arc<Control>) {
 }
 
 fn respond(control: &Control, request: &Request<Incoming>) -> Response<Full<Bytes>> {
-    let is_asked = request.uri().path() == "/metrics" && request.method() == Method::GET;
-    let (status, kind, body) = if is_asked {
-        (StatusCode::OK, CONTENT_TYPE, text(control))
-    } else {
-        (StatusCode::NOT_FOUND, "text/plain", "only GET /metrics is here\n".to_owned())
+    let path = Some(request.uri().path()).filter(|_| request.method() == Method::GET);
+    let (status, kind, body) = match path {
+        Some("/metrics") => (StatusCode::OK, CONTENT_TYPE, text(control)),
+        Some("/healthz") => (StatusCode::OK, "text/plain", "alive\n".to_owned()),
+        Some("/readyz") => {
+            let Readiness { ready, reasons } = ready::look(control);
+            let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+            (status, "application/json", json!({ "ready": ready, "reasons": kinds(reasons) }).to_string())
+        }
+        _ => {
+            let text = "only GET /metrics, /healthz and /readyz are here\n".to_owned();
+            (StatusCode::NOT_FOUND, "text/plain", text)
+        }
     };
     let mut answer = Response::new(Full::from(body));
     *answer.status_mut() = status;
     answer.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
     answer
+}
+
+/// The reasons without whose they are: no run is named to whoever can reach an address.
+fn kinds(reasons: Vec<NotReady>) -> Vec<Value> {
+    reasons.iter().map(|reason| json!(reason)["reason"].take()).collect()
 }

@@ -5,6 +5,8 @@
 
 mod answer;
 pub(crate) mod metrics;
+mod ready;
+pub(crate) mod reload;
 mod routes;
 mod spare;
 mod streams;
@@ -26,7 +28,7 @@ use tokio::net::{UnixListener, UnixStream};
 use self::spare::Spares;
 use crate::{
     bodies::Allowance,
-    config::Config,
+    config::{Config, Origins},
     exchange::{Complaints, Snapshot, pause},
     freezes::Freezes,
     journal::Journal,
@@ -47,7 +49,13 @@ pub(crate) struct Control {
     pub(crate) freezes: Arc<Freezes>,
     /// What calls work with; replaced on a reload.
     pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
-    pub(crate) config: Config,
+    pub(crate) config: ArcSwap<Config>,
+    /// Where the configuration is read again.
+    pub(crate) origins: Origins,
+    /// Held by whoever does.
+    pub(crate) reloading: tokio::sync::Mutex<()>,
+    /// Whether a stop was asked for.
+    pub(crate) stop: Watch,
     pub(crate) started: Instant,
     /// A connection of control's own to the upstream, to ask it for its models.
     pub(crate) upstream: Upstream,
@@ -69,7 +77,8 @@ impl Socket {
     /// If directory or socket cannot be made.
     pub(crate) fn bind(config: &Config) -> Result<Self, socket::Error> {
         let group = group_id(name::CONTROL_GROUP);
-        let (dir, path) = (config.proxy.control_dir(), config.proxy.control_socket());
+        let proxy = &config.settings.proxy;
+        let (dir, path) = (proxy.control_dir(), proxy.control_socket());
         socket::private_dir(&dir, if group.is_some() { 0o750 } else { 0o700 })?;
         let (socket, listener): (_, StdListener) = PrivateSocket::bind(&path, 0o660)?;
         let io = |action: &'static str, path: &std::path::Path| {
@@ -88,7 +97,8 @@ impl Socket {
     }
 
     /// Serves until a stop is asked for.
-    pub(crate) async fn serve(self, control: Arc<Control>, stop: Watch) {
+    pub(crate) async fn serve(self, control: Arc<Control>) {
+        let stop = control.stop.clone();
         let (complaints, mut failures) = (Complaints::default(), 0);
         loop {
             let accepted = tokio::select! {
@@ -122,7 +132,7 @@ impl Socket {
 /// Serves a connection until it ends, and hands it back.
 async fn connection(control: Arc<Control>, stream: UnixStream, stop: Watch) -> UnixStream {
     match stream.peer_cred() {
-        Ok(peer) if control.config.may_control(peer.uid()) => {}
+        Ok(peer) if control.config.load().may_control(peer.uid()) => {}
         Ok(peer) => {
             tracing::warn!(uid = peer.uid(), "control connection of a uid that is not on the list");
             return stream;

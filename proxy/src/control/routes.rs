@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use super::{
     Control,
     answer::{Answer, Error, json, text},
-    metrics, streams, upstream,
+    metrics, ready, reload, streams, upstream,
 };
 use crate::{freezes::Change, journal::Unacknowledged, run::Closing};
 
@@ -38,6 +38,10 @@ async fn route(control: Arc<Control>, request: Request<Incoming>) -> Result<Answ
     let path: Vec<&str> = head.uri.path().trim_start_matches('/').split('/').collect();
     match (&head.method, path.as_slice()) {
         (&Method::GET, ["v1", "health"]) => Ok(json(&health(&control))),
+        (&Method::GET, ["v1", "ready"]) => {
+            let readiness = ready::look(&control);
+            Ok(ready::with_status(&readiness, json(&readiness)))
+        }
         (&Method::GET, ["v1", "metrics"]) => Ok(text(metrics::CONTENT_TYPE, metrics::text(&control))),
         (&Method::GET, ["v1", "upstream"]) => Ok(json(&upstream::ask(&control).await)),
         (&Method::GET, ["v1", "journal"]) => streams::journal(&control, &head.uri),
@@ -59,7 +63,7 @@ async fn route(control: Arc<Control>, request: Request<Incoming>) -> Result<Answ
         (&Method::GET, ["v1", "frozen"]) => Ok(json(&control.freezes.list())),
         (&Method::POST, ["v1", "freeze"]) => change(&control, Change::Freeze, body).await,
         (&Method::POST, ["v1", "thaw"]) => change(&control, Change::Thaw, body).await,
-        (&Method::POST, ["v1", "reload"]) => reload(&control),
+        (&Method::POST, ["v1", "reload"]) => Ok(json(&reload::reload(&control).await?)),
         (&Method::GET, ["v1", "runs", run, "tap"]) => streams::tap(&control, &run_id(run)?),
         (&Method::GET, ["v1", "runs", run, "trace"]) => streams::trace(&control, &run_id(run)?),
         _ => Err(Error::NotFound),
@@ -81,6 +85,7 @@ fn run_id(text: &str) -> Result<RunId, Error> {
 
 fn health(control: &Control) -> Health {
     let (runs, in_flight) = control.runs.load();
+    let config = control.config.load();
     Health {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
@@ -90,8 +95,9 @@ fn health(control: &Control) -> Health {
         journal_id: control.journal.id().to_owned(),
         journal_seq: control.journal.last_seq(),
         journal: control.journal.state(),
-        upstream: control.config.base_url.clone(),
-        upstream_state: control.config.upstream.circuit().state(),
+        upstream: config.settings.upstream.base_url.clone(),
+        upstream_state: control.upstream.target().circuit().state(),
+        longest_stop_ms: config.settings.proxy.longest_stop().0,
     }
 }
 
@@ -143,13 +149,14 @@ fn correlate(control: &Control, run: &RunId, named: (&str, &str)) -> Result<Answ
     if live.grant.listener != Listener::Shared {
         return Err(Error::Invalid(format!("run {run} has a socket of its own")));
     }
-    control.runs.directory().correlate(correlation, &live)?;
+    control.runs.correlate(correlation, &live)??;
     Ok(json(&serde_json::json!({})))
 }
 
 fn withdraw(control: &Control, run: RunId, named: (&str, &str), uri: &Uri) -> Result<Answer, Error> {
     let correlation = correlation(named)?;
     let grace = milliseconds(uri, "grace_ms")?.unwrap_or_default();
+    control.runs.forget(&correlation, &run)?;
     let directory = Arc::clone(control.runs.directory());
     task::spawn("grace of a correlation", async move {
         tokio::time::sleep(grace).await;
@@ -165,9 +172,8 @@ fn revoke(control: &Control, run: &RunId) -> Result<Answer, Error> {
 
 async fn allow(control: &Control, run: &RunId, body: Incoming) -> Result<Answer, Error> {
     let budget: Budget = parsed(body, "a budget").await?;
-    let live = control.runs.get(run).ok_or_else(|| Error::UnknownRun(run.to_string()))?;
-    live.spending.allow(&budget);
-    Ok(json(&live.view()))
+    let view = control.runs.allow(run, budget)?;
+    view.map(|view| json(&view)).ok_or_else(|| Error::UnknownRun(run.to_string()))
 }
 
 async fn allow_account(control: &Control, body: Incoming) -> Result<Answer, Error> {
@@ -184,16 +190,9 @@ async fn change(control: &Control, change: Change, body: Incoming) -> Result<Ans
     Ok(json(&frozen))
 }
 
-fn reload(control: &Control) -> Result<Answer, Error> {
-    let snapshot = control.config.snapshot()?;
-    let secrets: Vec<_> = snapshot.secrets.ids().map(ToString::to_string).collect();
-    control.snapshot.store(Arc::new(snapshot));
-    tracing::info!(?secrets, "reloaded");
-    Ok(json(&serde_json::json!({})))
-}
-
 async fn close(control: &Arc<Control>, run: &RunId, uri: &Uri) -> Result<Answer, Error> {
-    let drain = milliseconds(uri, "drain_ms")?.unwrap_or(control.config.proxy.drain.duration());
+    let drain =
+        milliseconds(uri, "drain_ms")?.unwrap_or(control.config.load().settings.proxy.drain.duration());
     // In a task of its own: whoever gives up waiting must not leave the run half closed.
     let (control, closed) = (Arc::clone(control), run.clone());
     let closing =

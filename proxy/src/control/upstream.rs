@@ -63,7 +63,7 @@ async fn look(control: &Control) -> Result<UpstreamHealth, String> {
 async fn get(control: &Control, path: &'static str) -> Result<(StatusCode, Bytes), String> {
     let mut request = Request::new(Pieces::from(Vec::new()));
     *request.uri_mut() = Uri::from_static(path);
-    if let Some(authorization) = &control.config.authorization {
+    if let Some(authorization) = &control.snapshot.load().authorization {
         request.headers_mut().insert(AUTHORIZATION, authorization.clone());
     }
     let (answer, mut connection) =

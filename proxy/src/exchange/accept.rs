@@ -1,8 +1,9 @@
 //! accept: the listeners, a run's own and the one that runs share, and the connections on them.
 //!
 //! On a run's own only processes of the uid in the grant are heard. When the run closes, the listener goes at once; its
-//! connections finish the call they carry, and are dropped when the run is cut, which ends their calls. One too many is
-//! told so and closed: it costs those that are there nothing.
+//! connections finish the call they carry, and are dropped when the run is cut, which ends their calls. When the proxy
+//! goes down, listener and connections stay until then, to say so to whoever calls. One too many is told so and closed: it
+//! costs those that are there nothing.
 
 use std::{
     convert::Infallible,
@@ -29,19 +30,17 @@ use tokio::{
 };
 
 use super::{
-    Body, Plane,
+    Plane,
     carried::Carried,
     identify::{Entrance, Way},
     patience::{Passed, Quiet},
     room::Places,
     serve,
     timed::{Ended, Timed},
+    unwritten::{Owed, Owing},
     wire::Wire,
 };
-use crate::{
-    refusal,
-    run::{Run, Stage},
-};
+use crate::{refusal, run::Run};
 
 /// Most that is read from a client at once, and so the most that a request's head may have, bytes. hyper would read up to
 /// 400 KiB ahead per connection; a body that fits comes in one piece and is not copied.
@@ -79,7 +78,7 @@ impl Listener {
         let mut failures = 0;
         loop {
             let accepted = tokio::select! {
-                _closing = stage.wait_for(|stage| *stage != Stage::Open) => break,
+                _closing = stage.wait_for(|stage| !stage.listens()) => break,
                 accepted = listener.accept() => accepted,
             };
             match accepted {
@@ -129,7 +128,7 @@ async fn own(plane: Arc<Plane>, run: Arc<Run>, stream: UnixStream, places: Place
         if run.cut().is_some() || carried.is_cut(&plane.freezes) {
             return;
         }
-        if run.closing().is_some() {
+        if !run.listens() {
             connection.close_softly();
         }
         tokio::select! {
@@ -206,11 +205,12 @@ fn serving<S>(plane: Arc<Plane>, entrance: Entrance, stream: S) -> Timed<S>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let carried = entrance.carried.clone();
+    let (carried, owed) = (entrance.carried.clone(), Owed::new(Arc::clone(&plane.unwritten)));
+    let wire = Wire::new(stream, carried.clone(), owed.clone());
     let connection = http1::Builder::new()
         .header_read_timeout(None)
         .max_buf_size(READ_BUFFER)
-        .serve_connection(TokioIo::new(Wire::new(stream, carried.clone())), Service { plane, entrance });
+        .serve_connection(TokioIo::new(wire), Service { plane, entrance, owed });
     Timed::new(connection, carried)
 }
 
@@ -245,15 +245,17 @@ fn turn_away<S: Write>(stream: io::Result<S>) {
 pub(super) struct Service {
     plane: Arc<Plane>,
     entrance: Entrance,
+    owed: Owed,
 }
 
 impl hyper::service::Service<Request<Incoming>> for Service {
-    type Response = Response<Body>;
+    type Response = Response<Owing>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Owing>, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let (plane, entrance) = (Arc::clone(&self.plane), self.entrance.clone());
-        Box::pin(async move { Ok(serve(&plane, &entrance, request).await) })
+        let (plane, entrance, owed) = (Arc::clone(&self.plane), self.entrance.clone(), self.owed.clone());
+        owed.begin();
+        Box::pin(async move { Ok(owed.of(serve(&plane, &entrance, request).await)) })
     }
 }

@@ -2,6 +2,8 @@
 //! bounded, and told on without what it says of the upstream's insides, also where it comes in the middle of a stream;
 //! what only says that Sluicegate's own key or money is no good becomes a refusal.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use hyper::body::Incoming;
@@ -108,11 +110,11 @@ pub(super) async fn respond(
         released(exchange.settle_mapped(reason)).await;
         return response;
     }
-    let unspoken = &exchange.plane().unspoken;
+    let unspoken = Arc::clone(&exchange.plane().snapshot.load().unspoken);
     // Too long, broken off, not JSON: that there was an error is all that can be told.
-    let told = scrub::document(&text, unspoken)
+    let told = scrub::document(&text, &unspoken)
         .unwrap_or_else(|| refusal::error_json(&Refusal::UpstreamFailed.into(), dialect));
-    forget_telling(&mut head.headers, unspoken);
+    forget_telling(&mut head.headers, &unspoken);
     let mut response = observe::with_head(&head, exchange.call_id());
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     exchange.passed_on(told.len());
@@ -135,7 +137,7 @@ fn forget_telling(headers: &mut HeaderMap, unspoken: &[String]) {
 pub(super) fn event(exchange: &Exchange, words: Words, event: &[u8]) -> Bytes {
     let dialect = exchange.route().dialect();
     let told = match words {
-        Words::Theirs => scrub::event(event, &exchange.plane().unspoken),
+        Words::Theirs => scrub::event(event, &exchange.plane().snapshot.load().unspoken),
         Words::Ours => None,
     };
     told.unwrap_or_else(|| refusal::error_event(&Refusal::UpstreamFailed.into(), dialect)).into()

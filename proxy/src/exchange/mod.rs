@@ -23,12 +23,13 @@ mod room;
 mod scrub;
 mod settle;
 mod timed;
+mod unwritten;
 mod wire;
 
 use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
-use http::{Method, Request, Response, header, request::Parts};
+use http::{HeaderValue, Method, Request, Response, header, request::Parts};
 use hyper::body::Incoming;
 use platform_core::{record::Identity, route::Route, token::Secrets};
 
@@ -37,6 +38,7 @@ pub(crate) use self::{
     body::{Body, BrokenOff},
     rewrite::{Identification, Label, Policy, Reason, Rejection},
     room::{Complaints, Rooms, pause, raise_descriptor_limit},
+    unwritten::Unwritten,
 };
 use self::{
     complain::Words,
@@ -63,8 +65,12 @@ pub(crate) struct Snapshot {
     pub(crate) header_read: Duration,
     /// How long a client's connection may be idle between two calls.
     pub(crate) keep_alive: Duration,
+    /// The upstream's credential.
+    pub(crate) authorization: Option<HeaderValue>,
+    /// What no agent is told: the upstream's key and address, and what they were before.
+    pub(crate) unspoken: Arc<[String]>,
     /// What run tokens are signed with.
-    pub(crate) secrets: Secrets,
+    pub(crate) secrets: Arc<Secrets>,
     /// What tokens cost.
     pub(crate) prices: Prices,
     /// How long a token holds beyond its expiry.
@@ -82,8 +88,6 @@ pub(crate) struct Plane {
     pub(crate) freezes: Arc<Freezes>,
     /// The run under which calls that are nobody's are recorded.
     pub(crate) nobody: Arc<Run>,
-    /// What no agent is told: the upstream's key and address.
-    pub(crate) unspoken: Arc<[String]>,
     /// Memory for the request bodies of all runs.
     pub(crate) bodies: Arc<Allowance>,
     pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
@@ -92,6 +96,8 @@ pub(crate) struct Plane {
     /// For connections.
     pub(crate) rooms: Rooms,
     pub(crate) call_ids: CallIds,
+    /// Answers that clients have not taken yet.
+    pub(crate) unwritten: Arc<Unwritten>,
 }
 
 /// Answers one request that came in on a connection.

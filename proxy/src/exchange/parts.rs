@@ -37,7 +37,7 @@ pub(crate) fn headers(
     from: &HeaderMap,
     call: CallId,
 ) -> Result<HeaderMap, http::Error> {
-    rewrite::headers(&rewrite::Identification::of(grant, Some(authorization))?, from, call)
+    rewrite::headers(&rewrite::Identification::of(grant)?, Some(&authorization), from, call)
 }
 
 /// What an agent is told of an upstream's error text.

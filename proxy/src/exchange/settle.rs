@@ -324,7 +324,7 @@ impl Exchange {
     /// What it means that the call ends here, without anybody having said why.
     fn early_end(&self) -> Outcome {
         match self.run.cut() {
-            Some(Closing::Closed | Closing::Over) => Outcome::RunClosed,
+            Some(Closing::Closed | Closing::Over | Closing::Replaced) => Outcome::RunClosed,
             Some(Closing::Shutdown) => Outcome::Interrupted,
             None if self.carried.stopped(&self.plane.freezes).is_some() => Outcome::Frozen,
             None if self.carried.told().is_some() => Outcome::TimedOut,

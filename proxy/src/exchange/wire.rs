@@ -1,5 +1,5 @@
-//! A client's stream, watched from below: hyper does not tell when the first byte of a head comes, nor that a client
-//! takes nothing.
+//! A client's stream, watched from below: hyper does not tell when the first byte of a head comes, that a client takes
+//! nothing, or that all of an answer is written out.
 
 use std::{
     io::{self, IoSlice},
@@ -9,19 +9,20 @@ use std::{
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::carried::Carried;
+use super::{carried::Carried, unwritten::Owed};
 
-/// A stream that tells what it carries when bytes come and when they are stuck.
+/// A stream that tells what it carries when bytes come, when they are stuck, and when none are left.
 #[derive(Debug)]
 pub(super) struct Wire<S> {
     stream: S,
     carried: Carried,
+    owed: Owed,
     is_stuck: bool,
 }
 
 impl<S> Wire<S> {
-    pub(super) const fn new(stream: S, carried: Carried) -> Self {
-        Self { stream, carried, is_stuck: false }
+    pub(super) const fn new(stream: S, carried: Carried, owed: Owed) -> Self {
+        Self { stream, carried, owed, is_stuck: false }
     }
 
     fn written(&mut self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
@@ -68,7 +69,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        if flushed.is_ready() {
+            self.owed.flushed();
+        }
+        flushed
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -76,6 +76,11 @@ impl Upstream {
         Self { target, idle: Mutex::new(VecDeque::new()) }
     }
 
+    /// How the upstream is reached, and whether it is up.
+    pub(crate) fn target(&self) -> &Target {
+        &self.target
+    }
+
     /// Whether a call need not be tried: the upstream is down, and no connection is left from before.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ mod exit;
 mod freeze;
 mod limit;
 mod metrics;
+mod reload;
 mod run;
 mod screen;
 mod show;
@@ -115,6 +116,12 @@ Examples:
   sluice metrics | grep sluicegate_calls_total   how many calls, by route, outcome and refusal
   sluice metrics | grep lag_max                  how late do the data plane's threads come?")]
     Metrics,
+    /// Have the proxy read its configuration again, and show what that changed
+    ///
+    /// All of it or nothing: with a mistake anywhere, everything stays as it was. Key, token secrets, prices, budgets of
+    /// accounts, runs and most limits change for calls to come; addresses, directories and threads need a restart.
+    #[command(after_help = "Example:\n  sluice reload --json | jq -r '.changed[]'")]
+    Reload(reload::Arguments),
     /// Check the configuration, or print its schema
     #[command(subcommand)]
     Config(config::Command),
@@ -182,6 +189,7 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
             Command::Usage(arguments) => usage::usage(&context, arguments).await,
             Command::Limit(arguments) => limit::limit(&context, arguments).await,
             Command::Metrics => metrics::metrics(&context).await,
+            Command::Reload(arguments) => reload::reload(&context, arguments).await,
             Command::Config(_) => config::check(&context),
             Command::Completions { .. } => Ok(Exit::Success),
         }

@@ -75,7 +75,7 @@ Examples:
         #[arg(long, value_name = "RUN")]
         run: RunId,
     },
-    /// Have the proxy read proxy.token_secrets_file again
+    /// Have the proxy read proxy.token_secrets_file again; the same as `sluice reload`
     ///
     /// To rotate: put the new secret first and keep the old one below, reload, and remove the old one when the last token
     /// signed with it has run out. If the file cannot be used, the secrets from before stay.

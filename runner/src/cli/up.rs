@@ -2,7 +2,11 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use platform_runtime::{shutdown, task};
+use platform_runtime::{
+    report,
+    shutdown::{Asked, RunBy, Signals},
+    task,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{Context, Error, exit::Exit};
@@ -13,32 +17,48 @@ use crate::{
 
 pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     let settings = &context.settings;
+    let takes_tokens = settings.proxy.listen.is_some() && settings.proxy.token_secrets_file.is_none();
+    if takes_tokens && context.token_secret.is_some() {
+        return Err(Box::new(supervise::Error::HoldsTokenSecret));
+    }
     let plan = Plan {
         program: supervise::program_beside_us(),
         arguments: context.passed_on.clone(),
         environment: supervise::child_environment(&context.environment)?,
-        drain: settings.proxy.drain.duration(),
+        longest_stop: settings.proxy.longest_stop().duration(),
     };
     let data_plane = DataPlane::at(&settings.proxy.control_socket());
-    let signalled = shutdown::signalled(shutdown::RunBy::Person)?;
+    let mut out = io::stdout();
+    // A terminal that is closed ends what runs in it. Without one, SIGHUP is what it is to any service.
+    let by = if out.is_terminal() { RunBy::Person } else { RunBy::Service };
+    let mut signals = Signals::install(by)?;
     let cancel = CancellationToken::new();
     let (proxy, health) = supervise::start(&plan, &data_plane).await?;
     let origin = match proxy {
         Proxy::Own(_) => "started",
         Proxy::Adopted => "already running, adopted",
     };
-    let mut out = io::stdout();
     writeln!(out, "proxy     {origin}, pid {}", health.pid)?;
     writeln!(out, "upstream  {}", health.upstream)?;
     writeln!(out, "control   {}", settings.proxy.control_socket().display())?;
     writeln!(out, "ready{}", if out.is_terminal() { "; Ctrl-C stops" } else { "" })?;
-    let trigger = cancel.clone();
+    let (trigger, reloaded) = (cancel.clone(), data_plane.clone());
     let waiting = task::spawn("signals", async move {
-        signalled.await;
+        while signals.next().await == Asked::Reload {
+            reload(&reloaded).await;
+        }
         trigger.cancel();
     });
     supervise::watch_over(proxy, &plan, &data_plane, &cancel).await?;
     waiting.abort();
     writeln!(out, "stopped")?;
     Ok(Exit::Success)
+}
+
+/// Has the proxy read its configuration again. Without one, the next one will.
+async fn reload(data_plane: &DataPlane) {
+    match data_plane.reload().await {
+        Ok(reloaded) => tracing::info!(?reloaded, "the proxy has read its configuration again"),
+        Err(error) => tracing::error!(error = %report::chain(&error), "the proxy did not reload"),
+    }
 }

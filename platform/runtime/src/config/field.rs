@@ -46,17 +46,29 @@ impl<'s, 'a> Field<'s, 'a> {
     pub fn or<T: Value>(self, default: T) -> T {
         let mut schema = T::schema();
         schema["default"] = default.to_json();
-        self.read(schema).unwrap_or(default)
+        let value = self.read(schema).unwrap_or(default);
+        self.note(value.to_json());
+        value
     }
 
     /// The value, if somebody set it.
     #[must_use]
     pub fn optional<T: Value>(self) -> Option<T> {
-        self.read(T::schema())
+        let value: Option<T> = self.read(T::schema());
+        if let Some(value) = &value {
+            self.note(value.to_json());
+        }
+        value
     }
 
     /// The values of an array, or `default`. Cannot be overridden.
     pub fn list_or<T: Value>(self, default: Vec<T>) -> Vec<T> {
+        let list = self.read_list(default);
+        self.note(list.iter().map(Value::to_json).collect());
+        list
+    }
+
+    fn read_list<T: Value>(&self, default: Vec<T>) -> Vec<T> {
         let default_json: Vec<_> = default.iter().map(Value::to_json).collect();
         self.describe(json!({ "type": "array", "items": T::schema(), "default": default_json }));
         let Some(value) = self.section.entry(self.name) else { return default };
@@ -82,6 +94,10 @@ impl<'s, 'a> Field<'s, 'a> {
         T::from_toml(value.get_ref()).map_err(|problem| self.mistake_at(value, problem)).ok()
     }
 
+    fn note(&self, value: serde_json::Value) {
+        self.section.reader.note(self.key(), value);
+    }
+
     fn key(&self) -> String {
         join(&self.section.key, self.name)
     }
@@ -96,7 +112,7 @@ impl<'s, 'a> Field<'s, 'a> {
 }
 
 /// `proxy.run_dir` is overridden by `SLUICE_PROXY_RUN_DIR`.
-fn override_variable(key: &str) -> String {
+pub(super) fn override_variable(key: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     OVERRIDE_PREFIX.chars().chain(key.chars().map(plain)).collect()
 }

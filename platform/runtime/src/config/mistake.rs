@@ -16,6 +16,8 @@ pub enum Origin {
     Variable(String),
     /// A flag.
     Flag(String),
+    /// Nobody set it.
+    Nowhere,
 }
 
 impl fmt::Display for Origin {
@@ -24,6 +26,7 @@ impl fmt::Display for Origin {
             Self::File { path, line } => write!(f, "{path}:{line}"),
             Self::Variable(name) => write!(f, "environment variable {name}"),
             Self::Flag(flag) => write!(f, "--set {flag}"),
+            Self::Nowhere => f.write_str("not set"),
         }
     }
 }
@@ -49,6 +52,24 @@ impl fmt::Display for Mistake {
     }
 }
 
+/// Something that is wrong with what settings lead to: a file that cannot be read, two settings that do not fit.
+#[derive(Debug)]
+pub struct Objection {
+    /// What it is about.
+    pub about: About,
+    /// What is wrong and what would be right.
+    pub problem: String,
+}
+
+/// What an [`Objection`] is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum About {
+    /// A setting, by its dotted key.
+    Setting(String),
+    /// A variable of the environment that is no setting.
+    Variable(&'static str),
+}
+
 /// Every mistake of a configuration, in the order of the file, then environment and flags.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistakes(pub Vec<Mistake>);
@@ -63,8 +84,10 @@ impl Mistakes {
         mistakes.sort_by_key(|mistake| match &mistake.origin {
             Origin::File { line, .. } => (0, *line),
             Origin::Variable(_) => (1, 0),
-            Origin::Flag(_) => (2, 0),
+            Origin::Flag(_) | Origin::Nowhere => (2, 0),
         });
+        // What is wrong with a value is also found where it leads to.
+        mistakes.dedup();
         Self(mistakes)
     }
 }

@@ -18,8 +18,8 @@ use platform_core::{name, secret::Secret};
 
 pub use self::{
     field::Field,
-    mistake::{Mistake, Mistakes, Origin},
-    reader::{Section, defaults, read},
+    mistake::{About, Mistake, Mistakes, Objection, Origin},
+    reader::{Section, Values, defaults, read},
     schema::json_schema,
     value::Value,
 };

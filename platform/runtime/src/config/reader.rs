@@ -12,16 +12,25 @@ use toml::{
 };
 
 use super::{
-    Environment, Mistake, Mistakes, Origin, Sources,
-    field::{Field, FieldDoc},
+    About, Environment, Mistake, Mistakes, Objection, Origin, Sources,
+    field::{Field, FieldDoc, override_variable},
     value::kind,
 };
 
-/// Reads a whole configuration with `build`, which asks the root [`Section`] for everything there is.
+/// What each setting was found to be, defaults included, by its dotted key. A table with a name of its own is there as
+/// well, empty.
+pub type Values = BTreeMap<String, serde_json::Value>;
+
+/// Reads a whole configuration with `build`, which asks the root [`Section`] for everything there is. What it makes of
+/// that has to pass `check`, which is asked even if some of it is wrong, and whose finds are returned.
 ///
 /// # Errors
-/// All mistakes together: what cannot be parsed, wrong values, unknown keys and unknown overrides.
-pub fn read<T>(sources: &Sources, build: impl FnOnce(&Section<'_>) -> T) -> Result<T, Mistakes> {
+/// All mistakes together: what cannot be parsed, wrong values, unknown keys and unknown overrides, and what `check` objects to.
+pub fn read<T, C>(
+    sources: &Sources,
+    build: impl FnOnce(&Section<'_>) -> T,
+    check: impl FnOnce(&T) -> Result<C, Vec<Objection>>,
+) -> Result<(T, Values, C), Mistakes> {
     let (path, text) =
         sources.file.as_ref().map_or((Path::new(""), ""), |(path, text)| (path.as_path(), text.as_str()));
     let (document, broken) = DeTable::parse_recoverable(text);
@@ -34,8 +43,22 @@ pub fn read<T>(sources: &Sources, build: impl FnOnce(&Section<'_>) -> T) -> Resu
         build(&Section { reader: &reader, key: String::new(), table: Some(document.get_ref()), at: 0 });
     reader.refuse_unknown(document.get_ref(), "");
     reader.refuse_unused_overrides();
+    let checked = check(&built);
+    for Objection { about, problem } in checked.as_ref().err().into_iter().flatten() {
+        match about {
+            About::Setting(key) => {
+                reader.mistake(reader.origin_of(document.get_ref(), key), key, problem.clone());
+            }
+            About::Variable(name) => {
+                reader.mistake(Origin::Variable((*name).to_owned()), "", problem.clone());
+            }
+        }
+    }
     let mistakes = reader.mistakes.into_inner();
-    if mistakes.is_empty() { Ok(built) } else { Err(Mistakes::sorted(mistakes)) }
+    match checked {
+        Ok(found) if mistakes.is_empty() => Ok((built, reader.values.into_inner(), found)),
+        _ => Err(Mistakes::sorted(mistakes)),
+    }
 }
 
 /// What `build` makes of an empty section: all defaults.
@@ -79,6 +102,7 @@ pub(super) struct Reader<'a> {
     known: RefCell<BTreeSet<String>>,
     /// Names of variables that a field would have used.
     variables: RefCell<BTreeSet<String>>,
+    values: RefCell<Values>,
 }
 
 impl<'a> Reader<'a> {
@@ -91,6 +115,7 @@ impl<'a> Reader<'a> {
             fields: RefCell::default(),
             known: RefCell::default(),
             variables: RefCell::default(),
+            values: RefCell::default(),
         };
         for flag in sources.flags.iter().filter(|flag| !flag.contains('=')) {
             reader.mistake(Origin::Flag(flag.clone()), "", "expected section.key=value".to_owned());
@@ -105,6 +130,25 @@ impl<'a> Reader<'a> {
     pub(super) fn describe(&self, field: FieldDoc) {
         self.known.borrow_mut().insert(field.key.clone());
         self.fields.borrow_mut().push(field);
+    }
+
+    pub(super) fn note(&self, key: String, value: serde_json::Value) {
+        self.values.borrow_mut().insert(key, value);
+    }
+
+    /// Where the value of `key` comes from, or the table it would stand in.
+    fn origin_of(&self, document: &DeTable<'_>, key: &str) -> Origin {
+        if let Some((origin, _)) = self.override_of(key, [Some(override_variable(key)), None]) {
+            return origin;
+        }
+        let (mut table, mut at) = (Some(document), None);
+        for word in key.split('.') {
+            let entry = table.and_then(|table| table.iter().find(|(name, _)| name.get_ref() == word));
+            let Some((name, value)) = entry else { break };
+            at = Some(name.span().start);
+            table = if let DeValue::Table(inner) = value.get_ref() { Some(inner) } else { None };
+        }
+        at.map_or(Origin::Nowhere, |at| self.text.origin(at))
     }
 
     /// The override of `key`, flags before environment.
@@ -205,6 +249,7 @@ impl<'a> Section<'a> {
             let key = join(&key, entry.get_ref());
             let table = self.table_in(&key, value);
             let at = entry.span().start;
+            self.reader.note(key.clone(), serde_json::json!({}));
             built.push(build(entry.get_ref(), &Section { reader: self.reader, key, table, at }));
         }
         built

@@ -4,8 +4,7 @@ use std::{net::SocketAddr, path::PathBuf, str::FromStr};
 
 use platform_core::{
     capability::Capability,
-    id::ModelName,
-    id::{AgentId, InstallationId},
+    id::{AccountId, AgentId, ExternalId, InstallationId, ModelName},
     limit::{ByteSize, Millis},
     money::NanoDollars,
 };
@@ -97,7 +96,9 @@ written_as_text!(
     String,
     ByteSize,
     Millis,
+    AccountId,
     AgentId,
+    ExternalId,
     InstallationId,
     ModelName,
     Capability,

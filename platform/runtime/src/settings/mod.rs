@@ -7,6 +7,7 @@ mod agents;
 mod budgets;
 mod journal;
 mod proxy;
+mod runs;
 mod sandbox;
 #[cfg(test)]
 mod tests;
@@ -15,17 +16,21 @@ mod upstream;
 
 use std::collections::BTreeMap;
 
-use platform_core::{budget::Price, id::AgentId};
+use platform_core::{
+    budget::Price,
+    id::{AgentId, RunId},
+};
 
 pub use self::{
     agents::{Agent, DEFAULT_AGENT, Protocol},
     budgets::Accounts,
     journal::{Durability, Journal},
     proxy::{Connections, Proxy, Serves},
+    runs::StaticRun,
     sandbox::Sandbox,
     upstream::{BaseUrl, Scheme, Upstream},
 };
-use crate::config::{self, Mistakes, Section, Sources};
+use crate::config::{self, Mistakes, Objection, Section, Sources, Values};
 
 /// The whole configuration.
 #[derive(Debug, Clone)]
@@ -44,6 +49,8 @@ pub struct Settings {
     pub accounts: Accounts,
     /// What models cost, by the name they are asked for by; `*` for all others.
     pub prices: BTreeMap<String, Price>,
+    /// Runs that the proxy opens by itself.
+    pub runs: BTreeMap<RunId, StaticRun>,
 }
 
 impl Settings {
@@ -52,7 +59,26 @@ impl Settings {
     /// # Errors
     /// All mistakes at once.
     pub fn read(sources: &Sources) -> Result<Self, Mistakes> {
-        config::read(sources, Self::section)
+        Self::read_and(sources, |_settings| Ok(())).map(|(settings, _values, ())| settings)
+    }
+
+    /// Reads them, together with what each was found to be, and with what `look` finds where they lead to.
+    ///
+    /// # Errors
+    /// All mistakes at once, those that `look` objects to among them.
+    pub fn read_and<F>(
+        sources: &Sources,
+        look: impl FnOnce(&Self) -> Result<F, Vec<Objection>>,
+    ) -> Result<(Self, Values, F), Mistakes> {
+        config::read(sources, Self::section, |settings| {
+            let (mut objections, looked) = (runs::objections(settings), look(settings));
+            match looked {
+                Ok(found) if objections.is_empty() => return Ok(found),
+                Ok(_) => {}
+                Err(more) => objections.extend(more),
+            }
+            Err(objections)
+        })
     }
 
     /// JSON Schema of the file.
@@ -74,6 +100,7 @@ impl Settings {
             agents: agents::read(root),
             accounts: budgets::accounts(root),
             prices: budgets::prices(root),
+            runs: runs::read(root),
         }
     }
 }

@@ -11,12 +11,14 @@ use crate::config::{Section, Value};
 pub struct Proxy {
     /// Sockets; a directory that does not outlive a boot.
     pub run_dir: PathBuf,
-    /// The journal.
+    /// The journal, and what else must outlive the proxy.
     pub state_dir: PathBuf,
     /// Data-plane threads; one per core if absent.
     pub threads: Option<u16>,
     /// How long calls in flight may go on after a stop.
     pub drain: Millis,
+    /// How long what is left then may take to be cut and recorded.
+    pub drain_cut: Millis,
     /// How long a client may take to send a request's head.
     pub header_read: Millis,
     /// How long a client's connection may be idle between two calls.
@@ -113,10 +115,15 @@ impl Proxy {
                 "Directory of the sockets. Must be short: a socket's path has at most 107 bytes.",
             )
             .or("/run/sluicegate".into()),
-            state_dir: field("state_dir", "Directory of the journal.").or("/var/lib/sluicegate/proxy".into()),
+            state_dir: field("state_dir", "Directory of the journal, and of what else must outlive the proxy.").or("/var/lib/sluicegate/proxy".into()),
             threads: field("threads", "Data-plane threads; one per core if absent.").optional(),
             drain: field("drain", "How long calls in flight may go on after a stop was asked for.")
                 .or(limit::data_plane::DRAIN),
+            drain_cut: field(
+                "drain_cut",
+                "How long calls that outlive `drain` may take to be cut and recorded. After both times the process ends, whatever hangs.",
+            )
+            .or(limit::data_plane::DRAIN_CUT),
             header_read: field("header_read", "How long a client may take to send a request's head.")
                 .or(limit::data_plane::HEADER_READ),
             keep_alive: field(
@@ -177,6 +184,12 @@ impl Proxy {
     #[must_use]
     pub fn control_socket(&self) -> PathBuf {
         self.control_dir().join("control.sock")
+    }
+
+    /// Longest time from a stop to the end of the process.
+    #[must_use]
+    pub const fn longest_stop(&self) -> Millis {
+        Millis(self.drain.0.saturating_add(self.drain_cut.0))
     }
 
     /// Directory of the runs' socket directories.

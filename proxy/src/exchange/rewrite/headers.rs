@@ -31,12 +31,12 @@ pub(crate) struct Identification {
 
 impl Identification {
     /// The identification of a run that was granted `grant`.
-    pub(crate) fn of(grant: &RunGrant, authorization: Option<HeaderValue>) -> Result<Self, http::Error> {
+    pub(crate) fn of(grant: &RunGrant) -> Result<Self, http::Error> {
         let account = HeaderValue::from_str(grant.account.as_str())?;
         let run = HeaderValue::from_str(grant.run_id.as_str())?;
         let seconds = HeaderValue::from(grant.limits.times.first_byte_ms.0.div_ceil(1000));
         let named = |name, value| (HeaderName::from_static(name), value);
-        let mut headers = vec![
+        let headers = vec![
             named(own::LITELLM_END_USER, account.clone()),
             named(own::LITELLM_CUSTOMER, account),
             named(own::LITELLM_SESSION, run.clone()),
@@ -46,11 +46,19 @@ impl Identification {
             // Ours, too: LiteLLM reads a form where a client says it is one, and we read JSON.
             (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
         ];
-        headers.extend(authorization.map(|value| (header::AUTHORIZATION, value)));
         Ok(Self { headers, metadata_start: metadata_start(grant) })
     }
 
-    pub(super) fn add_to(&self, headers: &mut HeaderMap, call: CallId) -> Result<(), http::Error> {
+    /// Adds it to the `headers` of `call`, with the credential that holds now.
+    pub(super) fn add_to(
+        &self,
+        headers: &mut HeaderMap,
+        authorization: Option<&HeaderValue>,
+        call: CallId,
+    ) -> Result<(), http::Error> {
+        if let Some(authorization) = authorization {
+            headers.insert(header::AUTHORIZATION, authorization.clone());
+        }
         for (name, value) in &self.headers {
             headers.insert(name, value.clone());
         }
@@ -130,8 +138,9 @@ mod tests {
 
     fn identified(grant: &RunGrant, from: &HeaderMap) -> HeaderMap {
         let mut headers = passed(from);
-        let identification = Identification::of(grant, Some(HeaderValue::from_static("Bearer key"))).unwrap();
-        identification.add_to(&mut headers, CallId::new(1, 2)).unwrap();
+        let identification = Identification::of(grant).unwrap();
+        let key = HeaderValue::from_static("Bearer key");
+        identification.add_to(&mut headers, Some(&key), CallId::new(1, 2)).unwrap();
         headers
     }
 

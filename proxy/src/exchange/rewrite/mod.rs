@@ -7,7 +7,7 @@ mod receive;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request};
+use http::{HeaderMap, HeaderValue, Method, Request};
 use platform_core::{id::CallId, refusal::Refusal};
 
 pub(super) use self::body::Checked;
@@ -29,7 +29,7 @@ pub(super) fn request(
 ) -> Result<Request<Pieces>, Refused> {
     let run = Arc::clone(exchange.run());
     let route = exchange.route();
-    let mut checked = body::check(route, body, &run.policy)?;
+    let mut checked = body::check(route, body, &run.policy.load())?;
     exchange.asked(&checked)?;
     if route.costs_tokens() {
         let granted = exchange.reserve(&Ask {
@@ -44,7 +44,8 @@ pub(super) fn request(
     let mut request = Request::new(Pieces::from(checked.edits.pieces(body)));
     *request.method_mut() = Method::POST;
     *request.uri_mut() = http::Uri::from_static(path);
-    let headers = headers(&run.identification, from, exchange.call_id());
+    let snapshot = exchange.plane().snapshot.load();
+    let headers = headers(&run.identification, snapshot.authorization.as_ref(), from, exchange.call_id());
     *request.headers_mut() = headers.map_err(|_error| Refusal::BodyInvalid)?;
     Ok(request)
 }
@@ -52,10 +53,11 @@ pub(super) fn request(
 /// What passes of a client's headers, and Sluicegate's own.
 pub(super) fn headers(
     identification: &Identification,
+    authorization: Option<&HeaderValue>,
     from: &HeaderMap,
     call: CallId,
 ) -> Result<HeaderMap, http::Error> {
     let mut headers = headers::passed(from);
-    identification.add_to(&mut headers, call)?;
+    identification.add_to(&mut headers, authorization, call)?;
     Ok(headers)
 }

@@ -1,37 +1,45 @@
 //! All runs this proxy knows, and their socket directories.
 //!
 //! A run's directory has a random name below a directory that only this user can enter, so nobody finds it
-//! who was not told. It outlives the proxy: a container has it mounted, and finds the socket in it again.
+//! who was not told. It outlives the proxy: a container has it mounted, and finds the socket in it again, because the
+//! next proxy opens the run by itself. Runs of the configuration have their socket where that says.
+
+mod keeping;
+mod kept;
+mod standing;
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     fs, io,
     net::SocketAddr,
     path::PathBuf,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
+use arc_swap::ArcSwap;
 use dashmap::{DashMap, Entry};
 use futures_util::future::join_all;
 use platform_core::{
-    control::{Register, Registered, RunView, SocketDir, Usage},
+    control::{NotReady, Register, Registered, RunView, SocketDir, Usage},
     grant::Listener,
     id::{RunId, SocketDirName},
     name::path::SOCKET_FILE,
 };
-use platform_runtime::{random, socket};
+use platform_runtime::{random, shutdown, socket};
 
+use self::kept::Kept;
+pub(crate) use self::{kept::KeptRuns, standing::Standing};
 use crate::{
     accounts::Accounts,
     clock,
     closed::ClosedRuns,
     directory::Directory,
     journal::Journal,
-    run::{Closing, Run, Spent, Terms},
+    run::{Closing, Purse, Run, Spent, Terms},
     worker::{self, Worker},
 };
 
@@ -73,6 +81,15 @@ pub(crate) enum Error {
         #[source]
         source: http::Error,
     },
+    /// What has to outlive the proxy cannot be written down.
+    #[error("run {run} cannot be written down, so nothing was changed")]
+    Keep {
+        /// The run.
+        run: RunId,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
     /// Its directory could not be made.
     #[error(transparent)]
     Directory(#[from] socket::Error),
@@ -100,6 +117,7 @@ pub(crate) struct Past {
     pub(crate) closed: Arc<ClosedRuns>,
     /// What was counted of a run's refused calls is written when it closes.
     pub(crate) journal: Arc<Journal>,
+    pub(crate) kept: KeptRuns,
 }
 
 /// All runs.
@@ -108,39 +126,72 @@ pub(crate) struct Runs {
     dir: PathBuf,
     directory: Arc<Directory>,
     shared: Option<SocketAddr>,
-    terms: Terms,
+    terms: ArcSwap<Terms>,
     workers: Vec<Worker>,
     next_worker: AtomicUsize,
     live: DashMap<RunId, Arc<Live>>,
     accounts: Arc<Accounts>,
     /// What runs spent with a proxy before, until they are opened again.
-    spent: DashMap<RunId, Usage>,
+    spent: DashMap<RunId, Purse>,
     closed: Arc<ClosedRuns>,
     journal: Arc<Journal>,
+    kept: KeptRuns,
+    /// Runs of the configuration that could not be opened.
+    not_open: ArcSwap<Vec<NotReady>>,
 }
 
 #[derive(Debug)]
 struct Live {
     run: Arc<Run>,
-    registered: Registered,
+    door: Door,
+    /// What is on disk of it; nothing of a run of the configuration.
+    kept: Option<Mutex<Kept>>,
+}
+
+/// Where a run's calls come in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Door {
+    /// At a socket in a directory of its own.
+    Directory(SocketDir),
+    /// At a socket where the configuration says.
+    Path(PathBuf),
+    /// At the shared listener.
+    Shared,
+}
+
+impl Live {
+    fn new(run: Run, door: Door) -> Self {
+        Self { run: Arc::new(run), door, kept: None }
+    }
+
+    /// Whether it is a run of the configuration.
+    const fn is_standing(&self) -> bool {
+        self.kept.is_none()
+    }
+
+    fn kept(&self) -> Option<MutexGuard<'_, Kept>> {
+        self.kept.as_ref().map(|kept| kept.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 impl Runs {
     pub(crate) fn new(place: Place, past: Past, terms: Terms, workers: Vec<Worker>) -> Self {
         let Place { dir, directory, shared } = place;
-        let Past { accounts, spent, closed, journal } = past;
+        let Past { accounts, spent, closed, journal, kept } = past;
         Self {
             dir,
             directory,
             shared,
-            terms,
+            terms: ArcSwap::from_pointee(terms),
             workers,
             next_worker: AtomicUsize::new(0),
             live: DashMap::new(),
             accounts,
-            spent: spent.into_iter().collect(),
+            spent: spent.into_iter().map(|(run, usage)| (run, usage.into())).collect(),
             closed,
             journal,
+            kept,
+            not_open: ArcSwap::default(),
         }
     }
 
@@ -150,50 +201,88 @@ impl Runs {
         if self.closed.contains(&run_id) {
             return Err(Error::Closed { run: run_id });
         }
-        let live = self.prepare(register)?;
-        let (known, is_new) = match self.live.entry(run_id.clone()) {
+        let Register { grant, socket_dir } = register;
+        if let Some(live) = self.find(&run_id) {
+            let same = live.run.grant == grant && live.run.closing().is_none();
+            return if same { Ok(self.registered(&live)) } else { Err(Error::Conflict { run: run_id }) };
+        }
+        let socket_dir = matches!(grant.listener, Listener::Unix { .. })
+            .then(|| socket_dir.unwrap_or_else(|| SocketDirName::from_random(random::bits())));
+        let kept = Kept { grant, socket_dir, budget: None, correlations: BTreeSet::new() };
+        self.kept.write(&kept).map_err(|source| Error::Keep { run: run_id, source })?;
+        Ok(self.registered(&*self.enter(kept).await?))
+    }
+
+    /// Opens a run that is on disk; takes it from there if that fails.
+    async fn enter(&self, kept: Kept) -> Result<Arc<Live>, Error> {
+        let run = kept.grant.run_id.clone();
+        let live = self.prepare(kept).inspect_err(|_error| self.kept.remove(&run))?;
+        let (known, is_new) = match self.live.entry(run.clone()) {
             Entry::Occupied(there) => (Arc::clone(there.get()), false),
             Entry::Vacant(place) => (Arc::clone(&place.insert(live)), true),
         };
-        if !is_new {
-            return Ok(known.registered.clone());
+        if is_new {
+            self.open(&known).await.inspect_err(|_error| {
+                self.live.remove(&run);
+                self.directory.forget(&run);
+                self.kept.remove(&run);
+                known.door.remove();
+            })?;
         }
-        self.open(&known).await.inspect_err(|_error| {
-            self.live.remove(&run_id);
-            self.directory.forget(&run_id);
-            remove_dir(&known.registered);
-        })?;
-        Ok(known.registered.clone())
+        Ok(known)
     }
 
-    fn prepare(&self, register: Register) -> Result<Arc<Live>, Error> {
-        let Register { grant, socket_dir } = register;
+    fn prepare(&self, kept: Kept) -> Result<Arc<Live>, Error> {
+        let grant = kept.grant.clone();
         let run = grant.run_id.clone();
-        if let Some(live) = self.find(&run) {
-            let same = live.run.grant == grant && live.run.closing().is_none();
-            return if same { Ok(live) } else { Err(Error::Conflict { run }) };
-        }
         if run.as_str() == NOBODY || (grant.listener == Listener::Shared && self.shared.is_none()) {
             return Err(Error::NoSuchListener { run });
         }
-        let socket = matches!(grant.listener, Listener::Unix { .. }).then(|| {
-            let name = socket_dir.unwrap_or_else(|| SocketDirName::from_random(random::bits()));
-            SocketDir { path: self.dir.join(name.as_str()), name }
-        });
-        let registered = Registered { socket, shared: self.shared };
-        let by_run = self.spent.get(&run).map(|usage| *usage).unwrap_or_default();
-        let spent = Spent { by_run, by_account: self.accounts.of(&grant.account) };
-        let run = Run::new(grant, &self.terms, spent).map_err(|source| Error::Unwritable { run, source })?;
-        Ok(Arc::new(Live { run: Arc::new(run), registered }))
+        let spent = Spent { by_run: self.purse(&run), by_account: self.accounts.of(&grant.account) };
+        let run =
+            Run::new(grant, &self.terms.load(), spent).map_err(|source| Error::Unwritable { run, source })?;
+        let door = self.door(&kept);
+        Ok(Arc::new(Live { kept: Some(Mutex::new(kept)), ..Live::new(run, door) }))
+    }
+
+    fn door(&self, kept: &Kept) -> Door {
+        let dir = |name: &SocketDirName| SocketDir { path: self.dir.join(name.as_str()), name: name.clone() };
+        kept.socket_dir.as_ref().map_or(Door::Shared, |name| Door::Directory(dir(name)))
+    }
+
+    fn registered(&self, live: &Live) -> Registered {
+        let socket = if let Door::Directory(dir) = &live.door { Some(dir.clone()) } else { None };
+        Registered { socket, shared: self.shared }
+    }
+
+    /// What a run of this id has spent, with a proxy before or before the configuration named it again.
+    fn purse(&self, run: &RunId) -> Purse {
+        self.spent.get(run).map(|purse| purse.clone()).unwrap_or_else(|| Usage::default().into())
     }
 
     async fn open(&self, live: &Live) -> Result<(), Error> {
-        self.directory.add(&live.run);
-        let Some(socket) = &live.registered.socket else { return Ok(()) };
-        // The agent's uid must be able to pass through, and to do nothing else.
-        socket::private_dir(&socket.path, 0o711)?;
+        let socket = match &live.door {
+            Door::Directory(dir) => {
+                // The agent's uid must be able to pass through, and to do nothing else.
+                socket::private_dir(&dir.path, 0o711)?;
+                dir.path.join(SOCKET_FILE)
+            }
+            Door::Path(path) => path.clone(),
+            Door::Shared => {
+                self.directory.add(&live.run);
+                return Ok(());
+            }
+        };
         let turn = self.next_worker.fetch_add(1, Ordering::Relaxed) % self.workers.len();
-        Ok(self.workers[turn].open(Arc::clone(&live.run), socket.path.join(SOCKET_FILE)).await?)
+        self.workers[turn].open(Arc::clone(&live.run), socket).await?;
+        self.directory.add(&live.run);
+        Ok(())
+    }
+
+    /// Has other terms hold for calls to come.
+    pub(crate) fn reconcile(&self, terms: Terms) {
+        self.live.iter().for_each(|live| live.run.reconcile(&terms));
+        self.terms.store(Arc::new(terms));
     }
 
     /// What is known of correlations and revocations.
@@ -248,7 +337,8 @@ impl Runs {
         self.journal.sum_up(Some(run));
         let view = live.run.view();
         if self.live.remove(run).is_some() {
-            remove_dir(&live.registered);
+            live.door.remove();
+            self.kept.remove(run);
             self.directory.withdraw_all(run);
             if let Some(oldest) = self.closed.keep(view.clone()) {
                 self.directory.forget(&oldest);
@@ -279,11 +369,34 @@ impl Runs {
         join_all(over.iter().map(|run| self.close(run, Closing::Over, Duration::ZERO))).await;
     }
 
-    /// Stops everything: calls in flight may end within `grace`, then they are cut. Directories stay.
-    pub(crate) async fn shut_down(&self, grace: Duration) {
+    /// Stops everything: calls in flight may end, and what was answered may be read, within `grace` or until `hurry` is
+    /// ready. Then they are cut, and have the time `cut` to be recorded. Directories stay.
+    pub(crate) async fn shut_down(&self, grace: Duration, cut: Duration, hurry: impl Future<Output = ()>) {
         let runs: Vec<_> = self.live.iter().map(|live| Arc::clone(&live.run)).collect();
-        join_all(runs.iter().map(|run| run.close(Closing::Shutdown, grace))).await;
-        join_all(self.workers.iter().map(Worker::stop)).await;
+        runs.iter().for_each(|run| run.leave(grace));
+        let ended = async {
+            join_all(runs.iter().map(|run| run.until_idle())).await;
+            join_all(self.workers.iter().map(Worker::until_written)).await;
+        };
+        tokio::select! {
+            drained = shutdown::drain(ended, grace) => tracing::info!(?drained, "calls in flight"),
+            () = hurry => tracing::info!("asked to stop again: calls in flight are cut"),
+        }
+        let recorded = shutdown::drain(
+            async {
+                join_all(runs.iter().map(|run| run.cut_now())).await;
+                join_all(self.workers.iter().map(Worker::stop)).await;
+            },
+            cut,
+        );
+        if recorded.await == shutdown::Drain::DeadlinePassed {
+            tracing::error!("some calls did not end when they were cut; the journal has them as interrupted");
+        }
+    }
+
+    /// Returns once each data-plane thread has shown that it is not stuck.
+    pub(crate) async fn are_alive(&self) {
+        join_all(self.workers.iter().map(Worker::answer)).await;
     }
 
     fn find(&self, run: &RunId) -> Option<Arc<Live>> {
@@ -291,15 +404,17 @@ impl Runs {
     }
 }
 
-/// Removes a run's directory. The socket in it is gone, or goes with its listener right now.
-fn remove_dir(registered: &Registered) {
-    let Some(SocketDir { path, .. }) = &registered.socket else { return };
-    for removed in [fs::remove_file(path.join(SOCKET_FILE)), fs::remove_dir(path)] {
-        match removed {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!(path = %path.display(), %error, "socket directory stays behind");
+impl Door {
+    /// Removes a directory that is the run's own. The socket in it is gone, or goes with its listener right now.
+    fn remove(&self) {
+        let Self::Directory(SocketDir { path, .. }) = self else { return };
+        for removed in [fs::remove_file(path.join(SOCKET_FILE)), fs::remove_dir(path)] {
+            match removed {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    tracing::warn!(path = %path.display(), %error, "socket directory stays behind");
+                }
+                _ => {}
             }
-            _ => {}
         }
     }
 }

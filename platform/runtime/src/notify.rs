@@ -1,0 +1,129 @@
+//! Telling a service manager how far we are: systemd's notify protocol, sd_notify(3).
+//!
+//! One datagram per message, to the socket that `NOTIFY_SOCKET` names. Without that variable nothing is told. Losing a
+//! message is no error of ours: it is logged, and the manager's own timeouts decide.
+
+use std::{
+    io,
+    os::{linux::net::SocketAddrExt, unix::net},
+    time::Duration,
+};
+
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::config::Environment;
+
+/// The way to the service manager, if there is one.
+#[derive(Debug, Default)]
+pub struct Notifier {
+    to: Option<(net::UnixDatagram, net::SocketAddr)>,
+    watchdog: Option<Duration>,
+}
+
+impl Notifier {
+    /// The manager that `environment` tells of.
+    ///
+    /// # Errors
+    /// If it tells of one that cannot be spoken to.
+    pub fn from_environment(environment: &Environment) -> io::Result<Self> {
+        let Some(name) = environment.get("NOTIFY_SOCKET") else { return Ok(Self::default()) };
+        let address = match name.strip_prefix('@') {
+            Some(name) => net::SocketAddr::from_abstract_name(name)?,
+            None => net::SocketAddr::from_pathname(name)?,
+        };
+        let number = |name| environment.get(name).and_then(|text| text.parse::<u64>().ok());
+        let is_ours = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
+        let watchdog = number("WATCHDOG_USEC").filter(|_| is_ours).map(Duration::from_micros);
+        let watchdog = watchdog.filter(|interval| !interval.is_zero());
+        Ok(Self { to: Some((net::UnixDatagram::unbound()?, address)), watchdog })
+    }
+
+    /// How long the manager waits for [`Notifier::alive`] before it takes us for dead.
+    #[must_use]
+    pub const fn watchdog(&self) -> Option<Duration> {
+        self.watchdog
+    }
+
+    /// We serve.
+    pub fn ready(&self) {
+        self.say("READY=1");
+    }
+
+    /// We read our configuration again; [`Notifier::ready`] follows, whatever comes of it.
+    pub fn reloading(&self) {
+        let now = clock_gettime(ClockId::Monotonic);
+        self.say(&format!("RELOADING=1\nMONOTONIC_USEC={}", now.tv_sec * 1_000_000 + now.tv_nsec / 1000));
+    }
+
+    /// We stop, and need at most so long for it.
+    pub fn stopping(&self, within: Duration) {
+        self.say(&format!("STOPPING=1\nEXTEND_TIMEOUT_USEC={}", within.as_micros()));
+    }
+
+    /// We are not stuck.
+    pub fn alive(&self) {
+        self.say("WATCHDOG=1");
+    }
+
+    fn say(&self, message: &str) {
+        let Some((socket, address)) = &self.to else { return };
+        if let Err(error) = socket.send_to_addr(message.as_bytes(), address) {
+            tracing::warn!(%error, message, "the service manager cannot be told");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixDatagram;
+
+    use super::*;
+
+    fn heard(socket: &UnixDatagram) -> String {
+        let mut message = [0; 256];
+        let length = socket.recv(&mut message).unwrap();
+        String::from_utf8(message[..length].to_vec()).unwrap()
+    }
+
+    #[test]
+    fn a_manager_is_told_on_a_path_and_on_an_abstract_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("notify");
+        let abstract_name = format!("sluicegate-test-{:x}", crate::random::bits());
+        let at = net::SocketAddr::from_abstract_name(&abstract_name).unwrap();
+        for (name, socket) in [
+            (path.display().to_string(), UnixDatagram::bind(&path).unwrap()),
+            (format!("@{abstract_name}"), UnixDatagram::bind_addr(&at).unwrap()),
+        ] {
+            let environment =
+                Environment::from([("NOTIFY_SOCKET", name.as_str()), ("WATCHDOG_USEC", "3000000")]);
+            let notifier = Notifier::from_environment(&environment).unwrap();
+            assert_eq!(notifier.watchdog(), Some(Duration::from_secs(3)));
+            notifier.ready();
+            assert_eq!(heard(&socket), "READY=1");
+            notifier.reloading();
+            let reloading = heard(&socket);
+            let since = reloading.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").unwrap();
+            assert!(since.parse::<u64>().unwrap() > 0);
+            notifier.stopping(Duration::from_secs(2));
+            assert_eq!(heard(&socket), "STOPPING=1\nEXTEND_TIMEOUT_USEC=2000000");
+            notifier.alive();
+            assert_eq!(heard(&socket), "WATCHDOG=1");
+        }
+    }
+
+    #[test]
+    fn without_a_manager_nothing_is_told_and_the_watchdog_of_another_process_is_not_ours() {
+        let none = Notifier::from_environment(&Environment::default()).unwrap();
+        none.ready();
+        assert_eq!(none.watchdog(), None);
+        let environment = Environment::from([
+            ("NOTIFY_SOCKET", "/nowhere/notify"),
+            ("WATCHDOG_USEC", "3000000"),
+            ("WATCHDOG_PID", "1"),
+        ]);
+        let others = Notifier::from_environment(&environment).unwrap();
+        assert_eq!(others.watchdog(), None);
+        others.ready();
+    }
+}

@@ -1,0 +1,135 @@
+//! Runs that the proxy opens by itself, for sandboxes that somebody else starts.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use platform_core::{
+    budget::Budget,
+    grant::{CallLimits, Correlation, Listener, RunGrant, Tap},
+    id::{AccountId, AgentId, RunId},
+    limit::{self, SOCKET_PATH_MAX},
+    name::SANDBOX_UID,
+};
+
+use super::{DEFAULT_AGENT, Settings, budgets};
+use crate::config::{About, Objection, Section, Value};
+
+/// `[runs."id"]`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StaticRun {
+    /// What it may do.
+    pub grant: RunGrant,
+    /// Its socket; absent if it calls on the listener that runs share.
+    pub socket: Option<PathBuf>,
+}
+
+impl Value for Tap {
+    fn from_text(text: &str) -> Result<Self, String> {
+        match text {
+            "off" => Ok(Self::Off),
+            "text" => Ok(Self::Text),
+            other => Err(format!("expected `off` or `text`, found `{other}`")),
+        }
+    }
+
+    fn schema() -> serde_json::Value {
+        serde_json::json!({ "enum": ["off", "text"] })
+    }
+
+    fn to_json(&self) -> serde_json::Value {
+        match self {
+            Self::Off => "off".into(),
+            Self::Text => "text".into(),
+        }
+    }
+}
+
+pub(super) fn read(root: &Section<'_>) -> BTreeMap<RunId, StaticRun> {
+    let read = |id: &str, section: &Section<'_>| {
+        let run = RunId::parse(id).map_err(|error| section.reject_itself(error.to_string())).ok();
+        let socket = section
+            .field(
+                "socket",
+                "Path of its socket, whose directory is there; without one it calls on `proxy.listen`.",
+            )
+            .optional::<PathBuf>();
+        let peer_uid = section
+            .field("peer_uid", "The uid, as the host counts, whose processes are heard on its socket.")
+            .or(SANDBOX_UID);
+        let listener = if socket.is_some() { Listener::Unix { peer_uid } } else { Listener::Shared };
+        let account = section.field("account", "Who pays. Needed.").optional();
+        // Also of one that has no valid name, so that all its mistakes are found.
+        let grant = grant(section, run.clone().unwrap_or_else(unnamed), account, listener);
+        Some((run?, StaticRun { grant, socket }))
+    };
+    let doc =
+        "Runs that the proxy opens by itself, by run id, for sandboxes that are not started by `sluice`.";
+    root.each("runs", doc, read).into_iter().flatten().collect()
+}
+
+fn unnamed() -> RunId {
+    RunId::parse("unnamed").expect("it follows its own rule")
+}
+
+fn grant(section: &Section<'_>, run_id: RunId, account: Option<AccountId>, listener: Listener) -> RunGrant {
+    let field = |name, doc| section.field(name, doc);
+    let models = field("models", "Models its calls may name; any if empty.").list_or(vec![]);
+    let capabilities = field(
+        "capabilities",
+        "What its calls may reach beyond the model; the names are those of `[agents]`.",
+    );
+    let limits = CallLimits {
+        request_body: field("request_body", "Largest body of a request.").or(limit::data_plane::REQUEST_BODY),
+        call_ms: field("call", "Longest wait for an answer to begin; the upstream is told the same.")
+            .or(limit::data_plane::CALL),
+        output_tokens: field(
+            "output_tokens_per_call",
+            "Most tokens of one answer, reasoning included. Who asks for more, or for nothing, gets this.",
+        )
+        .or(limit::data_plane::OUTPUT_TOKENS),
+    };
+    RunGrant {
+        run_id,
+        attempt: field("attempt", "Which attempt of the run it is.").or(0),
+        account: account.unwrap_or_else(|| {
+            section.reject_itself("it needs an `account`".to_owned());
+            AccountId::parse("nobody").expect("it follows its own rule")
+        }),
+        graph: field("graph", "The agent that runs, `family:name`; recorded, and told to the upstream.")
+            .or(AgentId::parse(DEFAULT_AGENT).expect("it follows its own rule")),
+        correlation: Correlation {
+            user: field("user", "User on whose behalf it runs.").optional(),
+            session: field("session", "Session it belongs to.").optional(),
+            existing_trace: field("existing_trace", "Trace that the application has opened.").optional(),
+            trace_user: field("trace_user", "The user as the tracing system knows them.").optional(),
+        },
+        listener,
+        limits,
+        budget: budgets::budget(section, &Budget::default()),
+        expires: None,
+        models: Some(models).filter(|models| !models.is_empty()),
+        capabilities: capabilities.list_or(vec![]).into_iter().collect(),
+        tap: field("tap", "Whether its answers may be watched while they stream: `off` or `text`.")
+            .or(Tap::Off),
+    }
+}
+
+/// What is wrong with runs beside each other and beside other settings.
+pub(super) fn objections(settings: &Settings) -> Vec<Objection> {
+    let mut taken = BTreeMap::new();
+    let mut objections = Vec::new();
+    for (id, run) in &settings.runs {
+        let problem = match &run.socket {
+            None if settings.proxy.listen.is_none() => {
+                Some("it has no `socket`, and there is no `proxy.listen` to call on".to_owned())
+            }
+            None => None,
+            Some(socket) if socket.as_os_str().len() > SOCKET_PATH_MAX => {
+                Some(format!("the path of its socket has more than {SOCKET_PATH_MAX} bytes"))
+            }
+            Some(socket) => taken.insert(socket, id).map(|other| format!("run {other} has the same socket")),
+        };
+        let about = About::Setting(format!("runs.{id}"));
+        objections.extend(problem.map(|problem| Objection { about, problem }));
+    }
+    objections
+}

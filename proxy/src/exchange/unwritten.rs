@@ -1,0 +1,135 @@
+//! Answers that are not written out: a call is recorded before the last bytes of its answer leave, and a proxy that stops
+//! waits for those bytes as well.
+//!
+//! hyper keeps what a slow client does not take. It drops an answer's body once all of it is in its buffer, and flushes the
+//! stream below only when that buffer is empty: so an answer is out at the first flush after its body was dropped.
+
+use std::{
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU8, AtomicU64, Ordering},
+    },
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::Response;
+use http_body::{Frame, SizeHint};
+use tokio::sync::Notify;
+
+use super::{Body, BrokenOff};
+
+/// How many connections of a data-plane thread have an answer that is not written out.
+#[derive(Debug, Default)]
+pub(crate) struct Unwritten {
+    connections: AtomicU64,
+    none: Notify,
+}
+
+impl Unwritten {
+    /// Returns once there are none.
+    pub(crate) async fn until_none(&self) {
+        loop {
+            let none = self.none.notified();
+            tokio::pin!(none);
+            none.as_mut().enable();
+            if self.connections.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            none.await;
+        }
+    }
+}
+
+/// There is no answer.
+const NONE: u8 = 0;
+/// There is one, or there will be.
+const OWED: u8 = 1;
+/// All of it is in hyper's buffer.
+const BUFFERED: u8 = 2;
+
+/// The answer of one connection. Clones are of the same connection.
+#[derive(Debug, Clone)]
+pub(super) struct Owed(Arc<OfConnection>);
+
+#[derive(Debug)]
+struct OfConnection {
+    all: Arc<Unwritten>,
+    stage: AtomicU8,
+}
+
+impl Owed {
+    pub(super) fn new(all: Arc<Unwritten>) -> Self {
+        Self(Arc::new(OfConnection { all, stage: AtomicU8::new(NONE) }))
+    }
+
+    /// A request has come.
+    pub(super) fn begin(&self) {
+        if self.0.stage.swap(OWED, Ordering::Relaxed) == NONE {
+            self.0.all.connections.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// `answer`, which tells when all of it is buffered.
+    pub(super) fn of(&self, answer: Response<Body>) -> Response<Owing> {
+        answer.map(|body| Owing { body, owed: self.clone() })
+    }
+
+    /// The stream has nothing left to write.
+    pub(super) fn flushed(&self) {
+        if self.0.stage.load(Ordering::Relaxed) == BUFFERED {
+            self.0.stage.store(NONE, Ordering::Relaxed);
+            self.0.all.one_less();
+        }
+    }
+}
+
+impl Unwritten {
+    fn one_less(&self) {
+        if self.connections.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.none.notify_waiters();
+        }
+    }
+}
+
+impl Drop for OfConnection {
+    fn drop(&mut self) {
+        if *self.stage.get_mut() != NONE {
+            self.all.one_less();
+        }
+    }
+}
+
+/// The body of an answer.
+#[derive(Debug)]
+pub(super) struct Owing {
+    body: Body,
+    owed: Owed,
+}
+
+impl Drop for Owing {
+    fn drop(&mut self) {
+        self.owed.0.stage.store(BUFFERED, Ordering::Relaxed);
+    }
+}
+
+impl http_body::Body for Owing {
+    type Data = Bytes;
+    type Error = BrokenOff;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

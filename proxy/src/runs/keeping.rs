@@ -1,0 +1,104 @@
+//! What control says of a live run, kept for the proxy that comes after this one, which opens the run again as it was.
+
+use std::{io, sync::Arc};
+
+use futures_util::future::join_all;
+use platform_core::{
+    budget::Budget,
+    control::{Correlation, RunView},
+    id::RunId,
+};
+
+use super::{Error, Live, Runs, kept::Kept};
+use crate::{clock, directory::Taken, run::Run};
+
+impl Runs {
+    /// Opens the runs again that were open when a proxy before this one ended; returns how many.
+    ///
+    /// # Errors
+    /// If it cannot be read which they were. One that cannot be opened is logged, and is no more.
+    pub(crate) async fn restore(&self) -> io::Result<usize> {
+        let kept = self.kept.all()?;
+        let restored = join_all(kept.into_iter().map(|kept| self.restore_one(kept))).await;
+        Ok(restored.into_iter().filter(|restored| *restored).count())
+    }
+
+    async fn restore_one(&self, kept: Kept) -> bool {
+        let run = kept.grant.run_id.clone();
+        let is_over = kept.grant.expires.is_some_and(|expires| clock::now().as_secs() >= expires.0);
+        if is_over && let Err(error) = self.closed.add(&run) {
+            tracing::error!(%run, %error, "that the run is closed cannot be written down");
+        }
+        if is_over || self.closed.contains(&run) {
+            self.door(&kept).remove();
+            self.kept.remove(&run);
+            return false;
+        }
+        let (budget, correlations) = (kept.budget, kept.correlations.clone());
+        match self.enter(kept).await {
+            Ok(live) => {
+                if let Some(budget) = budget {
+                    live.run.spending.allow(&budget);
+                }
+                let taken = |correlation| self.directory.correlate(correlation, &live.run).err();
+                for taken in correlations.into_iter().filter_map(taken) {
+                    tracing::error!(%run, %taken, "a correlation does not come back");
+                }
+                true
+            }
+            Err(error) => {
+                tracing::error!(%run, error = &error as &dyn std::error::Error, "the run does not come back");
+                false
+            }
+        }
+    }
+
+    /// Has other limits hold for a run, also after a restart. `None`: this proxy does not know it.
+    pub(crate) fn allow(&self, run: &RunId, budget: Budget) -> Result<Option<RunView>, Error> {
+        let Some(live) = self.find(run) else { return Ok(None) };
+        self.rewrite(&live, |kept| kept.budget = Some(budget))?;
+        live.run.spending.allow(&budget);
+        Ok(Some(live.run.view()))
+    }
+
+    /// Has calls with `correlation` belong to `run`, which is open, also after a restart.
+    pub(crate) fn correlate(
+        &self,
+        correlation: Correlation,
+        run: &Arc<Run>,
+    ) -> Result<Result<(), Taken>, Error> {
+        if let Err(taken) = self.directory.correlate(correlation, run) {
+            return Ok(Err(taken));
+        }
+        if let Some(live) = self.find(&run.grant.run_id) {
+            self.rewrite(&live, |kept| {
+                kept.correlations.insert(correlation);
+            })
+            .inspect_err(|_error| self.directory.withdraw(&correlation, &run.grant.run_id))?;
+        }
+        Ok(Ok(()))
+    }
+
+    /// Has `correlation` not come back after a restart. Calls with it are the run's until it is withdrawn from the directory.
+    pub(crate) fn forget(&self, correlation: &Correlation, run: &RunId) -> Result<(), Error> {
+        match self.find(run) {
+            Some(live) => self.rewrite(&live, |kept| {
+                kept.correlations.remove(correlation);
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Changes what is on disk of a run.
+    fn rewrite(&self, live: &Live, change: impl FnOnce(&mut Kept)) -> Result<(), Error> {
+        let Some(mut kept) = live.kept() else { return Ok(()) };
+        let mut changed = kept.clone();
+        change(&mut changed);
+        if changed != *kept {
+            let run = kept.grant.run_id.clone();
+            self.kept.write(&changed).map_err(|source| Error::Keep { run, source })?;
+            *kept = changed;
+        }
+        Ok(())
+    }
+}

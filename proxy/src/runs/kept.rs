@@ -1,0 +1,116 @@
+//! The runs that are open, on disk: a proxy that comes after this one opens them again by itself, at the same paths.
+//!
+//! A file per run, written before its listener opens and removed after it is closed. What it spent is not here, that is the
+//! journal's to tell; nor is any secret. A write is not synced: what does not outlive the machine has no container either.
+
+use std::{
+    collections::BTreeSet,
+    fs::{self, File},
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use platform_core::{
+    budget::Budget,
+    control::Correlation,
+    grant::RunGrant,
+    id::{RunId, SocketDirName},
+};
+use platform_runtime::socket;
+use serde::{Deserialize, Serialize};
+
+/// What is kept of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Kept {
+    pub(super) grant: RunGrant,
+    /// Where its socket is; absent if it calls on the shared listener.
+    pub(super) socket_dir: Option<SocketDirName>,
+    /// The limits that hold instead of the grant's.
+    pub(super) budget: Option<Budget>,
+    /// By what, besides a token, its calls are known.
+    pub(super) correlations: BTreeSet<Correlation>,
+}
+
+/// The directory of the files.
+#[derive(Debug)]
+pub(crate) struct KeptRuns(PathBuf);
+
+impl KeptRuns {
+    /// Those in `dir`, which is made if it is not there.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub(crate) fn open(dir: &Path) -> Result<Self, socket::Error> {
+        socket::private_dir(dir, 0o700)?;
+        Ok(Self(dir.to_owned()))
+    }
+
+    /// Keeps `run` as it is now: a crash leaves what was kept before, or this.
+    pub(super) fn write(&self, run: &Kept) -> io::Result<()> {
+        let path = self.path(&run.grant.run_id);
+        let new = path.with_extension("new");
+        File::create(&new)?.write_all(&serde_json::to_vec(run)?)?;
+        fs::rename(new, path)
+    }
+
+    pub(super) fn remove(&self, run: &RunId) {
+        match fs::remove_file(self.path(run)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(%run, %error, "what was kept of the run stays behind");
+            }
+            _ => {}
+        }
+    }
+
+    /// All that are kept. What cannot be understood is logged and left alone.
+    pub(super) fn all(&self) -> io::Result<Vec<Kept>> {
+        let mut all = Vec::new();
+        for entry in fs::read_dir(&self.0)? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "json") {
+                match serde_json::from_slice(&fs::read(&path)?) {
+                    Ok(kept) => all.push(kept),
+                    Err(error) => {
+                        tracing::error!(path = %path.display(), %error, "a run does not come back: its file is not one");
+                    }
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    fn path(&self, run: &RunId) -> PathBuf {
+        self.0.join(format!("{run}.json"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_found_again_and_what_is_no_run_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let runs = KeptRuns::open(dir.path()).unwrap();
+        let grant =
+            serde_json::from_str(r#"{"run_id":"r1","account":"acct-1","graph":"sandbox:agent"}"#).unwrap();
+        let mut kept = Kept {
+            grant,
+            socket_dir: Some(SocketDirName::from_random(7)),
+            budget: Some(Budget { requests: Some(3), ..Budget::default() }),
+            correlations: BTreeSet::from([Correlation::Trace(u128::MAX), Correlation::Slot(1)]),
+        };
+        runs.write(&kept).unwrap();
+        fs::write(dir.path().join("r2.json"), "{\"grant\":").unwrap();
+        fs::write(dir.path().join("r3.new"), "").unwrap();
+        assert_eq!(runs.all().unwrap(), [kept.clone()]);
+        kept.correlations.clear();
+        runs.write(&kept).unwrap();
+        assert_eq!(KeptRuns::open(dir.path()).unwrap().all().unwrap(), [kept.clone()]);
+        runs.remove(&kept.grant.run_id);
+        runs.remove(&kept.grant.run_id);
+        assert_eq!(runs.all().unwrap(), []);
+        assert!(dir.path().join("r2.json").exists());
+    }
+}

@@ -1,0 +1,125 @@
+//! Runs of the configuration: opened when the proxy starts, and brought in line with it on a reload.
+//!
+//! What they spend is theirs by their id, whatever changes: it goes on in the same purse.
+
+use std::{collections::BTreeMap, fs, os::unix::fs::DirBuilderExt, path::PathBuf, sync::Arc, time::Duration};
+
+use futures_util::future::join_all;
+use platform_core::{budget::Budget, control::NotReady, grant::RunGrant, id::RunId};
+use platform_runtime::{report, settings::StaticRun, task};
+
+use super::{Door, Error, Live, NOBODY, Runs};
+use crate::run::{Closing, Run, Spent};
+
+/// Runs of the configuration, by id.
+pub(crate) type Standing = BTreeMap<RunId, StaticRun>;
+
+/// `grant`, but for its budget: that can change under a run.
+fn fixed(grant: &RunGrant) -> RunGrant {
+    RunGrant { budget: Budget::default(), ..grant.clone() }
+}
+
+impl Runs {
+    /// Those of `wanted` whose name is another run's already.
+    pub(crate) fn taken(&self, wanted: &Standing) -> Vec<RunId> {
+        let is_taken =
+            |run: &&RunId| run.as_str() == NOBODY || self.find(run).is_some_and(|live| !live.is_standing());
+        wanted.keys().filter(is_taken).cloned().collect()
+    }
+
+    /// Opens, changes and closes runs until they are those `wanted`, of which the configuration `before` said something else.
+    /// Calls in flight have `grace` where a run closes. Returns those that could not be opened; of a run that could not be
+    /// changed the old one goes on.
+    pub(crate) async fn stand(&self, before: &Standing, wanted: &Standing, grace: Duration) -> Vec<NotReady> {
+        let gone: Vec<_> =
+            self.live.iter().filter(|live| live.is_standing()).map(|live| live.key().clone()).collect();
+        for run in gone.iter().filter(|run| !wanted.contains_key(*run)) {
+            self.withdraw_run(run, grace);
+        }
+        let opened = join_all(wanted.iter().map(|(run, wanted)| async {
+            let failed = self.stand_one(before.get(run), wanted, grace).await.err()?;
+            Some(NotReady::RunNotOpen { run: run.clone(), why: report::chain(&failed) })
+        }));
+        let not_open: Vec<_> = opened.await.into_iter().flatten().collect();
+        self.not_open.store(Arc::new(not_open.clone()));
+        not_open
+    }
+
+    /// Runs of the configuration that could not be opened.
+    pub(crate) fn not_open(&self) -> Vec<NotReady> {
+        Vec::clone(&self.not_open.load())
+    }
+
+    async fn stand_one(
+        &self,
+        before: Option<&StaticRun>,
+        wanted: &StaticRun,
+        grace: Duration,
+    ) -> Result<(), Error> {
+        let id = &wanted.grant.run_id;
+        if self.closed.contains(id) {
+            tracing::warn!(run = %id, "the run was closed for good: to have it again, give it another name");
+            return Ok(());
+        }
+        let old = self.find(id);
+        if let Some(old) = &old
+            && fixed(&old.run.grant) == fixed(&wanted.grant)
+            && old.door == Door::of(wanted)
+        {
+            if before.is_none_or(|before| before.grant.budget != wanted.grant.budget) {
+                old.run.spending.allow(&wanted.grant.budget);
+            }
+            return Ok(());
+        }
+        let live = Arc::new(self.standing(wanted)?);
+        make_directory(&live.door);
+        self.open(&live).await?;
+        self.live.insert(id.clone(), Arc::clone(&live));
+        if let Some(old) = old {
+            self.directory.replace(&old.run, &live.run);
+            let retired = Arc::clone(&old.run);
+            task::spawn(
+                "closing a replaced run",
+                async move { retired.close(Closing::Replaced, grace).await },
+            );
+        }
+        Ok(())
+    }
+
+    fn standing(&self, wanted: &StaticRun) -> Result<Live, Error> {
+        let StaticRun { grant, .. } = wanted;
+        let run = grant.run_id.clone();
+        let by_run = self.find(&run).map(|live| live.run.purse()).unwrap_or_else(|| self.purse(&run));
+        let spent = Spent { by_run, by_account: self.accounts.of(&grant.account) };
+        let run = Run::new(grant.clone(), &self.terms.load(), spent)
+            .map_err(|source| Error::Unwritable { run, source })?;
+        Ok(Live::new(run, Door::of(wanted)))
+    }
+
+    /// Closes a run that the configuration names no more. What it spent is kept for when it is named again.
+    fn withdraw_run(&self, run: &RunId, grace: Duration) {
+        let Some((_, live)) = self.live.remove(run) else { return };
+        self.spent.insert(run.clone(), live.run.purse());
+        self.directory.withdraw_all(run);
+        self.directory.forget(run);
+        let retired = Arc::clone(&live.run);
+        task::spawn("closing a run", async move { retired.close(Closing::Closed, grace).await });
+    }
+}
+
+impl Door {
+    fn of(run: &StaticRun) -> Self {
+        run.socket.clone().map_or(Self::Shared, Self::Path)
+    }
+}
+
+/// Makes the socket's directory, if only that is missing. If that fails, the socket says why.
+fn make_directory(door: &Door) {
+    if let Door::Path(path) = door
+        && let Some(dir) = path.parent().map(PathBuf::from)
+        && !dir.exists()
+        && let Err(error) = fs::DirBuilder::new().mode(0o711).create(&dir)
+    {
+        tracing::warn!(dir = %dir.display(), %error, "cannot make the directory of a socket");
+    }
+}

@@ -1,0 +1,41 @@
+//! `sluice reload`: the proxy reads its configuration again, and tells what that changed.
+
+use std::io::{self, Write};
+
+use platform_core::control::{NotReady, Reloaded};
+
+use super::{Context, Error, exit::Exit};
+use crate::data_plane::DataPlane;
+
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn reload(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
+    let reloaded = DataPlane::at(&context.settings.proxy.control_socket()).reload().await?;
+    let mut out = io::stdout();
+    if arguments.json {
+        writeln!(out, "{}", serde_json::json!(reloaded))?;
+    } else {
+        print(&mut out, &reloaded)?;
+    }
+    Ok(if reloaded.not_open.is_empty() { Exit::Success } else { Exit::Failure })
+}
+
+fn print(out: &mut impl Write, Reloaded { changed, not_open }: &Reloaded) -> io::Result<()> {
+    if changed.is_empty() {
+        writeln!(out, "nothing has changed")?;
+    }
+    for setting in changed {
+        writeln!(out, "changed   {setting}")?;
+    }
+    for reason in not_open {
+        if let NotReady::RunNotOpen { run, why } = reason {
+            writeln!(out, "not open  run {run}: {why}")?;
+        }
+    }
+    Ok(())
+}

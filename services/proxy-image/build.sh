@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Builds the image of the data plane: one static binary in an empty root (README.md says how to run it), and prints its
+# reference. The tag is the fingerprint of the sources, so an image that is there is up to date.
+#
+# usage: build.sh [--print]      --print only prints the reference
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# Without link-time optimisation, which would cost minutes: for production build with PROFILE=release.
+PROFILE=${PROFILE:-static}
+
+sources() {
+  find proxy/src proxy/Cargo.toml platform/core platform/runtime Cargo.toml Cargo.lock rust-toolchain.toml \
+    services/proxy-image/Dockerfile services/proxy-image/build.sh -type f -not -path '*/tests/*' | LC_ALL=C sort
+}
+
+FINGERPRINT=$({ sources | xargs sha256sum; echo "$PROFILE"; } | sha256sum | cut -c 1-12)
+IMAGE=sluicegate/proxy:$FINGERPRINT
+
+say() { echo "proxy-image: $*" >&2; }
+die() { echo "proxy-image: error: $*" >&2; exit 1; }
+
+build() {
+  local target context said
+  target=$(rustc -vV | sed -n 's/^host: //p')
+  [[ $target == *-linux-gnu ]] || die "a static binary is built on Linux with glibc, not on $target"
+  say "building the static binary ..."
+  # Naming the target keeps the flag from compilers' plug-ins, which cannot be static.
+  RUSTFLAGS='-C target-feature=+crt-static' \
+    cargo build --quiet --locked -p proxy --bin sluice-proxy --profile "$PROFILE" --target "$target"
+  context=$(mktemp -d)
+  # shellcheck disable=SC2064 # the path is known now
+  trap "rm -rf '$context'" EXIT
+  cp "target/$target/$PROFILE/sluice-proxy" services/proxy-image/Dockerfile "$context"
+  # DOCKER_BUILDKIT=0: Debian's Docker has no BuildKit, and newer clients warn about its absence at length.
+  said=$(DOCKER_BUILDKIT=0 docker build --quiet --tag "$IMAGE" "$context" 2>&1) || die "docker could not build $IMAGE: $said"
+  docker tag "$IMAGE" sluicegate/proxy:latest
+}
+
+case ${1:-} in
+  '') docker image inspect "$IMAGE" >/dev/null 2>&1 || build; echo "$IMAGE" ;;
+  --print) echo "$IMAGE" ;;
+  *) echo "usage: services/proxy-image/build.sh [--print]" >&2; exit 64 ;;
+esac

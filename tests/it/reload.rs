@@ -1,0 +1,124 @@
+//! The configuration is read again while calls go on: all of it or nothing.
+
+use std::fs;
+
+use harness::{CANARY_KEY, Up, World, eventually, private_file};
+use http::Method;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+/// Asks for a reload; the answer's status and document.
+async fn reload(world: &World) -> (u16, Value) {
+    let answer = world.control.send(Method::POST, "/v1/reload", String::new()).await;
+    (answer.status.as_u16(), answer.json())
+}
+
+fn append(world: &World, toml: &str) {
+    let config = fs::read_to_string(world.config()).unwrap();
+    fs::write(world.config(), format!("{config}\n{toml}\n")).unwrap();
+}
+
+fn shown(world: &World) -> String {
+    world.upstream.ledger().last().unwrap().header("authorization")[0].to_owned()
+}
+
+#[tokio::test]
+async fn the_key_rotates_under_a_run_and_no_call_is_dropped() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    let stream = run.agent.stream("fake-words20-gap50ms").await;
+    assert_eq!(reload(&world).await, (200, json!({ "changed": [], "not_open": [] })));
+    private_file(&world.path().join("key"), "sk-second");
+    run.agent.chat("fake").await;
+    assert_eq!(shown(&world), format!("Bearer {CANARY_KEY}"), "a file alone changes nothing");
+    let outcome = world.sluice().run(&["reload"]).await;
+    assert_eq!(
+        (outcome.code, outcome.stdout.as_str()),
+        (Some(0), "changed   upstream.key_file (its content)\n")
+    );
+    run.agent.chat("fake").await;
+    assert_eq!(shown(&world), "Bearer sk-second");
+    let (text, ended) = stream.until_break().await;
+    assert!(ended.is_ok() && text.ends_with("data: [DONE]\n\n"), "{text}");
+    // The doctor's question to the upstream goes with it as well.
+    world.control.send(Method::GET, "/v1/upstream", String::new()).await;
+    assert_eq!(shown(&world), "Bearer sk-second");
+    let log = world.log();
+    assert!(!log.contains(CANARY_KEY) && !log.contains("sk-second"), "{log}");
+}
+
+#[tokio::test]
+async fn a_bad_configuration_is_refused_whole_with_every_mistake() {
+    let mut world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    let good = fs::read_to_string(world.config()).unwrap();
+    world.reconfigure("drain = '2s'", "drain = 'soon'");
+    append(&world, "[accounts.acct-1]\nrequests = 1\ncolour = 'red'");
+    private_file(&world.path().join("key"), "two words");
+    let (status, problem) = reload(&world).await;
+    let message = problem["error"]["message"].as_str().unwrap();
+    assert_eq!((status, &problem["error"]["code"]), (409, &json!("reload_refused")));
+    for words in ["has 3 mistakes", "proxy.drain", "accounts.acct-1.colour", "upstream.key_file"] {
+        assert!(message.contains(words), "{words} is not in {message}");
+    }
+    assert!(!message.contains("two words"), "{message}");
+    world.signal_proxy(Signal::HUP);
+    let logged = || async { world.log().matches("not reloaded").count() };
+    eventually("the log says so, too", logged, |count| *count == 2).await;
+    for _ in 0..2 {
+        assert_eq!(run.agent.chat("fake").await.status, 200, "what held holds on");
+    }
+    assert_eq!(shown(&world), format!("Bearer {CANARY_KEY}"));
+
+    private_file(&world.path().join("key"), CANARY_KEY);
+    fs::write(world.config(), good).unwrap();
+    world.reconfigure("threads = 2", "threads = 3\nlisten = '127.0.0.1:0'");
+    let (status, problem) = reload(&world).await;
+    let message = problem["error"]["message"].as_str().unwrap();
+    assert_eq!(status, 409);
+    assert!(message.contains("proxy.listen, proxy.threads needs a restart"), "{message}");
+    assert!(world.stop_proxy().await);
+}
+
+#[tokio::test]
+async fn limits_prices_and_fields_change_for_calls_to_come() {
+    let world = World::with("[accounts.acct-2]\nrequests = 5").await;
+    let (first, second) = (world.run("r1", "acct-1").await, world.run("r2", "acct-2").await);
+    let body = json!({ "model": "fake", "messages": [{ "role": "user", "content": "hi" }], "colour": "red" });
+    assert_eq!(first.agent.post("/v1/chat/completions", &body).await.status, 400);
+    // What an operator said of an account stays, unless the configuration says something else of that account.
+    for account in ["acct-1", "acct-2"] {
+        let said = world.sluice().run(&["limit", "--account", account, "--requests", "50"]).await;
+        assert_eq!(said.code, Some(0), "{said:?}");
+    }
+    world.reconfigure("threads = 2", "threads = 2\nextra_fields = ['colour']");
+    world.reconfigure("requests = 5", "requests = 1");
+    append(&world, "[prices.fake]\ninput = '1'\noutput = '2'");
+    world.signal_proxy(Signal::HUP);
+    let reloaded = || async { world.log().contains("\"reloaded\"") };
+    eventually("it is reloaded", reloaded, |done| *done).await;
+    assert_eq!(first.agent.post("/v1/chat/completions", &body).await.status, 200);
+    assert_eq!(second.agent.chat("fake").await.status, 200);
+    assert_eq!(second.agent.chat("fake").await.json()["error"]["code"], "limit_used_up");
+    let accounts = world.sluice().run(&["usage", "--account", "acct-1", "--json"]).await;
+    assert!(accounts.stdout.contains("50"), "{accounts:?}");
+    let record = world.records(2).await.into_iter().find(|line| line.record.status == 200).unwrap().record;
+    assert!(record.cost_nanodollars.is_some(), "{record:?}");
+}
+
+#[tokio::test]
+async fn up_hands_a_hangup_on_to_its_proxy() {
+    let mut world = World::start().await;
+    assert!(world.stop_proxy().await);
+    let up = Up::start(world.sluice()).await;
+    private_file(&world.path().join("key"), "sk-second");
+    let pid = rustix::process::Pid::from_raw(up.child.id().unwrap().cast_signed()).unwrap();
+    rustix::process::kill_process(pid, Signal::HUP).unwrap();
+    let run = world.run("r1", "acct-1").await;
+    let key = || async {
+        run.agent.chat("fake").await;
+        shown(&world)
+    };
+    eventually("the new key is used", key, |key| key == "Bearer sk-second").await;
+    assert_eq!(up.stop(Signal::TERM).await.0, Some(0));
+}

@@ -1,0 +1,149 @@
+//! What whoever runs the proxy asks of it: is the configuration right, is it ready, does it live.
+
+use std::{os::unix::net::UnixDatagram, process::Stdio, time::Duration};
+
+use harness::{Agent, World, binary, eventually, private_file};
+use http::Method;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+/// What `sluice-proxy --check` says of the world's configuration.
+async fn check(world: &World, variables: &[(&str, &str)]) -> (Option<i32>, String) {
+    let mut command = Command::new(binary("sluice-proxy"));
+    command.arg("--check").arg("--config").arg(world.config()).env_clear().envs(variables.iter().copied());
+    let output = command.stdin(Stdio::null()).output().await.unwrap();
+    let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    (output.status.code(), said)
+}
+
+#[tokio::test]
+async fn a_check_reads_everything_and_opens_nothing() {
+    // The proxy of the world runs: a check beside it would fail if it opened anything.
+    let world = World::start().await;
+    assert_eq!(check(&world, &[]).await, (Some(0), "the configuration is valid\n".to_owned()));
+    private_file(&world.path().join("key"), "");
+    world.reconfigure("threads = 2", "threads = 'two'\ntoken_secrets_file = '/nowhere/tokens'");
+    let (code, said) = check(&world, &[("SLUICE_PROXY_DRIAN", "1s")]).await;
+    assert_eq!(code, Some(2), "{said}");
+    let line = |line: usize| format!("{}:{line}: ", world.config().display());
+    for words in [
+        "has 4 mistakes",
+        &format!("{}upstream.key_file: the key is empty", line(3)),
+        &format!("{}proxy.threads: ", line(8)),
+        &format!("{}proxy.token_secrets_file: cannot read", line(9)),
+        "SLUICE_PROXY_DRIAN: overrides no setting",
+    ] {
+        assert!(said.contains(words), "{words} is not in {said}");
+    }
+    // What is not the file's fault is said where it comes from.
+    world.reconfigure("threads = 'two'\ntoken_secrets_file = '/nowhere/tokens'", "threads = 2");
+    world.reconfigure(&format!("key_file = '{}'\n", world.path().join("key").display()), "");
+    let (code, said) =
+        check(&world, &[("LITELLM_MASTER_KEY", "two words"), ("PROXY_SHARED_SECRET", "short")]).await;
+    assert_eq!(code, Some(2), "{said}");
+    for words in ["environment variable LITELLM_MASTER_KEY: ", "environment variable PROXY_SHARED_SECRET: "] {
+        assert!(said.contains(words), "{words} is not in {said}");
+    }
+    assert!(!said.contains("two words") && !said.contains("short:"), "{said}");
+}
+
+/// The world's proxy again, with a metrics listener; returns a client of it.
+async fn with_metrics(world: &mut World, settings: &str) -> Agent {
+    assert!(world.stop_proxy().await);
+    let port = harness::bridge::free_port();
+    world.reconfigure("threads = 2", &format!("threads = 2\nmetrics_listen = '{port}'{settings}"));
+    world.start_proxy().await;
+    Agent::over_tcp(port)
+}
+
+async fn ready(world: &World) -> (u16, Value) {
+    let answer = world.control.send(Method::GET, "/v1/ready", String::new()).await;
+    (answer.status.as_u16(), answer.json())
+}
+
+#[tokio::test]
+async fn a_proxy_that_drains_lives_and_is_not_ready() {
+    let mut world = World::start().await;
+    let metrics = with_metrics(&mut world, "").await;
+    assert_eq!(ready(&world).await, (200, json!({ "ready": true, "reasons": [] })));
+    assert_eq!(metrics.get("/healthz").await.status, 200);
+    assert_eq!(metrics.get("/readyz").await.json(), json!({ "ready": true, "reasons": [] }));
+
+    let run = world.run("r1", "acct-1").await;
+    let stream = run.agent.stream("fake-words20-gap50ms").await;
+    world.signal_proxy(Signal::TERM);
+    let look = || async { metrics.get("/readyz").await };
+    let answer = eventually("it is not ready", look, |answer| answer.status == 503).await;
+    assert_eq!(answer.json(), json!({ "ready": false, "reasons": ["draining"] }));
+    assert_eq!(metrics.get("/healthz").await.status, 200);
+    assert!(stream.until_break().await.1.is_ok());
+    assert!(world.stop_proxy().await);
+}
+
+#[tokio::test]
+async fn a_run_that_cannot_be_opened_is_said_and_makes_the_proxy_not_ready() {
+    let world = World::start().await;
+    let dir = world.path().join("llm");
+    std::fs::create_dir(&dir).unwrap();
+    std::fs::write(dir.join("llm.sock"), "in the way").unwrap();
+    let config = std::fs::read_to_string(world.config()).unwrap();
+    let run = format!("[runs.st-1]\naccount = 'a'\npeer_uid = 0\nsocket = '{}/llm.sock'\n", dir.display());
+    std::fs::write(world.config(), config + &run).unwrap();
+    let outcome = world.sluice().run(&["reload"]).await;
+    assert_eq!(outcome.code, Some(1), "{outcome:?}");
+    assert!(
+        outcome.stdout.contains("not open  run st-1: ") && outcome.stdout.contains("is not a socket"),
+        "{outcome:?}"
+    );
+    let (status, answer) = ready(&world).await;
+    assert_eq!(
+        (status, &answer["reasons"][0]["reason"], &answer["reasons"][0]["run"]),
+        (503, &json!("run_not_open"), &json!("st-1"))
+    );
+    let doctor = world.sluice().run(&["doctor"]).await;
+    assert!(doctor.stdout.contains("is not ready: ") && doctor.stdout.contains("st-1"), "{doctor:?}");
+
+    std::fs::remove_file(dir.join("llm.sock")).unwrap();
+    assert_eq!(world.sluice().run(&["reload"]).await.code, Some(0));
+    assert_eq!(ready(&world).await.0, 200);
+    assert_eq!(Agent::on(&dir.join("llm.sock")).chat("fake").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_service_manager_is_told_how_far_it_is() {
+    let mut world = World::start().await;
+    assert!(world.stop_proxy().await);
+    let path = world.path().join("notify");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let next = || {
+        let mut message = [0; 256];
+        let length = manager.recv(&mut message).unwrap();
+        String::from_utf8_lossy(&message[..length]).into_owned()
+    };
+    let but_for_the_watchdog =
+        || std::iter::repeat_with(next).find(|message| message != "WATCHDOG=1").unwrap();
+    world.start_proxy_with(&[("NOTIFY_SOCKET", path.to_str().unwrap()), ("WATCHDOG_USEC", "100000")]).await;
+    assert_eq!(next(), "READY=1");
+    assert_eq!(next(), "WATCHDOG=1");
+    assert_eq!(next(), "WATCHDOG=1");
+    world.signal_proxy(Signal::HUP);
+    assert!(but_for_the_watchdog().starts_with("RELOADING=1\nMONOTONIC_USEC="));
+    assert_eq!(but_for_the_watchdog(), "READY=1");
+    assert!(world.stop_proxy().await);
+    assert!(but_for_the_watchdog().starts_with("STOPPING=1\n"));
+}
+
+#[tokio::test]
+async fn the_unit_is_one_that_systemd_takes() {
+    let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../platform/systemd/sluice-proxy.service");
+    let Ok(output) = Command::new("systemd-analyze").args(["verify", unit]).output().await else {
+        // Where there is no systemd, nobody starts it with one.
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let complaints: Vec<_> = said.lines().filter(|line| line.contains("sluice-proxy.service")).collect();
+    let expected = |line: &&str| line.contains("Command /usr/bin/sluice-proxy is not executable");
+    assert!(complaints.iter().all(|line| expected(line)), "{said}");
+}

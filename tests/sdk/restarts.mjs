@@ -1,0 +1,23 @@
+// Calls one after the other with the Node SDK as it comes, retries included; one JSON line per call tells how it ended.
+//
+// usage: scripts/sdks.sh node tests/sdk/restarts.mjs URL COUNT
+import { createRequire } from "node:module";
+import { join } from "node:path";
+
+if (!process.env.SDKS) throw new Error("SDKS is not set: run this with scripts/sdks.sh node");
+const { OpenAI } = createRequire(join(process.env.SDKS, "package.json"))("openai");
+
+const [url, count] = process.argv.slice(2);
+const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: "none" });
+for (let call = 0; call < Number(count); call++) {
+  const began = performance.now();
+  let end;
+  try {
+    const body = { model: "fake-gap100ms", messages: [{ role: "user", content: "hi" }] };
+    const answer = await client.chat.completions.create(body);
+    end = { ok: Boolean(answer.choices[0].message.content) };
+  } catch (error) {
+    end = { ok: false, error: String(error) };
+  }
+  console.log(JSON.stringify({ ...end, seconds: Math.round(performance.now() - began) / 1000 }));
+}
