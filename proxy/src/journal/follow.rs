@@ -59,8 +59,16 @@ impl Journal {
     /// If this is not the journal with the id `journal`, or those lines were removed.
     pub(crate) fn follow(&self, after: Option<u64>, journal: Option<&str>) -> Result<Follower, Error> {
         journal.map_or(Ok(()), |journal| self.is_the_same(journal))?;
-        let after = after.map_or_else(|| self.oldest().map(|oldest| oldest - 1), Ok)?;
-        Follower::open(&self.dir, after, self.last.subscribe())
+        if let Some(after) = after {
+            return Follower::open(&self.dir, after, self.last.subscribe());
+        }
+        loop {
+            match Follower::open(&self.dir, self.oldest()? - 1, self.last.subscribe()) {
+                // The oldest was removed since it was looked for.
+                Err(Error::Removed { .. }) => {}
+                follower => return follower,
+            }
+        }
     }
 
     pub(super) fn is_the_same(&self, journal: &str) -> Result<(), Error> {

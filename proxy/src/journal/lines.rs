@@ -63,13 +63,19 @@ pub(super) struct Reader {
 impl Reader {
     /// A reader at line `seq`, or at the end of the journal if it does not reach so far.
     pub(super) fn at(dir: &Path, seq: u64) -> Result<Self, Error> {
-        let segments = list(dir)?;
-        let oldest = segments.first().map_or(1, |segment| segment.first);
-        let segment = segments
-            .into_iter()
-            .rfind(|segment| segment.first <= seq.max(1))
-            .ok_or(Error::Removed { oldest })?;
-        let mut reader = Self::of(dir, segment)?;
+        let mut reader = loop {
+            let segments = list(dir)?;
+            let oldest = segments.first().map_or(1, |segment| segment.first);
+            let segment = segments
+                .into_iter()
+                .rfind(|segment| segment.first <= seq.max(1))
+                .ok_or(Error::Removed { oldest })?;
+            match Self::of(dir, segment) {
+                // Removed since it was listed.
+                Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+                reader => break reader?,
+            }
+        };
         reader.skip_to(seq)?;
         Ok(reader)
     }
