@@ -273,7 +273,7 @@ async fn open_runs(runs: &Runs, config: &Config) -> Result<(), Error> {
     let standing = &config.settings.runs;
     let taken = runs.taken(standing).into_iter().map(|run| NotReady::RunNotOpen {
         run,
-        why: "the control plane has opened a run of this name, or the name is reserved".to_owned(),
+        why: "a run of this name is open and not the configuration's, or the name is reserved: choose another one, or remove what is kept of it in the directory `runs` of proxy.state_dir".to_owned(),
     });
     let mut failed: Vec<_> = taken.collect();
     if failed.is_empty() {
@@ -313,7 +313,7 @@ async fn join(threads: Vec<thread::JoinHandle<()>>) {
 }
 
 /// Ends the process `after` so long, and a little for what has its time already, even if this thread hangs.
-#[expect(clippy::exit, reason = "there is nobody left who could return")]
+#[expect(clippy::exit, clippy::disallowed_methods, reason = "there is nobody left who could return")]
 fn end_whatever_hangs(after: Duration) {
     let end = move || {
         thread::sleep(after + 2 * JOIN);

@@ -17,7 +17,7 @@ use tokio::io::AsyncReadExt;
 
 /// A world whose drain lasts so long.
 async fn draining(drain: &str, cut: &str) -> (World, Run) {
-    let world = World::with(&format!("[prices.any]\ninput = '1'\noutput = '1'\n")).await;
+    let world = World::start().await;
     world.reconfigure("drain = '2s'", &format!("drain = '{drain}'\ndrain_cut = '{cut}'"));
     let reloaded = world.sluice().run(&["reload"]).await;
     assert!(reloaded.stdout.contains("proxy.drain\n"), "{reloaded:?}");

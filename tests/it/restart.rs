@@ -181,7 +181,10 @@ async fn a_socket_is_away_for_as_long_as_a_restart_takes() {
         assert!(began.elapsed() < PATIENCE);
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    eprintln!("gap seen on the run's socket: {:?}", began.elapsed());
+    let gap = began.elapsed();
+    eprintln!("gap seen on the run's socket: {gap:?}");
+    let kept = concat!(env!("CARGO_TARGET_TMPDIR"), "/restart-gap.json");
+    fs::write(kept, serde_json::json!({ "gap_ms": gap.as_millis() }).to_string()).unwrap();
     up.proxy_pid = world.control.health().await.unwrap().pid;
     assert_ne!(up.proxy_pid, killed);
     assert_eq!(up.stop(Signal::TERM).await.0, Some(0));

@@ -145,5 +145,5 @@ async fn the_unit_is_one_that_systemd_takes() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let complaints: Vec<_> = said.lines().filter(|line| line.contains("sluice-proxy.service")).collect();
     let expected = |line: &&str| line.contains("Command /usr/bin/sluice-proxy is not executable");
-    assert!(complaints.iter().all(|line| expected(line)), "{said}");
+    assert!(complaints.iter().all(expected), "{said}");
 }

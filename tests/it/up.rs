@@ -65,6 +65,24 @@ async fn up_refuses_to_hold_the_key_and_says_where_to_put_it() {
 }
 
 #[tokio::test]
+async fn up_refuses_a_token_secret_that_would_not_reach_the_proxy() {
+    let world = world_without_proxy().await;
+    let sluice = || world.sluice().env("PROXY_SHARED_SECRET", "0123456789abcdef-up");
+    world.reconfigure("threads = 2", "threads = 2\nlisten = '127.0.0.1:0'");
+    let outcome = sluice().run(&["up"]).await;
+    assert_eq!(outcome.code, Some(69), "{outcome:?}");
+    for word in ["PROXY_SHARED_SECRET", "proxy.token_secrets_file"] {
+        assert!(outcome.stderr.contains(word), "{word} is not in {}", outcome.stderr);
+    }
+    assert!(!outcome.stderr.contains("0123456789abcdef"), "{}", outcome.stderr);
+    // Where no token is taken it does no harm.
+    world.reconfigure("\nlisten = '127.0.0.1:0'", "");
+    let up = Up::start(sluice()).await;
+    assert!(!visible(up.proxy_pid).0.contains_key("PROXY_SHARED_SECRET"));
+    up.stop(Signal::TERM).await;
+}
+
+#[tokio::test]
 async fn a_proxy_of_its_own_may_have_the_key_in_its_environment() {
     let world = world_without_proxy().await;
     world.reconfigure(&format!("key_file = '{}'\n", world.path().join("key").display()), "");

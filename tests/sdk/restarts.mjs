@@ -13,7 +13,7 @@ for (let call = 0; call < Number(count); call++) {
   const began = performance.now();
   let end;
   try {
-    const body = { model: "fake-gap100ms", messages: [{ role: "user", content: "hi" }] };
+    const body = { model: "fake-firstbyte100ms", messages: [{ role: "user", content: "hi" }] };
     const answer = await client.chat.completions.create(body);
     end = { ok: Boolean(answer.choices[0].message.content) };
   } catch (error) {

@@ -15,7 +15,7 @@ for _ in range(count):
     began = time.monotonic()
     try:
         raw = client.chat.completions.with_raw_response.create(
-            model="fake-gap100ms", messages=[{"role": "user", "content": "hi"}]
+            model="fake-firstbyte100ms", messages=[{"role": "user", "content": "hi"}]
         )
         end = {"ok": bool(raw.parse().choices[0].message.content), "retries": raw.retries_taken}
     except openai.OpenAIError as error:

@@ -151,7 +151,8 @@ pub struct AccountView {
     pub limits: Vec<LimitView>,
 }
 
-/// New limits for an account; until the proxy stops, then those of the configuration hold again.
+/// New limits for an account; until the proxy stops, or a reload brings other limits for that account. Then those of the
+/// configuration hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AccountBudget {

@@ -14,7 +14,7 @@ use std::{
     net::SocketAddr,
     path::PathBuf,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -29,7 +29,7 @@ use platform_core::{
     id::{RunId, SocketDirName},
     name::path::SOCKET_FILE,
 };
-use platform_runtime::{random, shutdown, socket};
+use platform_runtime::{random, shutdown, socket, task};
 
 use self::kept::Kept;
 pub(crate) use self::{kept::KeptRuns, standing::Standing};
@@ -138,6 +138,8 @@ pub(crate) struct Runs {
     kept: KeptRuns,
     /// Runs of the configuration that could not be opened.
     not_open: ArcSwap<Vec<NotReady>>,
+    /// Runs that are closing and have left their place to others.
+    retired: Mutex<Vec<Weak<Run>>>,
 }
 
 #[derive(Debug)]
@@ -192,6 +194,7 @@ impl Runs {
             journal,
             kept,
             not_open: ArcSwap::default(),
+            retired: Mutex::default(),
         }
     }
 
@@ -372,7 +375,7 @@ impl Runs {
     /// Stops everything: calls in flight may end, and what was answered may be read, within `grace` or until `hurry` is
     /// ready. Then they are cut, and have the time `cut` to be recorded. Directories stay.
     pub(crate) async fn shut_down(&self, grace: Duration, cut: Duration, hurry: impl Future<Output = ()>) {
-        let runs: Vec<_> = self.live.iter().map(|live| Arc::clone(&live.run)).collect();
+        let runs = self.everyone();
         runs.iter().for_each(|run| run.leave(grace));
         let ended = async {
             join_all(runs.iter().map(|run| run.until_idle())).await;
@@ -392,6 +395,22 @@ impl Runs {
         if recorded.await == shutdown::Drain::DeadlinePassed {
             tracing::error!("some calls did not end when they were cut; the journal has them as interrupted");
         }
+    }
+
+    /// Closes a run that has left its place. A stop waits for its calls as well.
+    fn retire(&self, run: &Arc<Run>, reason: Closing, grace: Duration) {
+        let mut retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
+        retired.retain(|run| run.strong_count() > 0);
+        retired.push(Arc::downgrade(run));
+        let run = Arc::clone(run);
+        task::spawn("closing a run", async move { run.close(reason, grace).await });
+    }
+
+    /// Whoever may have calls in flight.
+    fn everyone(&self) -> Vec<Arc<Run>> {
+        let retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
+        let live = self.live.iter().map(|live| Arc::clone(&live.run));
+        live.chain(retired.iter().filter_map(Weak::upgrade)).collect()
     }
 
     /// Returns once each data-plane thread has shown that it is not stuck.

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, fs, os::unix::fs::DirBuilderExt, path::PathBuf,
 
 use futures_util::future::join_all;
 use platform_core::{budget::Budget, control::NotReady, grant::RunGrant, id::RunId};
-use platform_runtime::{report, settings::StaticRun, task};
+use platform_runtime::{report, settings::StaticRun};
 
 use super::{Door, Error, Live, NOBODY, Runs};
 use crate::run::{Closing, Run, Spent};
@@ -73,15 +73,16 @@ impl Runs {
         }
         let live = Arc::new(self.standing(wanted)?);
         make_directory(&live.door);
-        self.open(&live).await?;
+        self.open(&live).await.inspect_err(|_error| {
+            // The purse is the same.
+            if let Some(old) = &old {
+                old.run.spending.allow(&old.run.grant.budget);
+            }
+        })?;
         self.live.insert(id.clone(), Arc::clone(&live));
         if let Some(old) = old {
             self.directory.replace(&old.run, &live.run);
-            let retired = Arc::clone(&old.run);
-            task::spawn(
-                "closing a replaced run",
-                async move { retired.close(Closing::Replaced, grace).await },
-            );
+            self.retire(&old.run, Closing::Replaced, grace);
         }
         Ok(())
     }
@@ -102,8 +103,7 @@ impl Runs {
         self.spent.insert(run.clone(), live.run.purse());
         self.directory.withdraw_all(run);
         self.directory.forget(run);
-        let retired = Arc::clone(&live.run);
-        task::spawn("closing a run", async move { retired.close(Closing::Closed, grace).await });
+        self.retire(&live.run, Closing::Closed, grace);
     }
 }
 

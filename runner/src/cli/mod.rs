@@ -100,8 +100,8 @@ Examples:
     Usage(usage::Arguments),
     /// Change the limits of a live run or an account; those that are not named stay
     ///
-    /// What was used stays counted, and calls in flight go on. It holds until the proxy stops: what is to hold for good is
-    /// configuration, in `[agents]` and `[accounts]`.
+    /// What was used stays counted, and calls in flight go on. A run keeps its limits; an account's hold until the proxy stops or
+    /// the configuration says something else of it: what is to hold for good is configuration, in `[agents]` and `[accounts]`.
     #[command(after_help = "\
 Examples:
   sluice limit --run run-19c1-5f0e --total-tokens 500000
