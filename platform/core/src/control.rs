@@ -319,7 +319,17 @@ impl From<Vec<NotReady>> for Readiness {
 #[serde(rename_all = "snake_case", tag = "reason")]
 pub enum NotReady {
     /// No call could be recorded.
-    JournalStopped,
+    Journal {
+        /// Why not.
+        state: JournalState,
+    },
+    /// The upstream could not be reached several times in a row.
+    Upstream {
+        /// Since when: RFC 3339, UTC.
+        since: String,
+        /// Why not, in words.
+        why: String,
+    },
     /// The proxy was told to stop.
     Draining,
     /// A run of the configuration could not be opened.

@@ -1,15 +1,22 @@
 //! Whether calls would pass: for whoever sends work here, or restarts what does not work. Apart from whether we live.
 
 use http::{Response, StatusCode};
-use platform_core::control::{NotReady, Readiness};
+use platform_core::control::{NotReady, Readiness, UpstreamState};
 
 use super::Control;
 
 /// Everything that stands against it.
 pub(super) fn look(control: &Control) -> Readiness {
-    let stopped = (!control.journal.is_open()).then_some(NotReady::JournalStopped);
+    let state = control.journal.state();
+    let journal = (!state.is_open()).then_some(NotReady::Journal { state });
+    let upstream = match control.upstream.target().circuit().state() {
+        UpstreamState::Up => None,
+        UpstreamState::Down { since, reason, .. } | UpstreamState::Probing { since, reason } => {
+            Some(NotReady::Upstream { since, why: reason })
+        }
+    };
     let draining = control.stop.is_requested().then_some(NotReady::Draining);
-    let mut reasons: Vec<_> = stopped.into_iter().chain(draining).collect();
+    let mut reasons: Vec<_> = [journal, upstream, draining].into_iter().flatten().collect();
     reasons.extend(control.runs.not_open());
     reasons.into()
 }

@@ -72,7 +72,7 @@ enum Rest {
     /// The last bytes.
     Last(Bytes),
     /// The event that tells of an error, if it fits, and then the error.
-    Break(Option<Bytes>, Broken),
+    Break(Option<Bytes>, BrokenOff),
 }
 
 /// The response for the client.
@@ -237,7 +237,7 @@ impl Observed {
         mut synced: Synced,
         rest: Rest,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         match (Pin::new(&mut synced).poll(cx), rest) {
             (Poll::Pending, rest) => {
                 self.state = State::Syncing(synced, rest);
@@ -282,7 +282,9 @@ impl Observed {
     ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         tracing::warn!(call = %self.exchange.call_id(), error = &error as &dyn std::error::Error, "answer breaks off");
         let (refused, outcome) = match &error {
-            BrokenOff::Upstream(_) | BrokenOff::Journal(_) => (Refusal::UpstreamFailed.into(), Outcome::UpstreamGone),
+            BrokenOff::Upstream(_) | BrokenOff::Journal(_) => {
+                (Refusal::UpstreamFailed.into(), Outcome::UpstreamGone)
+            }
             BrokenOff::Late(timeout) => {
                 self.exchange.is_late(*timeout);
                 (self.exchange.late(Refusal::UpstreamTimeout, *timeout), Outcome::TimedOut)

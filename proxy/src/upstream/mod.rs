@@ -32,7 +32,6 @@ use self::connect::Failure;
 pub(crate) use self::{
     connection::{Connection, Unread},
     target::{Config, Scheme, Target},
-    tls::SetupError,
 };
 use crate::pieces::Pieces;
 

@@ -14,7 +14,7 @@ use tokio_rustls::{TlsConnector, client::TlsStream};
 
 /// Why TLS cannot be had from the settings.
 #[derive(Debug, thiserror::Error)]
-pub enum SetupError {
+pub(crate) enum SetupError {
     /// The file of CA certificates cannot be read, or has something else in it.
     #[error("cannot read upstream.ca_file {}", path.display())]
     CaFile {

@@ -31,7 +31,7 @@ fn sample(root: &Section<'_>) -> Sample {
 fn with(text: &str, environment: Environment, flags: &[&str]) -> Result<Sample, Mistakes> {
     let file = Some((PathBuf::from("s.toml"), text.to_owned()));
     let flags = flags.iter().map(ToString::to_string).collect();
-    read(&Sources { file, environment, flags }, sample, |_| Vec::new()).map(|(sample, _values)| sample)
+    read(&Sources { file, environment, flags }, sample, |_| Ok(())).map(|(sample, _values, ())| sample)
 }
 
 #[test]

@@ -118,7 +118,7 @@ impl Agent {
             models: field("models", "Models its calls may name; any if empty.").list_or(vec![]),
             capabilities: field(
                 "capabilities",
-                "What its calls may reach beyond the model: media_urls, stored_files, server_tools, mcp, web_search, stored_responses, stored_prompts, background, unlisted_content.",
+                "What its calls may reach beyond the model: media_urls, stored_files, server_tools, mcp, web_search, stored_responses, stored_prompts, background, unlisted_content, premium_service.",
             )
             .list_or(vec![]),
             budget: budgets::budget(section, &limit::agent::BUDGET),
@@ -142,7 +142,8 @@ impl Agent {
     }
 }
 
-fn times(section: &Section<'_>) -> CallTimes {
+/// How long the parts of a call may take.
+pub(super) fn times(section: &Section<'_>) -> CallTimes {
     let field = |name, doc| section.field(name, doc);
     let defaults = CallTimes::default();
     CallTimes {

@@ -10,7 +10,7 @@ use platform_core::{
     name::SANDBOX_UID,
 };
 
-use super::{DEFAULT_AGENT, Settings, budgets};
+use super::{DEFAULT_AGENT, Settings, agents, budgets};
 use crate::config::{About, Objection, Section, Value};
 
 /// `[runs."id"]`
@@ -79,13 +79,12 @@ fn grant(section: &Section<'_>, run_id: RunId, account: Option<AccountId>, liste
     );
     let limits = CallLimits {
         request_body: field("request_body", "Largest body of a request.").or(limit::data_plane::REQUEST_BODY),
-        call_ms: field("call", "Longest wait for an answer to begin; the upstream is told the same.")
-            .or(limit::data_plane::CALL),
         output_tokens: field(
             "output_tokens_per_call",
             "Most tokens of one answer, reasoning included. Who asks for more, or for nothing, gets this.",
         )
         .or(limit::data_plane::OUTPUT_TOKENS),
+        times: agents::times(section),
     };
     RunGrant {
         run_id,

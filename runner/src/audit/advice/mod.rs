@@ -71,6 +71,9 @@ pub(crate) fn of(record: &ExchangeRecord) -> Option<Advice> {
         Refusal::RouteUnknown
         | Refusal::HeadInvalid
         | Refusal::HeadTooLarge
+        | Refusal::HeadTooSlow
+        | Refusal::BodyTooSlow
+        | Refusal::TooManyConnections
         | Refusal::BodyInvalid
         | Refusal::BodyEncoded
         | Refusal::BodyTooLarge
@@ -96,7 +99,8 @@ pub(crate) fn of(record: &ExchangeRecord) -> Option<Advice> {
         | Refusal::RunClosed
         | Refusal::Draining
         | Refusal::JournalUnavailable => case.stopped(refusal, rule),
-        Refusal::UpstreamUnreachable
+        Refusal::UpstreamDown
+        | Refusal::UpstreamUnreachable
         | Refusal::UpstreamFailed
         | Refusal::UpstreamTimeout
         | Refusal::UpstreamAuth
@@ -123,6 +127,16 @@ impl Case<'_> {
             (Refusal::RouteUnknown, _) => why("the call asked for a route that the model API does not have; no setting adds one"),
             (Refusal::HeadInvalid, _) => why("the head can be read in two ways (RFC 9112); the client has to send another"),
             (Refusal::HeadTooLarge, _) => why("the head is larger than any SDK sends; the client has to send a smaller one"),
+            (Refusal::HeadTooSlow, _) => {
+                why("the head did not come in time").setting("proxy", "header_read", None)
+            }
+            (Refusal::BodyTooSlow, _) => why("the body came more slowly than the run's grant takes")
+                .setting(&self.agent(), "body_time", None)
+                .setting(&self.agent(), "body_rate", None),
+            (Refusal::TooManyConnections, _) => why("there were as many connections as there may be")
+                .setting("proxy", "connections", None)
+                .setting("proxy", "run_connections", None)
+                .setting("proxy", "listen_connections", None),
             (Refusal::BodyEncoded, _) => why("the body is compressed; the client has to send it plain"),
             (Refusal::BodyTooLarge, _) => {
                 why("the body is larger than the run's grant takes: `limits.request_body`, which whoever registers the run sets")
@@ -265,6 +279,10 @@ impl Case<'_> {
     fn upstream(self, refusal: Refusal) -> Advice {
         let status = self.record.status;
         match refusal {
+            Refusal::UpstreamDown => why("the upstream could not be reached several times in a row, so the call was not tried")
+                .command("sluice doctor")
+                .setting("upstream", "base_url", None)
+                .setting("upstream", "probe", None),
             Refusal::UpstreamUnreachable => why("no connection to the upstream; nothing was sent")
                 .command("sluice doctor")
                 .setting("upstream", "base_url", None)
@@ -291,18 +309,20 @@ impl Case<'_> {
     }
 
     fn timeout(self) -> Advice {
-        match self.record.timeout {
-            Some(Timeout::Connect | Timeout::Tls) => {
-                why("the upstream did not take a connection in time").setting("upstream", "connect", None)
+        let (what, section, key) = match self.record.timeout {
+            Some(Timeout::Connect) => {
+                ("the upstream did not take a connection", "upstream".to_owned(), "connect")
             }
-            Some(timeout) => why(&format!(
-                "a time limit of the call passed: {}; whoever registers the run sets it in the grant's `limits`",
-                timeout.word()
-            )),
-            None => why(
-                "the upstream's answer did not begin in the time that the run's grant allows: `limits.call_ms`, which whoever registers the run sets",
-            ),
-        }
+            Some(Timeout::Tls) => {
+                ("the connection to the upstream was not secured", "upstream".to_owned(), "tls_handshake")
+            }
+            Some(Timeout::Body) => ("the body did not come", self.agent(), "body_time"),
+            Some(Timeout::FirstByte) | None => ("the answer did not begin", self.agent(), "first_byte_time"),
+            Some(Timeout::BetweenBytes) => ("the answer did not go on", self.agent(), "between_bytes_time"),
+            Some(Timeout::Client) => ("nothing of the answer was taken", self.agent(), "client_time"),
+            Some(Timeout::Call) => ("the call was not complete", self.agent(), "call_time"),
+        };
+        why(&format!("{what} in the time that there is for it")).setting(&section, key, None)
     }
 
     fn agent(self) -> String {
