@@ -41,6 +41,7 @@ pub struct FromEnvironment {
 #[derive(Debug)]
 pub struct Config {
     pub(crate) proxy: settings::Proxy,
+    pub(crate) journal: settings::Journal,
     pub(crate) base_url: String,
     pub(crate) upstream: upstream::Config,
     /// `Bearer …`; marked sensitive, so that it is not printed.
@@ -64,7 +65,7 @@ impl Config {
     /// If the key cannot be read or used.
     pub fn resolve(settings: Settings, from_environment: FromEnvironment) -> Result<Self, Error> {
         let models = named_models(&settings);
-        let Settings { upstream, proxy, accounts, prices, .. } = settings;
+        let Settings { upstream, proxy, journal, accounts, prices, .. } = settings;
         let key = match &upstream.key_file {
             Some(path) => {
                 let text = fs::read_to_string(path)
@@ -87,6 +88,7 @@ impl Config {
                 idle: upstream.pool_idle.duration(),
             },
             proxy,
+            journal,
             authorization,
             accounts,
             prices,

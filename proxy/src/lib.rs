@@ -51,7 +51,7 @@ use self::{
     control::{Control, Socket},
     directory::Directory,
     freezes::Freezes,
-    journal::{Journal, SoFar},
+    journal::{Journal, Keeper, SoFar},
     metrics::Metrics,
     run::{Run, Terms},
     runs::{Past, Place, Runs},
@@ -121,6 +121,7 @@ pub struct App {
     control: Control,
     metrics: Option<TcpListener>,
     threads: Vec<thread::JoinHandle<()>>,
+    keeper: Keeper,
 }
 
 impl App {
@@ -130,20 +131,19 @@ impl App {
     /// If any of that fails; nothing is left running then.
     pub fn build(config: Config) -> Result<Self, Error> {
         let proxy = &config.proxy;
-        let journal_dir = proxy.state_dir.join("journal");
-        for dir in [&proxy.run_dir, &journal_dir] {
+        for dir in [&proxy.run_dir, &proxy.state_dir] {
             fs::create_dir_all(dir).map_err(|source| Error::Directory { path: dir.clone(), source })?;
         }
         if std::os::unix::net::UnixStream::connect(proxy.control_socket()).is_ok() {
             return Err(Error::AlreadyRunning { path: proxy.control_socket() });
         }
-        let journal = Arc::new(Journal::open(&journal_dir)?);
+        let journal = Arc::new(Journal::open(&proxy.state_dir, config.journal.clone())?);
         let listeners = proxy.listeners_dir();
         socket::private_dir(&listeners, 0o700)?;
         let socket = Socket::bind(&config)?;
         let state = |name: &str| proxy.state_dir.join(name);
         let unreadable = |name| move |source| Error::State { path: state(name), source };
-        let closed = ClosedRuns::open(&state("closed")).map_err(unreadable("closed"))?;
+        let closed = Arc::new(ClosedRuns::open(&state("closed")).map_err(unreadable("closed"))?);
         let SoFar { by_account, by_run } = journal.spent(|run| closed.contains(run))?;
         let accounts = Arc::new(Accounts::new(config.accounts.clone(), by_account));
         let directory = Arc::new(Directory::open(&state("revoked")).map_err(unreadable("revoked"))?);
@@ -166,8 +166,11 @@ impl App {
             snapshot: Arc::clone(&snapshot),
             metrics: Arc::clone(&metrics),
         };
+        let over = Arc::clone(&closed);
+        let keeper =
+            Keeper::start(Arc::clone(&journal), move |run| over.contains(run)).map_err(Error::Thread)?;
         let (workers, threads) = start_workers(&config, &parts, shared_listeners)?;
-        let past = Past { accounts, spent: by_run, closed };
+        let past = Past { accounts, spent: by_run, closed, journal: Arc::clone(&journal) };
         let runs = Runs::new(Place { dir: listeners, directory, shared }, past, terms, workers);
         let upstream = Upstream::new(config.upstream.clone());
         Ok(Self {
@@ -185,6 +188,7 @@ impl App {
             },
             metrics: scraped,
             threads,
+            keeper,
         })
     }
 
@@ -212,6 +216,7 @@ impl App {
                 tracing::error!("a data-plane thread panicked");
             }
         }
+        self.keeper.stop();
     }
 }
 

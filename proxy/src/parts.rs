@@ -13,6 +13,7 @@ use platform_core::{
     record::{ExchangeRecord, Tokens},
     route::Route,
 };
+use platform_runtime::settings;
 
 use crate::{
     budget::{Ask, Reservation, Spending},
@@ -291,14 +292,19 @@ impl Records {
     /// # Errors
     /// If it cannot be opened.
     pub fn open(dir: &Path) -> Result<Self, journal::Error> {
-        Journal::open(dir).map(Self)
+        Journal::open(dir, settings::Journal::default()).map(Self)
     }
 
-    /// Appends one line, and returns its number.
+    /// What a call does that goes upstream: takes room, is marked, and has its line appended.
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn append(&self, record: &ExchangeRecord) -> Result<u64, journal::Error> {
-        self.0.append(record)
+    pub fn append(&self, record: &ExchangeRecord) -> Result<(), journal::Error> {
+        let mut room = self.0.room();
+        if let Some(room) = &mut room {
+            drop(self.0.mark(room, record)?);
+        }
+        drop(self.0.append(record, room)?);
+        Ok(())
     }
 }

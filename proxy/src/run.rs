@@ -202,7 +202,7 @@ impl Run {
     pub(crate) fn count(&self, record: &ExchangeRecord) {
         let add = |counter: &AtomicU64, amount| counter.fetch_add(amount, Ordering::Relaxed);
         let usage = &self.usage;
-        add(if record.outcome == Outcome::Refused { &usage.refused } else { &usage.calls }, 1);
+        add(if record.outcome == Outcome::Refused { &usage.refused } else { &usage.calls }, record.calls);
         add(&usage.input, record.tokens.input);
         add(&usage.output, record.tokens.output);
         add(&usage.cached, record.tokens.cached);

@@ -30,6 +30,7 @@ use crate::{
     clock,
     closed::ClosedRuns,
     directory::Directory,
+    journal::Journal,
     run::{Closing, Run, Spent, Terms},
     worker::{self, Worker},
 };
@@ -96,7 +97,9 @@ pub(crate) struct Place {
 pub(crate) struct Past {
     pub(crate) accounts: Arc<Accounts>,
     pub(crate) spent: HashMap<RunId, Usage>,
-    pub(crate) closed: ClosedRuns,
+    pub(crate) closed: Arc<ClosedRuns>,
+    /// What was counted of a run's refused calls is written when it closes.
+    pub(crate) journal: Arc<Journal>,
 }
 
 /// All runs.
@@ -112,7 +115,8 @@ pub(crate) struct Runs {
     accounts: Arc<Accounts>,
     /// What runs spent with a proxy before, until they are opened again.
     spent: DashMap<RunId, Usage>,
-    closed: ClosedRuns,
+    closed: Arc<ClosedRuns>,
+    journal: Arc<Journal>,
 }
 
 #[derive(Debug)]
@@ -124,7 +128,7 @@ struct Live {
 impl Runs {
     pub(crate) fn new(place: Place, past: Past, terms: Terms, workers: Vec<Worker>) -> Self {
         let Place { dir, directory, shared } = place;
-        let Past { accounts, spent, closed } = past;
+        let Past { accounts, spent, closed, journal } = past;
         Self {
             dir,
             directory,
@@ -136,6 +140,7 @@ impl Runs {
             accounts,
             spent: spent.into_iter().collect(),
             closed,
+            journal,
         }
     }
 
@@ -240,6 +245,7 @@ impl Runs {
         self.spent.remove(run);
         let Some(live) = self.find(run) else { return self.closed.view(run) };
         live.run.close(reason, grace).await;
+        self.journal.sum_up(Some(run));
         let view = live.run.view();
         if self.live.remove(run).is_some() {
             remove_dir(&live.registered);

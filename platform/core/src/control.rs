@@ -22,7 +22,10 @@
 //! | `GET /v1/accounts` | list of [`AccountView`] |
 //! | `PUT /v1/accounts` with [`AccountBudget`] | [`AccountView`] |
 //! | `GET /v1/runs/{run}/tap` | NDJSON of [`TapEvent`], until the run is closed |
-//! | `GET /v1/journal?after=SEQ[&follow]` | NDJSON of [`crate::record::JournalLine`] |
+//! | `GET /v1/journal?after=SEQ[&journal=ID][&follow]` | NDJSON of [`crate::record::JournalLine`]; 409 if it is another journal, 410 if those lines were removed |
+//! | `GET /v1/consumers` | list of [`Consumer`] |
+//! | `PUT /v1/consumers/{name}` with [`Cursor`] | [`Consumer`]; what it has not acknowledged is not removed |
+//! | `DELETE /v1/consumers/{name}` | `{}`; nothing is kept for it any more |
 
 use std::{net::SocketAddr, path::PathBuf};
 
@@ -192,11 +195,36 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Counts a call that ended.
-    pub fn add(&mut self, outcome: Outcome, tokens: &Tokens, cost: NanoDollars) {
-        *(if outcome == Outcome::Refused { &mut self.refused } else { &mut self.calls }) += 1;
+    /// Counts so many calls that ended in the same way, and what they used together.
+    pub fn add(&mut self, outcome: Outcome, calls: u64, tokens: &Tokens, cost: NanoDollars) {
+        *(if outcome == Outcome::Refused { &mut self.refused } else { &mut self.calls }) += calls;
         self.tokens += *tokens;
         self.cost_nanodollars = self.cost_nanodollars + cost;
+    }
+}
+
+/// Whether the journal takes records. Calls are only let through while it has space for theirs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JournalState {
+    /// It does.
+    #[default]
+    Open,
+    /// It does, and is larger than its budget on disk: a consumer does not acknowledge.
+    Over,
+    /// The disk is full: no calls, until there is space.
+    Full,
+    /// It exceeds its budget on disk by a whole file: no calls, until a consumer acknowledges or is removed.
+    Shut,
+    /// A write has failed: no calls, until a restart.
+    Stopped,
+}
+
+impl JournalState {
+    /// Whether calls are let through.
+    #[must_use]
+    pub const fn is_open(self) -> bool {
+        matches!(self, Self::Open | Self::Over)
     }
 }
 
@@ -217,6 +245,9 @@ pub struct Health {
     pub journal_id: String,
     /// Sequence number of the last record.
     pub journal_seq: u64,
+    /// Whether it takes records.
+    #[serde(default)]
+    pub journal: JournalState,
     /// Base URL of the upstream.
     pub upstream: String,
 }

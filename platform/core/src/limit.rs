@@ -101,6 +101,11 @@ impl FromStr for Millis {
 
 impl fmt::Display for Millis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const DAY: u64 = 24 * 3600 * 1000;
+        // humantime would say "2months 29days 3h" for 90 days.
+        if self.0 > DAY && self.0.is_multiple_of(DAY) {
+            return write!(f, "{}days", self.0 / DAY);
+        }
         humantime::format_duration(self.duration()).fmt(f)
     }
 }
@@ -136,6 +141,26 @@ pub mod data_plane {
     pub const TAP_BACKLOG: usize = 1024;
     /// Most bytes of text in one of them.
     pub const TAP_DELTA: usize = 4096;
+}
+
+/// Defaults of the journal.
+pub mod journal {
+    use super::{ByteSize, Millis};
+
+    const DAY: u64 = 24 * 3600;
+
+    /// Size at which a file of the journal is full.
+    pub const SEGMENT_SIZE: ByteSize = ByteSize::mib(64);
+    /// Age at which it is.
+    pub const SEGMENT_AGE: Millis = Millis::seconds(DAY);
+    /// Age at which full files are removed.
+    pub const KEEP: Millis = Millis::seconds(90 * DAY);
+    /// Size of all files together at which the oldest are removed.
+    pub const DISK_BUDGET: ByteSize = ByteSize::mib(8 << 10);
+    /// Calls refused before anything was sent that one run has journaled one by one: so many at once,
+    pub const REFUSED_AT_ONCE: u32 = 100;
+    /// and so many a second in the long run. Beyond that they are counted.
+    pub const REFUSED_PER_SECOND: u32 = 20;
 }
 
 /// Defaults of an agent.
@@ -200,6 +225,7 @@ mod tests {
     fn durations_are_read_and_shown_with_units() {
         assert_eq!("2m 30s".parse::<Millis>().unwrap(), Millis::seconds(150));
         assert_eq!(Millis::seconds(150).to_string(), "2m 30s");
+        assert_eq!("90days".parse::<Millis>().unwrap().to_string(), "90days");
         let error = "soon".parse::<Millis>().unwrap_err().to_string();
         assert!(error.contains("such as"), "{error}");
     }

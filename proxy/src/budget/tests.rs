@@ -205,7 +205,7 @@ proptest! {
                     let used = tokens(most.input * percent / 100, most.output * percent / 100);
                     reservation.settle(used, NanoDollars(0));
                     for at in [run, 2] {
-                        usage[at].add(Outcome::Complete, &used, NanoDollars(0));
+                        usage[at].add(Outcome::Complete, 1, &used, NanoDollars(0));
                     }
                 }
                 Event::Drop { call } if !calls.is_empty() => drop(calls.swap_remove(call % calls.len())),

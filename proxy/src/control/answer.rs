@@ -9,7 +9,11 @@ use platform_core::control::{Problem, ProblemDetail};
 use platform_runtime::{report, settings::token_secrets};
 use serde::Serialize;
 
-use crate::{directory::Taken, runs};
+use crate::{
+    directory::Taken,
+    journal::{self, Unacknowledged},
+    runs,
+};
 
 pub(super) type Answer = Response<BoxBody<Bytes, std::io::Error>>;
 
@@ -38,8 +42,10 @@ pub(super) enum Error {
     Freeze(#[source] std::io::Error),
     #[error("the secrets of run tokens cannot be read; those from before stay")]
     Reload(#[from] token_secrets::Error),
-    #[error("the journal cannot be read")]
-    Journal(#[source] crate::journal::Error),
+    #[error(transparent)]
+    Journal(#[from] journal::Error),
+    #[error(transparent)]
+    Unacknowledged(#[from] Unacknowledged),
 }
 
 impl Error {
@@ -58,7 +64,21 @@ impl Error {
             Self::Freeze(_) => (StatusCode::INTERNAL_SERVER_ERROR, "freeze_failed"),
             Self::Reload(_) => (StatusCode::INTERNAL_SERVER_ERROR, "reload_failed"),
             Self::Register(_) => (StatusCode::INTERNAL_SERVER_ERROR, "listener_failed"),
-            Self::Journal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "journal_failed"),
+            Self::Journal(error) | Self::Unacknowledged(Unacknowledged::Journal(error)) => match error {
+                journal::Error::Changed { .. } => (StatusCode::CONFLICT, "journal_changed"),
+                journal::Error::Removed { .. } => (StatusCode::GONE, "journal_removed"),
+                _ => (StatusCode::INTERNAL_SERVER_ERROR, "journal_failed"),
+            },
+            Self::Unacknowledged(Unacknowledged::Name(_)) => (StatusCode::BAD_REQUEST, "invalid_request"),
+            Self::Unacknowledged(Unacknowledged::Backwards { .. }) => {
+                (StatusCode::CONFLICT, "acknowledged_before")
+            }
+            Self::Unacknowledged(Unacknowledged::Rewritten { .. }) => {
+                (StatusCode::CONFLICT, "journal_rewritten")
+            }
+            Self::Unacknowledged(Unacknowledged::Write(_)) => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "acknowledgement_failed")
+            }
         }
     }
 

@@ -58,7 +58,10 @@ pub(super) fn text(control: &Control) -> String {
         },
         idle_connections: control.runs.idle_connections() as u64,
         journal_seq: control.journal.last_seq(),
-        journal_is_open: control.journal.is_open(),
+        journal_is_open: control.journal.state().is_open(),
+        journal_bytes: control.journal.size(),
+        consumers: control.journal.lag().0,
+        consumer_lag: control.journal.lag().1,
         freezes: control.freezes.list().len() as u64,
     })
 }

@@ -8,7 +8,7 @@ use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use platform_core::{
     budget::Budget,
-    control::{AccountBudget, Correlation, Frozen, Health, Register},
+    control::{AccountBudget, Correlation, Cursor, Frozen, Health, Register},
     grant::Listener,
     id::RunId,
     name::{CONTROL_PROTOCOL, header as own},
@@ -22,7 +22,7 @@ use super::{
     answer::{Answer, Error, json, text},
     metrics, streams, upstream,
 };
-use crate::{freezes::Change, run::Closing};
+use crate::{freezes::Change, journal::Unacknowledged, run::Closing};
 
 /// Largest body of a control request.
 const LARGEST_BODY: usize = 64 << 10;
@@ -41,6 +41,9 @@ async fn route(control: Arc<Control>, request: Request<Incoming>) -> Result<Answ
         (&Method::GET, ["v1", "metrics"]) => Ok(text(metrics::CONTENT_TYPE, metrics::text(&control))),
         (&Method::GET, ["v1", "upstream"]) => Ok(json(&upstream::ask(&control).await)),
         (&Method::GET, ["v1", "journal"]) => streams::journal(&control, &head.uri),
+        (&Method::GET, ["v1", "consumers"]) => Ok(json(&control.journal.consumers())),
+        (&Method::PUT, ["v1", "consumers", name]) => acknowledge(&control, name, body).await,
+        (&Method::DELETE, ["v1", "consumers", name]) => forget(&control, name),
         (&Method::GET, ["v1", "runs"]) => Ok(json(&control.runs.views())),
         (&Method::PUT, ["v1", "runs", run]) => register(&control, run_id(run)?, body).await,
         (&Method::PUT, ["v1", "runs", run, "budget"]) => allow(&control, &run_id(run)?, body).await,
@@ -85,7 +88,21 @@ fn health(control: &Control) -> Health {
         in_flight,
         journal_id: control.journal.id().to_owned(),
         journal_seq: control.journal.last_seq(),
+        journal: control.journal.state(),
         upstream: control.config.base_url.clone(),
+    }
+}
+
+async fn acknowledge(control: &Control, name: &str, body: Incoming) -> Result<Answer, Error> {
+    let cursor: Cursor = parsed(body, "a cursor").await?;
+    Ok(json(&control.journal.acknowledge(name, cursor)?))
+}
+
+fn forget(control: &Control, name: &str) -> Result<Answer, Error> {
+    match control.journal.forget(name) {
+        Ok(true) => Ok(json(&serde_json::json!({}))),
+        Ok(false) => Err(Error::NotFound),
+        Err(error) => Err(Unacknowledged::Write(error).into()),
     }
 }
 

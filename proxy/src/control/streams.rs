@@ -16,17 +16,18 @@ use super::{
 };
 use crate::{journal::Follower, run::Stage};
 
-/// `GET /v1/journal?after=SEQ[&follow]`
+/// `GET /v1/journal?after=SEQ[&journal=ID][&follow]`; without `after`, from the oldest line that is kept.
 pub(super) fn journal(control: &Control, uri: &Uri) -> Result<Answer, Error> {
-    let after = query(uri, "after").unwrap_or("0");
-    let after =
-        after.parse().map_err(|_error| Error::Invalid(format!("after is not a sequence number: {after}")))?;
-    let follower = control.journal.follow(after).map_err(Error::Journal)?;
+    let number = |text: &str| {
+        text.parse().map_err(|_error| Error::Invalid(format!("after is not a sequence number: {text}")))
+    };
+    let after = query(uri, "after").map(number).transpose()?;
+    let follower = control.journal.follow(after, query(uri, "journal"))?;
     Ok(if query(uri, "follow").is_some() {
         ndjson(stream::unfold(follower, |follower| async { Some(next_lines(follower).await) }))
     } else {
         ndjson(stream::unfold(follower, |mut follower| async {
-            let lines = follower.batch();
+            let lines = follower.batch().map_err(std::io::Error::other);
             (!matches!(&lines, Ok(lines) if lines.is_empty())).then_some((lines, follower))
         }))
     })
@@ -36,7 +37,7 @@ async fn next_lines(mut follower: Follower) -> (std::io::Result<Bytes>, Follower
     loop {
         match follower.batch() {
             Ok(lines) if lines.is_empty() => follower.more().await,
-            lines => return (lines, follower),
+            lines => return (lines.map_err(std::io::Error::other), follower),
         }
     }
 }

@@ -10,6 +10,7 @@ use http::{HeaderValue, Response, header};
 use http_body::{Frame, SizeHint};
 
 use super::observe::Observed;
+use crate::journal;
 
 /// Body of a response to a client.
 #[derive(Debug)]
@@ -18,6 +19,17 @@ pub(crate) enum Body {
     Own(Option<Bytes>),
     /// The upstream's answer.
     Observed(Box<Observed>),
+}
+
+/// Why an answer does not reach its end.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Broken {
+    /// The upstream broke off.
+    #[error(transparent)]
+    Upstream(#[from] hyper::Error),
+    /// The record of the call cannot be made durable, without which its end is not told.
+    #[error(transparent)]
+    Journal(#[from] journal::Error),
 }
 
 impl Body {
@@ -37,12 +49,12 @@ impl From<String> for Body {
 
 impl http_body::Body for Body {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = Broken;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         match &mut *self {
             Self::Own(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
             Self::Observed(observed) => observed.poll_frame(cx),

@@ -16,7 +16,7 @@ use super::{
     Body,
     forward::Answer,
     identify::Entrance,
-    observe, rewrite,
+    observe, released, rewrite,
     scrub::{self, scrub},
     settle::Exchange,
 };
@@ -63,9 +63,9 @@ pub(super) fn is_none(answer: &Response<Incoming>) -> bool {
 }
 
 /// The response in the place of an answer that is none. Its connection is not used again.
-pub(super) fn refuse(exchange: Exchange) -> Response<Body> {
+pub(super) async fn refuse(exchange: Exchange) -> Response<Body> {
     let dialect = exchange.route().dialect();
-    exchange.settle_mapped(Refusal::UpstreamFailed);
+    released(exchange.settle_mapped(Refusal::UpstreamFailed)).await;
     refusal::respond(&Refusal::UpstreamFailed.into(), dialect)
 }
 
@@ -93,7 +93,7 @@ pub(super) async fn respond(
         Err(_elapsed) => (Bytes::new(), Outcome::TimedOut),
     };
     if is_about_our_means(head.status, &text) {
-        exchange.settle_mapped(Refusal::UpstreamAuth);
+        released(exchange.settle_mapped(Refusal::UpstreamAuth)).await;
         return refusal::respond(&Refusal::UpstreamAuth.into(), dialect);
     }
     if words == Words::Ours {
@@ -102,7 +102,7 @@ pub(super) async fn respond(
         if let Some(when) = observe::retry_after(&head.headers).filter(|_| reason == Refusal::UpstreamBusy) {
             response.headers_mut().insert(header::RETRY_AFTER, when.clone());
         }
-        exchange.settle_mapped(reason);
+        released(exchange.settle_mapped(reason)).await;
         return response;
     }
     let unspoken = &exchange.plane().unspoken;
@@ -113,7 +113,7 @@ pub(super) async fn respond(
     let mut response = observe::with_head(&head, exchange.call_id());
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     exchange.passed_on(told.len());
-    exchange.settle(outcome);
+    released(exchange.settle(outcome)).await;
     *response.body_mut() = Body::from(told);
     response
 }

@@ -96,16 +96,40 @@ impl Draft {
     }
 
     /// The record of a call that has ended.
-    pub(super) fn finish(self, outcome: Outcome, duration_us: u64) -> ExchangeRecord {
+    pub(super) fn finish(mut self, outcome: Outcome, duration_us: u64) -> ExchangeRecord {
+        self.fill_in(outcome, duration_us);
+        self.record
+    }
+
+    /// Shows what the record would be if the call were sent and nothing more became known of it.
+    pub(super) fn as_interrupted<T>(
+        &mut self,
+        duration_us: u64,
+        show: impl FnOnce(&ExchangeRecord) -> T,
+    ) -> T {
+        let ExchangeRecord { outcome, duration_us: duration, tokens, tokens_source, .. } = self.record;
+        let (cost, cost_source) = (self.record.cost_nanodollars, self.record.cost_source);
+        let sent = std::mem::replace(&mut self.sent, true);
+        self.fill_in(Outcome::Interrupted, duration_us);
+        let shown = show(&self.record);
+        self.sent = sent;
+        let record = &mut self.record;
+        (record.outcome, record.duration_us) = (outcome, duration);
+        (record.tokens, record.tokens_source) = (tokens, tokens_source);
+        (record.cost_nanodollars, record.cost_source) = (cost, cost_source);
+        shown
+    }
+
+    fn fill_in(&mut self, outcome: Outcome, duration_us: u64) {
         let may_cost = self.may_cost();
-        let Self { mut record, media, said, granted, price, .. } = self;
+        let Self { record, media, said, granted, price, .. } = self;
         record.outcome = outcome;
         record.duration_us = duration_us;
         match (record.tokens_source, record.outcome) {
             (TokensSource::Exact, _) => {}
             _ if !may_cost => {}
-            (_, Outcome::Complete) => estimate::fill_in(&mut record, media, said),
-            _ => at_most(&mut record, granted, said),
+            (_, Outcome::Complete) => estimate::fill_in(record, *media, *said),
+            _ => at_most(record, *granted, *said),
         }
         let price = price.filter(|_| record.tokens_source != TokensSource::None);
         (record.cost_nanodollars, record.cost_source) = match (record.cost_nanodollars, price) {
@@ -116,7 +140,6 @@ impl Draft {
             (Some(told), _) => (Some(told), CostSource::Upstream),
             (None, None) => (None, CostSource::None),
         };
-        record
     }
 
     /// Whether a model may have worked on the call.

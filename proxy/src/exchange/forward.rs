@@ -20,7 +20,7 @@ pub(super) type Answer = (Response<Incoming>, Connection);
 pub(super) async fn send(exchange: &mut Exchange, request: Request<Pieces>) -> Result<Answer, Refusal> {
     let plane = Arc::clone(exchange.plane());
     let patience = exchange.run().grant.limits.call_ms.duration();
-    exchange.sending();
+    exchange.sending().await?;
     match timeout(patience, plane.upstream.send(request)).await {
         Ok(Ok(answer)) => {
             exchange.answered(&answer.0);

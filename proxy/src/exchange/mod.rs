@@ -44,7 +44,7 @@ use crate::{
     clock::CallIds,
     directory::Directory,
     freezes::Freezes,
-    journal::Journal,
+    journal::{Journal, Synced},
     metrics::ForThread,
     refusal::{self, Refused},
     run::Run,
@@ -110,11 +110,11 @@ async fn serve(plane: &Arc<Plane>, entrance: &Entrance, request: Request<Incomin
         };
     }
     match pass(&mut exchange, (&head, path), &mut body).await {
-        Ok(answer) if complain::is_none(&answer.0) => complain::refuse(exchange),
+        Ok(answer) if complain::is_none(&answer.0) => complain::refuse(exchange).await,
         Ok(answer) if complain::is_error(answer.0.status()) => {
             complain::respond(exchange, answer, Words::of(entrance)).await
         }
-        Ok(answer) => observe::respond(exchange, answer, Words::of(entrance)),
+        Ok(answer) => observe::respond(exchange, answer, Words::of(entrance)).await,
         Err(refused) => refuse(exchange, &refused, entrance, (&head, &mut body)).await,
     }
 }
@@ -126,7 +126,7 @@ async fn refuse(
     (head, body): (&Parts, &mut Incoming),
 ) -> Response<Body> {
     let dialect = exchange.route().dialect();
-    exchange.refuse(refused.reason);
+    released(exchange.refuse(refused.reason)).await;
     // Who waits to be asked for the body is not asked.
     if !head.headers.contains_key(header::EXPECT) {
         rewrite::discard(body).await;
@@ -135,6 +135,13 @@ async fn refuse(
         refusal::respond(&refused.to_a_gateway(), dialect)
     } else {
         refusal::respond(refused, dialect)
+    }
+}
+
+/// Waits until an answer of Sluicegate's own may leave. It may also when the disk fails: it tells of a failure anyway.
+async fn released(synced: Synced) {
+    if let Err(error) = synced.await {
+        tracing::error!(error = &error as &dyn std::error::Error, "a record may not be on the disk");
     }
 }
 

@@ -4,7 +4,11 @@
 //! own end is never closed cleanly: an error event follows if the stream stands between two events, then
 //! the connection is aborted, so that no client takes a part for the whole.
 
-use std::task::{Context, Poll};
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, header, response::Parts};
@@ -14,11 +18,14 @@ use platform_core::{id::CallId, name::header as own, record::Outcome, refusal::R
 
 use super::{
     Body,
+    body::Broken,
     complain::{self, Words},
     forward::Answer,
+    released,
     settle::Exchange,
 };
 use crate::{
+    journal::Synced,
     refusal,
     upstream::Connection,
     usage::{Format, Meter, Stage, Withheld},
@@ -43,16 +50,31 @@ pub(crate) struct Observed {
 enum State {
     /// The upstream sends.
     Streaming(Box<Incoming>, Connection),
+    /// The call has ended, and its record is on its way to the disk.
+    Syncing(Synced, Rest),
     /// The upstream broke off and an error event was handed over; it is given a turn to be flushed.
-    Flushing(hyper::Error),
+    Flushing(Broken),
     /// Nothing more comes after this error.
-    Aborting(hyper::Error),
+    Aborting(Broken),
     /// All was handed over.
     Done,
 }
 
+/// What is handed over when the call's record is where it has to be.
+#[derive(Debug)]
+enum Rest {
+    /// The last bytes.
+    Last(Bytes),
+    /// The event that tells of an error, if it fits, and then the error.
+    Break(Option<Bytes>, Broken),
+}
+
 /// The response for the client.
-pub(super) fn respond(exchange: Exchange, (answer, connection): Answer, words: Words) -> Response<Body> {
+pub(super) async fn respond(
+    exchange: Exchange,
+    (answer, connection): Answer,
+    words: Words,
+) -> Response<Body> {
     let (head, body) = answer.into_parts();
     let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let meter = Meter::new(exchange.route(), Format::of(content_type));
@@ -62,7 +84,7 @@ pub(super) fn respond(exchange: Exchange, (answer, connection): Answer, words: W
     let mut observed = Observed { state: State::Done, meter, withheld, words, exchange };
     if has_no_body {
         // hyper never asks for a body that is known to be empty.
-        observed.finish(connection);
+        released(observed.finish(connection)).await;
     } else {
         observed.state = State::Streaming(Box::new(body), connection);
     }
@@ -101,12 +123,10 @@ pub(super) fn retry_after(from: &HeaderMap) -> Option<&HeaderValue> {
 
 impl Observed {
     /// The next piece of the answer, as [`http_body::Body::poll_frame`] wants it.
-    pub(super) fn poll_frame(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    pub(super) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         match std::mem::replace(&mut self.state, State::Done) {
             State::Streaming(body, connection) => self.poll_upstream(body, connection, cx),
+            State::Syncing(synced, rest) => self.poll_synced(synced, rest, cx),
             State::Flushing(error) => {
                 self.state = State::Aborting(error);
                 cx.waker().wake_by_ref();
@@ -136,7 +156,7 @@ impl Observed {
         mut body: Box<Incoming>,
         mut connection: Connection,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         loop {
             match connection.poll_frame(body.as_mut(), cx) {
                 Poll::Pending => {
@@ -148,14 +168,14 @@ impl Observed {
                     let Ok(piece) = frame.into_data() else { continue };
                     let piece = self.note(piece);
                     if body.is_end_stream() {
-                        return Poll::Ready(self.finish_with(piece, connection));
+                        return self.finish_with(piece, connection, cx);
                     }
                     if !piece.is_empty() {
                         self.state = State::Streaming(body, connection);
                         return Poll::Ready(Some(Ok(Frame::data(piece))));
                     }
                 }
-                Poll::Ready(None) => return Poll::Ready(self.finish_with(Bytes::new(), connection)),
+                Poll::Ready(None) => return self.finish_with(Bytes::new(), connection, cx),
                 Poll::Ready(Some(Err(error))) => {
                     let fits = self.withheld.as_ref().is_some_and(Withheld::leaves_whole_events);
                     let dialect = self.exchange.route().dialect();
@@ -190,17 +210,46 @@ impl Observed {
         &mut self,
         piece: Bytes,
         connection: Connection,
-    ) -> Option<Result<Frame<Bytes>, hyper::Error>> {
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         let scrub = |event: &[u8]| complain::event(&self.exchange, self.words, event);
         let rest = self.withheld.as_mut().map(|withheld| withheld.rest(scrub)).unwrap_or_default();
         self.exchange.passed_on(rest.len());
         let last = if rest.is_empty() { piece } else { [piece, rest].concat().into() };
-        self.finish(connection);
-        (!last.is_empty()).then(|| Ok(Frame::data(last)))
+        let synced = self.finish(connection);
+        self.poll_synced(synced, Rest::Last(last), cx)
+    }
+
+    /// What is left, once the record is where it has to be.
+    fn poll_synced(
+        &mut self,
+        mut synced: Synced,
+        rest: Rest,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        match (Pin::new(&mut synced).poll(cx), rest) {
+            (Poll::Pending, rest) => {
+                self.state = State::Syncing(synced, rest);
+                Poll::Pending
+            }
+            (Poll::Ready(Ok(())), Rest::Last(last)) => {
+                Poll::Ready((!last.is_empty()).then(|| Ok(Frame::data(last))))
+            }
+            (Poll::Ready(Err(error)), Rest::Last(_)) => Poll::Ready(Some(Err(error.into()))),
+            (Poll::Ready(_), Rest::Break(Some(event), error)) => {
+                self.state = State::Flushing(error);
+                Poll::Ready(Some(Ok(Frame::data(event))))
+            }
+            (Poll::Ready(_), Rest::Break(None, error)) => {
+                self.state = State::Aborting(error);
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+        }
     }
 
     /// The upstream's own end: what it said is settled, and its connection serves the next call.
-    fn finish(&mut self, connection: Connection) {
+    fn finish(&mut self, connection: Connection) -> Synced {
         let call = self.exchange.call_id();
         let reading = match self.exchange.run().watched() {
             Some(tap) => self.meter.finish(Some(&mut |heard| tap.hear(call, heard))),
@@ -208,8 +257,9 @@ impl Observed {
         };
         let complete = self.meter.is_complete(&reading) || !self.exchange.status().is_success();
         self.exchange.read(reading);
-        self.exchange.settle(if complete { Outcome::Complete } else { Outcome::StreamError });
+        let synced = self.exchange.settle(if complete { Outcome::Complete } else { Outcome::StreamError });
         self.exchange.plane().upstream.give_back(connection);
+        synced
     }
 
     /// What was handed over so far is given a turn to be flushed: hyper drops what it holds when it meets an error.
@@ -217,23 +267,13 @@ impl Observed {
         &mut self,
         error: hyper::Error,
         event: Option<String>,
-        cx: &Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         tracing::warn!(call = %self.exchange.call_id(), error = &error as &dyn std::error::Error, "upstream broke off");
         let reading = self.meter.finish(None);
         self.exchange.read(reading);
-        self.exchange.settle(Outcome::UpstreamGone);
-        match event {
-            Some(event) => {
-                self.state = State::Flushing(error);
-                Poll::Ready(Some(Ok(Frame::data(event.into()))))
-            }
-            None => {
-                self.state = State::Aborting(error);
-                cx.waker().wake_by_ref();
-                Poll::Pending
-            }
-        }
+        let synced = self.exchange.settle(Outcome::UpstreamGone);
+        self.poll_synced(synced, Rest::Break(event.map(Bytes::from), error.into()), cx)
     }
 }
 
@@ -246,7 +286,7 @@ impl Drop for Observed {
             let had_it_all = reading.stage == Stage::Ended && !reading.failed;
             self.exchange.read(reading);
             if had_it_all {
-                self.exchange.settle(Outcome::Complete);
+                drop(self.exchange.settle(Outcome::Complete));
             }
         }
     }

@@ -21,6 +21,7 @@ use super::{NO_ROUTE, Plane, carried::Carried, draft::Draft, identify::Caller, r
 use crate::{
     budget::{Ask, Granted, Reservation},
     clock,
+    journal::{Room, Synced},
     refusal::{self, Refused},
     run::{Closing, InFlight, Run},
     usage::{Reading, UsageIs},
@@ -43,6 +44,8 @@ pub(super) struct Exchange {
     carried: Carried,
     /// Held until the call is settled.
     reservation: Option<Reservation>,
+    /// In the journal, for the record; with the call's mark once it is sent.
+    room: Option<Room>,
 }
 
 impl Exchange {
@@ -63,6 +66,7 @@ impl Exchange {
             place: None,
             carried: carried.clone(),
             reservation: None,
+            room: None,
         }
     }
 
@@ -70,9 +74,7 @@ impl Exchange {
     pub(super) fn admit(&mut self, route: Route) -> Result<(), Refused> {
         self.route = route;
         self.note(|draft| draft.route = route);
-        if !self.plane.journal.is_open() {
-            return Err(Refusal::JournalUnavailable.into());
-        }
+        self.room = Some(self.plane.journal.room().ok_or(Refusal::JournalUnavailable)?);
         self.place = Some(self.run.enter()?);
         if self.run.is_over(clock::now()) {
             return Err(Refusal::RunOver.into());
@@ -139,7 +141,7 @@ impl Exchange {
     /// The request's body did not arrive whole: its sender has left, or it is not framed as HTTP wants it.
     pub(super) fn upload_broke_off(&mut self, broken: &hyper::Error) -> Refusal {
         if broken.is_incomplete_message() || broken.is_closed() {
-            self.settle(Outcome::ClientGone);
+            drop(self.settle(Outcome::ClientGone));
         }
         Refusal::BodyInvalid
     }
@@ -167,11 +169,22 @@ impl Exchange {
         self.usage
     }
 
-    /// The request is about to go to the upstream.
-    pub(super) fn sending(&mut self) {
-        if let Some(draft) = &mut self.draft {
-            draft.sent = true;
-        }
+    /// The request is about to go to the upstream: the call is marked, and whoever drops the future has not sent it.
+    pub(super) async fn sending(&mut self) -> Result<(), Refusal> {
+        let duration = self.elapsed_us();
+        let (Some(draft), Some(room)) = (&mut self.draft, &mut self.room) else {
+            return Err(Refusal::JournalUnavailable);
+        };
+        let journal = &self.plane.journal;
+        let marked = match draft.as_interrupted(duration, |record| journal.mark(room, record)) {
+            Ok(synced) => synced.await,
+            Err(error) => Err(error),
+        };
+        draft.sent = marked.is_ok();
+        marked.map_err(|error| {
+            tracing::error!(call = %self.call_id, error = &error as &dyn std::error::Error, "call cannot be marked");
+            Refusal::JournalUnavailable
+        })
     }
 
     /// The head of the upstream's answer is there.
@@ -203,7 +216,7 @@ impl Exchange {
     }
 
     /// Sluicegate answers the call itself.
-    pub(super) fn refuse(mut self, reason: Refusal) {
+    pub(super) fn refuse(mut self, reason: Refusal) -> Synced {
         self.note(|draft| {
             draft.refusal = Some(reason);
             draft.status = refusal::status(reason).as_u16();
@@ -212,19 +225,20 @@ impl Exchange {
             Refusal::UpstreamUnreachable | Refusal::UpstreamFailed => Outcome::UpstreamGone,
             Refusal::UpstreamTimeout => Outcome::TimedOut,
             _ => Outcome::Refused,
-        });
+        })
     }
 
     /// Sluicegate puts an answer of its own in the place of the upstream's, whose status the record keeps.
-    pub(super) fn settle_mapped(mut self, reason: Refusal) {
+    pub(super) fn settle_mapped(mut self, reason: Refusal) -> Synced {
         self.note(|draft| draft.refusal = Some(reason));
-        self.settle(Outcome::Complete);
+        self.settle(Outcome::Complete)
     }
 
-    /// Writes the record. Later calls do nothing.
-    pub(super) fn settle(&mut self, outcome: Outcome) {
+    /// Writes the record. Later calls do nothing. What it returns is ready when the answer's last bytes may leave; who has
+    /// nobody to answer drops it.
+    pub(super) fn settle(&mut self, outcome: Outcome) -> Synced {
         let duration = self.elapsed_us();
-        let Some(draft) = self.draft.take() else { return };
+        let Some(draft) = self.draft.take() else { return Synced::Now };
         let record = draft.finish(outcome, duration);
         if let Some(reservation) = self.reservation.take().filter(|_| outcome != Outcome::Refused) {
             reservation.settle(record.tokens, record.cost_nanodollars.unwrap_or_default());
@@ -235,10 +249,14 @@ impl Exchange {
             tap.end(&record);
         }
         self.plane.metrics.count(&record);
-        if let Err(error) = self.plane.journal.append(&record) {
-            tracing::error!(call = %self.call_id, error = &error as &dyn std::error::Error, "call is not in the journal");
+        let place = self.place.take();
+        match self.plane.journal.append(&record, self.room.take()) {
+            Ok(synced) => synced.holding(place),
+            Err(error) => {
+                tracing::error!(call = %self.call_id, error = &error as &dyn std::error::Error, "call is not in the journal");
+                Synced::Now
+            }
         }
-        self.place = None;
     }
 
     fn note(&mut self, change: impl FnOnce(&mut ExchangeRecord)) {
@@ -269,7 +287,7 @@ impl Drop for Exchange {
             if outcome == Outcome::Frozen {
                 self.note(|draft| draft.refusal = Some(Refusal::Frozen));
             }
-            self.settle(outcome);
+            drop(self.settle(outcome));
         }
     }
 }

@@ -1,15 +1,11 @@
-//! Reading the journal while it grows.
+//! Reading the journal while it grows, over rotations and from any line that is kept.
 
-use std::{
-    fs::File,
-    io::{BufRead, BufReader},
-    path::Path,
-};
+use std::path::Path;
 
 use bytes::Bytes;
 use tokio::sync::watch;
 
-use super::Error;
+use super::{Error, lines::Reader};
 
 /// How much is handed over at a time, about.
 const BATCH: usize = 64 << 10;
@@ -17,28 +13,29 @@ const BATCH: usize = 64 << 10;
 /// A reader at some place of the journal. Sees only whole lines.
 #[derive(Debug)]
 pub(crate) struct Follower {
-    reader: BufReader<File>,
-    /// Sequence number of the last line that was read.
-    at: u64,
+    reader: Reader,
     after: u64,
     last: watch::Receiver<u64>,
 }
 
 impl Follower {
-    pub(super) fn open(path: &Path, after: u64, last: watch::Receiver<u64>) -> Result<Self, Error> {
-        let file = File::open(path).map_err(Error::io("open", path))?;
-        Ok(Self { reader: BufReader::new(file), at: 0, after, last })
+    pub(super) fn open(dir: &Path, after: u64, last: watch::Receiver<u64>) -> Result<Self, Error> {
+        Ok(Self { reader: Reader::at(dir, after.saturating_add(1))?, after, last })
     }
 
     /// The next lines there are, some kilobytes of them; empty at the end of the journal.
-    pub(crate) fn batch(&mut self) -> std::io::Result<Bytes> {
+    ///
+    /// # Errors
+    /// If they cannot be read; [`Error::Missing`] if they were removed before they were read.
+    pub(crate) fn batch(&mut self) -> Result<Bytes, Error> {
         let written = *self.last.borrow_and_update();
         let mut lines = Vec::new();
-        while self.at < written && lines.len() < BATCH {
-            let start = lines.len();
-            self.reader.read_until(b'\n', &mut lines)?;
-            self.at += 1;
-            if self.at <= self.after {
+        while self.reader.next() <= written && lines.len() < BATCH {
+            let (start, seq) = (lines.len(), self.reader.next());
+            if !self.reader.read(&mut lines)? {
+                return Err(Error::Missing { seq });
+            }
+            if seq <= self.after {
                 lines.truncate(start);
             }
         }

@@ -1,38 +1,58 @@
 //! The journal: one line per call, appended before the call's last bytes leave.
 //!
-//! NDJSON in a file of its own directory, sequenced and hash-chained: each line holds the SHA-256 of the one
-//! before it. Appending is a short write under a lock, made by the thread that serves the call, so that a
-//! call never waits for another thread. What a line holds: [`platform_core::record`].
+//! NDJSON in files of a directory of its own, sequenced and hash-chained over all of them: each line holds the SHA-256 of the
+//! one before it. Appending is a short write under a lock, made by the thread that serves the call, so that a call never waits
+//! for another thread. What a line holds: [`platform_core::record`].
 //!
-//! Not here yet, and made room for: marks of calls in flight, rotation, fdatasync.
+//! A call takes a [`Room`] before it is let through, marks itself before its first byte goes upstream, and appends its record,
+//! which clears the mark. A proxy that is killed in between leaves the mark, and the next one writes the record. Whatever has
+//! to be done besides is [`Keeper`]'s.
 
+mod checkpoint;
+mod consumers;
+mod flood;
 mod follow;
-mod segment;
-mod spent;
+mod keeper;
+mod lines;
+mod marks;
+mod recovery;
+mod retention;
+mod segments;
+mod space;
+mod sync;
+mod tail;
 #[cfg(test)]
 mod tests;
 
 use std::{
     fs::File,
-    io::{self, Write},
+    io,
     path::{Path, PathBuf},
     sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
+    time::{Instant, SystemTime},
 };
 
 use platform_core::{
+    control::JournalState,
     id::RunId,
-    record::{ExchangeRecord, SCHEMA_VERSION},
+    record::{ExchangeRecord, JournalLine, Outcome},
 };
-use serde::Serialize;
+use platform_runtime::settings::{self, Durability};
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
-pub(crate) use self::{follow::Follower, spent::SoFar};
+pub(crate) use self::{
+    checkpoint::SoFar, consumers::Unacknowledged, follow::Follower, keeper::Keeper, space::Room, sync::Synced,
+};
+use self::{
+    consumers::Consumers, flood::Floods, lines::Reader, marks::Marks, space::Space, sync::Disk, tail::Tail,
+};
+use crate::clock;
 
-/// Why the journal cannot be opened or written.
+/// Why the journal cannot be opened, read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The system said no.
@@ -46,18 +66,36 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// A line is not what this program writes. Nothing was changed.
-    #[error("{}: the line at byte {offset} is not a journal line; move the file away to start a new journal", path.display())]
+    /// What is there is not what this program writes. Nothing was changed.
+    #[error("{}: what is at byte {offset} is not what this program writes; restore the file, or move the directory away to start a new journal", path.display())]
     Corrupt {
         /// The file.
         path: PathBuf,
         /// Where the line begins.
         offset: u64,
     },
+    /// A line should be there and is not.
+    #[error("line {seq} of the journal is missing: restore the file that it was in")]
+    Missing {
+        /// Its number.
+        seq: u64,
+    },
+    /// A line was removed because it was old.
+    #[error("these lines were removed; the oldest that is kept is {oldest}")]
+    Removed {
+        /// The oldest line that is kept.
+        oldest: u64,
+    },
+    /// Numbers of one journal mean nothing in another.
+    #[error("this is another journal: {present}")]
+    Changed {
+        /// The id of this one.
+        present: String,
+    },
     /// Another proxy writes it.
     #[error("another proxy has the journal {} open: stop it, or use another proxy.state_dir", path.display())]
     InUse {
-        /// The file.
+        /// Its directory.
         path: PathBuf,
     },
     /// A write failed before; nothing is appended after a gap.
@@ -75,49 +113,68 @@ impl Error {
 #[derive(Debug)]
 pub(crate) struct Journal {
     id: String,
-    path: PathBuf,
+    dir: PathBuf,
+    settings: settings::Journal,
     tail: Mutex<Tail>,
-    stopped: AtomicBool,
+    marks: Arc<Marks>,
+    space: Arc<Space>,
+    floods: Floods,
+    consumers: Consumers,
+    /// At durability `disk`.
+    sync: Option<Disk>,
+    /// A write has failed.
+    stopped: Arc<AtomicBool>,
+    /// Bytes of all segments, when it was last looked.
+    size: AtomicU64,
+    /// They are more than they should be,
+    is_over: AtomicBool,
+    /// and by so much that no call is let through.
+    is_shut: AtomicBool,
     /// Sequence number of the last line, for those who follow.
     last: watch::Sender<u64>,
-}
-
-/// The end of the file, where the next line goes.
-#[derive(Debug)]
-struct Tail {
-    file: File,
-    seq: u64,
-    hash: [u8; 64],
-    line: Vec<u8>,
-}
-
-#[derive(Serialize)]
-struct Line<'a> {
-    v: u32,
-    seq: u64,
-    #[serde(flatten)]
-    record: &'a ExchangeRecord,
-    prev: &'a str,
+    /// Held, so that no other proxy writes here.
+    _lock: File,
 }
 
 impl Journal {
-    /// Opens the journal in `dir`, or begins one. An unfinished last line, left by a crash in mid-write, is
-    /// cut off: its call was never released to its client.
+    /// Opens the journal in `state_dir`, or begins one. An unfinished last line, left by a crash in mid-write, is cut off: its
+    /// call was never released to its client. Calls that were in flight then get their record now.
     ///
     /// # Errors
     /// If the directory cannot be used, or holds something that is no journal.
-    pub(crate) fn open(dir: &Path) -> Result<Self, Error> {
-        let id = segment::journal_id(dir)?;
-        let path = segment::path(dir);
-        let end = segment::open_at_end(&path)?;
-        let tail = Tail { file: end.file, seq: end.seq, hash: end.hash, line: Vec::with_capacity(1024) };
-        Ok(Self {
+    pub(crate) fn open(state_dir: &Path, settings: settings::Journal) -> Result<Self, Error> {
+        let dir = state_dir.join("journal");
+        std::fs::create_dir_all(&dir).map_err(Error::io("make", &dir))?;
+        let lock = segments::lock(&dir)?;
+        let id = segments::journal_id(&dir)?;
+        let end = segments::open_at_end(&dir)?;
+        let (marks, found) = Marks::open(&dir.join("marks"))?;
+        let (marks, space) = (Arc::new(marks), Arc::new(Space::default()));
+        let tail = Tail::new(dir.clone(), end, settings.segment_size.0, Arc::clone(&space));
+        let stopped = Arc::new(AtomicBool::new(false));
+        let sync = (settings.durability == Durability::Disk)
+            .then(|| Disk::start(Arc::clone(&marks), Arc::clone(&stopped)))
+            .transpose()
+            .map_err(Error::io("sync", &dir))?;
+        let journal = Self {
             id,
-            path,
-            last: watch::Sender::new(tail.seq),
+            settings,
+            marks,
+            space,
+            floods: Floods::default(),
+            consumers: Consumers::open(state_dir.join("consumers"))?,
+            sync,
+            stopped,
+            size: AtomicU64::new(0),
+            is_over: AtomicBool::new(false),
+            is_shut: AtomicBool::new(false),
+            last: watch::Sender::new(tail.seq()),
             tail: Mutex::new(tail),
-            stopped: AtomicBool::new(false),
-        })
+            dir,
+            _lock: lock,
+        };
+        recovery::recover(&journal, found)?;
+        Ok(journal)
     }
 
     /// Id of this journal: sequence numbers only compare within one.
@@ -130,48 +187,183 @@ impl Journal {
         *self.last.borrow()
     }
 
-    /// Whether a call may be let through: its record will find a place.
-    pub(crate) fn is_open(&self) -> bool {
-        !self.stopped.load(Ordering::Relaxed)
+    /// Bytes of all its files, as of the last second.
+    pub(crate) fn size(&self) -> u64 {
+        self.size.load(Ordering::Relaxed)
     }
 
-    /// Appends `record`; when this returns, it has been handed to the kernel.
+    /// Whether calls are let through, and why not.
+    pub(crate) fn state(&self) -> JournalState {
+        if self.stopped.load(Ordering::Relaxed) {
+            JournalState::Stopped
+        } else if self.is_shut.load(Ordering::Relaxed) {
+            JournalState::Shut
+        } else if self.space.is_full() {
+            JournalState::Full
+        } else if self.is_over.load(Ordering::Relaxed) {
+            JournalState::Over
+        } else {
+            JournalState::Open
+        }
+    }
+
+    /// Space for a call's record. `None`: there is none, or nothing is written any more; no call may be let through.
+    pub(crate) fn room(&self) -> Option<Room> {
+        if self.stopped.load(Ordering::Relaxed) || self.is_shut.load(Ordering::Relaxed) {
+            return None;
+        }
+        // The second room is held while space for it is looked for.
+        self.space.room().map_or_else(
+            |room| match self.tail().set_aside() {
+                Ok(()) => Some(room),
+                Err(error) => {
+                    tracing::debug!(%error, "no space for records");
+                    None
+                }
+            },
+            Some,
+        )
+    }
+
+    /// Marks the call of `room`, whose record would be `record` if the proxy died now. What it returns is ready when bytes of
+    /// the call may go upstream.
+    ///
+    /// # Errors
+    /// If there is no mark: then the call must not be sent.
+    pub(crate) fn mark(&self, room: &mut Room, record: &ExchangeRecord) -> Result<Synced, Error> {
+        let slot = self.marks.mark(self.last_seq(), record).map_err(Error::io("write", self.marks.path()))?;
+        room.slot = Some(slot);
+        Ok(self.sync.as_ref().map_or(Synced::Now, |sync| sync.of(self.marks.file(), None)))
+    }
+
+    /// Appends `record`; when this returns, it has been handed to the kernel. A call that is refused without a mark may instead
+    /// be counted, to be summed up with others. What it returns is ready when the answer's last bytes may leave.
     ///
     /// # Errors
     /// If it could not be written whole. The journal then stops for good: calls are refused, not forgotten.
-    pub(crate) fn append(&self, record: &ExchangeRecord) -> Result<u64, Error> {
-        let mut tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.is_open() {
+    pub(crate) fn append(&self, record: &ExchangeRecord, room: Option<Room>) -> Result<Synced, Error> {
+        let is_marked = room.as_ref().is_some_and(|room| room.slot.is_some());
+        if record.outcome == Outcome::Refused && !is_marked {
+            let now = clock::uptime(Instant::now());
+            if self.floods.passes(record, now) {
+                match room.or_else(|| self.room()) {
+                    Some(_room) => drop(self.write(record)?),
+                    None => self.floods.count(record, now),
+                }
+            }
+            return Ok(Synced::Now);
+        }
+        let file = self.write(record)?;
+        let slot = room.and_then(|mut room| room.slot.take());
+        match (&self.sync, slot) {
+            (None, None) | (Some(_), None) => Ok(Synced::Now),
+            (None, Some(slot)) => {
+                self.marks.clear(slot);
+                Ok(Synced::Now)
+            }
+            (Some(sync), Some(slot)) => Ok(sync.of(&file, Some(slot))),
+        }
+    }
+
+    /// Appends `record` and returns the file that it is in.
+    fn write(&self, record: &ExchangeRecord) -> Result<Arc<File>, Error> {
+        let mut tail = self.tail();
+        if self.stopped.load(Ordering::Relaxed) {
             return Err(Error::Stopped);
         }
-        let seq = tail.append(record).inspect_err(|_error| self.stopped.store(true, Ordering::Relaxed));
-        let seq = seq.map_err(Error::io("append to", &self.path))?;
+        let before = Arc::clone(tail.file());
+        let seq = tail.append(record).map_err(|source| {
+            self.stopped.store(true, Ordering::Relaxed);
+            Error::io("append to", &tail.segment().0.path)(source)
+        })?;
         self.last.send_replace(seq);
-        Ok(seq)
+        let file = Arc::clone(tail.file());
+        drop(tail);
+        if let Some(sync) = self.sync.as_ref().filter(|_| !Arc::ptr_eq(&before, &file)) {
+            sync.rotated(&before, &self.dir);
+        }
+        Ok(file)
     }
 
-    /// What was spent so far, by accounts and by runs of which not `is_closed`. Reads all of it.
-    pub(crate) fn spent(&self, is_closed: impl Fn(&RunId) -> bool) -> Result<SoFar, Error> {
-        spent::read(&self.path, is_closed).map_err(Error::io("sum up", &self.path))
+    /// Writes what was counted of refused calls, of `run` or of all; what finds no space is counted on.
+    pub(crate) fn sum_up(&self, run: Option<&RunId>) {
+        let now = clock::uptime(Instant::now());
+        for record in self.floods.take(run, now) {
+            let Some(_room) = self.room() else {
+                self.floods.count(&record, now);
+                continue;
+            };
+            if let Err(error) = self.write(&record) {
+                tracing::error!(
+                    calls = record.calls,
+                    error = &error as &dyn std::error::Error,
+                    "refused calls are not in the journal"
+                );
+            }
+        }
     }
 
-    /// Reads from the line after `after`, now and as long as lines are added.
-    pub(crate) fn follow(&self, after: u64) -> Result<Follower, Error> {
-        Follower::open(&self.path, after, self.last.subscribe())
+    /// Reads from the line after `after`, now and as long as lines are added; from the oldest that is kept if it is `None`.
+    ///
+    /// # Errors
+    /// If this is not the journal with the id `journal`, or those lines were removed.
+    pub(crate) fn follow(&self, after: Option<u64>, journal: Option<&str>) -> Result<Follower, Error> {
+        journal.map_or(Ok(()), |journal| self.is_the_same(journal))?;
+        let after = after.map_or_else(|| self.oldest().map(|oldest| oldest - 1), Ok)?;
+        Follower::open(&self.dir, after, self.last.subscribe())
     }
-}
 
-impl Tail {
-    fn append(&mut self, record: &ExchangeRecord) -> io::Result<u64> {
-        let seq = self.seq + 1;
-        let prev = std::str::from_utf8(&self.hash).map_err(io::Error::other)?;
-        self.line.clear();
-        serde_json::to_writer(&mut self.line, &Line { v: SCHEMA_VERSION, seq, record, prev })?;
-        let hash = hash(&self.line);
-        self.line.push(b'\n');
-        self.file.write_all(&self.line)?;
-        (self.seq, self.hash) = (seq, hash);
-        Ok(seq)
+    fn is_the_same(&self, journal: &str) -> Result<(), Error> {
+        if journal == self.id { Ok(()) } else { Err(Error::Changed { present: self.id.clone() }) }
+    }
+
+    /// The oldest line that is kept.
+    fn oldest(&self) -> Result<u64, Error> {
+        Ok(segments::list(&self.dir)?.first().map_or(1, |segment| segment.first))
+    }
+
+    /// The hash of line `seq`, if there is such a line. That of the last one that was removed is still known.
+    fn hash_of(&self, seq: u64) -> Result<Option<[u8; 64]>, Error> {
+        let (last, hash) = {
+            let tail = self.tail();
+            (tail.seq(), *tail.hash())
+        };
+        if seq >= last {
+            return Ok((seq == last).then_some(hash));
+        }
+        let mut text = Vec::new();
+        // Each line tells the hash of the one before it.
+        let mut reader = Reader::at(&self.dir, seq + 1)?;
+        let offset = reader.offset();
+        reader.read(&mut text)?;
+        let line: JournalLine = serde_json::from_slice(&text)
+            .map_err(|_error| Error::Corrupt { path: reader.path().to_owned(), offset })?;
+        Ok(<[u8; 64]>::try_from(line.prev.as_bytes()).ok())
+    }
+
+    /// Looks for space if there was none: nobody may call who would find out that there is some.
+    fn find_space(&self) {
+        if self.space.is_full() {
+            drop(self.tail().set_aside());
+        }
+    }
+
+    /// Has the next line begin a new segment if the last one is too old at `now`. Returns where the last one begins.
+    fn end_old_segment(&self, now: SystemTime) -> Result<u64, Error> {
+        let mut tail = self.tail();
+        let segment = tail.segment().0;
+        let (first, path) = (segment.first, &segment.path);
+        let file = std::fs::metadata(path).map_err(Error::io("look at", path))?;
+        // Some file systems know when a file was last changed and not when it was made.
+        let began = file.created().or_else(|_unknown| file.modified()).map_err(Error::io("look at", path))?;
+        if now.duration_since(began).unwrap_or_default() >= self.settings.segment_age.duration() {
+            tail.end_segment();
+        }
+        Ok(first)
+    }
+
+    fn tail(&self) -> MutexGuard<'_, Tail> {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

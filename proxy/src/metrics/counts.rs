@@ -100,7 +100,7 @@ impl Counts {
     /// Counts a call that has ended.
     pub(super) fn count(&self, record: &ExchangeRecord) {
         let route = record.route as usize;
-        self.calls.add(calls_place(record.route, record.outcome, record.refusal), 1);
+        self.calls.add(calls_place(record.route, record.outcome, record.refusal), record.calls);
         self.requests.add(route, record.request_bytes);
         self.responses.add(route, record.response_bytes);
         // How fast calls are turned away says nothing of how fast they are served.

@@ -53,6 +53,11 @@ pub(crate) struct Gauges {
     pub(crate) idle_connections: u64,
     pub(crate) journal_seq: u64,
     pub(crate) journal_is_open: bool,
+    /// Bytes of the journal's files.
+    pub(crate) journal_bytes: u64,
+    /// How many consumers the journal has, and how many lines the slowest has still to acknowledge.
+    pub(crate) consumers: u64,
+    pub(crate) consumer_lag: u64,
     /// How many freezes there are.
     pub(crate) freezes: u64,
 }

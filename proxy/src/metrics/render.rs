@@ -107,7 +107,14 @@ fn present(text: &mut Exposition, gauges: &Gauges) {
     gauge(
         "sluicegate_journal_open",
         gauges.journal_is_open.into(),
-        "1 if the journal takes records; else a write has failed, and calls are refused until a restart.",
+        "1 if the journal has space for records; else calls are refused, and health says why.",
+    );
+    gauge("sluicegate_journal_bytes", gauges.journal_bytes, "Bytes of the journal's files.");
+    gauge("sluicegate_journal_consumers", gauges.consumers, "Consumers that acknowledge what they read.");
+    gauge(
+        "sluicegate_journal_lag",
+        gauges.consumer_lag,
+        "Records that the slowest consumer has not acknowledged.",
     );
     gauge("sluicegate_freezes", gauges.freezes, "Accounts and models that are frozen, and everything.");
 }

@@ -5,6 +5,7 @@
 
 mod agents;
 mod budgets;
+mod journal;
 mod proxy;
 mod sandbox;
 #[cfg(test)]
@@ -19,6 +20,7 @@ use platform_core::{budget::Price, id::AgentId};
 pub use self::{
     agents::{Agent, DEFAULT_AGENT, Protocol},
     budgets::Accounts,
+    journal::{Durability, Journal},
     proxy::{Proxy, Serves},
     sandbox::Sandbox,
     upstream::Upstream,
@@ -32,6 +34,8 @@ pub struct Settings {
     pub upstream: Upstream,
     /// The data plane.
     pub proxy: Proxy,
+    /// The record of every call.
+    pub journal: Journal,
     /// Where sandboxes run.
     pub sandbox: Sandbox,
     /// What can run in them.
@@ -65,6 +69,7 @@ impl Settings {
                 Upstream::section,
             ),
             proxy: root.section("proxy", "The data plane, `sluice-proxy`.", Proxy::section),
+            journal: root.section("journal", "The record of every call.", Journal::section),
             sandbox: root.section("sandbox", "Where sandboxes run.", Sandbox::section),
             agents: agents::read(root),
             accounts: budgets::accounts(root),

@@ -1,0 +1,83 @@
+//! The journal: what its records survive, and how long they are kept.
+
+use platform_core::limit::{self, ByteSize, Millis};
+
+use crate::config::{self, Section, Value};
+
+/// `[journal]`
+#[derive(Debug, Clone)]
+pub struct Journal {
+    /// What a record survives.
+    pub durability: Durability,
+    /// Size at which a file is full.
+    pub segment_size: ByteSize,
+    /// Age at which a file is full.
+    pub segment_age: Millis,
+    /// Age at which full files are removed.
+    pub keep: Millis,
+    /// Size of all files at which the oldest are removed.
+    pub disk_budget: ByteSize,
+}
+
+/// What a record survives once its call's answer has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// The end of the process, however it ends.
+    Process,
+    /// The end of the machine.
+    Disk,
+}
+
+impl Value for Durability {
+    fn from_text(text: &str) -> Result<Self, String> {
+        match text {
+            "process" => Ok(Self::Process),
+            "disk" => Ok(Self::Disk),
+            other => Err(format!("expected `process` or `disk`, found `{other}`")),
+        }
+    }
+
+    fn schema() -> serde_json::Value {
+        serde_json::json!({ "enum": ["process", "disk"] })
+    }
+
+    fn to_json(&self) -> serde_json::Value {
+        match self {
+            Self::Process => "process".into(),
+            Self::Disk => "disk".into(),
+        }
+    }
+}
+
+impl Default for Journal {
+    fn default() -> Self {
+        config::defaults(Self::section)
+    }
+}
+
+impl Journal {
+    pub(super) fn section(section: &Section<'_>) -> Self {
+        let field = |name, doc| section.field(name, doc);
+        Self {
+            durability: field(
+                "durability",
+                "What a call's record survives when its answer ends: `process`, the proxy killed at any moment; `disk`, the machine too, for which each call waits for the disk twice.",
+            )
+            .or(Durability::Process),
+            segment_size: field("segment_size", "Size at which a file of the journal is full and the next one begins.")
+                .or(limit::journal::SEGMENT_SIZE),
+            segment_age: field("segment_age", "Age at which it is full, whatever its size.")
+                .or(limit::journal::SEGMENT_AGE),
+            keep: field(
+                "keep",
+                "Full files are removed when they are older, unless a consumer has not acknowledged them.",
+            )
+            .or(limit::journal::KEEP),
+            disk_budget: field(
+                "disk_budget",
+                "Size of all files together at which the oldest full ones are removed, unless a consumer has not acknowledged them; if they stay and it is exceeded by a whole file, calls are refused.",
+            )
+            .or(limit::journal::DISK_BUDGET),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What has to be done about the journal once in a while, by a thread of its own: floods summed up, old segments ended, sums
+//! written down, what is old removed.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
+    },
+    thread,
+    time::{Duration, SystemTime},
+};
+
+use platform_core::id::RunId;
+
+use super::{Error, Journal};
+
+/// How often it is looked.
+const TICK: Duration = Duration::from_secs(1);
+
+/// The thread. Ends on [`Keeper::stop`].
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    stop: SyncSender<()>,
+    thread: thread::JoinHandle<()>,
+}
+
+struct Duty {
+    journal: Arc<Journal>,
+    is_closed: Box<dyn Fn(&RunId) -> bool + Send>,
+    /// The last line that is summed up, once that is known.
+    summed: Option<u64>,
+}
+
+impl Keeper {
+    /// Starts it. `is_closed` tells of which runs nothing has to be remembered.
+    ///
+    /// # Errors
+    /// If there is no thread to be had.
+    pub(crate) fn start(
+        journal: Arc<Journal>,
+        is_closed: impl Fn(&RunId) -> bool + Send + 'static,
+    ) -> io::Result<Self> {
+        let (stop, stopped) = sync_channel(1);
+        let duty = Duty { journal, is_closed: Box::new(is_closed), summed: None };
+        let thread = thread::Builder::new().name("journal".to_owned()).spawn(move || duty.serve(&stopped))?;
+        Ok(Self { stop, thread })
+    }
+
+    /// Writes what was counted, and ends the thread. Blocks for a moment.
+    pub(crate) fn stop(self) {
+        drop(self.stop);
+        if self.thread.join().is_err() {
+            tracing::error!("the journal's thread panicked");
+        }
+    }
+}
+
+impl Duty {
+    fn serve(mut self, stopped: &Receiver<()>) {
+        while stopped.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+            if let Err(error) = self.tick(SystemTime::now()) {
+                tracing::warn!(error = &error as &dyn std::error::Error, "the journal is not looked after");
+            }
+        }
+        self.journal.sum_up(None);
+    }
+
+    fn tick(&mut self, now: SystemTime) -> Result<(), Error> {
+        let journal = &self.journal;
+        journal.sum_up(None);
+        journal.find_space();
+        let first = journal.end_old_segment(now)?;
+        let summed = match self.summed {
+            Some(summed) if summed + 1 == first => summed,
+            Some(_) => journal.make_checkpoint(first - 1, &self.is_closed)?,
+            None => journal.checkpoint()?.seq,
+        };
+        self.summed = Some(summed);
+        journal.remove_old(summed, now)
+    }
+}

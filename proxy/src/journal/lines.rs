@@ -1,0 +1,160 @@
+//! Lines in the journal's files: finding one by its number, and reading on from there, from file to file.
+
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader, Seek, SeekFrom},
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    Error,
+    segments::{Segment, list},
+};
+
+/// A search goes on line by line when so little is left.
+const NEAR: u64 = 32 << 10;
+
+/// Where the last line feed before `end` ends; 0 if there is none.
+pub(super) fn line_end_before(file: &File, end: u64) -> io::Result<u64> {
+    let mut piece = [0; 4096];
+    let mut end = end;
+    while end > 0 {
+        let start = end.saturating_sub(piece.len() as u64);
+        let read = &mut piece[..usize::try_from(end - start).unwrap_or(0)];
+        file.read_exact_at(read, start)?;
+        if let Some(at) = memchr::memrchr(b'\n', read) {
+            return Ok(start + at as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
+}
+
+/// The line whose line feed is the last byte before `end`: where it begins, and its text.
+pub(super) fn before(file: &File, end: u64) -> io::Result<(u64, Vec<u8>)> {
+    let feed = end.saturating_sub(1);
+    let start = line_end_before(file, feed)?;
+    let mut line = vec![0; usize::try_from(feed - start).unwrap_or(usize::MAX)];
+    file.read_exact_at(&mut line, start)?;
+    Ok((start, line))
+}
+
+/// The number of a line that begins with `text`.
+fn seq_of(text: &[u8]) -> Option<u64> {
+    const KEY: &[u8] = b"\"seq\":";
+    let digits = &text[memchr::memmem::find(text, KEY)? + KEY.len()..];
+    let end = digits.iter().position(|byte| !byte.is_ascii_digit())?;
+    std::str::from_utf8(&digits[..end]).ok()?.parse().ok()
+}
+
+/// Reads lines in their order.
+#[derive(Debug)]
+pub(super) struct Reader {
+    dir: PathBuf,
+    path: PathBuf,
+    file: BufReader<File>,
+    /// Where the next line begins.
+    offset: u64,
+    /// Its number.
+    next: u64,
+}
+
+impl Reader {
+    /// A reader at line `seq`, or at the end of the journal if it does not reach so far.
+    pub(super) fn at(dir: &Path, seq: u64) -> Result<Self, Error> {
+        let segments = list(dir)?;
+        let oldest = segments.first().map_or(1, |segment| segment.first);
+        let segment = segments
+            .into_iter()
+            .rfind(|segment| segment.first <= seq.max(1))
+            .ok_or(Error::Removed { oldest })?;
+        let mut reader = Self::of(dir, segment)?;
+        reader.skip_to(seq)?;
+        Ok(reader)
+    }
+
+    fn of(dir: &Path, segment: Segment) -> Result<Self, Error> {
+        let file = File::open(&segment.path).map_err(Error::io("open", &segment.path))?;
+        Ok(Self {
+            dir: dir.to_owned(),
+            path: segment.path,
+            file: BufReader::with_capacity(128 << 10, file),
+            offset: 0,
+            next: segment.first,
+        })
+    }
+
+    /// Number of the line that is read next.
+    pub(super) const fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// The file it is in.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the next line begins in it.
+    pub(super) const fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Adds the next line, with its line feed, to `lines`; false at the end of what is there.
+    pub(super) fn read(&mut self, lines: &mut Vec<u8>) -> Result<bool, Error> {
+        loop {
+            let start = lines.len();
+            let read = self.file.read_until(b'\n', lines).map_err(Error::io("read", &self.path))?;
+            if read > 0 && lines.ends_with(b"\n") {
+                self.offset += read as u64;
+                self.next += 1;
+                return Ok(true);
+            }
+            if read > 0 {
+                // It is being written.
+                lines.truncate(start);
+                self.file.seek(SeekFrom::Start(self.offset)).map_err(Error::io("read", &self.path))?;
+                return Ok(false);
+            }
+            let next = Segment::new(&self.dir, self.next);
+            if next.path == self.path || !next.path.exists() {
+                return Ok(false);
+            }
+            *self = Self::of(&self.dir.clone(), next)?;
+        }
+    }
+
+    fn skip_to(&mut self, seq: u64) -> Result<(), Error> {
+        let near = self.near(seq)?;
+        self.file.seek(SeekFrom::Start(near)).map_err(Error::io("read", &self.path))?;
+        self.offset = near;
+        let mut line = Vec::new();
+        while self.next < seq && self.read(&mut line)? {
+            line.clear();
+        }
+        Ok(())
+    }
+
+    /// Where a line begins, not far before line `seq`; takes note of its number.
+    fn near(&mut self, seq: u64) -> Result<u64, Error> {
+        let file = self.file.get_ref();
+        let read = |offset| Error::io(offset, &self.path);
+        let length = file.metadata().map_err(read("look at"))?.len();
+        let (mut low, mut high) = (0, line_end_before(file, length).map_err(read("read"))?);
+        while high - low > NEAR {
+            let start = line_end_before(file, u64::midpoint(low, high)).map_err(read("read"))?;
+            let mut text = [0; 128];
+            let got = file.read_at(&mut text, start).map_err(read("read"))?;
+            let found = seq_of(&text[..got])
+                .ok_or_else(|| Error::Corrupt { path: self.path.clone(), offset: start })?;
+            if found > seq {
+                high = start;
+            } else if start == low {
+                break;
+            } else {
+                (low, self.next) = (start, found);
+            }
+        }
+        Ok(low)
+    }
+}

@@ -1,0 +1,176 @@
+//! Marks of calls in flight: what the record would be if the proxy died now, written before a call's first byte goes upstream.
+//!
+//! One file of slots of one size, set aside beforehand, each for one call at a time. A slot begins with the length of what it
+//! holds, 0 for nothing; a sum tells a mark that was written whole from one that a failing machine tore, which was never relied
+//! on. Not here: what becomes of marks that are found at the start (`recovery`).
+
+use std::{
+    cell::RefCell,
+    fs::{File, OpenOptions},
+    io,
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use platform_core::record::ExchangeRecord;
+
+use super::{Error, segments::private};
+
+/// Size of a slot: a record without tools has less than 2 KiB, and no mark lies on two pages.
+const SLOT: usize = 4096;
+/// Length, sum, and the journal's last line when it was written.
+const HEAD: usize = 24;
+/// Slots that are made at a time.
+const MORE: usize = 64;
+
+/// The file of marks.
+#[derive(Debug)]
+pub(super) struct Marks {
+    path: PathBuf,
+    file: Arc<File>,
+    free: Mutex<Free>,
+}
+
+#[derive(Debug)]
+struct Free {
+    slots: Vec<Slot>,
+    /// Slots there are.
+    count: u32,
+}
+
+/// A place in the file, one call's own.
+#[derive(Debug)]
+pub(super) struct Slot(u32);
+
+/// A mark that was found.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    /// The journal's last line when it was written: the call's own line comes later, if there is one.
+    pub(super) after: u64,
+    pub(super) record: ExchangeRecord,
+}
+
+thread_local! {
+    static TEXT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Slot {
+    fn offset(&self) -> u64 {
+        u64::from(self.0) * SLOT as u64
+    }
+}
+
+impl Marks {
+    /// Opens the file at `path`, or makes it, and returns the whole marks in it.
+    pub(super) fn open(path: &Path) -> Result<(Self, Vec<Found>), Error> {
+        let file = private(OpenOptions::new().create(true).truncate(false).read(true).write(true))
+            .open(path)
+            .map_err(Error::io("open", path))?;
+        let length = file.metadata().map_err(Error::io("look at", path))?.len();
+        let count = u32::try_from(length / SLOT as u64).unwrap_or(u32::MAX);
+        let slots: Vec<_> = (0..count).rev().map(Slot).collect();
+        let mut found = Vec::new();
+        for slot in &slots {
+            found.extend(read(&file, path, slot)?);
+        }
+        let free = Mutex::new(Free { slots, count });
+        Ok((Self { path: path.to_owned(), file: Arc::new(file), free }, found))
+    }
+
+    pub(super) const fn file(&self) -> &Arc<File> {
+        &self.file
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Marks a call whose record would be `record` if the proxy died now. When this returns, the mark survives that.
+    pub(super) fn mark(&self, after: u64, record: &ExchangeRecord) -> io::Result<Slot> {
+        let slot = self.take()?;
+        let written = TEXT.with_borrow_mut(|text| {
+            text.clear();
+            text.resize(HEAD, 0);
+            serde_json::to_writer(&mut *text, record)?;
+            // A slot that cannot hold it would be found torn.
+            let length = u64::try_from(text.len() - HEAD).unwrap_or(u64::MAX);
+            if text.len() > SLOT {
+                return Err(io::Error::from(io::ErrorKind::FileTooLarge));
+            }
+            text[16..HEAD].copy_from_slice(&after.to_le_bytes());
+            let sum = sum(&text[16..]);
+            text[..8].copy_from_slice(&length.to_le_bytes());
+            text[8..16].copy_from_slice(&sum.to_le_bytes());
+            self.file.write_all_at(text, slot.offset())
+        });
+        match written {
+            Ok(()) => Ok(slot),
+            Err(error) => {
+                self.clear(slot);
+                Err(error)
+            }
+        }
+    }
+
+    /// The call has its record.
+    pub(super) fn clear(&self, slot: Slot) {
+        match self.file.write_all_at(&[0; 8], slot.offset()) {
+            Ok(()) => self.free.lock().unwrap_or_else(PoisonError::into_inner).slots.push(slot),
+            // It is not used again: the next start finds the call's record, and so does not count it twice.
+            Err(error) => tracing::error!(path = %self.path.display(), %error, "cannot clear a mark"),
+        }
+    }
+
+    /// Removes all marks.
+    pub(super) fn clear_all(&self) -> io::Result<()> {
+        let count = self.free.lock().unwrap_or_else(PoisonError::into_inner).count;
+        (0..count).try_for_each(|slot| self.file.write_all_at(&[0; 8], Slot(slot).offset()))
+    }
+
+    fn take(&self) -> io::Result<Slot> {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slot) = free.slots.pop() {
+            return Ok(slot);
+        }
+        // Zeros and not only their length, so that a full disk is met here.
+        let count = free.count;
+        self.file.write_all_at(&vec![0; MORE * SLOT], Slot(count).offset())?;
+        let more = count + u32::try_from(MORE).unwrap_or(0);
+        free.count = more;
+        free.slots.extend((count..more).rev().map(Slot));
+        free.slots.pop().ok_or_else(|| io::ErrorKind::StorageFull.into())
+    }
+}
+
+/// The mark in a slot, if there is a whole one.
+fn read(file: &File, path: &Path, slot: &Slot) -> Result<Option<Found>, Error> {
+    let mut text = [0; SLOT];
+    file.read_exact_at(&mut text, slot.offset()).map_err(Error::io("read", path))?;
+    let number = |at: usize| text[at..at + 8].iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+    let length = number(0);
+    if length == 0 {
+        return Ok(None);
+    }
+    let end = usize::try_from(length).ok().and_then(|length| length.checked_add(HEAD));
+    let whole = end.and_then(|end| text.get(16..end)).filter(|marked| sum(marked) == number(8));
+    let Some(marked) = whole else {
+        tracing::warn!(path = %path.display(), slot = slot.0, "a mark was not written whole: its call was not sent");
+        return Ok(None);
+    };
+    let record = serde_json::from_slice(&marked[8..])
+        .map_err(|_error| Error::Corrupt { path: path.to_owned(), offset: slot.offset() })?;
+    Ok(Some(Found { after: number(16), record }))
+}
+
+/// FNV-1a over words of eight bytes: it has to notice what a failing machine does, not what somebody forges.
+fn sum(bytes: &[u8]) -> u64 {
+    let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+    let step = |sum: u64, word: u64| {
+        let mixed = (sum ^ word).wrapping_mul(0x0000_0100_0000_01b3);
+        mixed ^ mixed >> 32
+    };
+    let chunks = bytes.chunks_exact(8);
+    let rest = word(chunks.remainder());
+    step(chunks.fold(0xcbf2_9ce4_8422_2325 ^ bytes.len() as u64, |sum, chunk| step(sum, word(chunk))), rest)
+}

@@ -1,0 +1,52 @@
+//! Recovery: calls that were in flight when a proxy died get their record when the next one starts.
+//!
+//! A mark whose call is in the journal after the line that the mark names was left between record and clearing: it means
+//! nothing. Records come first and marks are cleared when all of them are written, so that recovery may itself die anywhere.
+
+use std::collections::HashMap;
+
+use platform_core::{id::CallId, record::ExchangeRecord};
+use serde::Deserialize;
+
+use super::{Error, Journal, lines::Reader, marks::Found};
+
+#[derive(Deserialize)]
+struct Line {
+    litellm_call_id: CallId,
+}
+
+/// Writes the records of the calls that `found` marks and the journal does not know, and clears all marks.
+pub(super) fn recover(journal: &Journal, found: Vec<Found>) -> Result<(), Error> {
+    let Some(after) = found.iter().map(|mark| mark.after).min() else { return Ok(()) };
+    let mut lost: HashMap<CallId, ExchangeRecord> =
+        found.into_iter().map(|mark| (mark.record.litellm_call_id, mark.record)).collect();
+    let mut reader = match Reader::at(&journal.dir, after + 1) {
+        Err(Error::Removed { oldest }) => Reader::at(&journal.dir, oldest)?,
+        reader => reader?,
+    };
+    let mut text = Vec::new();
+    loop {
+        let offset = reader.offset();
+        text.clear();
+        if !reader.read(&mut text)? {
+            break;
+        }
+        let line: Line = serde_json::from_slice(&text)
+            .map_err(|_error| Error::Corrupt { path: reader.path().to_owned(), offset })?;
+        lost.remove(&line.litellm_call_id);
+    }
+    let mut lost: Vec<_> = lost.into_values().collect();
+    lost.sort_by(|one, other| one.ts.cmp(&other.ts));
+    for record in &lost {
+        journal.write(record)?;
+    }
+    if !lost.is_empty() {
+        tracing::warn!(
+            calls = lost.len(),
+            "calls were in flight when the proxy ended: journaled as interrupted"
+        );
+    }
+    // Before the marks are gone for good, whatever the durability.
+    journal.tail().sync().map_err(Error::io("write", &journal.dir))?;
+    journal.marks.clear_all().map_err(Error::io("clear", journal.marks.path()))
+}

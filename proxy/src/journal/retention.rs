@@ -1,0 +1,71 @@
+//! What of the journal is removed: whole segments that are full and summed up, when they are old or when all are too large
+//! together, the oldest first; never one that a consumer has not acknowledged, and never the one that lines go to.
+//!
+//! If what may not be removed grows over the budget, that is shown; if it does so by a whole segment, calls are refused: a
+//! consumer that nobody remembers must not fill the disk.
+
+use std::{fs, io, sync::atomic::Ordering, time::SystemTime};
+
+use super::{Error, Journal, segments};
+
+/// How the size of all segments stands to the budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Weight {
+    Within,
+    Over,
+    OverByASegment,
+}
+
+impl Journal {
+    /// Removes what may go at `now`, where everything up to and with line `summed` is summed up.
+    pub(super) fn remove_old(&self, summed: u64, now: SystemTime) -> Result<(), Error> {
+        let segments = segments::list(&self.dir)?;
+        let (slowest, _) = self.consumers.slowest();
+        // An empty segment has the hash of the line before only from the segment before.
+        let ends = segments.windows(2).map(|pair| pair[1].first - 1).filter(|end| *end < self.last_seq());
+        let mut sizes = Vec::with_capacity(segments.len());
+        for segment in &segments {
+            let file = fs::metadata(&segment.path).map_err(Error::io("look at", &segment.path))?;
+            sizes.push((file.len(), file.modified().map_err(Error::io("look at", &segment.path))?));
+        }
+        let mut size: u64 = sizes.iter().map(|(length, _)| length).sum();
+        let budget = self.settings.disk_budget.0;
+        for ((segment, end), (length, written)) in segments.iter().zip(ends).zip(&sizes) {
+            let age = now.duration_since(*written).unwrap_or_default();
+            let is_due = age > self.settings.keep.duration() || size > budget;
+            if !is_due || end > summed.min(slowest) {
+                break;
+            }
+            match fs::remove_file(&segment.path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(Error::io("remove", &segment.path)(error));
+                }
+                _ => size -= length,
+            }
+            tracing::info!(path = %segment.path.display(), "removed a file of the journal");
+        }
+        self.size.store(size, Ordering::Relaxed);
+        let weight = match size {
+            size if size <= budget => Weight::Within,
+            size if size <= budget.saturating_add(self.settings.segment_size.0) => Weight::Over,
+            _ => Weight::OverByASegment,
+        };
+        self.weigh(weight);
+        Ok(())
+    }
+
+    fn weigh(&self, weight: Weight) {
+        let was_over = self.is_over.swap(weight != Weight::Within, Ordering::Relaxed);
+        if weight == Weight::Over && !was_over {
+            tracing::warn!(
+                "the journal is larger than journal.disk_budget, and nothing of it may be removed: see its consumers"
+            );
+        }
+        let was_shut = self.is_shut.swap(weight == Weight::OverByASegment, Ordering::Relaxed);
+        if weight == Weight::OverByASegment && !was_shut {
+            tracing::error!(
+                "the journal exceeds journal.disk_budget by a whole file, and nothing of it may be removed: calls are refused"
+            );
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The journal's files: how they are named, and what is at their ends.
+//!
+//! A segment is named after its first line, so that the order of names is the order of lines, and whoever has read a segment
+//! knows the name of the next.
+
+use std::{
+    fs::{self, File, OpenOptions, TryLockError},
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use super::{
+    Error, NO_LINE, hash,
+    lines::{self, line_end_before},
+};
+
+/// Longest wait for a proxy that is ending.
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+
+/// A file of the journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Segment {
+    /// Sequence number of the first line that is or will be in it.
+    pub(super) first: u64,
+    pub(super) path: PathBuf,
+}
+
+impl Segment {
+    /// That begins with line `first`.
+    pub(super) fn new(dir: &Path, first: u64) -> Self {
+        Self { first, path: dir.join(format!("{first:020}.ndjson")) }
+    }
+
+    /// Makes the file, or empties one that a crash has left without a line.
+    pub(super) fn create(&self) -> io::Result<File> {
+        private(OpenOptions::new().create(true).truncate(true).read(true).write(true)).open(&self.path)
+    }
+}
+
+/// All segments in `dir`, in their order.
+pub(super) fn list(dir: &Path) -> Result<Vec<Segment>, Error> {
+    let first = |name: &str| name.strip_suffix(".ndjson").filter(|digits| digits.len() == 20)?.parse().ok();
+    let mut segments = Vec::new();
+    for entry in fs::read_dir(dir).map_err(Error::io("list", dir))? {
+        let entry = entry.map_err(Error::io("list", dir))?;
+        if let Some(first) = entry.file_name().to_str().and_then(first) {
+            segments.push(Segment { first, path: entry.path() });
+        }
+    }
+    segments.sort_by_key(|segment| segment.first);
+    Ok(segments)
+}
+
+/// The id kept in `dir`, made on first use.
+pub(super) fn journal_id(dir: &Path) -> Result<String, Error> {
+    let path = dir.join("id");
+    match fs::read_to_string(&path) {
+        Ok(id) if !id.trim().is_empty() => return Ok(id.trim().to_owned()),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io("read", &path)(error)),
+        // None yet, or a crash has left it empty before the first line was written.
+        _ => {}
+    }
+    let id = format!("{:032x}", platform_runtime::random::bits());
+    let mut file = private(OpenOptions::new().create(true).truncate(true).write(true))
+        .open(&path)
+        .map_err(Error::io("create", &path))?;
+    file.write_all(id.as_bytes()).map_err(Error::io("write", &path))?;
+    file.sync_all().map_err(Error::io("write", &path))?;
+    Ok(id)
+}
+
+/// Only this user reads it.
+pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    options.mode(0o600)
+}
+
+/// Takes the journal in `dir` for this process, until the file is closed however the process ends. A proxy that was killed a
+/// moment ago may still be on its way out.
+pub(super) fn lock(dir: &Path) -> Result<File, Error> {
+    let path = dir.join("lock");
+    let file = private(OpenOptions::new().create(true).truncate(false).write(true))
+        .open(&path)
+        .map_err(Error::io("open", &path))?;
+    let deadline = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+                std::thread::sleep(LOCK_PATIENCE / 100);
+            }
+            Err(TryLockError::WouldBlock) => return Err(Error::InUse { path: dir.to_owned() }),
+            Err(TryLockError::Error(error)) => return Err(Error::io("lock", &path)(error)),
+        }
+    }
+}
+
+/// The end of a journal: where its next line goes.
+#[derive(Debug)]
+pub(super) struct End {
+    pub(super) segment: Segment,
+    pub(super) file: File,
+    pub(super) length: u64,
+    /// The last line.
+    pub(super) seq: u64,
+    pub(super) hash: [u8; 64],
+}
+
+/// Opens the last segment in `dir` for appending after its last whole line. Reads only ends: a journal of any length opens at
+/// once. An unfinished last line, left by a crash in mid-write, is cut off.
+pub(super) fn open_at_end(dir: &Path) -> Result<End, Error> {
+    let mut segments = list(dir)?;
+    let segment = segments.pop().unwrap_or_else(|| Segment::new(dir, 1));
+    let path = &segment.path;
+    let file = private(OpenOptions::new().create(true).truncate(false).read(true).write(true))
+        .open(path)
+        .map_err(Error::io("open", path))?;
+    let length = file.metadata().map_err(Error::io("look at", path))?.len();
+    let whole = line_end_before(&file, length).map_err(Error::io("read", path))?;
+    if length > whole {
+        tracing::warn!(path = %path.display(), bytes = length - whole, "cutting off an unfinished line");
+        file.set_len(whole).map_err(Error::io("shorten", path))?;
+    }
+    if whole > 0 {
+        let (seq, hash) = last(&file, path, whole)?;
+        return Ok(End { file, length: whole, seq, hash, segment });
+    }
+    // A crash has left it without a line: the chain goes on from the segment before.
+    let (seq, hash) = match segments.pop() {
+        None => (0, NO_LINE),
+        Some(before) => {
+            let file = File::open(&before.path).map_err(Error::io("open", &before.path))?;
+            let length = file.metadata().map_err(Error::io("look at", &before.path))?.len();
+            last(&file, &before.path, length)?
+        }
+    };
+    if segment.first != seq + 1 {
+        return Err(Error::Missing { seq: seq + 1 });
+    }
+    Ok(End { file, length: 0, seq, hash, segment })
+}
+
+/// Sequence number and hash of the line that ends at `end`.
+fn last(file: &File, path: &Path, end: u64) -> Result<(u64, [u8; 64]), Error> {
+    let (start, line) = lines::before(file, end).map_err(Error::io("read", path))?;
+    let corrupt = || Error::Corrupt { path: path.to_owned(), offset: start };
+    let parsed: platform_core::record::JournalLine =
+        serde_json::from_slice(&line).map_err(|_error| corrupt())?;
+    Ok((parsed.seq, hash(&line)))
+}

@@ -1,0 +1,164 @@
+//! The end of the journal, where the next line goes, and its change from one file to the next.
+
+use std::{
+    fs::File,
+    io,
+    os::unix::fs::FileExt,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use platform_core::record::{ExchangeRecord, SCHEMA_VERSION};
+use serde::Serialize;
+
+use super::{
+    hash,
+    segments::{End, Segment},
+    space::Space,
+};
+
+/// How long to wait before what has failed is tried again: space to be set aside, a new file.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// The end of the last segment.
+#[derive(Debug)]
+pub(super) struct Tail {
+    dir: PathBuf,
+    segment: Segment,
+    file: Arc<File>,
+    length: u64,
+    seq: u64,
+    hash: [u8; 64],
+    line: Vec<u8>,
+    space: Arc<Space>,
+    fullness: Fullness,
+    /// When something that has failed is tried again.
+    again: Option<Instant>,
+}
+
+/// Whether the next line begins a new segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fullness {
+    /// At so many bytes.
+    At(u64),
+    /// Now: the segment is old.
+    Now(u64),
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    v: u32,
+    seq: u64,
+    #[serde(flatten)]
+    record: &'a ExchangeRecord,
+    prev: &'a str,
+}
+
+impl Tail {
+    /// The end of a journal in `dir`, whose segments have about `size` bytes.
+    pub(super) fn new(dir: PathBuf, end: End, size: u64, space: Arc<Space>) -> Self {
+        let End { segment, file, length, seq, hash } = end;
+        let line = Vec::with_capacity(1024);
+        let fullness = Fullness::At(size);
+        Self { dir, segment, file: Arc::new(file), length, seq, hash, line, space, fullness, again: None }
+    }
+
+    /// Number of the last line.
+    pub(super) const fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    /// The last line's hash.
+    pub(super) const fn hash(&self) -> &[u8; 64] {
+        &self.hash
+    }
+
+    /// The file that lines go to.
+    pub(super) const fn file(&self) -> &Arc<File> {
+        &self.file
+    }
+
+    /// Its segment, and how long it is.
+    pub(super) const fn segment(&self) -> (&Segment, u64) {
+        (&self.segment, self.length)
+    }
+
+    /// Hands everything to the disk.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()?;
+        File::open(&self.dir)?.sync_all()
+    }
+
+    /// Appends a line, in a new segment if the last one is full, and returns its number.
+    pub(super) fn append(&mut self, record: &ExchangeRecord) -> io::Result<u64> {
+        if self.is_full()
+            && self.is_time()
+            && let Err(error) = self.rotate()
+        {
+            tracing::warn!(%error, "cannot begin a new file of the journal: going on in the full one");
+            self.again = Some(Instant::now() + AGAIN);
+        }
+        let seq = self.seq + 1;
+        let prev = std::str::from_utf8(&self.hash).map_err(io::Error::other)?;
+        self.line.clear();
+        serde_json::to_writer(&mut self.line, &Line { v: SCHEMA_VERSION, seq, record, prev })?;
+        let hash = hash(&self.line);
+        self.line.push(b'\n');
+        self.file.write_all_at(&self.line, self.length)?;
+        self.length += self.line.len() as u64;
+        self.space.used(self.line.len() as u64);
+        (self.seq, self.hash) = (seq, hash);
+        Ok(seq)
+    }
+
+    /// Sets aside what rooms need.
+    pub(super) fn set_aside(&mut self) -> io::Result<()> {
+        if !self.is_time() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        match self.space.set_aside(&self.file, self.length) {
+            Ok(bytes) => {
+                self.space.is_set_aside(bytes);
+                Ok(())
+            }
+            Err(error) => {
+                self.again = Some(Instant::now() + AGAIN);
+                Err(error)
+            }
+        }
+    }
+
+    /// Has the next line begin a new segment.
+    pub(super) const fn end_segment(&mut self) {
+        let (Fullness::At(size) | Fullness::Now(size)) = self.fullness;
+        self.fullness = Fullness::Now(size);
+    }
+
+    const fn is_full(&self) -> bool {
+        match self.fullness {
+            Fullness::At(size) => self.length >= size,
+            Fullness::Now(_) => self.length > 0,
+        }
+    }
+
+    fn is_time(&self) -> bool {
+        self.again.is_none_or(|again| Instant::now() >= again)
+    }
+
+    fn rotate(&mut self) -> io::Result<()> {
+        let next = Segment::new(&self.dir, self.seq + 1);
+        let file = next.create()?;
+        // Rooms that were given are good in the new file before a line goes there.
+        let set_aside = self.space.set_aside(&file, 0).inspect_err(|_error| {
+            drop(std::fs::remove_file(&next.path));
+        })?;
+        // What was set aside behind the end of the full one goes back.
+        self.file.set_len(self.length)?;
+        self.space.is_set_aside(set_aside);
+        (self.segment, self.file, self.length, self.again) = (next, Arc::new(file), 0, None);
+        let (Fullness::At(size) | Fullness::Now(size)) = self.fullness;
+        self.fullness = Fullness::At(size);
+        Ok(())
+    }
+}

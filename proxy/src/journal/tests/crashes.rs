@@ -1,0 +1,202 @@
+//! What the next proxy makes of the files when one dies between any two writes.
+
+use std::{
+    fs::{self, OpenOptions},
+    os::unix::fs::FileExt,
+    path::Path,
+};
+
+use platform_core::{
+    id::CallId,
+    record::{ExchangeRecord, JournalLine, Outcome},
+};
+use platform_runtime::settings::{self, Durability};
+
+use super::{append, assert_chained, first_file, lines, open, open_small, record};
+use crate::journal::{Error, Journal};
+
+fn call(n: u128) -> ExchangeRecord {
+    ExchangeRecord { litellm_call_id: CallId::new(1, n), ..record("r1") }
+}
+
+/// Marks a call and dies.
+fn begin(journal: &Journal, n: u128) {
+    let mut room = journal.room().unwrap();
+    let marked = ExchangeRecord { outcome: Outcome::Interrupted, ..call(n) };
+    drop(journal.mark(&mut room, &marked).unwrap());
+}
+
+/// Marks a call and appends its record, but for the clearing of its mark.
+fn end_half(journal: &Journal, n: u128) {
+    begin(journal, n);
+    append(journal, &call(n));
+}
+
+/// Call and outcome of each line.
+fn told(state: &Path) -> Vec<(CallId, Outcome)> {
+    let line = |text: &String| {
+        let line: JournalLine = serde_json::from_str(text).unwrap();
+        (line.record.litellm_call_id, line.record.outcome)
+    };
+    lines(state).iter().map(line).collect()
+}
+
+const fn id(n: u128) -> CallId {
+    CallId::new(1, n)
+}
+
+/// A moment to die at, and what the journal then tells.
+type Crash = (&'static str, fn(&Path, Journal), &'static [(u128, Outcome)]);
+
+const CRASHES: [Crash; 7] = [
+    ("before anything was marked", |_, _| {}, &[]),
+    ("after a mark", |_, journal| begin(&journal, 1), &[(1, Outcome::Interrupted)]),
+    ("between record and clearing", |_, journal| end_half(&journal, 1), &[(1, Outcome::Complete)]),
+    (
+        "in the middle of a record",
+        |state, journal| {
+            begin(&journal, 1);
+            drop(journal);
+            fs::write(first_file(state), r#"{"v":2,"seq":1,"ts":"20"#).unwrap();
+        },
+        &[(1, Outcome::Interrupted)],
+    ),
+    (
+        "in the middle of a mark",
+        |state, journal| {
+            begin(&journal, 1);
+            drop(journal);
+            let marks = OpenOptions::new().write(true).open(state.join("journal/marks")).unwrap();
+            marks.write_all_at(&[0; 100], 300).unwrap();
+        },
+        &[],
+    ),
+    (
+        "among many",
+        |_, journal| {
+            append(&journal, &call(1));
+            begin(&journal, 2);
+            end_half(&journal, 3);
+            append(&journal, &call(4));
+            begin(&journal, 5);
+        },
+        &[
+            (1, Outcome::Complete),
+            (3, Outcome::Complete),
+            (4, Outcome::Complete),
+            (2, Outcome::Interrupted),
+            (5, Outcome::Interrupted),
+        ],
+    ),
+    (
+        "before the first line of a new file",
+        |state, journal| {
+            append(&journal, &call(1));
+            begin(&journal, 2);
+            drop(journal);
+            fs::write(state.join("journal/00000000000000000002.ndjson"), "").unwrap();
+        },
+        &[(1, Outcome::Complete), (2, Outcome::Interrupted)],
+    ),
+];
+
+fn assert_told(state: &Path, case: &str, expected: &[(u128, Outcome)]) {
+    let mut told = told(state);
+    let (ended, lost): (Vec<_>, Vec<_>) =
+        told.drain(..).partition(|(_, outcome)| *outcome == Outcome::Complete);
+    let mut lost = lost;
+    lost.sort_by_key(|(call, _)| *call);
+    let expected: Vec<_> = expected.iter().map(|(n, outcome)| (id(*n), *outcome)).collect();
+    assert_eq!([ended, lost].concat(), expected, "{case}");
+    assert_chained(state, 1);
+}
+
+#[test]
+fn whenever_it_dies_each_call_that_was_sent_has_one_record() {
+    for (case, crash, expected) in CRASHES {
+        let state = tempfile::tempdir().unwrap();
+        crash(state.path(), open(state.path()).unwrap());
+        for again in ["", ", again", ", and again"] {
+            drop(open(state.path()).unwrap());
+            assert_told(state.path(), &format!("{case}{again}"), expected);
+        }
+    }
+}
+
+#[test]
+fn recovery_may_die_at_any_of_its_own_writes() {
+    let state = tempfile::tempdir().unwrap();
+    let journal = open(state.path()).unwrap();
+    (1..=4).for_each(|n| begin(&journal, n));
+    drop(journal);
+    let marks = fs::read(state.path().join("journal/marks")).unwrap();
+    drop(open(state.path()).unwrap());
+    let recovered = fs::read(first_file(state.path())).unwrap();
+    let expected: Vec<_> = (1..=4).map(|n| (n, Outcome::Interrupted)).collect();
+    // Records first, byte by byte; then marks, one by one.
+    let cuts = (0..=recovered.len()).step_by(97).chain([recovered.len()]);
+    for (cut, cleared) in cuts.map(|cut| (cut, 0)).chain((0..=4).map(|slots| (recovered.len(), slots))) {
+        let mut left = marks.clone();
+        (0..cleared).for_each(|slot| left[slot * 4096..slot * 4096 + 8].fill(0));
+        fs::write(first_file(state.path()), &recovered[..cut]).unwrap();
+        fs::write(state.path().join("journal/marks"), left).unwrap();
+        drop(open(state.path()).unwrap());
+        assert_told(state.path(), &format!("{cut} bytes, {cleared} marks cleared"), &expected);
+    }
+    // The control: without its mark, and without its record, a call is lost.
+    fs::write(first_file(state.path()), "").unwrap();
+    fs::write(state.path().join("journal/marks"), vec![0; marks.len()]).unwrap();
+    drop(open(state.path()).unwrap());
+    assert!(told(state.path()).is_empty());
+}
+
+#[test]
+fn a_call_that_outlives_files_is_found_in_the_right_one() {
+    let state = tempfile::tempdir().unwrap();
+    let journal = open_small(state.path());
+    let mut room = journal.room().unwrap();
+    drop(journal.mark(&mut room, &call(100)).unwrap());
+    for n in 1..=20 {
+        append(&journal, &call(n));
+    }
+    append(&journal, &call(100));
+    drop((room, journal));
+    drop(open_small(state.path()));
+    assert_eq!(told(state.path()).len(), 21);
+}
+
+#[test]
+fn what_is_spoilt_in_the_middle_is_named_with_file_and_byte() {
+    let state = tempfile::tempdir().unwrap();
+    let journal = open_small(state.path());
+    for n in 1..=9 {
+        append(&journal, &call(n));
+    }
+    drop(journal);
+    let text = fs::read_to_string(first_file(state.path())).unwrap();
+    let second = text.find('\n').unwrap() + 1;
+    fs::write(first_file(state.path()), text.replacen("\"seq\":2", "\"seq\",2", 1)).unwrap();
+    let journal = open_small(state.path());
+    match journal.spent(|_| false) {
+        Err(Error::Corrupt { path, offset }) => {
+            assert_eq!((path, offset), (first_file(state.path()), second as u64));
+        }
+        other => panic!("{other:?}"),
+    }
+    drop(journal);
+    fs::remove_file(first_file(state.path())).unwrap();
+    assert!(matches!(open_small(state.path()).spent(|_| false), Err(Error::Missing { seq: 1 })));
+}
+
+#[tokio::test]
+async fn on_the_disk_a_mark_is_cleared_after_its_record_is() {
+    let state = tempfile::tempdir().unwrap();
+    let settings = settings::Journal { durability: Durability::Disk, ..settings::Journal::default() };
+    let journal = Journal::open(state.path(), settings).unwrap();
+    let marks = || fs::read(state.path().join("journal/marks")).unwrap()[0];
+    let mut room = journal.room().unwrap();
+    journal.mark(&mut room, &call(1)).unwrap().await.unwrap();
+    assert_ne!(marks(), 0);
+    journal.append(&call(1), Some(room)).unwrap().await.unwrap();
+    assert_eq!(marks(), 0, "when the record is there, the mark is gone");
+}

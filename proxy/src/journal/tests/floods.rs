@@ -1,0 +1,55 @@
+//! Calls that are refused are written one by one up to a rate, then counted.
+
+use platform_core::{
+    record::{ExchangeRecord, JournalLine, Outcome},
+    refusal::Refusal,
+    untrusted::JournalText,
+};
+
+use super::{lines, open, record};
+
+fn refused(run: &str, refusal: Refusal) -> ExchangeRecord {
+    ExchangeRecord { outcome: Outcome::Refused, refusal: Some(refusal), ..record(run) }
+}
+
+fn told(state: &std::path::Path) -> Vec<ExchangeRecord> {
+    lines(state).iter().map(|text| serde_json::from_str::<JournalLine>(text).unwrap().record).collect()
+}
+
+#[test]
+fn a_flood_is_summed_up_and_no_call_is_lost() {
+    let state = tempfile::tempdir().unwrap();
+    let journal = open(state.path()).unwrap();
+    for n in 0..5000 {
+        let refusal = if n % 2 == 0 { Refusal::BodyInvalid } else { Refusal::RouteUnknown };
+        drop(journal.append(&refused("r1", refusal), None).unwrap());
+    }
+    drop(journal.append(&refused("r2", Refusal::BodyInvalid), None).unwrap());
+    let single = told(state.path());
+    assert!((101..200).contains(&single.len()), "{}", single.len());
+    assert!(single.iter().all(|record| record.calls == 1));
+    journal.sum_up(None);
+    let all = told(state.path());
+    assert_eq!(all.len(), single.len() + 2, "a line for each refusal");
+    assert_eq!(all.iter().map(|record| record.calls).sum::<u64>(), 5001);
+    assert_eq!(all.iter().map(|record| record.request_bytes).sum::<u64>(), 5001);
+    journal.sum_up(None);
+    assert_eq!(told(state.path()).len(), all.len(), "and none twice");
+    let spent = journal.spent(|_| false).unwrap();
+    assert_eq!(spent.by_run.values().map(|usage| usage.refused).sum::<u64>(), 5001);
+}
+
+#[test]
+fn words_that_agents_choose_make_no_more_lines_than_there_may_be() {
+    let state = tempfile::tempdir().unwrap();
+    let journal = open(state.path()).unwrap();
+    for n in 0..1000 {
+        let rule = Some(JournalText::of(&format!("field:f{n}")));
+        drop(journal.append(&ExchangeRecord { rule, ..refused("r1", Refusal::FieldUnknown) }, None).unwrap());
+    }
+    let before = told(state.path()).len();
+    journal.sum_up(None);
+    let all = told(state.path());
+    assert!(all.len() - before <= 65, "{}", all.len() - before);
+    assert_eq!(all.iter().map(|record| record.calls).sum::<u64>(), 1000);
+}

@@ -1,0 +1,181 @@
+//! Sums that outlive segments, and what is removed when.
+
+use std::{
+    fs,
+    path::Path,
+    time::{Duration, SystemTime},
+};
+
+use platform_core::{
+    control::{Cursor, JournalState},
+    limit::{ByteSize, Millis},
+    money::NanoDollars,
+    record::ExchangeRecord,
+};
+use platform_runtime::settings;
+
+use super::{append, assert_chained, lines, open_small, record};
+use crate::journal::{Error, Journal, Unacknowledged, hash, segments};
+
+fn paid(run: &str) -> ExchangeRecord {
+    ExchangeRecord { cost_nanodollars: Some(NanoDollars(1)), ..record(run) }
+}
+
+fn filled(state: &Path, settings: settings::Journal) -> Journal {
+    let settings = settings::Journal { segment_size: ByteSize(1500), ..settings };
+    let journal = Journal::open(state, settings).unwrap();
+    for n in 1..=40 {
+        append(&journal, &paid(if n % 2 == 0 { "even" } else { "odd" }));
+    }
+    journal
+}
+
+/// Does what the keeper does.
+fn tend(journal: &Journal, now: SystemTime) {
+    let first = journal.end_old_segment(now).unwrap();
+    let summed = journal.make_checkpoint(first - 1, &|run| run.as_str() == "odd").unwrap();
+    journal.remove_old(summed, now).unwrap();
+}
+
+fn cursor(journal: &Journal, state: &Path, seq: usize) -> Cursor {
+    let oldest = usize::try_from(journal.oldest().unwrap()).unwrap();
+    let hash = String::from_utf8(hash(lines(state)[seq - oldest].as_bytes()).to_vec()).unwrap();
+    Cursor { journal: journal.id().to_owned(), seq: seq as u64, hash }
+}
+
+#[test]
+fn what_was_spent_is_known_when_its_lines_are_gone() {
+    let state = tempfile::tempdir().unwrap();
+    let journal = filled(
+        state.path(),
+        settings::Journal { disk_budget: ByteSize(4000), ..settings::Journal::default() },
+    );
+    let before = journal.spent(|_| false).unwrap();
+    tend(&journal, SystemTime::now());
+    assert!(journal.oldest().unwrap() > 20, "{:?}", journal.oldest());
+    append(&journal, &paid("even"));
+    let after = journal.spent(|run| run.as_str() == "odd").unwrap();
+    let cost = |usage: &platform_core::control::Usage| usage.cost_nanodollars.0;
+    assert_eq!(before.by_account.values().map(cost).sum::<u64>(), 40);
+    assert_eq!(after.by_account.values().map(cost).sum::<u64>(), 41);
+    assert_eq!(
+        after.by_run.iter().map(|(run, usage)| (run.as_str(), cost(usage))).collect::<Vec<_>>(),
+        [("even", 21)]
+    );
+    let oldest = journal.oldest().unwrap();
+    assert_chained(state.path(), oldest);
+    assert!(matches!(journal.follow(Some(3), None), Err(Error::Removed { oldest: told }) if told == oldest));
+    drop(journal);
+    let journal = open_small(state.path());
+    assert_eq!(
+        journal.spent(|_| true).unwrap().by_account.values().map(cost).sum::<u64>(),
+        41,
+        "after a restart"
+    );
+    // The control: without the sums, what is gone is missed.
+    fs::remove_file(state.path().join("journal/sums")).unwrap();
+    assert!(matches!(journal.spent(|_| true), Err(Error::Missing { seq: 1 })));
+}
+
+#[test]
+fn sums_that_do_not_fit_are_not_believed() {
+    let state = tempfile::tempdir().unwrap();
+    let journal = filled(state.path(), settings::Journal::default());
+    tend(&journal, SystemTime::now());
+    let path = state.path().join("journal/sums");
+    let text = fs::read_to_string(&path).unwrap();
+    for spoilt in [
+        text.replace(journal.id(), "other"),
+        text.replacen("\"hash\":\"", "\"hash\":\"0", 1),
+        text[..60].to_owned(),
+    ] {
+        fs::write(&path, spoilt).unwrap();
+        let spent = journal.spent(|_| false).unwrap();
+        assert_eq!(spent.by_account.values().map(|usage| usage.calls).sum::<u64>(), 40);
+    }
+}
+
+#[test]
+fn old_segments_go_and_what_a_consumer_has_not_acknowledged_stays() {
+    let state = tempfile::tempdir().unwrap();
+    let keep = Millis::seconds(1000);
+    let journal = filled(state.path(), settings::Journal { keep, ..settings::Journal::default() });
+    let later = SystemTime::now() + Duration::from_secs(2000);
+    journal.acknowledge("billing", cursor(&journal, state.path(), 10)).unwrap();
+    journal.acknowledge("audit", cursor(&journal, state.path(), 30)).unwrap();
+    tend(&journal, SystemTime::now());
+    assert_eq!(journal.oldest().unwrap(), 1, "nothing is old yet");
+    tend(&journal, later);
+    let oldest = journal.oldest().unwrap();
+    assert!((8..=11).contains(&oldest), "{oldest}");
+    assert_eq!(journal.lag(), (2, 30));
+    assert!(journal.forget("billing").unwrap());
+    tend(&journal, later);
+    assert!((28..=31).contains(&journal.oldest().unwrap()), "{:?}", journal.oldest());
+    journal.forget("audit").unwrap();
+    tend(&journal, later);
+    assert_eq!(segments::list(&state.path().join("journal")).unwrap().len(), 1, "that lines go to stays");
+    assert_eq!(append(&journal, &paid("even")), 41);
+    assert_chained(state.path(), journal.oldest().unwrap());
+}
+
+#[test]
+fn a_consumer_that_nobody_remembers_does_not_fill_the_disk() {
+    let state = tempfile::tempdir().unwrap();
+    let disk_budget = ByteSize(29_000);
+    let journal = filled(state.path(), settings::Journal { disk_budget, ..settings::Journal::default() });
+    journal.acknowledge("gone", cursor(&journal, state.path(), 1)).unwrap();
+    let now = SystemTime::now();
+    let mut states = vec![];
+    while journal.last_seq() < 60 {
+        tend(&journal, now);
+        let state = journal.state();
+        states.extend((states.last() != Some(&state)).then_some(state));
+        assert_eq!(journal.room().is_some(), state.is_open());
+        append(&journal, &paid("even"));
+    }
+    assert_eq!(states, [JournalState::Open, JournalState::Over, JournalState::Shut]);
+    journal.acknowledge("gone", cursor(&journal, state.path(), 60)).unwrap();
+    tend(&journal, now);
+    assert_eq!(journal.state(), JournalState::Open);
+    assert!(journal.room().is_some(), "admission comes back by itself");
+}
+
+#[test]
+fn who_acknowledges_a_line_names_it_with_its_hash_and_never_goes_back() {
+    let state = tempfile::tempdir().unwrap();
+    let journal = filled(state.path(), settings::Journal::default());
+    let at = |seq| cursor(&journal, state.path(), seq);
+    assert_eq!(journal.acknowledge("a", at(20)).unwrap().lag, 20);
+    assert_eq!(journal.acknowledge("a", at(20)).unwrap().lag, 20, "saying it twice is harmless");
+    assert!(matches!(journal.acknowledge("a", at(19)), Err(Unacknowledged::Backwards { seq: 20, .. })));
+    let forged = Cursor { seq: 21, ..at(20) };
+    assert!(matches!(journal.acknowledge("a", forged), Err(Unacknowledged::Rewritten { seq: 21 })));
+    let ahead = Cursor { seq: 41, ..at(20) };
+    assert!(matches!(journal.acknowledge("a", ahead), Err(Unacknowledged::Rewritten { seq: 41 })));
+    let other = Cursor { journal: "other".to_owned(), ..at(30) };
+    assert!(matches!(journal.acknowledge("a", other), Err(Unacknowledged::Journal(Error::Changed { .. }))));
+    for name in ["", "A", "a/b", &"a".repeat(65)] {
+        assert!(matches!(journal.acknowledge(name, at(30)), Err(Unacknowledged::Name(_))), "{name}");
+    }
+    let beginning = Cursor { seq: 0, hash: "0".repeat(64), ..at(1) };
+    journal.acknowledge("b", beginning).unwrap();
+    let told = journal.consumers();
+    drop(journal);
+    assert_eq!(open_small(state.path()).consumers(), told, "also after a restart");
+}
+
+#[test]
+fn a_segment_ends_when_it_is_old() {
+    let state = tempfile::tempdir().unwrap();
+    let journal = Journal::open(state.path(), settings::Journal::default()).unwrap();
+    append(&journal, &paid("r1"));
+    let count = || segments::list(&state.path().join("journal")).unwrap().len();
+    journal.end_old_segment(SystemTime::now()).unwrap();
+    append(&journal, &paid("r1"));
+    assert_eq!(count(), 1);
+    journal.end_old_segment(SystemTime::now() + Duration::from_secs(90_000)).unwrap();
+    append(&journal, &paid("r1"));
+    append(&journal, &paid("r1"));
+    assert_eq!(count(), 2);
+}

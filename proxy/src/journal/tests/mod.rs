@@ -1,0 +1,233 @@
+//! The journal on a real file system.
+
+mod crashes;
+mod floods;
+mod keeping;
+mod marks;
+
+use std::{fs, path::Path};
+
+use platform_core::{
+    grant::Tap,
+    id::{AccountId, AgentId, CallId, RunId},
+    record::{
+        CostSource, ExchangeRecord, Identity, JournalLine, Kind, Outcome, SCHEMA_VERSION, Tokens,
+        TokensSource,
+    },
+    route::Route,
+};
+use platform_runtime::settings;
+
+use super::{Error, Journal, NO_LINE, hash, segments};
+
+fn record(run: &str) -> ExchangeRecord {
+    ExchangeRecord {
+        ts: "2026-01-01T00:00:00.000000Z".to_owned(),
+        run_id: RunId::parse(run).unwrap(),
+        attempt: 0,
+        account: AccountId::parse("acct").unwrap(),
+        user: None,
+        graph: AgentId::parse("sandbox:agent").unwrap(),
+        identity: Identity::Socket,
+        route: Route::ChatCompletions,
+        model_asked: None,
+        model_answered: None,
+        finish_reason: None,
+        stream: true,
+        status: 200,
+        outcome: Outcome::Complete,
+        refusal: None,
+        rule: None,
+        timeout: None,
+        request_bytes: 1,
+        response_bytes: 2,
+        ttfb_us: Some(3),
+        duration_us: 4,
+        tokens: Tokens::default(),
+        tokens_source: TokensSource::None,
+        cost_nanodollars: None,
+        cost_source: CostSource::None,
+        litellm_call_id: CallId::new(1, 2),
+        tools: vec![],
+        kind: Kind::Model,
+        calls: 1,
+        tap: Tap::Off,
+    }
+}
+
+/// A journal in `state` with the settings there are without any.
+fn open(state: &Path) -> Result<Journal, Error> {
+    Journal::open(state, settings::Journal::default())
+}
+
+/// A journal whose segments hold two or three lines.
+fn open_small(state: &Path) -> Journal {
+    let segment_size = platform_core::limit::ByteSize(1500);
+    Journal::open(state, settings::Journal { segment_size, ..settings::Journal::default() }).unwrap()
+}
+
+/// Appends as a call does that was let through.
+fn append(journal: &Journal, record: &ExchangeRecord) -> u64 {
+    drop(journal.append(record, journal.room()).unwrap());
+    journal.last_seq()
+}
+
+/// The first segment.
+fn first_file(state: &Path) -> std::path::PathBuf {
+    state.join("journal/00000000000000000001.ndjson")
+}
+
+/// All lines on the disk, from file to file.
+fn lines(state: &Path) -> Vec<String> {
+    let segments = segments::list(&state.join("journal")).unwrap();
+    let text: String = segments.iter().map(|segment| fs::read_to_string(&segment.path).unwrap()).collect();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// That they are numbered from `first` and chained, and how many they are.
+fn assert_chained(state: &Path, first: u64) -> usize {
+    let mut before = None;
+    let lines = lines(state);
+    for (seq, text) in (first..).zip(&lines) {
+        let line: JournalLine = serde_json::from_str(text).unwrap();
+        assert_eq!(line.seq, seq);
+        assert_eq!(
+            line.prev.as_bytes(),
+            before.unwrap_or_else(|| if first == 1 {
+                NO_LINE
+            } else {
+                line.prev.as_bytes().try_into().unwrap()
+            })
+        );
+        before = Some(hash(text.as_bytes()));
+    }
+    lines.len()
+}
+
+#[test]
+fn lines_are_sequenced_and_chained_across_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let id = {
+        let journal = open(dir.path()).unwrap();
+        append(&journal, &record("r1"));
+        append(&journal, &record("r2"));
+        journal.id().to_owned()
+    };
+    let journal = open(dir.path()).unwrap();
+    assert_eq!((journal.id(), journal.last_seq()), (id.as_str(), 2));
+    assert_eq!(append(&journal, &record("r3")), 3);
+    assert_eq!(assert_chained(dir.path(), 1), 3);
+}
+
+#[test]
+fn a_torn_last_line_is_cut_off_and_the_chain_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    append(&open(dir.path()).unwrap(), &record("r1"));
+    let path = first_file(dir.path());
+    let whole = fs::read_to_string(&path).unwrap();
+    fs::write(&path, whole.clone() + &whole[..40]).unwrap();
+    let journal = open(dir.path()).unwrap();
+    assert_eq!(append(&journal, &record("r2")), 2);
+    assert_eq!(lines(dir.path()).len(), 2);
+}
+
+#[test]
+fn a_file_that_is_no_journal_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = first_file(dir.path());
+    fs::create_dir(dir.path().join("journal")).unwrap();
+    fs::write(&path, "precious notes\n").unwrap();
+    assert!(matches!(open(dir.path()), Err(Error::Corrupt { offset: 0, .. })));
+    assert_eq!(fs::read(&path).unwrap(), b"precious notes\n");
+}
+
+#[test]
+fn the_line_on_disk_has_the_published_fields_in_their_order() {
+    let dir = tempfile::tempdir().unwrap();
+    append(&open(dir.path()).unwrap(), &record("r1"));
+    let golden = include_str!("../../../tests/golden/journal-line.json").trim_end();
+    assert_eq!(lines(dir.path()), [golden]);
+}
+
+#[tokio::test]
+async fn a_follower_sees_old_lines_after_its_cursor_then_new_ones() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = open(dir.path()).unwrap();
+    append(&journal, &record("r1"));
+    append(&journal, &record("r2"));
+    let mut follower = journal.follow(Some(1), None).unwrap();
+    assert_eq!(follower.batch().unwrap(), format!("{}\n", lines(dir.path())[1]));
+    assert!(follower.batch().unwrap().is_empty());
+    append(&journal, &record("r3"));
+    follower.more().await;
+    assert_eq!(follower.batch().unwrap(), format!("{}\n", lines(dir.path())[2]));
+}
+
+#[test]
+fn a_journal_has_one_writer_at_a_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = open(dir.path()).unwrap();
+    assert!(matches!(open(dir.path()), Err(Error::InUse { .. })));
+    drop(first);
+    assert!(open(dir.path()).is_ok());
+}
+
+#[test]
+fn lines_of_the_first_version_are_still_read() {
+    let older = include_str!("../../../tests/golden/journal-line-1.json").trim_end();
+    let line: JournalLine = serde_json::from_str(older).unwrap();
+    let now = JournalLine { v: SCHEMA_VERSION, ..line };
+    assert_eq!(
+        serde_json::to_string(&now).unwrap(),
+        include_str!("../../../tests/golden/journal-line.json").trim_end()
+    );
+}
+
+#[test]
+fn lines_go_on_from_file_to_file_and_followers_with_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = open_small(dir.path());
+    let mut live = journal.follow(None, None).unwrap();
+    let mut read = String::new();
+    for n in 1..=40 {
+        append(&journal, &record(&format!("r{n}")));
+        if n % 7 == 0 {
+            read += std::str::from_utf8(&live.batch().unwrap()).unwrap();
+        }
+    }
+    read += std::str::from_utf8(&live.batch().unwrap()).unwrap();
+    let all = lines(dir.path());
+    assert_eq!(read.lines().collect::<Vec<_>>(), all, "nothing is missed, nothing seen twice");
+    assert_eq!(assert_chained(dir.path(), 1), 40);
+    assert!(segments::list(&dir.path().join("journal")).unwrap().len() > 10);
+    for after in 0..=41 {
+        let text = journal.follow(Some(after), Some(journal.id())).unwrap().batch().unwrap();
+        let expected = all.get(usize::try_from(after).unwrap()..).unwrap_or_default();
+        assert_eq!(
+            std::str::from_utf8(&text).unwrap().lines().collect::<Vec<_>>(),
+            expected,
+            "after {after}"
+        );
+    }
+    assert!(matches!(journal.follow(Some(1), Some("other")), Err(Error::Changed { .. })));
+    drop(journal);
+    let journal = open_small(dir.path());
+    assert_eq!(append(&journal, &record("r41")), 41);
+    assert_eq!(assert_chained(dir.path(), 1), 41);
+}
+
+#[test]
+fn a_line_is_found_by_its_number_in_a_large_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = open(dir.path()).unwrap();
+    for n in 1..=3000 {
+        append(&journal, &record(&format!("r{n}")));
+    }
+    assert!(fs::metadata(first_file(dir.path())).unwrap().len() > 1 << 20);
+    for seq in [1, 2, 3, 50, 1499, 1500, 2999, 3000] {
+        let text = journal.follow(Some(seq - 1), None).unwrap().batch().unwrap();
+        let line: JournalLine =
+            serde_json::from_slice(text.split(|byte| *byte == b'\n').next().unwrap()).unwrap();
+        assert_eq!((line.seq, line.record.run_id.to_string()), (seq, format!("r{seq}")));
+    }
+}
