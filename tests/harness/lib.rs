@@ -8,6 +8,7 @@
 
 pub mod agent;
 pub mod bridge;
+pub mod canary;
 pub mod chaos;
 pub mod control;
 pub mod detour;
@@ -34,6 +35,7 @@ mod world;
 pub use self::{
     agent::{Agent, Answer},
     bridge::Bridge,
+    canary::CANARY_KEY,
     control::Control,
     detour::Detour,
     eventually::eventually,
@@ -48,5 +50,5 @@ pub use self::{
     sluice::Outcome,
     unwilling::UnwillingUpstream,
     up::Up,
-    world::{CANARY_KEY, Run, World, grant, private_file},
+    world::{Run, World, grant, private_file},
 };

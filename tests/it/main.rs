@@ -5,6 +5,7 @@
 mod answers;
 mod attacks;
 mod bodies;
+mod canaries;
 mod chaos;
 mod cleanup;
 mod cli;
