@@ -13,6 +13,7 @@ pub mod chaos;
 pub mod control;
 pub mod detour;
 pub mod docker;
+pub mod endurance;
 pub mod events;
 pub mod eventually;
 pub mod lines;
@@ -22,6 +23,7 @@ pub mod metrics;
 pub mod nginx;
 mod process;
 pub mod puppet;
+pub mod random;
 pub mod raw;
 pub mod sdks;
 pub mod shared;
@@ -30,6 +32,7 @@ pub mod stranger;
 pub mod terminal;
 pub mod unwilling;
 pub mod up;
+pub mod volume;
 mod world;
 
 pub use self::{

@@ -13,6 +13,7 @@ mod commands;
 mod complaints;
 mod control;
 mod endings;
+mod endurance;
 mod fairness;
 mod framing;
 mod freeze;
