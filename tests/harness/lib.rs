@@ -28,6 +28,7 @@ pub mod raw;
 pub mod sdks;
 pub mod shared;
 pub mod sluice;
+pub mod soak;
 pub mod stranger;
 pub mod terminal;
 pub mod unwilling;

@@ -29,6 +29,7 @@ mod sandbox;
 mod secrets;
 mod shared;
 mod shutdown;
+mod soak;
 mod sockets;
 mod streaming;
 mod tap;
