@@ -1,4 +1,4 @@
-//! `kill-proxy SEED KILLS [ext4|tmpfs] FILE`: a longer play than a test may take, and what it found, as JSON.
+//! `kill-proxy SEED KILLS ext4|tmpfs|none FILE`: a longer play than a test may take, and what it found, as JSON. Fails if that is not sound.
 
 #![allow(clippy::unwrap_used, reason = "a play that cannot go on has failed, with the place")]
 
@@ -29,16 +29,18 @@ async fn main() {
         durability: "process",
         marks: Marks::Kept,
     };
-    let mut plays = Vec::new();
+    let (mut plays, mut judged) = (Vec::new(), Vec::new());
     // A control, and shorter: the same with no marks to be found.
     for play in [play, Play { kills: play.kills.min(20), marks: Marks::Removed, ..play }] {
         let began = Instant::now();
         let findings = play.run().await;
         plays.push(told(&play, began, &findings));
+        judged.push(findings);
     }
     let command = format!("cargo run -p tests --example kill-proxy {}", arguments.join(" "));
     let record = json!({ "command": command, "machine": Machine::here(), "plays": plays });
     std::fs::write(file, format!("{record:#}\n")).unwrap();
+    judged[0].assert_sound(play.seed);
 }
 
 fn told(play: &Play, began: Instant, findings: &Findings) -> Value {
