@@ -45,6 +45,7 @@ impl ClosedRuns {
         }
         order.drain(..order.len().saturating_sub(REMEMBERED));
         let file = OpenOptions::new().create(true).append(true).open(file)?;
+        set_aside(&file);
         let closed = Closed { file, ids: order.iter().cloned().collect(), order };
         Ok(Self { closed: Mutex::new(closed), views: Mutex::default() })
     }
@@ -65,7 +66,9 @@ impl ClosedRuns {
         {
             closed.ids.remove(&oldest);
         }
-        state::append(&mut closed.file, run)
+        state::append(&mut closed.file, run)?;
+        set_aside(&closed.file);
+        Ok(())
     }
 
     /// The last state of a run that was closed not long ago.
@@ -89,5 +92,12 @@ impl ClosedRuns {
 
     fn views(&self) -> MutexGuard<'_, VecDeque<RunView>> {
         self.views.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A disk that is full must not make a closed run one that can be opened again.
+fn set_aside(file: &File) {
+    if let Err(error) = state::set_aside(file) {
+        tracing::warn!(%error, "no space can be set aside for runs that are closed while the disk is full");
     }
 }

@@ -8,6 +8,10 @@ use std::{
 };
 
 use platform_core::id::RunId;
+use rustix::fs::{FallocateFlags, fallocate};
+
+/// Space that is set aside behind the end of a file: for some hundred runs.
+const AHEAD: u64 = 64 << 10;
 
 /// What is in `file`; nothing if it is not there.
 pub(crate) fn read(file: &Path) -> io::Result<String> {
@@ -27,6 +31,13 @@ pub(crate) fn runs(file: &Path) -> io::Result<Vec<RunId>> {
 pub(crate) fn append(file: &mut File, run: &RunId) -> io::Result<()> {
     // A line begins with a line feed, so that one that was cut short spoils only itself.
     file.write_all(format!("\n{run}\n").as_bytes())
+}
+
+/// Sets space aside behind the end of `file`, so that runs can be added when the disk is full. What was set aside before stays
+/// if there is no more to be had now.
+pub(crate) fn set_aside(file: &File) -> io::Result<()> {
+    let end = file.metadata()?.len();
+    Ok(fallocate(file, FallocateFlags::KEEP_SIZE, end, AHEAD)?)
 }
 
 /// Replaces `file` whole: a crash leaves the old or the new one.

@@ -1,8 +1,11 @@
 //! What speaks through a run's socket: HTTP as an SDK would send it, or raw bytes.
 
 use std::{
+    io,
     net::SocketAddr,
     path::{Path, PathBuf},
+    pin::Pin,
+    task::{Context, Poll},
     time::Instant,
 };
 
@@ -13,15 +16,27 @@ use hyper::{body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::{
-    io::{AsyncRead, AsyncWrite},
+    io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpStream, UnixStream},
 };
+
+use crate::canary::Flow;
 
 /// A client of one address. Every request has a connection of its own.
 #[derive(Debug, Clone)]
 pub struct Agent {
     address: Address,
     headers: HeaderMap,
+    answers: Answers,
+}
+
+/// What is done with answers, beside giving them to the test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answers {
+    /// They are searched for canaries.
+    Searched,
+    /// They are of somebody who may tell secrets: a control.
+    Unsearched,
 }
 
 #[derive(Debug, Clone)]
@@ -34,6 +49,45 @@ enum Address {
 pub trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
+
+/// A connection, and what comes in on it is searched.
+struct Searched {
+    wire: Box<dyn Wire>,
+    flow: Flow,
+}
+
+impl AsyncRead for Searched {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.wire).poll_read(context, buffer);
+        if polled.is_ready() {
+            self.flow.piece(&buffer.filled()[before..]);
+        }
+        polled
+    }
+}
+
+impl AsyncWrite for Searched {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.wire).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.wire).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.wire).poll_shutdown(context)
+    }
+}
 
 /// A whole answer.
 #[derive(Debug)]
@@ -60,13 +114,32 @@ impl Agent {
     /// A client on `socket`.
     #[must_use]
     pub fn on(socket: &Path) -> Self {
-        Self { address: Address::Unix(socket.to_owned()), headers: HeaderMap::new() }
+        Self {
+            address: Address::Unix(socket.to_owned()),
+            headers: HeaderMap::new(),
+            answers: Answers::Searched,
+        }
     }
 
-    /// A client of a TCP address: of a bridge in front of a socket, or of an upstream without Sluicegate.
+    /// A client of a TCP address: of a bridge in front of a socket, or of an upstream without Sluicegate. Answers are not
+    /// searched, unless that is asked for.
     #[must_use]
     pub fn over_tcp(address: SocketAddr) -> Self {
-        Self { address: Address::Tcp(address), headers: HeaderMap::new() }
+        Self { address: Address::Tcp(address), headers: HeaderMap::new(), answers: Answers::Unsearched }
+    }
+
+    /// The same, its answers searched for secrets: it speaks to Sluicegate.
+    #[must_use]
+    pub const fn searched(mut self) -> Self {
+        self.answers = Answers::Searched;
+        self
+    }
+
+    /// The same, its answers not searched: it speaks to another proxy.
+    #[must_use]
+    pub const fn unsearched(mut self) -> Self {
+        self.answers = Answers::Unsearched;
+        self
     }
 
     /// Sends `name: value` with every request, beside what it sends already.
@@ -141,9 +214,17 @@ impl Agent {
     /// # Errors
     /// If nobody listens.
     pub async fn connect(&self) -> std::io::Result<Box<dyn Wire>> {
-        Ok(match &self.address {
-            Address::Unix(socket) => Box::new(UnixStream::connect(socket).await?),
-            Address::Tcp(address) => Box::new(TcpStream::connect(address).await?),
+        let (wire, place): (Box<dyn Wire>, _) = match &self.address {
+            Address::Unix(socket) => {
+                (Box::new(UnixStream::connect(socket).await?), format!("answer on {}", socket.display()))
+            }
+            Address::Tcp(address) => {
+                (Box::new(TcpStream::connect(address).await?), format!("answer of {address}"))
+            }
+        };
+        Ok(match self.answers {
+            Answers::Searched => Box::new(Searched { wire, flow: Flow::of(place) }),
+            Answers::Unsearched => wire,
         })
     }
 }

@@ -36,7 +36,7 @@ impl Bridge {
             .kill_on_drop(true)
             .spawn()
             .expect("socat is needed, as in the sandbox: run `make setup`");
-        let agent = Agent::over_tcp(address);
+        let agent = Agent::over_tcp(address).searched();
         eventually("socat listens", || async { agent.connect().await.map(drop) }, Result::is_ok)
             .await
             .unwrap();

@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 use crate::{
     agent::{Agent, Answering, chat_body},
     eventually,
+    random::Random,
     world::{Run, World, grant},
 };
 
@@ -84,27 +85,13 @@ pub struct Chaos {
     operations: BTreeMap<&'static str, u64>,
 }
 
-/// xorshift64*: short, and the same everywhere.
-#[derive(Debug)]
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        let bits = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33;
-        usize::try_from(bits).unwrap() % end
-    }
-}
-
 impl Chaos {
     /// Plays so many operations, ends all calls, and tells what is found.
     pub async fn play(seed: u64, operations: u64, limits: Limits) -> Findings {
         let mut chaos = Self {
             world: World::start().await,
             limits,
-            random: Random(seed.max(1)),
+            random: Random::of(seed),
             runs: Vec::new(),
             allowed: BTreeMap::new(),
             calls: Vec::new(),

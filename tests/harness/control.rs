@@ -6,7 +6,7 @@ use http::Method;
 use platform_core::{
     control::{Health, Problem, Register, Registered, RunView},
     grant::RunGrant,
-    id::RunId,
+    id::{RunId, SocketDirName},
     name::{CONTROL_PROTOCOL, header},
     record::JournalLine,
 };
@@ -42,7 +42,19 @@ impl Control {
     /// # Errors
     /// What the proxy answers if it refuses.
     pub async fn register(&self, grant: &RunGrant) -> Result<Registered, Problem> {
-        let register = Register { grant: grant.clone(), socket_dir: None };
+        self.register_at(grant, None).await
+    }
+
+    /// Registers a run that had a directory with another proxy before.
+    ///
+    /// # Errors
+    /// What the proxy answers if it refuses.
+    pub async fn register_at(
+        &self,
+        grant: &RunGrant,
+        socket_dir: Option<SocketDirName>,
+    ) -> Result<Registered, Problem> {
+        let register = Register { grant: grant.clone(), socket_dir };
         result(
             self.send(Method::PUT, &format!("/v1/runs/{}", grant.run_id), json!(register).to_string()).await,
         )
@@ -72,7 +84,15 @@ impl Control {
 
     /// A stream of NDJSON.
     pub async fn follow(&self, path: &str) -> Stream {
-        self.0.send(Method::GET, path, Vec::new().into()).await.unwrap()
+        self.try_follow(path).await.unwrap()
+    }
+
+    /// The same of a proxy that may be down.
+    ///
+    /// # Errors
+    /// If it is.
+    pub async fn try_follow(&self, path: &str) -> Result<Stream, BoxError> {
+        self.0.send(Method::GET, path, Vec::new().into()).await
     }
 
     /// The text of a run as it streams.

@@ -4,7 +4,7 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
@@ -21,6 +21,7 @@ pub struct Detour {
     connections: Arc<AtomicUsize>,
     open: watch::Sender<usize>,
     cuts: watch::Sender<usize>,
+    turns_away: Arc<AtomicBool>,
 }
 
 impl Detour {
@@ -43,11 +44,15 @@ impl Detour {
             connections: Arc::default(),
             open: watch::Sender::new(0),
             cuts: watch::Sender::new(0),
+            turns_away: Arc::default(),
         };
         let (connections, open) = (Arc::clone(&detour.connections), detour.open.clone());
-        let cuts = detour.cuts.clone();
+        let (cuts, turns_away) = (detour.cuts.clone(), Arc::clone(&detour.turns_away));
         platform_runtime::task::spawn("detour", async move {
             while let Ok((stream, _)) = listener.accept().await {
+                if turns_away.load(Ordering::SeqCst) {
+                    continue;
+                }
                 connections.fetch_add(1, Ordering::SeqCst);
                 open.send_modify(|open| *open += 1);
                 let (open, forwarded) = (open.clone(), forward(stream, target, cuts.subscribe()));
@@ -72,12 +77,27 @@ impl Detour {
         self.connections.load(Ordering::SeqCst)
     }
 
+    /// New connections are closed at once.
+    pub fn turn_away(&self) {
+        self.turns_away.store(true, Ordering::SeqCst);
+    }
+
+    /// New connections are let through.
+    pub fn let_through(&self) {
+        self.turns_away.store(false, Ordering::SeqCst);
+    }
+
+    /// Closes every connection there is now.
+    pub fn cut(&self) {
+        self.cuts.send_modify(|cuts| *cuts += 1);
+    }
+
     /// Closes every connection there is, as an upstream does with idle ones, and returns when that is done.
     ///
     /// # Panics
     /// Never: what is waited for lives as long as this.
     pub async fn close_connections(&self) {
-        self.cuts.send_modify(|cuts| *cuts += 1);
+        self.cut();
         self.open.subscribe().wait_for(|open| *open == 0).await.unwrap();
     }
 }

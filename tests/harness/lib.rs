@@ -8,11 +8,13 @@
 
 pub mod agent;
 pub mod bridge;
+pub mod canary;
 pub mod chaos;
 pub mod control;
 pub mod detour;
 pub mod docker;
 pub mod dozing;
+pub mod endurance;
 pub mod events;
 pub mod eventually;
 pub mod idle_soak;
@@ -23,20 +25,24 @@ pub mod metrics;
 pub mod nginx;
 mod process;
 pub mod puppet;
+pub mod random;
 pub mod raw;
 pub mod sdks;
 pub mod shared;
 pub mod sluice;
+pub mod soak;
 pub mod stranger;
 pub mod terminal;
 pub mod tls_door;
 pub mod unwilling;
 pub mod up;
+pub mod volume;
 mod world;
 
 pub use self::{
     agent::{Agent, Answer},
     bridge::Bridge,
+    canary::CANARY_KEY,
     control::Control,
     detour::Detour,
     eventually::eventually,
@@ -51,5 +57,5 @@ pub use self::{
     sluice::Outcome,
     unwilling::UnwillingUpstream,
     up::Up,
-    world::{CANARY_KEY, Run, World, grant, private_file},
+    world::{Run, World, grant, private_file},
 };

@@ -35,7 +35,7 @@ impl OriginalProxy {
             .kill_on_drop(true)
             .spawn()
             .expect("nginx is needed to show what it lets through: run `make setup`");
-        let agent = Agent::on(&socket);
+        let agent = Agent::on(&socket).unsearched();
         eventually("nginx answers", || async { agent.connect().await.map(drop) }, Result::is_ok)
             .await
             .unwrap();

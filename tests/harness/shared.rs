@@ -12,10 +12,13 @@ use platform_core::{
     token::{NamedSecret, RunToken, UnixSeconds},
 };
 
-use crate::world::{World, private_file};
+use crate::{
+    canary::{self, CANARY_SECRET},
+    world::{World, private_file},
+};
 
 /// The secrets that a shared listener takes tokens of, as their file holds them.
-pub const SECRETS: &str = "new:0123456789abcdef-new\nold:0123456789abcdef-old\n";
+pub const SECRETS: &str = "new:canary-5d20e8b1-new\nold:canary-5d20e8b1-old\n";
 
 /// Starts the world's proxy anew with a listener that runs share and that serves `whom`, `clients` or `gateways`.
 pub async fn share(world: &mut World, whom: &str) {
@@ -48,6 +51,8 @@ pub fn token(run: &str, attempt: u32, secret: &str, lasts: i64) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let expiry = UnixSeconds(now.saturating_add_signed(lasts));
     let name = SecretId::parse("any").unwrap();
-    let secret = NamedSecret::new(name, &Secret::new(format!("0123456789abcdef-{secret}"))).unwrap();
-    RunToken { run: run.parse().unwrap(), attempt, expiry }.mint(&secret).expose().to_owned()
+    let secret = NamedSecret::new(name, &Secret::new(format!("{CANARY_SECRET}{secret}"))).unwrap();
+    let token = RunToken { run: run.parse().unwrap(), attempt, expiry }.mint(&secret).expose().to_owned();
+    canary::hand_out(&token);
+    token
 }

@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tokio::process::Command;
 
-use crate::process::binary;
+use crate::{canary, process::binary};
 
 /// Longest a command may take before the test fails.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -59,10 +59,16 @@ impl Sluice {
     pub async fn run(mut self, arguments: &[&str]) -> Outcome {
         self.command.args(arguments);
         let output = tokio::time::timeout(PATIENCE, self.command.output()).await;
-        output
+        let output = output
             .unwrap_or_else(|_| panic!("sluice {arguments:?} did not end within {PATIENCE:?}"))
-            .unwrap()
-            .into()
+            .unwrap();
+        for (name, text) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
+            // That is where a token belongs which was asked for.
+            if arguments.first() != Some(&"token") || name == "stderr" {
+                canary::search(&format!("{name} of sluice {arguments:?}"), text);
+            }
+        }
+        output.into()
     }
 
     /// Starts it with `arguments`. It is killed when the handle is dropped.

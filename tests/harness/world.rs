@@ -19,10 +19,14 @@ use platform_core::{
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 
-use crate::{agent::Agent, control::Control, eventually::eventually, process::binary, sluice::Sluice};
-
-/// The upstream's key in every world. If it shows up anywhere but in the upstream's requests, that is a leak.
-pub const CANARY_KEY: &str = "sk-canary-7f3a91c2";
+use crate::{
+    agent::Agent,
+    canary::{self, CANARY_KEY, Places, Spy},
+    control::Control,
+    eventually::eventually,
+    process::binary,
+    sluice::Sluice,
+};
 
 /// Everything a test needs. Stopped and removed on drop.
 #[derive(Debug)]
@@ -33,6 +37,11 @@ pub struct World {
     pub control: Control,
     /// Before its directory, which it would go on writing to.
     proxy: Option<Child>,
+    /// How much the proxy logs.
+    log: &'static str,
+    /// Places where a test has put a canary, by a piece of their names.
+    planted: Vec<String>,
+    _docker: Spy,
     dir: tempfile::TempDir,
 }
 
@@ -60,6 +69,15 @@ impl World {
         Self::in_front_of(upstream, &base_url, toml).await
     }
 
+    /// The same, its proxy logging only what is wrong: for many calls.
+    pub async fn quiet(toml: &str) -> Self {
+        let mut world = Self::with(toml).await;
+        assert!(world.stop_proxy().await);
+        world.log = "warn";
+        world.start_proxy().await;
+        world
+    }
+
     /// A world whose proxy forwards to `base_url`, which may lead to the scripted upstream by a detour.
     pub async fn in_front_of(upstream: ScriptedUpstream, base_url: &str, toml: &str) -> Self {
         Self::reaching(upstream, &format!("base_url = '{base_url}'"), toml).await
@@ -75,12 +93,14 @@ impl World {
         let config = format!(
             "[upstream]\n{settings}\nkey_file = '{root}/key'\ndefault_model = 'fake'\n\
              [proxy]\nrun_dir = '{root}/run'\nstate_dir = '{root}/state'\nthreads = 2\ndrain = '2s'\n\
-             [sandbox]\nworkspace_dir = '{root}/workspaces'\ninstallation = '{}'\n{toml}\n",
+             [sandbox]\nworkspace_dir = '{root}/workspaces'\ndocker_socket = '{root}/docker.sock'\ninstallation = '{}'\n{toml}\n",
             dir.path().file_name().unwrap().to_string_lossy(),
         );
         fs::write(dir.path().join("sluice.toml"), config).unwrap();
         let control = Control::on(&dir.path().join("run/control/control.sock"));
-        let mut world = Self { upstream, control, dir, proxy: None };
+        let docker = Spy::on(&dir.path().join("docker.sock"), &dir.path().join("workspaces"));
+        let mut world =
+            Self { upstream, control, dir, proxy: None, log: "debug", planted: Vec::new(), _docker: docker };
         world.start_proxy().await;
         world
     }
@@ -97,7 +117,7 @@ impl World {
             .arg("--config")
             .arg(self.config())
             .env_clear()
-            .env("SLUICE_LOG", "debug")
+            .env("SLUICE_LOG", self.log)
             .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -130,6 +150,7 @@ impl World {
 
     /// Sends SIGTERM and waits for the end; returns whether it succeeded.
     pub async fn stop_proxy(&mut self) -> bool {
+        self.search_proxy();
         self.signal_proxy(Signal::TERM);
         let mut child = self.proxy.take().unwrap();
         tokio::time::timeout(Duration::from_secs(10), child.wait())
@@ -227,6 +248,30 @@ impl World {
         self.path().join("proxy.log")
     }
 
+    /// A canary is where it belongs, in a place with `piece` in its name: a control, or an attack.
+    pub fn has_planted(&mut self, piece: &str) {
+        self.planted.push(piece.to_owned());
+    }
+
+    /// Where a canary was found in this world until now, places where it was planted left out.
+    ///
+    /// # Panics
+    /// Never.
+    #[must_use]
+    pub fn canaries(&self) -> Vec<String> {
+        self.search_proxy();
+        Places::files(self.path());
+        let planted = |place: &String| self.planted.iter().any(|piece| place.contains(piece));
+        canary::found().into_iter().filter(|place| !planted(place)).collect()
+    }
+
+    fn search_proxy(&self) {
+        if let Some(pid) = self.proxy.as_ref().and_then(Child::id) {
+            Places::process(pid);
+            Places::control(&self.path().join("run/control/control.sock"));
+        }
+    }
+
     /// Asserts that no run has left anything: no container, no socket directory, no workspace.
     ///
     /// # Panics
@@ -246,10 +291,13 @@ impl World {
 }
 
 impl Drop for World {
-    /// A test that failed half-way may have left containers; one that passed has seen that there are none.
+    /// A test that failed half-way may have left containers; one that passed has seen that there are none, and has
+    /// let no secret out.
     fn drop(&mut self) {
         if std::thread::panicking() {
             crate::docker::remove_containers_of(&self.installation());
+        } else {
+            assert_eq!(self.canaries(), Vec::<String>::new(), "a secret is where it must not be");
         }
     }
 }

@@ -288,7 +288,7 @@ async fn listening() -> (World, Agent, SocketAddr) {
     let address = free_port();
     world.reconfigure("threads = 2", &format!("threads = 2\nmetrics_listen = '{address}'"));
     world.start_proxy().await;
-    let agent = Agent::over_tcp(address);
+    let agent = Agent::over_tcp(address).searched();
     (world, agent, address)
 }
 

@@ -62,10 +62,10 @@ async fn what_both_openclaw_versions_send_passes_a_gateways_listener() {
             }
             None => (format!("/slot/{SLOT}{}", call.path), Identity::Slot),
         };
-        let agent = call
-            .headers
-            .iter()
-            .fold(Agent::over_tcp(address), |agent, (header, value)| agent.with_header(header, value));
+        let agent =
+            call.headers.iter().fold(Agent::over_tcp(address).searched(), |agent, (header, value)| {
+                agent.with_header(header, value)
+            });
         let answer = agent.request(Method::POST, &path, Bytes::from(call.body.to_string())).await.unwrap();
         assert_eq!(answer.status, 200, "{name}: {}", answer.text());
         let line: JournalLine = world.records(count).await.pop().unwrap();

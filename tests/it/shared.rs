@@ -37,7 +37,7 @@ impl Shared {
     }
 
     pub(crate) fn agent(&self) -> Agent {
-        Agent::over_tcp(self.address)
+        Agent::over_tcp(self.address).searched()
     }
 
     /// An agent that sends `token` as X-Run-Token.
@@ -302,7 +302,7 @@ async fn secrets_are_rotated_without_a_restart_and_revocation_outlives_one() {
     assert_eq!(shared.with_token(&of("newer")).chat("fake").await.status, 401);
     harness::private_file(
         &shared.world.path().join("tokens"),
-        "newer:0123456789abcdef-newer\nnew:0123456789abcdef-new\n",
+        "newer:canary-5d20e8b1-newer\nnew:canary-5d20e8b1-new\n",
     );
     let reloaded = shared.world.sluice().run(&["token", "reload"]).await;
     assert_eq!(reloaded.code, Some(0), "{reloaded:?}");

@@ -5,6 +5,7 @@ use bench::upstream::ScriptedUpstream;
 use harness::{
     Agent, CANARY_KEY, Puppet, World,
     agent::{Answering, body_for},
+    canary::CANARY_SECRET,
     grant,
 };
 use http::{Method, StatusCode};
@@ -291,8 +292,7 @@ async fn no_refusal_of_our_own_tells_of_others() {
     let run = shared.world.run_with(RunGrant { models, ..grant("own", "acct-1") }).await;
     let directory = shared.world.path().display().to_string();
     let nobody = nobody.to_string();
-    let secrets =
-        [CANARY_KEY, "other-run", "other-account", &nobody, &directory, ".sock", "0123456789abcdef-"];
+    let secrets = [CANARY_KEY, "other-run", "other-account", &nobody, &directory, ".sock", CANARY_SECRET];
     for (path, lines, body) in refused() {
         for agent in [&run.agent, &shared.agent()] {
             let request = format!(

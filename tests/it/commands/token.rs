@@ -5,11 +5,15 @@ use std::{
     os::unix::fs::PermissionsExt,
 };
 
-use harness::{Outcome, World, sluice::Sluice};
+use harness::{
+    Outcome, World,
+    canary::{self, CANARY_SECRETS},
+    sluice::Sluice,
+};
 use serde_json::{Value, json};
 
-const SECRET: &str = "canary-0123456789";
-const OTHER: &str = "canary-9876543210";
+const SECRET: &str = CANARY_SECRETS[0];
+const OTHER: &str = CANARY_SECRETS[1];
 
 fn with_secret(world: &World, secret: &str) -> Sluice {
     world.sluice().env("PROXY_SHARED_SECRET", secret)
@@ -18,6 +22,7 @@ fn with_secret(world: &World, secret: &str) -> Sluice {
 async fn mint(sluice: Sluice, flags: &[&str]) -> String {
     let outcome = sluice.run(&[&["token", "mint", "--run", "run-1"], flags].concat()).await;
     assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""), "{outcome:?}");
+    canary::hand_out(outcome.stdout.trim());
     outcome.stdout
 }
 

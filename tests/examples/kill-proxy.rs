@@ -1,0 +1,68 @@
+//! `kill-proxy SEED KILLS ext4|tmpfs|none FILE`: a longer play than a test may take, and what it found, as JSON. Fails if that is not sound.
+
+#![allow(clippy::unwrap_used, reason = "a play that cannot go on has failed, with the place")]
+
+use std::time::Instant;
+
+use bench::measure::machine::Machine;
+use harness::{
+    endurance::{Findings, Marks, Play},
+    volume::FileSystem,
+};
+use serde_json::{Value, json};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let [seed, kills, disk, file] = arguments.as_slice() else {
+        panic!("usage: kill-proxy SEED KILLS ext4|tmpfs|none FILE");
+    };
+    let disk = match disk.as_str() {
+        "ext4" => Some((FileSystem::Ext4, 384)),
+        "tmpfs" => Some((FileSystem::Tmpfs, 384)),
+        _ => None,
+    };
+    let play = Play {
+        seed: seed.parse().unwrap(),
+        kills: kills.parse().unwrap(),
+        disk,
+        durability: "process",
+        marks: Marks::Kept,
+    };
+    let (mut plays, mut judged) = (Vec::new(), Vec::new());
+    // A control, and shorter: the same with no marks to be found.
+    for play in [play, Play { kills: play.kills.min(20), marks: Marks::Removed, ..play }] {
+        let began = Instant::now();
+        let findings = play.run().await;
+        plays.push(told(&play, began, &findings));
+        judged.push(findings);
+    }
+    let command = format!("cargo run -p tests --example kill-proxy {}", arguments.join(" "));
+    let record = json!({ "command": command, "machine": Machine::here(), "plays": plays });
+    std::fs::write(file, format!("{record:#}\n")).unwrap();
+    judged[0].assert_sound(play.seed);
+}
+
+fn told(play: &Play, began: Instant, findings: &Findings) -> Value {
+    json!({
+        "seed": play.seed,
+        "marks": format!("{:?}", play.marks),
+        "disk": format!("{:?}", play.disk),
+        "seconds": began.elapsed().as_secs(),
+        "operations": findings.operations,
+        "lines": findings.lines,
+        "outcomes": findings.outcomes,
+        "calls_seen_by_the_upstream": findings.seen,
+        "of_these_without_a_record": findings.unrecorded.len(),
+        "of_these_sent_twice": findings.replayed.len(),
+        "answers_recorded_that_nobody_gave": findings.invented.len(),
+        "on_their_way_and_never_arrived": findings.never_arrived,
+        "faults_of_sequence_or_chain_as_followed": findings.faults,
+        "times_the_follower_began_again": findings.follower_connections,
+        "over_their_limit": findings.over,
+        "runs_that_used_all_their_calls": findings.used_up,
+        "closed_runs_opened_again": findings.reopened,
+        "started_on_a_full_disk": findings.started_on_a_full_disk,
+        "longest_gap_ms": findings.longest_gap_ms,
+    })
+}

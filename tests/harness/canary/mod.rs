@@ -1,0 +1,101 @@
+//! No secret anywhere: every secret that harness and tests hand out can be recognised, and is searched for wherever it must
+//! not be.
+//!
+//! What flows by (answers to agents, output of `sluice`, what is said to and by Docker) is searched as it flows; what lies
+//! somewhere (files, metrics, environments) when a world ends or stops its proxy. What is found fails the test at the end
+//! of its world. Tests run in a process each, so what is found here is of one test.
+
+mod docker;
+mod forms;
+mod places;
+
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+pub use self::{docker::Spy, places::Places};
+
+/// The upstream's key in every world. If it shows up anywhere but in the upstream's requests, that is a leak.
+pub const CANARY_KEY: &str = "sk-canary-7f3a91c2";
+/// What every token secret of a shared listener begins with.
+pub const CANARY_SECRET: &str = "canary-5d20e8b1-";
+/// Two token secrets for the command line.
+pub const CANARY_SECRETS: [&str; 2] = ["canary-0123456789", "canary-9876543210"];
+
+/// Names of the files that hold secrets because that is what they are for.
+const SECRET_FILES: [&str; 5] = ["key", "tokens", "token-secrets", "token", "new-key"];
+
+/// The longest form of a secret, about: so much of what went by is kept for one that comes in pieces.
+const OVERLAP: usize = 512;
+
+static WATCH: OnceLock<Mutex<Watch>> = OnceLock::new();
+
+/// Secrets and where they were found.
+#[derive(Debug)]
+struct Watch {
+    known: Vec<forms::Forms>,
+    /// Secrets that do not have the word in them.
+    handed_out: Vec<forms::Forms>,
+    found: Vec<String>,
+}
+
+fn watch() -> MutexGuard<'static, Watch> {
+    let new = || {
+        let secrets = [CANARY_KEY, CANARY_SECRET].into_iter().chain(CANARY_SECRETS);
+        Mutex::new(Watch {
+            known: secrets.map(forms::Forms::of).collect(),
+            handed_out: Vec::new(),
+            found: Vec::new(),
+        })
+    };
+    WATCH.get_or_init(new).lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// From now on `secret` is searched for, too.
+pub fn hand_out(secret: &str) {
+    watch().handed_out.push(forms::Forms::of(secret));
+    // What proves a token is worth hiding without the rest of it.
+    if let Some((_, proof)) = secret.rsplit_once('.') {
+        watch().handed_out.push(forms::Forms::of(proof));
+    }
+}
+
+/// Searches `bytes`, which are of `place`.
+pub fn search(place: &str, bytes: &[u8]) {
+    let mut watch = watch();
+    let known = forms::may_hold_a_canary(bytes).then_some(&watch.known);
+    let mut forms = known.into_iter().flatten().chain(&watch.handed_out);
+    if let Some(form) = forms.find_map(|forms| forms.in_bytes(bytes)) {
+        let line = format!("{place}: {form}");
+        if !watch.found.contains(&line) {
+            watch.found.push(line);
+        }
+    }
+}
+
+/// What was found so far, and begins again with nothing found.
+#[must_use]
+pub fn found() -> Vec<String> {
+    std::mem::take(&mut watch().found)
+}
+
+/// Searches what comes in pieces.
+#[derive(Debug)]
+pub struct Flow {
+    place: String,
+    last: Vec<u8>,
+}
+
+impl Flow {
+    /// Of `place`.
+    #[must_use]
+    pub const fn of(place: String) -> Self {
+        Self { place, last: Vec::new() }
+    }
+
+    /// The next piece.
+    pub fn piece(&mut self, piece: &[u8]) {
+        self.last.extend_from_slice(piece);
+        search(&self.place, &self.last);
+        let keep = self.last.len().saturating_sub(OVERLAP);
+        self.last.drain(..keep);
+    }
+}

@@ -1,0 +1,69 @@
+//! Where things lie: files, what a process shows of itself, what control tells.
+
+use std::{
+    fs,
+    io::{self, Read, Write},
+    os::unix::{ffi::OsStrExt, net::UnixStream},
+    path::Path,
+    time::Duration,
+};
+
+use platform_core::name::{CONTROL_PROTOCOL, header};
+
+use super::{SECRET_FILES, search};
+
+/// A proxy that is stopped answers nobody.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// What control tells that is not in a file, too.
+const VIEWS: [&str; 4] = ["/v1/metrics", "/v1/runs", "/v1/accounts", "/v1/health"];
+
+/// Searches one kind of place each.
+#[derive(Debug)]
+pub struct Places;
+
+impl Places {
+    /// All files below `dir` and all names there. Files that hold secrets because that is what they are for are left out.
+    pub fn files(dir: &Path) {
+        // What vanishes meanwhile, or cannot be read, leaves nothing to be read by others either.
+        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+            let path = entry.path();
+            search(&format!("name of a file in {}", dir.display()), entry.file_name().as_bytes());
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => Self::files(&path),
+                Ok(kind) if kind.is_file() && !SECRET_FILES.iter().any(|name| path.ends_with(name)) => {
+                    if let Ok(content) = fs::read(&path) {
+                        search(&path.display().to_string(), &content);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// What every process of the same user can read about process `pid`.
+    pub fn process(pid: u32) {
+        for file in ["environ", "cmdline"] {
+            if let Ok(content) = fs::read(format!("/proc/{pid}/{file}")) {
+                search(&format!("{file} of process {pid}"), &content);
+            }
+        }
+    }
+
+    /// What is told on the control socket at `socket`, if anybody is there. Does not need the caller's runtime.
+    pub fn control(socket: &Path) {
+        for path in VIEWS {
+            let Ok(answer) = get(socket, path) else { return };
+            search(&format!("control's {path}"), &answer);
+        }
+    }
+}
+
+fn get(socket: &Path, path: &str) -> io::Result<Vec<u8>> {
+    let mut control = UnixStream::connect(socket)?;
+    control.set_read_timeout(Some(PATIENCE))?;
+    let (name, version) = (header::CONTROL_PROTOCOL, CONTROL_PROTOCOL);
+    write!(control, "GET {path} HTTP/1.1\r\nhost: a\r\n{name}: {version}\r\nconnection: close\r\n\r\n")?;
+    let mut answer = Vec::new();
+    control.read_to_end(&mut answer)?;
+    Ok(answer)
+}

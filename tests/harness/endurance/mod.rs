@@ -1,0 +1,294 @@
+//! A proxy that is killed again and again under load, while upstream, disk, clients, follower and control plane fail too.
+//!
+//! The random numbers come from a seed; how the pieces interleave is the machine's. After each restart, and at the end, what
+//! the proxy tells is compared with what a follower of the journal has summed up; at the end, the journal with what the
+//! upstream saw. Not here: a clock that is stepped, which needs a clock that can be (the proxy's own unit tests).
+
+mod auditor;
+mod findings;
+mod operations;
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use bench::upstream::ScriptedUpstream;
+use http::Method;
+use platform_core::{
+    budget::{Budget, Limit, LimitView},
+    control::{AccountView, RunView},
+    grant::RunGrant,
+    id::SocketDirName,
+};
+use tokio::task::JoinHandle;
+
+use self::{
+    auditor::{Auditor, Sums},
+    findings::Seen,
+};
+use crate::{
+    agent::Wire,
+    detour::Detour,
+    eventually::eventually_within,
+    random::Random,
+    volume::{FileSystem, Volume},
+    world::{Run, World, grant},
+};
+
+pub use self::findings::Findings;
+
+/// Runs at a time.
+const RUNS: usize = 6;
+const ACCOUNTS: [&str; 2] = ["acct-1", "acct-2"];
+/// Calls a run may make, and tokens it may use.
+const RUN_CALLS: u64 = 150;
+const RUN_TOKENS: u64 = 60_000;
+/// How long a machine may take to find everything at rest after a kill.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Small, so that files of the journal change often, and what was acknowledged is removed.
+const JOURNAL: &str = "segment_size = '64 KiB'\ndisk_budget = '1 MiB'\n";
+
+/// Whether the proxy finds the marks of calls in flight that it left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Marks {
+    /// It does.
+    Kept,
+    /// A control: what is missing without them.
+    Removed,
+}
+
+/// How to play.
+#[derive(Debug, Clone, Copy)]
+pub struct Play {
+    /// Of the random numbers.
+    pub seed: u64,
+    /// How often the proxy is killed.
+    pub kills: u64,
+    /// Where the journal is; a disk that can be filled.
+    pub disk: Option<(FileSystem, u64)>,
+    /// What records survive: `process` or `disk`.
+    pub durability: &'static str,
+    /// Whether marks are there after a kill.
+    pub marks: Marks,
+}
+
+/// A play that goes on.
+struct Stage {
+    play: Play,
+    /// Before the world, whose directory it lies in.
+    volume: Option<Volume>,
+    auditor: Auditor,
+    world: World,
+    detour: Detour,
+    random: Random,
+    runs: Vec<Run>,
+    calls: Vec<JoinHandle<()>>,
+    /// Connections with half a request on them.
+    halves: Vec<Box<dyn Wire>>,
+    opened: u64,
+    /// The upstream is away for so many more operations.
+    away: usize,
+    closed: Vec<RunGrant>,
+    seen: Seen,
+    findings: Findings,
+}
+
+impl Play {
+    /// Plays to the end, and tells what is found.
+    ///
+    /// # Panics
+    /// If after a restart the proxy tells another thing than the journal.
+    pub async fn run(self) -> Findings {
+        let mut stage = Stage::set(self).await;
+        while stage.findings.operations.get("kill").copied().unwrap_or_default() < self.kills {
+            stage.operate().await;
+            // Something is to happen meanwhile, and not always as much.
+            let pause = stage.random.below(2000);
+            tokio::time::sleep(Duration::from_micros(pause as u64)).await;
+        }
+        stage.end().await
+    }
+}
+
+impl Stage {
+    async fn set(play: Play) -> Self {
+        let upstream = ScriptedUpstream::start().await.unwrap();
+        let detour = Detour::to(upstream.address()).await;
+        let journal = format!("[journal]\ndurability = '{}'\n{JOURNAL}", play.durability);
+        let most = play.kills * 20_000 + 200_000;
+        let accounts = ACCOUNTS
+            .map(|account| format!("[accounts.'{account}']\ntotal_tokens = {most}\ncalls_in_flight = 40\n"));
+        let mut world =
+            World::in_front_of(upstream, &detour.base_url(), &(journal + &accounts.concat())).await;
+        let mut volume = None;
+        if let Some((kind, mib)) = play.disk {
+            assert!(world.stop_proxy().await);
+            volume = Some(Volume::on(&world.path().join("state"), kind, mib));
+            world.start_proxy().await;
+        }
+        let auditor = Auditor::of(world.control.clone()).await;
+        let mut stage = Self {
+            play,
+            volume,
+            auditor,
+            world,
+            detour,
+            random: Random::of(play.seed),
+            runs: Vec::new(),
+            calls: Vec::new(),
+            halves: Vec::new(),
+            opened: 0,
+            away: 0,
+            closed: Vec::new(),
+            seen: Seen::default(),
+            findings: Findings::default(),
+        };
+        for _ in 0..RUNS {
+            stage.open().await;
+        }
+        stage
+    }
+
+    async fn open(&mut self) {
+        self.opened += 1;
+        let account = ACCOUNTS[self.random.below(ACCOUNTS.len())];
+        let budget =
+            Budget { requests: Some(RUN_CALLS), total_tokens: Some(RUN_TOKENS), ..Budget::default() };
+        let grant = RunGrant { budget, ..grant(&format!("r{}", self.opened), account) };
+        self.runs.push(self.world.run_with(grant).await);
+    }
+
+    /// A machine that fails, and an operator who opens again what was open.
+    async fn kill(&mut self) {
+        self.world.kill_proxy().await;
+        let killed = Instant::now();
+        self.calls_end().await;
+        if self.play.marks == Marks::Removed {
+            std::fs::remove_file(self.world.path().join("state/journal/marks")).ok();
+        }
+        // Half of the time it has to start on a disk that is full.
+        let is_freed_first = self.random.below(2) == 0;
+        if let Some(volume) = self.volume.as_ref().filter(|_| is_freed_first) {
+            volume.free();
+        }
+        self.detour.let_through();
+        self.world.start_proxy().await;
+        for run in &self.runs {
+            let dir = run.socket.parent().and_then(|dir| dir.file_name()).unwrap();
+            let dir = SocketDirName::parse(dir.to_str().unwrap()).unwrap();
+            let registered = self.world.control.register_at(&run.grant, Some(dir)).await.unwrap();
+            assert_eq!(registered.socket.unwrap().path.join("llm.sock"), run.socket);
+            assert_eq!(run.agent.get("/health").await.status, 200, "{}", run.grant.run_id);
+        }
+        let gap = u64::try_from(killed.elapsed().as_millis()).unwrap();
+        self.findings.longest_gap_ms = self.findings.longest_gap_ms.max(gap);
+        self.try_a_closed_run().await;
+        if let Some(volume) = &self.volume {
+            self.findings.started_on_a_full_disk += u64::from(volume.is_full());
+            volume.free();
+        }
+        self.come_to_rest().await;
+    }
+
+    async fn try_a_closed_run(&mut self) {
+        if self.closed.is_empty() {
+            return;
+        }
+        let grant = &self.closed[self.random.below(self.closed.len())];
+        if self.world.control.register(grant).await.is_ok() {
+            self.findings.reopened.push(grant.run_id.to_string());
+        }
+    }
+
+    /// Every call ends.
+    async fn calls_end(&mut self) {
+        for call in self.calls.drain(..) {
+            operations::end(call).await;
+        }
+        self.halves.clear();
+    }
+
+    /// With no calls under way: nothing is set aside, and what is told is what was recorded.
+    async fn come_to_rest(&mut self) {
+        eventually_within(
+            PATIENCE,
+            "at rest, what is told is what is recorded",
+            || self.look(),
+            Vec::is_empty,
+        )
+        .await;
+        self.seen.take(&self.world.upstream.ledger());
+        self.auditor.acknowledge(&self.world.control).await;
+    }
+
+    /// What is not at rest, or not told as it was recorded.
+    async fn look(&self) -> Vec<String> {
+        let mut odd = Vec::new();
+        let health = self.world.control.health().await.unwrap();
+        let runs = self.world.control.send(Method::GET, "/v1/runs", String::new()).await;
+        let runs: Vec<RunView> = serde_json::from_slice(&runs.body).unwrap();
+        let accounts = self.world.control.send(Method::GET, "/v1/accounts", String::new()).await;
+        let accounts: Vec<AccountView> = serde_json::from_slice(&accounts.body).unwrap();
+        let books = self.auditor.books();
+        if (health.in_flight, health.journal_seq) != (0, books.at) {
+            odd.push(format!(
+                "{} in flight, line {}; read {}",
+                health.in_flight, health.journal_seq, books.at
+            ));
+        }
+        for view in &runs {
+            odd.extend(differs(view.grant.run_id.as_str(), &view.limits, &books.runs));
+        }
+        for view in &accounts {
+            odd.extend(differs(view.account.as_str(), &view.limits, &books.accounts));
+        }
+        let open = self.world.upstream.ledger().all().iter().filter(|call| call.ending.is_open()).count();
+        if open > 0 {
+            odd.push(format!("{open} calls are open at the upstream"));
+        }
+        odd
+    }
+
+    async fn end(mut self) -> Findings {
+        self.calls_end().await;
+        self.detour.let_through();
+        if let Some(volume) = &self.volume {
+            volume.free();
+        }
+        self.come_to_rest().await;
+        for grant in std::mem::take(&mut self.closed) {
+            if self.world.control.register(&grant).await.is_ok() {
+                self.findings.reopened.push(grant.run_id.to_string());
+            }
+        }
+        self.judge();
+        assert_eq!(self.world.canaries(), Vec::<String>::new(), "a secret is where it must not be");
+        if self.volume.is_some() {
+            self.world.kill_proxy().await;
+        }
+        self.findings
+    }
+
+    fn judge(&mut self) {
+        let books = self.auditor.books();
+        let allowed = RUN_TOKENS + books.largest_call;
+        for (run, sums) in &books.runs {
+            if sums.calls > RUN_CALLS || sums.tokens > allowed {
+                self.findings.over.push(format!("{run}: {sums:?}"));
+            }
+            self.findings.used_up += u64::from(sums.calls == RUN_CALLS);
+        }
+        self.findings.compare(&books, std::mem::take(&mut self.seen));
+    }
+}
+
+/// How a view differs from what was summed up, if it does.
+fn differs(name: &str, limits: &[LimitView], sums: &BTreeMap<String, Sums>) -> Option<String> {
+    let used = |limit| limits.iter().find(|view| view.limit == limit).map_or(0, |view| view.used);
+    let told = Sums { tokens: used(Limit::TotalTokens), calls: used(Limit::Requests) };
+    let recorded = sums.get(name).copied().unwrap_or_default();
+    let reserved: u64 = limits.iter().map(|view| view.reserved).sum();
+    let is_odd = told != recorded || reserved > 0;
+    is_odd.then(|| format!("{name}: told {told:?}, recorded {recorded:?}, {reserved} set aside"))
+}

@@ -1,0 +1,202 @@
+//! Many calls, some of whose clients leave in the middle, and what the proxy holds meanwhile.
+//!
+//! Looked at between bouts of load, when no call is under way: what is held then is held for nothing. The first third is for
+//! pools, buffers and the allocator to find their size; from then on nothing may grow.
+
+use std::{fs, sync::Arc, time::Duration};
+
+use bench::{
+    load::{Connection, Target},
+    measure::process,
+};
+use http::Method;
+use platform_core::control::{AccountView, RunView};
+use platform_runtime::task;
+use serde::Serialize;
+
+use crate::{
+    agent::{Answering, Wire, chat_body},
+    eventually::eventually_within,
+    raw::{Raw, read_until},
+    world::{Run, World},
+};
+
+const CHAT: &str = "/v1/chat/completions";
+/// Connections at a time.
+const CONNECTIONS: u64 = 16;
+/// Longest wait for the last call of a bout to be over.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// By how much memory may grow from the second third to the last: fragments, and what is kept of the latest runs.
+const MEMORY: (u64, u64) = (2, 1 << 20);
+/// By how many descriptors: connections to the upstream that are kept.
+const DESCRIPTORS: u64 = 4;
+
+/// Whether somebody leaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leak {
+    /// Not that we know.
+    None,
+    /// A control: clients stay, one more after each bout.
+    Clients,
+}
+
+/// How much load, and in how many bouts.
+#[derive(Debug, Clone, Copy)]
+pub struct Soak {
+    /// Calls that end.
+    pub calls: u64,
+    /// Calls whose clients leave in the middle of a stream.
+    pub cuts: u64,
+    /// In so many bouts, which share all equally: calls and cuts are a multiple of their number and that of connections.
+    pub bouts: u64,
+    /// Whether it leaks.
+    pub leak: Leak,
+}
+
+/// What the proxy holds with no call under way.
+#[derive(Debug, Clone, Serialize)]
+pub struct Sample {
+    /// Calls so far.
+    pub calls: u64,
+    /// Lines of the journal so far.
+    pub lines: u64,
+    /// Resident memory, in bytes.
+    pub rss: u64,
+    /// Open descriptors.
+    pub descriptors: u64,
+    /// Threads.
+    pub threads: u64,
+    /// Calls in flight, as it says.
+    pub in_flight: u64,
+    /// What is set aside of any limit of any run or account.
+    pub reserved: u64,
+    /// Marks of calls in flight.
+    pub marks: u64,
+}
+
+impl Soak {
+    /// Loads a proxy, and returns what it held after each bout.
+    ///
+    /// # Panics
+    /// If a call fails.
+    pub async fn run(self, settings: &str) -> Vec<Sample> {
+        let mut world = World::quiet(settings).await;
+        let (mut samples, mut leaked) = (Vec::new(), Vec::new());
+        for bout in 1..=self.bouts {
+            // A run of its own, opened and closed again, beside the one that lives as long as this.
+            let (lasting, passing) =
+                (world.run("lasting", "acct-1").await, world.run(&format!("passing-{bout}"), "acct-2").await);
+            let each = self.calls / self.bouts / CONNECTIONS;
+            let clients = (0..CONNECTIONS).map(|number| {
+                let run = if number % 2 == 0 { &lasting } else { &passing };
+                let cuts = share(self.cuts / self.bouts, number);
+                task::spawn("client", client(Target::Unix(run.socket.clone()), run.agent.clone(), each, cuts))
+            });
+            for client in clients.collect::<Vec<_>>() {
+                client.await.unwrap();
+            }
+            if self.leak == Leak::Clients {
+                leaked.push(stay(&lasting).await);
+            }
+            world.control.close(&passing.grant.run_id, 1000).await.unwrap();
+            samples.push(at_rest(&world, bout * each * CONNECTIONS).await);
+            world.upstream.ledger().clear();
+        }
+        drop(leaked);
+        assert!(world.stop_proxy().await);
+        samples
+    }
+}
+
+/// Of `all`, what falls to one connection.
+const fn share(all: u64, number: u64) -> u64 {
+    all / CONNECTIONS + if number < all % CONNECTIONS { 1 } else { 0 }
+}
+
+async fn client(target: Target, agent: crate::Agent, calls: u64, cuts: u64) {
+    let whole: Arc<[u8]> = Raw::post(CHAT, &chat_body("fake", Answering::Whole)).bytes().into();
+    let streamed: Arc<[u8]> = Raw::post(CHAT, &chat_body("fake-words5", Answering::Streamed)).bytes().into();
+    let stalling = Raw::post(CHAT, &chat_body("fake-stall2", Answering::Streamed));
+    let mut connection = Connection::open(&target).await.unwrap();
+    for call in 0..calls {
+        let request = if call % 4 == 0 { &streamed } else { &whole };
+        connection.exchange(request).await.unwrap();
+        if cuts > 0 && call % (calls / cuts).max(1) == 0 && call / (calls / cuts).max(1) < cuts {
+            drop(read_until(&mut stalling.begin(&agent).await, "Hello").await);
+        }
+    }
+}
+
+/// A client that has asked, and then stays.
+async fn stay(run: &Run) -> Box<dyn Wire> {
+    let mut wire = Raw::post(CHAT, &chat_body("fake", Answering::Whole)).begin(&run.agent).await;
+    read_until(&mut wire, "Hello").await;
+    wire
+}
+
+async fn at_rest(world: &World, calls: u64) -> Sample {
+    let look = || async { look(world, calls).await };
+    // Descriptors of connections that were closed a moment ago are of no interest: only what stays.
+    eventually_within(PATIENCE, "no call is under way", look, |sample| {
+        sample.in_flight == 0 && sample.reserved == 0
+    })
+    .await
+}
+
+async fn look(world: &World, calls: u64) -> Sample {
+    let pid = world.proxy_pid();
+    let health = world.control.health().await.unwrap();
+    let get = async |path| world.control.send(Method::GET, path, String::new()).await;
+    let runs: Vec<RunView> = serde_json::from_slice(&get("/v1/runs").await.body).unwrap();
+    let accounts: Vec<AccountView> = serde_json::from_slice(&get("/v1/accounts").await.body).unwrap();
+    let views = runs.iter().map(|run| &run.limits).chain(accounts.iter().map(|account| &account.limits));
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let threads = status.lines().find_map(|line| line.strip_prefix("Threads:")).unwrap();
+    Sample {
+        calls,
+        lines: health.journal_seq,
+        rss: process::used(&[pid]).unwrap().rss,
+        descriptors: fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count() as u64,
+        threads: threads.trim().parse().unwrap(),
+        in_flight: health.in_flight,
+        reserved: views.flatten().map(|view| view.reserved).sum(),
+        marks: marks(&world.path().join("state/journal/marks")),
+    }
+}
+
+/// Slots of the file of marks that hold something.
+fn marks(path: &std::path::Path) -> u64 {
+    const SLOT: usize = 4096;
+    let slots = fs::read(path).unwrap_or_default();
+    slots.chunks(SLOT).filter(|slot| slot.iter().take(8).any(|byte| *byte != 0)).count() as u64
+}
+
+/// What has grown from the second third to the last; nothing, as it should be.
+///
+/// # Panics
+/// If there are not three samples.
+#[must_use]
+pub fn grown(samples: &[Sample]) -> Vec<String> {
+    let third = samples.len() / 3;
+    let (before, after) = (&samples[third..2 * third], &samples[2 * third..]);
+    let most = |samples: &[Sample], of: fn(&Sample) -> u64| samples.iter().map(of).max().unwrap();
+    let median = |samples: &[Sample]| {
+        let mut memory: Vec<_> = samples.iter().map(|sample| sample.rss).collect();
+        memory.sort_unstable();
+        memory[memory.len() / 2]
+    };
+    let mut grown = Vec::new();
+    let mut check = |what: &str, before: u64, after: u64, may: u64| {
+        if after > before + may {
+            grown.push(format!("{what}: {before}, then {after}"));
+        }
+    };
+    let (percent, bytes) = MEMORY;
+    check("memory", median(before), median(after), median(before) * percent / 100 + bytes);
+    check("descriptors", most(before, |s| s.descriptors), most(after, |s| s.descriptors), DESCRIPTORS);
+    check("threads", most(before, |s| s.threads), most(after, |s| s.threads), 0);
+    for sample in samples {
+        check("marks at rest", 0, sample.marks, 0);
+    }
+    grown
+}

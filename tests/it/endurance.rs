@@ -1,0 +1,47 @@
+//! A proxy that is killed at random moments: no call without a record, nothing recorded twice, budgets right, no line lost to
+//! who follows. A thousand kills: `tests/examples/kill-proxy.rs`.
+
+use harness::{
+    endurance::{Marks, Play},
+    volume::FileSystem,
+};
+
+const PLAY: Play = Play { seed: 1, kills: 45, disk: None, durability: "process", marks: Marks::Kept };
+
+async fn endures(play: Play) {
+    let findings = play.run().await;
+    findings.assert_sound(play.seed);
+    let of = |outcome| findings.outcomes.get(outcome).copied().unwrap_or_default();
+    assert!(of("interrupted") > play.kills, "seed {}: calls were in flight: {findings:#?}", play.seed);
+    for outcome in ["complete", "upstream_gone", "client_gone"] {
+        assert!(of(outcome) > 0, "seed {}: {outcome}: {findings:#?}", play.seed);
+    }
+    assert!(findings.follower_connections > play.kills, "seed {}: {findings:#?}", play.seed);
+}
+
+#[tokio::test]
+async fn a_proxy_that_is_killed_again_and_again_forgets_no_call() {
+    endures(PLAY).await;
+}
+
+#[tokio::test]
+async fn nor_does_one_whose_records_wait_for_the_disk() {
+    endures(Play { seed: 0x5eed, durability: "disk", ..PLAY }).await;
+}
+
+#[tokio::test]
+async fn nor_does_one_whose_disk_is_full_now_and_then() {
+    endures(Play { seed: 3, disk: Some((FileSystem::Tmpfs, 24)), ..PLAY }).await;
+}
+
+#[tokio::test]
+async fn without_the_marks_calls_are_missing() {
+    let play = Play { seed: 1, kills: 4, marks: Marks::Removed, ..PLAY };
+    let findings = play.run().await;
+    assert!(findings.unrecorded.len() > 4, "{findings:#?}");
+    assert_eq!(
+        (&findings.replayed, &findings.faults),
+        (&vec![], &vec![]),
+        "nothing else is wrong: {findings:#?}"
+    );
+}

@@ -1,0 +1,19 @@
+//! What a proxy holds does not grow with what it has done. A million calls: `tests/examples/soak.rs`.
+
+use harness::soak::{Leak, Soak, grown};
+
+#[tokio::test]
+async fn neither_memory_nor_descriptors_nor_marks_grow_with_calls_and_clients_that_leave() {
+    let soak = Soak { calls: 20_000, cuts: 400, bouts: 25, leak: Leak::None };
+    let samples = soak.run("").await;
+    assert_eq!(samples.last().unwrap().lines, soak.calls + soak.cuts, "each has its record");
+    assert_eq!(grown(&samples), Vec::<String>::new(), "{samples:#?}");
+}
+
+#[tokio::test]
+async fn clients_that_stay_are_noticed() {
+    let soak = Soak { calls: 2000, cuts: 30, bouts: 25, leak: Leak::Clients };
+    let samples = soak.run("").await;
+    let grown = grown(&samples);
+    assert!(grown.iter().any(|what| what.starts_with("descriptors")), "{grown:?} {samples:#?}");
+}
