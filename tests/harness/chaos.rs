@@ -197,7 +197,7 @@ impl Chaos {
         self.put("/v1/accounts", json!({ "account": account, "budget": budget }).to_string()).await;
     }
 
-    /// A machine that fails, and an operator who says again what held before.
+    /// A machine that fails, and an operator who says again what held for accounts.
     async fn kill(&mut self) {
         self.world.kill_proxy().await;
         for call in self.calls.drain(..) {
@@ -207,10 +207,9 @@ impl Chaos {
         for account in ACCOUNTS {
             self.tell_account(account, self.allowed[account].0).await;
         }
+        // They are there already, with the limits that held: this only asks where.
         for run in std::mem::take(&mut self.runs) {
-            let allowed = self.allowed[run.grant.run_id.as_str()].0;
-            let grant = RunGrant { budget: self.budget(allowed), ..run.grant };
-            self.runs.push(self.world.run_with(grant).await);
+            self.runs.push(self.world.run_with(run.grant).await);
         }
     }
 

@@ -7,7 +7,7 @@ use harness::World;
 /// A file with a mistake on every line that has a number.
 const MISTAKEN: &str = "\
 [upstream]
-base_url = 'https://litellm' # 2
+base_url = 'ftp://litellm' # 2
 colour = 'blue' # 3
 [proxy]
 drain = 'soon' # 5

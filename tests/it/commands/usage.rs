@@ -62,7 +62,7 @@ async fn help_shows_examples() {
         assert!(outcome.stdout.contains(words), "{arguments:?}: {words} is not in {}", outcome.stdout);
     }
     let proxy: Outcome = Command::new(binary("sluice-proxy")).arg("--help").output().await.unwrap().into();
-    assert!(proxy.stdout.contains("Example:\n  sluice-proxy --config "), "{proxy:?}");
+    assert!(proxy.stdout.contains("Examples:\n  sluice-proxy --config "), "{proxy:?}");
 }
 
 #[tokio::test]
