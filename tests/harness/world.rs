@@ -70,7 +70,8 @@ impl World {
         let config = format!(
             "[upstream]\nbase_url = '{base_url}'\nkey_file = '{root}/key'\ndefault_model = 'fake'\n\
              [proxy]\nrun_dir = '{root}/run'\nstate_dir = '{root}/state'\nthreads = 2\ndrain = '2s'\n\
-             [sandbox]\nworkspace_dir = '{root}/workspaces'\ninstallation = '{}'\n{toml}\n",
+             [sandbox]\nworkspace_dir = '{root}/workspaces'\ninstallation = '{}'\n\
+             [store]\nurl = 'sqlite://{root}/store/sluice.db'\n{toml}\n",
             dir.path().file_name().unwrap().to_string_lossy(),
         );
         fs::write(dir.path().join("sluice.toml"), config).unwrap();

@@ -7,6 +7,7 @@ mod agents;
 mod budgets;
 mod proxy;
 mod sandbox;
+mod store;
 #[cfg(test)]
 mod tests;
 pub mod token_secrets;
@@ -21,6 +22,7 @@ pub use self::{
     budgets::Accounts,
     proxy::{Proxy, Serves},
     sandbox::Sandbox,
+    store::Store,
     upstream::Upstream,
 };
 use crate::config::{self, Mistakes, Section, Sources};
@@ -34,6 +36,8 @@ pub struct Settings {
     pub proxy: Proxy,
     /// Where sandboxes run.
     pub sandbox: Sandbox,
+    /// Where runs are kept.
+    pub store: Store,
     /// What can run in them.
     pub agents: BTreeMap<AgentId, Agent>,
     /// What accounts may use.
@@ -66,6 +70,11 @@ impl Settings {
             ),
             proxy: root.section("proxy", "The data plane, `sluice-proxy`.", Proxy::section),
             sandbox: root.section("sandbox", "Where sandboxes run.", Sandbox::section),
+            store: root.section(
+                "store",
+                "Where the control plane keeps what it must not forget.",
+                Store::section,
+            ),
             agents: agents::read(root),
             accounts: budgets::accounts(root),
             prices: budgets::prices(root),
