@@ -53,6 +53,7 @@ deny: ## Licences, sources and banned crates
 unit: ## Tests beside the code, documentation examples, the sandbox agent's own tests
 	$(CARGO) nextest run --workspace --locked --lib --bins -E 'not package(tests)'
 	$(CARGO) nextest run --locked -p bench --tests
+	$(CARGO) nextest run --locked --workspace --test store
 	$(CARGO) test --workspace --locked --doc --quiet
 	node --test services/sandbox-runtime/agent/run.test.mjs
 

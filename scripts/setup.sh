@@ -52,7 +52,7 @@ without_services() {
   trap "rm -f $policy" EXIT
   cat >$policy <<'POLICY'
 #!/bin/sh
-case "$1" in nginx | haproxy) exit 101 ;; esac
+case "$1" in nginx | haproxy | postgresql) exit 101 ;; esac
 POLICY
   chmod 0755 $policy
   "$@"
@@ -66,12 +66,14 @@ servers() {
   command -v haproxy >/dev/null || missing+=(haproxy)
   [[ -e /usr/lib/nginx/modules/ngx_http_lua_module.so ]] || missing+=(libnginx-mod-http-lua)
   [[ -e /usr/share/lua/5.1/resty/core.lua ]] || missing+=(lua-resty-core)
+  [[ -e /usr/lib/postgresql/15/bin/postgres ]] || missing+=(postgresql-15)
   [[ ${#missing[@]} -gt 0 ]] || return 0
-  without_services apt_install tools "servers to compare with" "${missing[@]}"
+  without_services apt_install tools "servers to compare and to test with" "${missing[@]}"
   [[ -d /run/systemd/system ]] || return 0
   for package in "${missing[@]}"; do
     case $package in # nor after the next start of the machine
       nginx-light | haproxy) systemctl disable --quiet "${package%-light}" ;;
+      postgresql-15) systemctl disable --quiet postgresql ;;
     esac
   done
 }

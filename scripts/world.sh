@@ -40,6 +40,8 @@ state_dir = "$WORLD/state"
 [sandbox]
 workspace_dir = "$WORLD/workspaces"
 installation = "$(basename "$WORLD")"
+[store]
+url = "sqlite://$WORLD/store/sluice.db"
 $1
 TOML
 }

@@ -10,8 +10,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     data_plane::{self, DataPlane},
-    run::{self, Host, Order},
+    run::{self, Booked, Host, Order},
     sandbox::docker::Docker,
+    store::{self, Store},
 };
 
 /// One thing that was looked at.
@@ -54,12 +55,18 @@ impl Check {
 
 const DOCKER: &str = "docker";
 const IMAGES: &str = "images";
+const STORE: &str = "store";
 const PROXY: &str = "proxy";
 const UPSTREAM: &str = "upstream";
 const SOCKET: &str = "socket in a container";
 
 /// Looks at everything. `probe` is the run that shows whether a container reaches its socket.
-pub(crate) async fn examine(settings: &Settings, probe: &Order, cancel: &CancellationToken) -> Vec<Check> {
+pub(crate) async fn examine(
+    settings: &Settings,
+    store: Result<Store, store::Error>,
+    probe: &Order,
+    cancel: &CancellationToken,
+) -> Vec<Check> {
     let data_plane = DataPlane::at(&settings.proxy.control_socket());
     let docker = Docker::connect(&settings.sandbox.docker_socket).await;
     let mut checks = vec![docker_check(&docker).await];
@@ -68,13 +75,16 @@ pub(crate) async fn examine(settings: &Settings, probe: &Order, cancel: &Cancell
         Some(docker) => images(docker, settings).await,
         None => Check::unknown(IMAGES, DOCKER),
     });
+    checks.push(store_check(&store));
     let proxy = proxy(&data_plane).await;
     let proxy_is_there = proxy.is_ok();
     checks.push(proxy);
     checks.push(if proxy_is_there { upstream(&data_plane).await } else { Check::unknown(UPSTREAM, PROXY) });
-    let needed = checks.iter().take(3).find(|check| !check.is_ok()).map(|check| check.name);
-    checks.push(match docker {
-        Some(docker) if needed.is_none() => socket(Host::of(settings, docker), probe, cancel).await,
+    let needed = checks.iter().take(4).find(|check| !check.is_ok()).map(|check| check.name);
+    checks.push(match docker.zip(store.ok()) {
+        Some((docker, store)) if needed.is_none() => {
+            socket(Host::of(settings, docker, store), probe, cancel).await
+        }
         _ => Check::unknown(SOCKET, needed.unwrap_or(DOCKER)),
     });
     checks
@@ -110,6 +120,13 @@ async fn images(docker: &Docker, settings: &Settings) -> Check {
             format!("not on this host: {}", missing.join(", ")),
             "build them with `make images`, or name others in [agents]",
         ),
+    }
+}
+
+fn store_check(store: &Result<Store, store::Error>) -> Check {
+    match store {
+        Ok(store) => Check::ok(STORE, store.describe()),
+        Err(error) => Check::broken(STORE, report::chain(error), "mend that, or set store.url"),
     }
 }
 
@@ -163,11 +180,16 @@ async fn upstream(data_plane: &DataPlane) -> Check {
 }
 
 async fn socket(host: Host, probe: &Order, cancel: &CancellationToken) -> Check {
+    let mend = "look at the proxy's log; is proxy.run_dir on a local file system that Docker can mount?";
+    let booked = match Booked::book(&host, probe).await {
+        Ok(booked) => booked,
+        Err(error) => return Check::broken(SOCKET, report::chain(&error), "look at the store"),
+    };
     let (events, mut ignored) = mpsc::channel(64);
     let (finished, ()) = tokio::join!(
         async move {
             let events = events;
-            run::execute(&host, probe, &events, cancel).await
+            run::execute(&host, probe, &booked, &events, cancel).await
         },
         async { while ignored.recv().await.is_some() {} },
     );
@@ -176,10 +198,6 @@ async fn socket(host: Host, probe: &Order, cancel: &CancellationToken) -> Check 
             SOCKET,
             format!("reached in {} ms, container start included", finished.duration.as_millis()),
         ),
-        Err(failure) => Check::broken(
-            SOCKET,
-            failure.message,
-            "look at the proxy's log; is proxy.run_dir on a local file system that Docker can mount?",
-        ),
+        Err(failure) => Check::broken(SOCKET, failure.message, mend),
     }
 }

@@ -1,15 +1,17 @@
 //! Sluicegate's control plane: runs agents in sealed containers, one run at a time or many.
 //!
 //! Never holds the upstream's key: that is the data plane's, which it speaks to over the control socket.
-//! The life of a run is `run`; what a container may do is `sandbox`; the commands are `cli`.
+//! The life of a run is `run`, its states are [`lifecycle`], what is kept of it is [`store`]; what a container may do is `sandbox`; the commands are `cli`.
 
 mod audit;
 pub mod cli;
 mod data_plane;
 mod doctor;
 mod envelope;
+pub mod lifecycle;
 mod run;
 mod sandbox;
+pub mod store;
 mod supervise;
 mod verdict;
 mod workspace;

@@ -5,15 +5,9 @@ use platform_runtime::settings::{Agent, Protocol};
 
 use crate::{
     envelope::{self, Said},
+    lifecycle::Failure,
     sandbox::Ended,
 };
-
-/// Why there is no answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Failure {
-    pub(crate) code: RunErrorCode,
-    pub(crate) message: String,
-}
 
 /// What the end of a container means for the run.
 pub(crate) fn judge(agent: &Agent, ended: &Ended) -> Result<String, Failure> {

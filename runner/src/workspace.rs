@@ -81,17 +81,18 @@ impl Workspace {
         &self.path
     }
 
-    /// Removes it with everything the agent put there. Symbolic links are removed, not followed.
-    pub(crate) fn remove(self) {
+    /// Removes it with everything the agent put there; says whether it is gone. Symbolic links are removed, not followed.
+    pub(crate) fn remove(self) -> bool {
         // A tree deeper than we may have files open is left to rm, which does not mind.
         let removed = fs::remove_dir_all(&self.path).or_else(|_error| {
             let removed =
                 Command::new("rm").args(["-rf", "--one-file-system", "--"]).arg(&self.path).status()?;
             if removed.success() { Ok(()) } else { Err(io::Error::other(format!("rm: {removed}"))) }
         });
-        if let Err(error) = removed {
+        if let Err(error) = &removed {
             tracing::warn!(path = %self.path.display(), %error, "workspace stays behind");
         }
+        removed.is_ok()
     }
 }
 

@@ -160,7 +160,15 @@ async fn a_second_run_of_the_same_name_leaves_the_first_alone() {
     let script = "touch up; until [ -e go ]; do sleep 0.02; done; curl --silent http://localhost:8080/health";
     let world = world_with(script).await;
     let (first, workspace) = begin(&world).await;
-    let second = run(&world).await;
+    let refused = run(&world).await;
+    assert!(
+        refused.code == Some(2) && refused.stderr.contains("ordered before and is running"),
+        "{refused:?}"
+    );
+    // Also where the store knows nothing of the first one.
+    let elsewhere = format!("store.url=sqlite://{}/elsewhere/sluice.db", world.path().display());
+    let arguments = ["run", "--agent", "test:sh", "--run-id", "r1", "--json", "--set", &elsewhere, "q"];
+    let second = world.sluice().run(&arguments).await;
     assert_eq!(
         (second.code, &second.result()["error"]["code"]),
         (Some(70), &"internal".into()),

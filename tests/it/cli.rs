@@ -162,7 +162,10 @@ async fn two_runs_at_once_have_their_own_answers() {
     assert_eq!((one.stdout.as_str(), two.stdout.as_str()), ("one\n", "two\n"));
     let again = run(&world).await;
     assert_eq!(again.code, Some(0), "{again:?}");
-    let reused = run(&world).await;
+    // A store that knows nothing of the first one does not make its id good again: the proxy remembers, too.
+    let elsewhere = format!("store.url=sqlite://{}/elsewhere/sluice.db", world.path().display());
+    let arguments = ["run", "--agent", "test:sh", "--run-id", "r1", "--json", "--set", &elsewhere, "q"];
+    let reused = world.sluice().run(&arguments).await;
     assert!(
         reused.result()["error"]["message"].as_str().unwrap().contains("a closed run is not opened again"),
         "{reused:?}"

@@ -25,6 +25,8 @@ pub mod env {
     pub const SLUICE_CONFIG: &str = "SLUICE_CONFIG";
     /// Log filter, in the syntax of `tracing_subscriber::EnvFilter`.
     pub const SLUICE_LOG: &str = "SLUICE_LOG";
+    /// Password of the store's database, if no file has it; read by `sluice` alone.
+    pub const SLUICE_STORE_PASSWORD: &str = "SLUICE_STORE_PASSWORD";
     /// Prefix of all overrides: `SLUICE_<SECTION>_<KEY>`.
     pub const OVERRIDE_PREFIX: &str = "SLUICE_";
 }

@@ -41,7 +41,8 @@ pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Ex
         model: String::new(),
         messages: vec![],
     };
-    let checks = doctor::examine(&context.settings, &probe, &cancelled_by_signals()?).await;
+    let store = context.store().await;
+    let checks = doctor::examine(&context.settings, store, &probe, &cancelled_by_signals()?).await;
     let ready = checks.iter().all(Check::is_ok);
     let mut out = io::stdout();
     if arguments.json {

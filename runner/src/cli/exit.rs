@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use platform_core::event::RunErrorCode;
 use platform_runtime::{config::Mistakes, settings::token_secrets};
 
-use crate::{data_plane, sandbox::docker, supervise};
+use crate::{data_plane, run::BookingError, sandbox::docker, store, supervise};
 
 /// How a command ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,11 +57,29 @@ pub(super) fn of_error(error: &(dyn std::error::Error + 'static)) -> Exit {
         Exit::Usage
     } else if error.is::<Unknown>() {
         Exit::Failure
+    } else if let Some(error) = error.downcast_ref::<store::Error>() {
+        of_store(error)
+    } else if let Some(error) = error.downcast_ref::<BookingError>() {
+        match error {
+            BookingError::Before { .. } => Exit::Usage,
+            BookingError::NotStored(error) => of_store(error),
+        }
     } else if error.is::<data_plane::Error>() || error.is::<docker::Error>() || error.is::<supervise::Error>()
     {
         Exit::Unavailable
     } else {
         Exit::Internal
+    }
+}
+
+const fn of_store(error: &store::Error) -> Exit {
+    match error {
+        store::Error::Unknown { .. } => Exit::Failure,
+        store::Error::Conflict { .. }
+        | store::Error::NotEmpty { .. }
+        | store::Error::Backup { .. }
+        | store::Error::TooLarge { .. } => Exit::Usage,
+        _ => Exit::Unavailable,
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod agents;
 mod audit;
+mod backup;
 mod config;
 mod doctor;
 mod exit;
@@ -10,6 +11,7 @@ mod limit;
 mod metrics;
 mod reload;
 mod run;
+mod runs;
 mod screen;
 mod show;
 mod spending;
@@ -30,6 +32,7 @@ use platform_runtime::{
 };
 
 use self::exit::Exit;
+use crate::store::{self, Address, Store};
 
 /// Runs untrusted coding agents in sealed containers: no network, no credential, no identity of their own.
 #[derive(Parser)]
@@ -41,12 +44,13 @@ Examples:
   sluice up                               start the data plane and keep it running
   sluice run \"Why is the sky blue?\"       ask the default agent, watch the answer come
   sluice run --model gpt-4o --json \"Hi\"   the same as a stream of JSON events
+  sluice runs ls --state running          what runs now?
   sluice doctor                           is everything there that a run needs?
   sluice audit tail -f                    every model call, as it is recorded
   sluice audit top                        who uses how much, as it changes
 
 Exit codes:
-  0 success             69 there is no proxy, or no Docker
+  0 success             69 there is no proxy, Docker or store
   1 the agent failed    70 Sluicegate, Docker or an image failed the run
   2 wrong usage or configuration
   124 time limit, 130 cancelled, 137 memory limit"
@@ -68,6 +72,15 @@ enum Command {
     Up,
     /// Run an agent once and show its answer
     Run(run::Arguments),
+    /// Show what ran, what is running, how it ended and what it used
+    #[command(subcommand)]
+    Runs(runs::Command),
+    /// Write the store of runs to a file, while it is used
+    #[command(after_help = "Example:\n  sluice backup /var/backups/sluice.ndjson")]
+    Backup(backup::BackupArguments),
+    /// Make of the store what a backup says; of any backend, whole or not at all
+    #[command(after_help = "Example:\n  sluice restore /var/backups/sluice.ndjson")]
+    Restore(backup::RestoreArguments),
     /// List the agents that can run here
     Agents(agents::Arguments),
     /// Look whether everything is there that a run needs
@@ -140,6 +153,16 @@ struct Context {
     environment: Environment,
     /// Secret that run tokens are signed with, if no file has it.
     token_secret: Option<Secret>,
+    /// Password of the store's database, if no file has it.
+    store_password: Option<Secret>,
+}
+
+impl Context {
+    /// The store, open.
+    async fn store(&self) -> Result<Store, store::Error> {
+        let address = Address::of(&self.settings.store, self.store_password.as_ref())?;
+        Store::open(&address, self.settings.sandbox.installation.clone()).await
+    }
 }
 
 /// Why a command failed, where its exit code does not say it all.
@@ -180,6 +203,9 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
         match command {
             Command::Up => up::up(&context).await,
             Command::Run(arguments) => run::run(&context, arguments).await,
+            Command::Runs(command) => runs::runs(&context, command).await,
+            Command::Backup(arguments) => backup::backup(&context, arguments).await,
+            Command::Restore(arguments) => backup::restore(&context, arguments).await,
             Command::Agents(arguments) => agents::agents(&context, arguments).await,
             Command::Doctor(arguments) => doctor::doctor(&context, arguments).await,
             Command::Audit(command) => audit::audit(&context, command).await,
@@ -202,6 +228,7 @@ fn context(
     mut environment: Environment,
 ) -> Result<Context, Mistakes> {
     let token_secret = environment.take_secret(name::env::PROXY_SHARED_SECRET);
+    let store_password = environment.take_secret(name::env::SLUICE_STORE_PASSWORD);
     let named = config.or_else(|| environment.get(name::env::SLUICE_CONFIG).map(PathBuf::from));
     let mut passed_on = Vec::new();
     if let Some(path) = &named {
@@ -211,5 +238,5 @@ fn context(
         passed_on.extend(["--set".to_owned(), flag.clone()]);
     }
     let sources = Sources::locate(named, environment.clone(), set)?;
-    Ok(Context { settings: Settings::read(&sources)?, passed_on, environment, token_secret })
+    Ok(Context { settings: Settings::read(&sources)?, passed_on, environment, token_secret, store_password })
 }

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     data_plane::DataPlane,
-    run::{self, Host, Order},
+    run::{self, Booked, Host, Order},
     sandbox::docker::Docker,
     workspace::Message,
 };
@@ -90,13 +90,15 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit,
     let settings = &context.settings;
     let data_plane = DataPlane::at(&settings.proxy.control_socket());
     let order = order(context, &data_plane, arguments).await?;
-    let host = Host::of(settings, Docker::connect(&settings.sandbox.docker_socket).await?);
+    let store = context.store().await?;
+    let host = Host::of(settings, Docker::connect(&settings.sandbox.docker_socket).await?, store);
     host.data_plane.health().await?;
     let cancel = cancelled_by_signals()?;
+    let booked = Booked::book(&host, &order).await?;
     let (events, shown) = mpsc::channel::<AgentEvent>(EVENTS);
     // On a thread of its own: a terminal or pager that stops reading must not stop clocks, signals and clean-up.
     let display = std::thread::spawn(move || display(Show::new(output), shown));
-    let finished = run::execute(&host, &order, &events, &cancel).await;
+    let finished = run::execute(&host, &order, &booked, &events, &cancel).await;
     drop(events);
     let shown = display.join().map_err(|_panic| "showing the run failed")?;
     shown?.result(&order, &finished)?;

@@ -15,8 +15,8 @@ use serde_json::json;
 
 use super::run::OutputArguments;
 use crate::{
+    lifecycle::Failure,
     run::{Finished, Order},
-    verdict::Failure,
 };
 
 /// Shows one run.

@@ -5,5 +5,6 @@ mod configuration;
 mod doctor;
 mod limits;
 mod output;
+mod runs;
 mod token;
 mod usage;

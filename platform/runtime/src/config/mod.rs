@@ -63,7 +63,7 @@ impl Environment {
     }
 
     fn overrides(&self) -> impl Iterator<Item = (&str, &str)> {
-        let own = [name::env::SLUICE_CONFIG, name::env::SLUICE_LOG];
+        let own = [name::env::SLUICE_CONFIG, name::env::SLUICE_LOG, name::env::SLUICE_STORE_PASSWORD];
         self.0
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str()))

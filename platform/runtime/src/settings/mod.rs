@@ -9,6 +9,7 @@ mod journal;
 mod proxy;
 mod runs;
 mod sandbox;
+mod store;
 #[cfg(test)]
 mod tests;
 pub mod token_secrets;
@@ -28,6 +29,7 @@ pub use self::{
     proxy::{Connections, Proxy, Serves},
     runs::StaticRun,
     sandbox::Sandbox,
+    store::Store,
     upstream::{BaseUrl, Scheme, Upstream},
 };
 use crate::config::{self, Mistakes, Objection, Section, Sources, Values};
@@ -43,6 +45,8 @@ pub struct Settings {
     pub journal: Journal,
     /// Where sandboxes run.
     pub sandbox: Sandbox,
+    /// Where runs are kept.
+    pub store: Store,
     /// What can run in them.
     pub agents: BTreeMap<AgentId, Agent>,
     /// What accounts may use.
@@ -97,6 +101,11 @@ impl Settings {
             proxy: root.section("proxy", "The data plane, `sluice-proxy`.", Proxy::section),
             journal: root.section("journal", "The record of every call.", Journal::section),
             sandbox: root.section("sandbox", "Where sandboxes run.", Sandbox::section),
+            store: root.section(
+                "store",
+                "Where the control plane keeps what it must not forget.",
+                Store::section,
+            ),
             agents: agents::read(root),
             accounts: budgets::accounts(root),
             prices: budgets::prices(root),

@@ -61,3 +61,16 @@ fn base_urls_are_checked_where_they_are_written() {
         assert!(error.contains("s.toml:3: upstream.base_url: "), "{url}: {error}");
     }
 }
+
+#[test]
+fn a_password_in_the_stores_url_is_refused_and_not_repeated() {
+    for url in
+        ["postgres://u:canary@h/d", "postgres://h/d?password=canary", "mysql://canary@h", "sqlite://canary"]
+    {
+        let error = parse(&format!("\n[store]\nurl = '{url}'\n")).unwrap_err().to_string();
+        assert!(error.contains("s.toml:3: store.url: ") && !error.contains("canary"), "{url}: {error}");
+    }
+    let environment = Environment::from([("SLUICE_STORE_PASSWORD", "canary")]);
+    let settings = Settings::read(&Sources { environment, ..Sources::default() }).unwrap();
+    assert!(!format!("{settings:?}").contains("canary"), "it is no setting");
+}

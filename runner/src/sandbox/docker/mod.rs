@@ -189,9 +189,9 @@ impl Container {
         Ok((state.exit_code, state.oom_killed.unwrap_or(false)))
     }
 
-    /// Removes it, running or not.
-    pub(crate) async fn remove(self) {
-        remove(&self.docker, &self.name).await;
+    /// Removes it, running or not; says whether it is gone.
+    pub(crate) async fn remove(self) -> bool {
+        remove(&self.docker, &self.name).await
     }
 }
 
@@ -245,12 +245,14 @@ async fn kill(docker: &Client, container: &str) -> Result<(), Error> {
     }
 }
 
-async fn remove(docker: &Client, container: &str) {
+async fn remove(docker: &Client, container: &str) -> bool {
     let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
-    if let Err(error) = docker.remove_container(container, Some(options)).await
-        && !is_gone(&error)
-    {
-        tracing::warn!(container, error = %platform_runtime::report::chain(&error), "container stays behind");
+    match docker.remove_container(container, Some(options)).await {
+        Err(error) if !is_gone(&error) => {
+            tracing::warn!(container, error = %platform_runtime::report::chain(&error), "container stays behind");
+            false
+        }
+        _ => true,
     }
 }
 

@@ -1,0 +1,59 @@
+//! Where the control plane keeps what it must not forget.
+
+use std::path::PathBuf;
+
+use crate::config::Section;
+
+/// `[store]`
+#[derive(Debug, Clone)]
+pub struct Store {
+    /// `sqlite:///path` or `postgres://user@host:port/database`; never with a password.
+    pub url: String,
+    /// File that holds the database's password and nothing else.
+    pub password_file: Option<PathBuf>,
+}
+
+impl Store {
+    pub(super) fn section(section: &Section<'_>) -> Self {
+        let field = |name, doc| section.field(name, doc);
+        let settings = Self {
+            url: field(
+                "url",
+                "Where runs are kept: `sqlite:///path/to/file`, or `postgres://user@host:port/database` for several hosts. A password goes into password_file or SLUICE_STORE_PASSWORD.",
+            )
+            .or("sqlite:///var/lib/sluicegate/runner/sluice.db".to_owned()),
+            password_file: field("password_file", "File that holds the database's password and nothing else; closed to other users.")
+                .optional(),
+        };
+        if let Err(problem) = Self::check(&settings.url) {
+            section.reject("url", problem.to_owned());
+        }
+        settings
+    }
+
+    /// Whether `url` can be a store's address.
+    ///
+    /// # Errors
+    /// Why not, in words that do not repeat it: it may hold a password where none belongs.
+    pub fn check(url: &str) -> Result<(), &'static str> {
+        if let Some(path) = url.strip_prefix("sqlite://") {
+            let plain = path.starts_with('/') && !path.ends_with('/') && !path.contains(['?', '#', '%']);
+            return if plain {
+                Ok(())
+            } else {
+                Err("expected `sqlite:///` and the absolute path of a file, without `?`, `#` or `%`")
+            };
+        }
+        let Some(rest) = url.strip_prefix("postgres://").or_else(|| url.strip_prefix("postgresql://")) else {
+            return Err("expected `sqlite:///path/to/file` or `postgres://user@host:port/database`");
+        };
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let user = authority.rsplit_once('@').map(|(user, _)| user).unwrap_or_default();
+        if user.contains(':') || rest.contains("password=") {
+            return Err(
+                "a password does not belong here: put it into store.password_file or SLUICE_STORE_PASSWORD",
+            );
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,54 @@
+//! Writes runs to a store until it is killed, and says what is stored once it is: for the conformance suite.
+//!
+//! usage: store-writer URL PREFIX
+
+use std::io::{self, Write};
+
+use platform_core::{
+    control::Usage,
+    grant::Correlation,
+    id::{AccountId, AgentId, InstallationId, RunId},
+    limit::Millis,
+};
+use runner::{
+    lifecycle::{Ending, Move},
+    store::{Address, Change, Created, For, Kind, NewRun, Step, Store, Worker},
+};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let [url, prefix] = arguments.as_slice() else { return Err("usage: store-writer URL PREFIX".into()) };
+    let store = Store::open(&Address::parse(url, None)?, InstallationId::parse("here")?).await?;
+    let worker = Worker::this_process();
+    for n in 0_u64.. {
+        let new = NewRun {
+            run: RunId::parse(&format!("{prefix}-{n}"))?,
+            account: AccountId::parse("acct-1")?,
+            agent: AgentId::parse("sandbox:agent")?,
+            correlation: Correlation::default(),
+            wanted: "{}".to_owned(),
+        };
+        let Created::New(run) = store.create(&new, For::Me(&worker, Millis(0))).await? else { continue };
+        say(&run.run, run.state.name())?;
+        let ending = Ending { exit_code: Some(0), answer: Ok("answer".to_owned()) };
+        let moves =
+            [Move::Prepare, Move::Start, Move::Run, Move::Settle(ending), Move::Finish(Usage::default())];
+        for step in moves {
+            let mut step = Step::from(step);
+            if step.makes == Some(Move::Prepare) {
+                step = step.with([Change::wanted(Kind::Workspace, "/w")]);
+            }
+            let run = store.step(&run.hold(), &step).await?;
+            say(&run.run, run.state.name())?;
+        }
+    }
+    Ok(())
+}
+
+/// One line, at once.
+fn say(run: &RunId, state: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{run} {state}")?;
+    out.flush()
+}

@@ -1,0 +1,194 @@
+//! `sluice runs`: what ran, what is running, how it ended and what it used.
+
+use std::{
+    io::{self, Write},
+    time::{Duration, UNIX_EPOCH},
+};
+
+use clap::builder::PossibleValuesParser;
+use platform_core::id::{AccountId, AgentId, RunId};
+use platform_runtime::terminal::{self, Output, Sanitizer};
+use serde_json::json;
+
+use super::{Context, Error, exit::Exit, table::Table};
+use crate::{
+    lifecycle::State,
+    store::{Filter, Record, Run, UnixMillis},
+};
+
+#[derive(clap::Subcommand)]
+pub(super) enum Command {
+    /// List runs, the newest first
+    #[command(after_help = "\
+Examples:
+  sluice runs ls                            the last twenty
+  sluice runs ls --state running            what runs now?
+  sluice runs ls --account acct-7 -n 100    what an account ran
+  sluice runs ls --before run-19c1-5f0e     the page after this one")]
+    Ls(LsArguments),
+    /// Show everything that is known of a run
+    #[command(after_help = "\
+Examples:
+  sluice runs show run-19c1-5f0e
+  sluice runs show run-19c1-5f0e --json | jq .usage")]
+    Show(ShowArguments),
+}
+
+#[derive(clap::Args)]
+pub(super) struct LsArguments {
+    /// Only runs in this state; may be repeated
+    #[arg(long, value_name = "STATE", value_parser = PossibleValuesParser::new(State::NAMES))]
+    state: Vec<String>,
+    /// Only runs this account pays for
+    #[arg(long, value_name = "ACCOUNT")]
+    account: Option<AccountId>,
+    /// Only runs of this agent
+    #[arg(long, value_name = "AGENT")]
+    agent: Option<AgentId>,
+    /// Only runs ordered before this one
+    #[arg(long, value_name = "RUN")]
+    before: Option<RunId>,
+    /// At most so many
+    #[arg(short, long, value_name = "N", default_value_t = 20)]
+    number: u32,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+pub(super) struct ShowArguments {
+    /// The run
+    run: RunId,
+    /// Print JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn runs(context: &Context, command: Command) -> Result<Exit, Error> {
+    match command {
+        Command::Ls(arguments) => ls(context, arguments).await,
+        Command::Show(arguments) => show(context, arguments).await,
+    }
+}
+
+async fn ls(context: &Context, arguments: LsArguments) -> Result<Exit, Error> {
+    let LsArguments { state, account, agent, before, number, json } = arguments;
+    let store = context.store().await?;
+    let before = match before {
+        Some(run) => Some(store.record(&run).await?.run).map(|run| (run.created, run.run)),
+        None => None,
+    };
+    let states = State::NAMES.into_iter().filter(|name| state.iter().any(|asked| asked == name)).collect();
+    let page = store.list(&Filter { states, account, agent, before }, number).await?;
+    let mut out = io::stdout();
+    if json {
+        let more = page.next.is_some();
+        let line = json!({ "runs": page.runs, "more": more, "now_ms": page.now }).to_string();
+        writeln!(out, "{}", terminal::safe_json(&line))?;
+        return Ok(Exit::Success);
+    }
+    let mut table =
+        Table::new(["RUN", "STATE", "AGENT", "ACCOUNT", "ORDERED", "TOOK", "CALLS", "TOKENS", "COST"]);
+    page.runs.iter().for_each(|run| table.row(line(run, page.now)));
+    write!(out, "{table}")?;
+    if let Some((_, last)) = &page.next {
+        writeln!(out, "there are more: --before {last}")?;
+    }
+    Ok(Exit::Success)
+}
+
+fn line(run: &Run, now: UnixMillis) -> [String; 9] {
+    let used = |text: fn(&Run) -> Option<String>| text(run).unwrap_or_else(|| "-".to_owned());
+    [
+        run.run.to_string(),
+        state(run),
+        run.agent.to_string(),
+        run.account.to_string(),
+        at(run.created),
+        span(run.created, run.ended.unwrap_or(now)),
+        used(|run| Some(run.usage?.calls.to_string())),
+        used(|run| run.usage.map(|usage| (usage.tokens.input + usage.tokens.output).to_string())),
+        used(|run| Some(run.usage?.cost_nanodollars.to_string())),
+    ]
+}
+
+/// Its state, and whether the process that had it is gone.
+fn state(run: &Run) -> String {
+    let left = run.lease.as_ref().is_some_and(|lease| lease.over);
+    if left { format!("{} (left)", run.state) } else { run.state.to_string() }
+}
+
+async fn show(context: &Context, arguments: ShowArguments) -> Result<Exit, Error> {
+    let record = context.store().await?.record(&arguments.run).await?;
+    let mut out = io::stdout();
+    if arguments.json {
+        writeln!(out, "{}", terminal::safe_json(&serde_json::to_string(&record)?))?;
+    } else {
+        out.write_all(text(&record).as_bytes())?;
+    }
+    Ok(Exit::Success)
+}
+
+fn text(record: &Record) -> String {
+    let run = &record.run;
+    let mut lines = vec![
+        ("run", run.run.to_string()),
+        ("state", state(run)),
+        ("agent", run.agent.to_string()),
+        ("account", run.account.to_string()),
+        ("attempt", format!("{}, epoch {}", run.attempt, run.epoch)),
+        ("ordered", at(run.created)),
+    ];
+    lines.extend(run.started.map(|started| ("started", at(started))));
+    lines.extend(
+        run.ended.map(|ended| ("ended", format!("{}, after {}", at(ended), span(run.created, ended)))),
+    );
+    lines.extend(
+        run.lease.as_ref().map(|lease| ("held by", format!("{} until {}", lease.owner, at(lease.until)))),
+    );
+    lines.extend(run.exit_code.map(|code| ("exit code", code.to_string())));
+    lines.extend(
+        run.error.as_ref().map(|error| ("error", format!("{}: {}", error.code.code(), error.message))),
+    );
+    lines.extend(run.usage.map(|usage| {
+        let tokens = usage.tokens;
+        let (calls, refused, cost) = (usage.calls, usage.refused, usage.cost_nanodollars);
+        (
+            "used",
+            format!(
+                "{calls} calls ({refused} refused), {} tokens in, {} out, {cost}",
+                tokens.input, tokens.output
+            ),
+        )
+    }));
+    let mut text = String::new();
+    for (name, value) in lines {
+        let value = terminal::safe(&value).replace(['\n', '\t'], " ");
+        text += &format!("{name:<10} {value}\n");
+    }
+    let mut made = Table::new(["MADE FOR IT", "NAME", "IS"]);
+    for thing in &record.resources {
+        made.row([thing.kind.name().to_owned(), thing.name.clone(), thing.stage.name().to_owned()]);
+    }
+    let mut happened = Table::new(["AT", "WHAT", "MORE"]);
+    for event in &record.events {
+        happened.row([at(event.at), event.kind.clone(), event.payload.clone()]);
+    }
+    text += &format!("\n{made}\n{happened}");
+    if let Some(answer) = &record.answer {
+        text += &format!("\n{}\n", Sanitizer::new(Output::Safe).clean(answer));
+    }
+    text
+}
+
+fn at(time: UnixMillis) -> String {
+    let since = Duration::from_millis(u64::try_from(time.0).unwrap_or_default());
+    humantime::format_rfc3339_seconds(UNIX_EPOCH + since).to_string()
+}
+
+fn span(from: UnixMillis, to: UnixMillis) -> String {
+    let span = Duration::from_millis(u64::try_from(to.0 - from.0).unwrap_or_default());
+    let shown = if span.as_secs() < 10 { span } else { Duration::from_secs(span.as_secs()) };
+    humantime::format_duration(shown).to_string()
+}

@@ -1,0 +1,61 @@
+//! What a run tells while it goes on.
+
+use platform_core::{
+    control::{TapEvent, Usage},
+    event::AgentEvent,
+};
+use tokio::sync::mpsc;
+
+use super::Finished;
+use crate::{data_plane::Lines, lifecycle::Failure, sandbox::Piece};
+
+/// Passes on what the container prints and what the data plane sees stream by, until both have ended.
+pub(super) async fn relay(
+    mut tap: Lines,
+    mut output: mpsc::Receiver<Piece>,
+    events: &mpsc::Sender<AgentEvent>,
+) {
+    let from_tap = async {
+        while let Ok(Some(line)) = tap.next().await {
+            match serde_json::from_slice(line) {
+                Ok(event) => streamed(event).into_iter().for_each(|event| tell(events, event)),
+                Err(error) => tracing::debug!(%error, "a tap event that is not in the protocol"),
+            }
+        }
+    };
+    let from_container = async {
+        while let Some(Piece { stream, text }) = output.recv().await {
+            tell(events, AgentEvent::Log { stream, text });
+        }
+    };
+    tokio::join!(from_tap, from_container);
+}
+
+fn streamed(event: TapEvent) -> Option<AgentEvent> {
+    match event {
+        TapEvent::Text { delta, .. } => Some(AgentEvent::TextDelta { delta }),
+        TapEvent::Tool { name, .. } => Some(AgentEvent::Tool { name }),
+        TapEvent::Missed { count } => Some(AgentEvent::Missed { count }),
+        // The run's own report sums them up.
+        TapEvent::Ended { .. } => None,
+    }
+}
+
+/// The run's last events. They wait for their reader, who by now can hold up nothing else.
+pub(super) async fn announce(finished: &Finished, events: &mpsc::Sender<AgentEvent>) {
+    let Usage { calls, tokens, .. } = finished.usage;
+    let (last, end) = match &finished.answer {
+        Ok(content) => (Some(AgentEvent::AssistantFinal { content: content.clone() }), AgentEvent::Done),
+        Err(Failure { code, message }) => (None, AgentEvent::Error { code: *code, message: message.clone() }),
+    };
+    let usage = Some(AgentEvent::UsageReport { calls, tokens });
+    for event in [last, usage, Some(end)].into_iter().flatten() {
+        // A reader that has left does not want to know.
+        drop(events.send(event).await);
+    }
+}
+
+/// Tells a live event, unless the reader is too far behind.
+pub(super) fn tell(events: &mpsc::Sender<AgentEvent>, event: AgentEvent) {
+    drop(events.try_send(event));
+}

@@ -1,0 +1,119 @@
+//! Where a store is, and how to get into it.
+
+use std::{
+    fmt, fs,
+    fs::{File, OpenOptions},
+    io::{self, Read},
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+use platform_core::secret::Secret;
+use platform_runtime::{settings, socket::private_dir};
+use sqlx::{ConnectOptions, any::AnyConnectOptions};
+
+use super::{backend::Backend, error::Error};
+
+/// Longest password that is read from a file.
+const PASSWORD: u64 = 4096;
+/// How the driver is told a password, also where the URL has no host.
+const PASSWORD_KEY: &str = "password";
+/// Permissions of everybody who is neither owner nor group.
+const OTHERS: u32 = 0o007;
+
+/// Where a store is. Shown without its password.
+#[derive(Clone)]
+pub struct Address {
+    pub(super) options: AnyConnectOptions,
+    pub(super) backend: Backend,
+    shown: String,
+    /// The file of a SQLite store.
+    file: Option<PathBuf>,
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Address({})", self.shown)
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.shown)
+    }
+}
+
+impl Address {
+    /// The store that `settings` name. The password is read from their file if they name one, else it is the one from
+    /// the environment.
+    ///
+    /// # Errors
+    /// If the address is none, or the file cannot be read or is open to others.
+    pub fn of(settings: &settings::Store, from_environment: Option<&Secret>) -> Result<Self, Error> {
+        let from_file = settings.password_file.as_deref().map(password).transpose()?;
+        Self::parse(&settings.url, from_file.as_ref().or(from_environment))
+    }
+
+    /// The store at `url`: `sqlite:///absolute/path` or `postgres://user@host:port/database`.
+    ///
+    /// # Errors
+    /// If it is none of these.
+    pub fn parse(url: &str, password: Option<&Secret>) -> Result<Self, Error> {
+        settings::Store::check(url).map_err(|problem| Error::Address { problem })?;
+        // Only what cannot be parsed is dropped: it may say what was written.
+        let unreadable = |_shows_the_url| Error::Address { problem: "it is no URL" };
+        let file = url.strip_prefix("sqlite://").map(PathBuf::from);
+        let mut options = match &file {
+            Some(_) => AnyConnectOptions::from_str(&format!("{url}?mode=rw")),
+            None => AnyConnectOptions::from_str(url),
+        }
+        .map_err(unreadable)?
+        .disable_statement_logging();
+        let url_has_one = |pair: (std::borrow::Cow<'_, str>, _)| pair.0 == PASSWORD_KEY;
+        if options.database_url.query_pairs().any(url_has_one) {
+            return Err(Error::Address { problem: "a password does not belong into it" });
+        }
+        if let (None, Some(password)) = (&file, password) {
+            options.database_url.query_pairs_mut().append_pair(PASSWORD_KEY, password.expose());
+        }
+        let backend = if file.is_some() { Backend::Sqlite } else { Backend::Postgres };
+        Ok(Self { options, backend, shown: url.to_owned(), file })
+    }
+
+    /// Makes the file of a SQLite store if there is none, readable by its owner only: it holds what agents were asked
+    /// and what they answered.
+    pub(super) fn prepare(&self) -> Result<(), Error> {
+        let Some(path) = &self.file else { return Ok(()) };
+        let failed = |action| move |source| Error::File { action, path: path.clone(), source };
+        if let Some(dir) = path.parent().filter(|dir| !dir.exists()) {
+            if let Some(above) = dir.parent() {
+                fs::create_dir_all(above).map_err(failed("make the directory of"))?;
+            }
+            private_dir(dir, 0o700)
+                .map_err(|error| failed("make the directory of")(io::Error::other(error)))?;
+        }
+        let mut file = OpenOptions::new();
+        let file = file.read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
+        let file = file.map_err(failed("open"))?;
+        closed_to_others(&file, path)
+    }
+}
+
+fn closed_to_others(file: &File, path: &Path) -> Result<(), Error> {
+    let failed = |source| Error::File { action: "look at", path: path.to_owned(), source };
+    if file.metadata().map_err(failed)?.mode() & OTHERS != 0 {
+        return Err(Error::Exposed { path: path.to_owned() });
+    }
+    Ok(())
+}
+
+fn password(path: &Path) -> Result<Secret, Error> {
+    let failed = |source| Error::File { action: "read store.password_file", path: path.to_owned(), source };
+    let file = File::open(path).map_err(failed)?;
+    closed_to_others(&file, path)?;
+    let mut text = String::new();
+    file.take(PASSWORD).read_to_string(&mut text).map_err(failed)?;
+    let text = Secret::new(text);
+    Ok(Secret::new(text.expose().trim_end_matches(['\r', '\n']).to_owned()))
+}

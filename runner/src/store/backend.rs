@@ -1,0 +1,74 @@
+//! Where SQLite and Postgres differ. Everything else is the same text for both.
+
+/// What keeps the rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Backend {
+    Sqlite,
+    Postgres,
+}
+
+impl Backend {
+    /// Begins a transaction that writes. SQLite has one writer: it waits here for its turn, where nothing was read yet,
+    /// and not in the middle, where it could only give up.
+    pub(super) const fn begin(self) -> &'static str {
+        match self {
+            Self::Sqlite => "BEGIN IMMEDIATE",
+            Self::Postgres => "BEGIN",
+        }
+    }
+
+    /// Begins a transaction that sees one moment of everything and writes nothing.
+    pub(super) const fn begin_snapshot(self) -> &'static str {
+        match self {
+            Self::Sqlite => "BEGIN DEFERRED",
+            Self::Postgres => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        }
+    }
+
+    /// The database's clock, in milliseconds since the epoch.
+    pub(super) const fn now(self) -> &'static str {
+        match self {
+            Self::Sqlite => "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+            Self::Postgres => "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)",
+        }
+    }
+
+    /// How many tables are called `$1`: one or none.
+    pub(super) const fn has_table(self) -> &'static str {
+        match self {
+            Self::Sqlite => "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = $1",
+            Self::Postgres => {
+                "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema() AND tablename = $1"
+            }
+        }
+    }
+
+    /// Lets one program at a time change the schema. On SQLite the transaction itself does.
+    pub(super) const fn lock_schema(self) -> Option<&'static str> {
+        match self {
+            Self::Sqlite => None,
+            // As text, because the plain answer has no type that is known on both.
+            Self::Postgres => Some("SELECT CAST(pg_advisory_xact_lock(7382957011) AS TEXT)"),
+        }
+    }
+
+    /// What a new connection is told first. WAL: readers do not wait for the writer. FULL: what was committed is there
+    /// after a power failure, because a container or a workspace would be, too, and only its row leads to it.
+    pub(super) const fn on_connect(self) -> &'static str {
+        match self {
+            Self::Sqlite => {
+                "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; \
+                 PRAGMA busy_timeout = 5000;"
+            }
+            Self::Postgres => "SET application_name = 'sluice'; SET lock_timeout = '10s';",
+        }
+    }
+
+    /// Connections of one program. On SQLite more would only wait for each other.
+    pub(super) const fn connections(self) -> u32 {
+        match self {
+            Self::Sqlite => 1,
+            Self::Postgres => 4,
+        }
+    }
+}

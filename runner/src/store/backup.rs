@@ -1,0 +1,307 @@
+//! A store in a file, and back: the same lines whatever keeps the rows, so that a backup of one backend can be
+//! restored on another.
+//!
+//! NDJSON: a head that names the schema, for each table its columns and then its rows as arrays, and an end that
+//! counts what there was and carries its SHA-256, so that half a backup is none. Made from one snapshot, while others
+//! go on. Restoring is one transaction: an empty schema of the backup's own version, its rows, then the migrations
+//! since. It is therefore also how every released schema is tested.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, BufRead, BufReader, BufWriter, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
+};
+
+use futures_util::TryStreamExt;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use sqlx::{AssertSqlSafe, Column, Row, TypeInfo, ValueRef, any::AnyRow};
+
+use super::{
+    Store, Tx,
+    error::{Error, failed},
+    schema::{self, SCHEMA, TABLES},
+};
+
+const FORMAT: &str = "sluicegate-store";
+/// Added to the epochs of runs that a restore brings back to life. Whoever holds one of them from the time after the
+/// backup has a smaller one, and is refused.
+const EPOCHS_BETWEEN: i64 = 1 << 32;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Head {
+    format: String,
+    schema: usize,
+    checksum: String,
+    written_ms: i64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+enum Line {
+    Table { table: String, columns: Vec<String> },
+    Row(Vec<Value>),
+    End { rows: u64, sha256: String },
+}
+
+/// What a backup or restore went over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rows(pub u64);
+
+/// Whether a restore may replace what is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Onto {
+    /// Only a store in which there is nothing.
+    Empty,
+    /// Any: what is in it goes.
+    Anything,
+}
+
+/// Lines, counted and hashed.
+struct Writer<'f> {
+    file: BufWriter<&'f File>,
+    hash: Sha256,
+    rows: u64,
+}
+
+impl Writer<'_> {
+    fn line(&mut self, line: &impl Serialize) -> io::Result<()> {
+        let mut text = serde_json::to_vec(line)?;
+        text.push(b'\n');
+        self.hash.update(&text);
+        self.file.write_all(&text)
+    }
+
+    fn end(mut self) -> io::Result<Rows> {
+        let end = Line::End { rows: self.rows, sha256: hex(&self.hash) };
+        serde_json::to_writer(&mut self.file, &end)?;
+        self.file.write_all(b"\n")?;
+        self.file.flush()?;
+        Ok(Rows(self.rows))
+    }
+}
+
+fn hex(hash: &Sha256) -> String {
+    hash.clone().finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Store {
+    /// Writes everything to `path`, readable by its owner only. What was there is replaced, once the new one is whole.
+    ///
+    /// # Errors
+    /// If the store or the file system fails; then `path` is as it was.
+    pub async fn backup(&self, path: &Path) -> Result<Rows, Error> {
+        let mut partial = path.as_os_str().to_owned();
+        partial.push(".partial");
+        let partial = Path::new(&partial);
+        let failed = |action| move |source| Error::File { action, path: path.to_owned(), source };
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(partial);
+        let file = file.map_err(failed("write"))?;
+        let written = self.dump(&file, path).await;
+        let kept = written.and_then(|rows| {
+            file.sync_all().and_then(|()| fs::rename(partial, path)).map_err(failed("write"))?;
+            Ok(rows)
+        });
+        if kept.is_err() {
+            drop(fs::remove_file(partial));
+        }
+        kept
+    }
+
+    async fn dump(&self, file: &File, path: &Path) -> Result<Rows, Error> {
+        let written = |source| Error::File { action: "write", path: path.to_owned(), source };
+        let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+        let mut writer = Writer { file: BufWriter::new(file), hash: Sha256::new(), rows: 0 };
+        let checksum = schema::checksum(SCHEMA).unwrap_or_default();
+        let head = Head { format: FORMAT.to_owned(), schema: SCHEMA, checksum, written_ms: tx.now };
+        writer.line(&head).map_err(written)?;
+        for table in TABLES {
+            let mut said = false;
+            let all = AssertSqlSafe(format!("SELECT * FROM {table} ORDER BY 1, 2, 3"));
+            let mut rows = sqlx::query(all).fetch(tx.connection());
+            while let Some(row) = rows.try_next().await.map_err(failed("read the store"))? {
+                if !said {
+                    let columns = row.columns().iter().map(|column| column.name().to_owned()).collect();
+                    writer.line(&Line::Table { table: table.to_owned(), columns }).map_err(written)?;
+                    said = true;
+                }
+                writer.line(&Line::Row(values(&row)?)).map_err(written)?;
+                writer.rows += 1;
+            }
+        }
+        tx.commit("read the store").await?;
+        writer.end().map_err(written)
+    }
+
+    /// Makes of the store what the backup at `path` says, whole or not at all.
+    ///
+    /// # Errors
+    /// [`Error::NotEmpty`] if that would replace something it may not, [`Error::Backup`] if the file is not a whole
+    /// backup, [`Error::Newer`] if a later program made it. Then nothing has changed.
+    pub async fn restore(&self, path: &Path, onto: Onto) -> Result<Rows, Error> {
+        let head = Reader::open(path)?.whole()?;
+        let mut reader = Reader::open(path)?;
+        reader.head()?;
+        let mut tx = self.begin().await?;
+        schema::lock(&mut tx).await?;
+        if onto == Onto::Empty && tx.holds_anything().await? {
+            return Err(Error::NotEmpty { store: self.shown.to_string() });
+        }
+        schema::drop_all(&mut tx).await?;
+        schema::migrate(&mut tx, 0, head.schema).await?;
+        let rows = tx.fill(&mut reader).await?;
+        schema::migrate(&mut tx, head.schema, SCHEMA).await?;
+        let later =
+            sqlx::query("UPDATE runs SET epoch = epoch + $1 WHERE ended IS NULL").bind(EPOCHS_BETWEEN);
+        later.execute(tx.connection()).await.map_err(failed("fence what held runs before"))?;
+        tx.commit("restore a backup").await?;
+        Ok(rows)
+    }
+}
+
+/// A row as JSON: texts, whole numbers and nothing.
+fn values(row: &AnyRow) -> Result<Vec<Value>, Error> {
+    let value = |index: usize| {
+        let raw = row.try_get_raw(index)?;
+        if raw.is_null() {
+            return Ok(Value::Null);
+        }
+        match raw.type_info().name() {
+            "TEXT" => row.try_get::<String, _>(index).map(Value::from),
+            _ => row.try_get::<i64, _>(index).map(Value::from),
+        }
+    };
+    (0..row.len()).map(value).collect::<Result<_, sqlx::Error>>().map_err(failed("read the store"))
+}
+
+struct Reader<'p> {
+    path: &'p Path,
+    lines: BufReader<File>,
+    hash: Sha256,
+    line: usize,
+}
+
+impl<'p> Reader<'p> {
+    fn open(path: &'p Path) -> Result<Self, Error> {
+        let failed = |source| Error::File { action: "read", path: path.to_owned(), source };
+        let lines = BufReader::new(File::open(path).map_err(failed)?);
+        Ok(Self { path, lines, hash: Sha256::new(), line: 0 })
+    }
+
+    /// Reads it to its end, and shows that it is all there and as it was written.
+    fn whole(mut self) -> Result<Head, Error> {
+        let head = self.head()?;
+        let mut counted = 0;
+        loop {
+            match self.line()? {
+                (Line::Table { .. }, _) => {}
+                (Line::Row(_), _) => counted += 1,
+                (Line::End { rows, sha256 }, before) if rows == counted && sha256 == hex(&before) => {
+                    return Ok(head);
+                }
+                (Line::End { .. }, _) => return Err(self.wrong("the backup was changed")),
+            }
+        }
+    }
+
+    /// The next line after the head, with what was hashed before it.
+    fn line(&mut self) -> Result<(Line, Sha256), Error> {
+        let (text, before) = self.next()?;
+        let line =
+            serde_json::from_str(&text).map_err(|_not_a_line| self.wrong("this line is none of a backup"))?;
+        Ok((line, before))
+    }
+
+    fn wrong(&self, problem: &'static str) -> Error {
+        Error::Backup { path: self.path.to_owned(), line: self.line, problem }
+    }
+
+    /// The next line, with what was hashed before it.
+    fn next(&mut self) -> Result<(String, Sha256), Error> {
+        let mut text = String::new();
+        self.line += 1;
+        let read = self.lines.read_line(&mut text);
+        let path = self.path.to_owned();
+        if read.map_err(|source| Error::File { action: "read", path, source })? == 0 {
+            return Err(self.wrong("the backup ends here, without its end"));
+        }
+        let before = self.hash.clone();
+        self.hash.update(text.as_bytes());
+        Ok((text, before))
+    }
+
+    fn head(&mut self) -> Result<Head, Error> {
+        let (text, _) = self.next()?;
+        let head: Head = serde_json::from_str(&text)
+            .ok()
+            .filter(|head: &Head| head.format == FORMAT)
+            .ok_or_else(|| self.wrong("this is no backup of a store"))?;
+        let store = self.path.display().to_string();
+        if head.schema > SCHEMA {
+            return Err(Error::Newer { store, found: head.schema, known: SCHEMA });
+        }
+        if schema::checksum(head.schema).as_ref() != Some(&head.checksum) {
+            return Err(Error::Altered { store, version: head.schema });
+        }
+        Ok(head)
+    }
+}
+
+impl Tx {
+    async fn holds_anything(&mut self) -> Result<bool, Error> {
+        let count = sqlx::query_scalar("SELECT (SELECT count(*) FROM runs) + (SELECT count(*) FROM cursors)");
+        let count: i64 = count.fetch_one(self.connection()).await.map_err(failed("look into the store"))?;
+        Ok(count > 0)
+    }
+
+    async fn fill(&mut self, reader: &mut Reader<'_>) -> Result<Rows, Error> {
+        let (mut into, mut rows) = (None, 0);
+        loop {
+            match reader.line()?.0 {
+                Line::Table { table, columns } => {
+                    let known = TABLES.contains(&table.as_str()) && columns.iter().all(|name| is_plain(name));
+                    into = Some((table, columns)).filter(|_| known);
+                }
+                Line::Row(values) => {
+                    let (table, columns) = into
+                        .as_ref()
+                        .filter(|(_, columns)| columns.len() == values.len())
+                        .ok_or_else(|| reader.wrong("this row is of no table"))?;
+                    self.insert(table, columns, values).await?;
+                    rows += 1;
+                }
+                Line::End { .. } => return Ok(Rows(rows)),
+            }
+        }
+    }
+
+    async fn insert(&mut self, table: &str, columns: &[String], values: Vec<Value>) -> Result<(), Error> {
+        // Nothing is written out: bound, it would have a type, which Postgres compares with the column's.
+        let mut places = Vec::with_capacity(values.len());
+        let mut bound = 0;
+        for value in &values {
+            bound += usize::from(!value.is_null());
+            places.push(if value.is_null() { "NULL".to_owned() } else { format!("${bound}") });
+        }
+        let statement =
+            format!("INSERT INTO {table} ({}) VALUES ({})", columns.join(", "), places.join(", "));
+        let mut query = sqlx::query(AssertSqlSafe(statement));
+        for value in values {
+            query = match value {
+                Value::Null => query,
+                Value::Number(number) => query.bind(number.as_i64()),
+                Value::String(text) => query.bind(text),
+                other => query.bind(other.to_string()),
+            };
+        }
+        query.execute(self.connection()).await.map(drop).map_err(failed("restore a row"))
+    }
+}
+
+/// Whether a name from a file can only be a name.
+fn is_plain(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+}

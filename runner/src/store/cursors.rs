@@ -1,0 +1,82 @@
+//! How far whoever reads the journal has come.
+
+use platform_core::control::Cursor;
+use sqlx::any::AnyRow;
+
+use super::{
+    Again, Store, UnixMillis,
+    error::{Error, failed},
+    row::{count, number, text},
+};
+
+/// What a consumer has read and will not ask for again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Acknowledged {
+    /// The consumer.
+    pub consumer: String,
+    /// Up to and with where.
+    pub cursor: Cursor,
+    /// Since when.
+    pub changed: UnixMillis,
+}
+
+const READ: &str = "SELECT consumer, journal, seq, hash, changed FROM cursors \
+     WHERE consumer = $1 AND ($2 IS NULL OR journal = $2) ORDER BY changed DESC, journal";
+/// In one statement, so that of two at once the one that is further wins.
+const SET: &str = "INSERT INTO cursors (consumer, journal, seq, hash, changed) VALUES ($1, $2, $3, $4, $5) \
+     ON CONFLICT (consumer, journal) DO UPDATE SET seq = $3, hash = $4, changed = $5 WHERE cursors.seq <= $3";
+
+impl Acknowledged {
+    fn read(row: &AnyRow) -> Result<Self, Error> {
+        let cursor =
+            Cursor { journal: text(row, "journal")?, seq: count(row, "seq")?, hash: text(row, "hash")? };
+        Ok(Self { consumer: text(row, "consumer")?, cursor, changed: UnixMillis(number(row, "changed")?) })
+    }
+}
+
+impl Store {
+    /// How far `consumer` has come in each journal it has read, the one it read last first.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn cursors(&self, consumer: &str) -> Result<Vec<Acknowledged>, Error> {
+        self.retrying(Again::Always, async |_| {
+            let rows = sqlx::query(READ).bind(consumer).bind(None::<&str>).fetch_all(&self.pool).await;
+            rows.map_err(failed("read a cursor"))?.iter().map(Acknowledged::read).collect()
+        })
+        .await
+    }
+
+    /// Keeps how far `consumer` has come in the journal that the cursor names.
+    ///
+    /// # Errors
+    /// [`Error::Backwards`] if it was further already.
+    pub async fn acknowledge(&self, consumer: &str, cursor: &Cursor) -> Result<(), Error> {
+        self.retrying(Again::Always, async |_| self.acknowledge_once(consumer, cursor).await).await
+    }
+
+    async fn acknowledge_once(&self, consumer: &str, cursor: &Cursor) -> Result<(), Error> {
+        let action = "keep a cursor";
+        let mut tx = self.begin().await?;
+        let now = tx.now;
+        let set = sqlx::query(SET)
+            .bind(consumer)
+            .bind(&cursor.journal)
+            .bind(i64::try_from(cursor.seq).unwrap_or(i64::MAX))
+            .bind(&cursor.hash)
+            .bind(now)
+            .execute(tx.connection())
+            .await
+            .map_err(failed(action))?;
+        if set.rows_affected() == 0 {
+            let row = sqlx::query(READ).bind(consumer).bind(&cursor.journal).fetch_one(tx.connection()).await;
+            let before = Acknowledged::read(&row.map_err(failed(action))?)?;
+            return Err(Error::Backwards {
+                consumer: before.consumer,
+                acknowledged: before.cursor.seq,
+                given: cursor.seq,
+            });
+        }
+        tx.commit(action).await
+    }
+}

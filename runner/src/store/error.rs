@@ -1,0 +1,221 @@
+//! What can be wrong with the store, told apart by what a caller does about it.
+
+use std::{io, path::PathBuf};
+
+use platform_core::id::RunId;
+
+use crate::lifecycle::{Illegal, State};
+
+/// Why the store did not do what it was asked. No variant shows a password.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The address is none.
+    #[error("store.url is not an address of a store: {problem}")]
+    Address {
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// A file of the store, or of its password, cannot be used.
+    #[error("cannot {action} {}", path.display())]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// Everybody on this host can read what only we should.
+    #[error("{} is open to every user of this host: `chmod o= {}`", path.display(), path.display())]
+    Exposed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Nobody answers, or not to us.
+    #[error("cannot open the store {store}")]
+    Unreachable {
+        /// Its address, without a password.
+        store: String,
+        /// Why not.
+        #[source]
+        source: sqlx::Error,
+    },
+    /// A later program has changed it.
+    #[error("the store {store} has schema {found}, and this program knows {known}: use a newer one")]
+    Newer {
+        /// Its address.
+        store: String,
+        /// The schema it has.
+        found: usize,
+        /// The newest this program knows.
+        known: usize,
+    },
+    /// It was not made by any release of this program.
+    #[error("schema {version} of {store} is not the one that was released under this number")]
+    Altered {
+        /// The store, or the backup of one.
+        store: String,
+        /// The number.
+        version: usize,
+    },
+    /// The database failed.
+    #[error("cannot {action}")]
+    Failed {
+        /// What was tried.
+        action: &'static str,
+        /// Whether it may have been done all the same.
+        done: Done,
+        /// Why not.
+        #[source]
+        source: sqlx::Error,
+    },
+    /// The id is taken.
+    #[error("run {run} was ordered already, and it was another order")]
+    Conflict {
+        /// The run.
+        run: RunId,
+    },
+    /// There is no such run here.
+    #[error("no run {run}")]
+    Unknown {
+        /// The run.
+        run: RunId,
+    },
+    /// Somebody else has taken the run over: nothing may be done for it any more.
+    #[error("run {run} was taken over: this is epoch {held}, and it is at {epoch}")]
+    Fenced {
+        /// The run.
+        run: RunId,
+        /// The epoch in whose name something was tried.
+        held: u64,
+        /// The epoch the run is at.
+        epoch: u64,
+    },
+    /// The run's state does not allow it.
+    #[error("run {run} does not do that")]
+    Illegal {
+        /// The run.
+        run: RunId,
+        /// What was tried, and from where.
+        #[source]
+        source: Illegal,
+    },
+    /// Things are only made while somebody is there to remove them.
+    #[error("nothing is made for run {run}, which is {state}")]
+    NotMaking {
+        /// The run.
+        run: RunId,
+        /// Its state.
+        state: State,
+    },
+    /// It was not said before it was done.
+    #[error("run {run} never wanted a {kind} {name}")]
+    NotWanted {
+        /// The run.
+        run: RunId,
+        /// Kind of the thing.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// Too much for one row.
+    #[error("{what} has {bytes} bytes, more than {most}")]
+    TooLarge {
+        /// What.
+        what: &'static str,
+        /// How large it is.
+        bytes: usize,
+        /// How large it may be.
+        most: usize,
+    },
+    /// A consumer's cursor only goes on.
+    #[error("{consumer} has read up to {acknowledged} already, and now says {given}")]
+    Backwards {
+        /// The consumer.
+        consumer: String,
+        /// Where it was.
+        acknowledged: u64,
+        /// What it says now.
+        given: u64,
+    },
+    /// A row holds what this program never writes.
+    #[error("the store holds a {what} that is none: `{value}`")]
+    Corrupt {
+        /// What it should be.
+        what: &'static str,
+        /// What it is.
+        value: String,
+    },
+    /// There is something that a restore would overwrite.
+    #[error("the store {store} is not empty: --force replaces what is in it")]
+    NotEmpty {
+        /// Its address.
+        store: String,
+    },
+    /// A file is not a whole backup.
+    #[error("{}:{line}: {problem}", path.display())]
+    Backup {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong.
+        problem: &'static str,
+    },
+}
+
+/// Whether a transaction that failed may have been done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Done {
+    /// It was not.
+    No,
+    /// Its commit got no answer.
+    Perhaps,
+}
+
+/// SQLite's codes for "busy" and "locked", and Postgres' for what goes by: lost and refused connections, too many of
+/// them, shutdown, serialization failure, deadlock, lock not available.
+const PASSING: [&str; 16] = [
+    "5", "6", "261", "262", "517", "773", "08000", "08003", "08006", "40001", "40P01", "53300", "55P03",
+    "57P01", "57P02", "57P03",
+];
+
+impl Error {
+    /// Whether the same may succeed if it is tried again.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Failed { source, .. } | Self::Unreachable { source, .. } => passes(source),
+            _ => false,
+        }
+    }
+
+    /// Whether it is worth another try at once. What has waited for a connection has been patient enough.
+    pub(super) fn passes_soon(&self) -> bool {
+        let waited = matches!(
+            self,
+            Self::Failed { source: sqlx::Error::PoolTimedOut, .. }
+                | Self::Unreachable { source: sqlx::Error::PoolTimedOut, .. }
+        );
+        self.is_transient() && !waited
+    }
+
+    /// Whether it may have been done all the same.
+    pub(super) const fn may_be_done(&self) -> bool {
+        matches!(self, Self::Failed { done: Done::Perhaps, .. })
+    }
+}
+
+fn passes(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut => true,
+        sqlx::Error::Database(error) => error.code().is_some_and(|code| PASSING.contains(&code.as_ref())),
+        _ => false,
+    }
+}
+
+/// Names what was tried, of a failure before the commit.
+pub(super) fn failed(action: &'static str) -> impl FnOnce(sqlx::Error) -> Error {
+    move |source| Error::Failed { action, done: Done::No, source }
+}

@@ -1,0 +1,312 @@
+//! Who works on a run: ordering one, claiming it, keeping it, taking it over.
+
+use std::fmt;
+
+use platform_core::{
+    grant::Correlation,
+    id::{AccountId, AgentId, RunId},
+    limit::Millis,
+};
+use platform_runtime::random;
+use sqlx::AnyConnection;
+
+use super::{
+    Again, Store, Tx,
+    backend::Backend,
+    error::{Done, Error, failed},
+    row::{Run, columns, count},
+};
+
+/// Longest text of an order: a question of 32 MiB with its quotes escaped would not get through the data plane either.
+const ORDER: usize = 32 << 20;
+
+/// A process that works on runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Worker(String);
+
+impl Worker {
+    /// One whose name somebody else has made sure is nobody else's.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        Self(name.to_owned())
+    }
+
+    /// This process: its host, its id, and something that tells it from another one with the same two.
+    #[must_use]
+    pub fn this_process() -> Self {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let host = if host.trim().is_empty() { "host" } else { host.trim() };
+        Self(format!("{host}/{}/{:08x}", std::process::id(), random::bits() & 0xffff_ffff))
+    }
+}
+
+impl fmt::Display for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// The right to act for a run, until somebody else takes it over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hold {
+    /// The run.
+    pub run: RunId,
+    /// The epoch in whose name things are done.
+    pub epoch: u64,
+}
+
+/// A run to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewRun {
+    /// Its id, by which it is ordered only once.
+    pub run: RunId,
+    /// Who pays.
+    pub account: AccountId,
+    /// The agent to run.
+    pub agent: AgentId,
+    /// Ids of the application around.
+    pub correlation: Correlation,
+    /// Everything else that was asked for, as JSON: the same order has the same text.
+    pub wanted: String,
+}
+
+/// Who is to work on a new run.
+#[derive(Debug, Clone, Copy)]
+pub enum For<'w> {
+    /// Whoever claims it.
+    Anybody,
+    /// Who orders it, with a lease this long.
+    Me(&'w Worker, Millis),
+}
+
+/// What became of an order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Created {
+    /// It is new.
+    New(Run),
+    /// It was ordered before, in just this way: this is the run, and nothing was changed.
+    Before(Run),
+}
+
+impl Run {
+    /// The hold that whoever just got this run has on it.
+    #[must_use]
+    pub fn hold(&self) -> Hold {
+        Hold { run: self.run.clone(), epoch: self.epoch }
+    }
+}
+
+const CREATE: &str = "INSERT INTO runs (run, installation, account, agent, correlation, wanted, state, attempt, epoch, \
+     lease_owner, lease_until, created, changed, last_event) \
+     VALUES ($1, $2, $3, $4, $5, $6, 'queued', 0, $7, $8, $9, $10, $10, 0) ON CONFLICT (run) DO NOTHING";
+const SAME: &str = "SELECT count(*) FROM runs WHERE run = $1 AND installation = $2 AND account = $3 AND agent = $4 \
+     AND correlation = $5 AND wanted = $6";
+const FIND: &str = concat!("SELECT ", columns!(), " FROM runs WHERE run = $1 AND installation = $2");
+const RENEW: &str = "UPDATE runs SET lease_until = $1, changed = $2 WHERE run = $3 AND ended IS NULL";
+const FENCE: &str = concat!(
+    "UPDATE runs SET changed = $1 WHERE run = $2 AND installation = $3 AND epoch = $4 RETURNING ",
+    columns!()
+);
+
+/// Gives the oldest run that `$condition` holds of to a new owner, and lets others look past it meanwhile.
+macro_rules! take {
+    ($condition:literal, $lock:literal) => {
+        concat!(
+            "UPDATE runs SET epoch = epoch + 1, lease_owner = $1, lease_until = $2, changed = $3 WHERE run = (",
+            "SELECT run FROM runs WHERE installation = $4 AND ",
+            $condition,
+            " LIMIT 1",
+            $lock,
+            ") RETURNING ",
+            columns!()
+        )
+    };
+}
+macro_rules! queued {
+    ($lock:literal) => {
+        take!("state = 'queued' AND lease_owner IS NULL ORDER BY created, run", $lock)
+    };
+}
+macro_rules! abandoned {
+    ($lock:literal) => {
+        take!("ended IS NULL AND lease_until < $3 ORDER BY lease_until, run", $lock)
+    };
+}
+
+impl Store {
+    /// Orders a run. The same order again returns the same run.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if the id stands for another order.
+    pub async fn create(&self, new: &NewRun, who: For<'_>) -> Result<Created, Error> {
+        if new.wanted.len() > ORDER {
+            return Err(Error::TooLarge { what: "the order", bytes: new.wanted.len(), most: ORDER });
+        }
+        self.retrying(Again::Always, async |before| self.create_once(new, who, before).await).await
+    }
+
+    async fn create_once(&self, new: &NewRun, who: For<'_>, before: Done) -> Result<Created, Error> {
+        let action = "order a run";
+        let mut tx = self.begin().await?;
+        let (epoch, owner, until) = match who {
+            For::Anybody => (0, None, None),
+            For::Me(worker, span) => (1, Some(worker.to_string()), Some(tx.after(span))),
+        };
+        let correlation = serde_json::to_string(&new.correlation).unwrap_or_default();
+        let inserted = sqlx::query(CREATE)
+            .bind(new.run.as_str())
+            .bind(self.installation.as_str())
+            .bind(new.account.as_str())
+            .bind(new.agent.as_str())
+            .bind(&correlation)
+            .bind(&new.wanted)
+            .bind(epoch)
+            .bind(&owner)
+            .bind(until)
+            .bind(tx.now)
+            .execute(tx.connection())
+            .await
+            .map_err(failed(action))?;
+        let same: i64 = sqlx::query_scalar(SAME)
+            .bind(new.run.as_str())
+            .bind(self.installation.as_str())
+            .bind(new.account.as_str())
+            .bind(new.agent.as_str())
+            .bind(&correlation)
+            .bind(&new.wanted)
+            .fetch_one(tx.connection())
+            .await
+            .map_err(failed(action))?;
+        if same == 0 {
+            return Err(Error::Conflict { run: new.run.clone() });
+        }
+        let run = self.find(&mut tx, &new.run).await?;
+        tx.commit(action).await?;
+        // The commit before may have got lost on its way back: then it is ours, and nobody has touched it since.
+        let ours = before == Done::Perhaps
+            && epoch == 1
+            && run.epoch == 1
+            && run.lease.as_ref().map(|lease| &lease.owner) == owner.as_ref();
+        Ok(if inserted.rows_affected() == 1 || ours { Created::New(run) } else { Created::Before(run) })
+    }
+
+    /// Claims the run that has waited longest, if one waits. It is nobody else's until `span` has passed.
+    ///
+    /// # Errors
+    /// If the store fails. After a commit without an answer a run may be claimed and not worked on; that is what
+    /// [`Store::take_over`] is for.
+    pub async fn claim(&self, worker: &Worker, span: Millis) -> Result<Option<Run>, Error> {
+        let statement = match self.backend {
+            Backend::Sqlite => queued!(""),
+            Backend::Postgres => queued!(" FOR UPDATE SKIP LOCKED"),
+        };
+        self.retrying(Again::UnlessDone, async |_| self.take(statement, worker, span).await).await
+    }
+
+    /// Takes over a run whose lease is over, if there is one; the one that was left longest ago. From then on whatever
+    /// its holder before still tries is refused.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn take_over(&self, worker: &Worker, span: Millis) -> Result<Option<Run>, Error> {
+        let statement = match self.backend {
+            Backend::Sqlite => abandoned!(""),
+            Backend::Postgres => abandoned!(" FOR UPDATE SKIP LOCKED"),
+        };
+        self.retrying(Again::UnlessDone, async |_| self.take(statement, worker, span).await).await
+    }
+
+    async fn take(
+        &self,
+        statement: &'static str,
+        worker: &Worker,
+        span: Millis,
+    ) -> Result<Option<Run>, Error> {
+        let action = "take a run";
+        let mut tx = self.begin().await?;
+        let until = tx.after(span);
+        let taken = sqlx::query(statement)
+            .bind(worker.to_string())
+            .bind(until)
+            .bind(tx.now)
+            .bind(self.installation.as_str())
+            .fetch_optional(tx.connection())
+            .await
+            .map_err(failed(action))?;
+        let run = taken.map(|row| Run::read(&row, tx.now)).transpose()?;
+        tx.commit(action).await?;
+        Ok(run)
+    }
+
+    /// Makes the lease last `span` from now.
+    ///
+    /// # Errors
+    /// [`Error::Fenced`] if somebody else has taken the run over.
+    pub async fn renew(&self, hold: &Hold, span: Millis) -> Result<(), Error> {
+        self.retrying(Again::Always, async |_| self.renew_once(hold, span).await).await
+    }
+
+    async fn renew_once(&self, hold: &Hold, span: Millis) -> Result<(), Error> {
+        let action = "renew a lease";
+        let mut tx = self.begin().await?;
+        self.fence(&mut tx, hold).await?;
+        let until = tx.after(span);
+        sqlx::query(RENEW)
+            .bind(until)
+            .bind(tx.now)
+            .bind(hold.run.as_str())
+            .execute(tx.connection())
+            .await
+            .map_err(failed(action))?;
+        tx.commit(action).await
+    }
+
+    /// The run, if `hold` still holds. Nobody else changes it until `tx` ends.
+    pub(super) async fn fence(&self, tx: &mut Tx, hold: &Hold) -> Result<Run, Error> {
+        let held = sqlx::query(FENCE)
+            .bind(tx.now)
+            .bind(hold.run.as_str())
+            .bind(self.installation.as_str())
+            .bind(i64::try_from(hold.epoch).unwrap_or(i64::MAX))
+            .fetch_optional(tx.connection())
+            .await
+            .map_err(failed("look whether a run is still ours"))?;
+        let now = tx.now;
+        match held {
+            Some(row) => Run::read(&row, now),
+            None => Err(self.no_longer_held(tx.connection(), hold).await?),
+        }
+    }
+
+    async fn no_longer_held(&self, connection: &mut AnyConnection, hold: &Hold) -> Result<Error, Error> {
+        let row = sqlx::query(FIND)
+            .bind(hold.run.as_str())
+            .bind(self.installation.as_str())
+            .fetch_optional(connection)
+            .await
+            .map_err(failed("look for a run"))?;
+        let run = hold.run.clone();
+        Ok(match row {
+            None => Error::Unknown { run },
+            Some(row) => Error::Fenced { run, held: hold.epoch, epoch: count(&row, "epoch")? },
+        })
+    }
+
+    pub(super) async fn find(&self, tx: &mut Tx, run: &RunId) -> Result<Run, Error> {
+        let now = tx.now;
+        let row = sqlx::query(FIND)
+            .bind(run.as_str())
+            .bind(self.installation.as_str())
+            .fetch_optional(tx.connection())
+            .await
+            .map_err(failed("look for a run"))?;
+        row.map_or_else(|| Err(Error::Unknown { run: run.clone() }), |row| Run::read(&row, now))
+    }
+}
+
+impl Tx {
+    /// When `span` from now is over.
+    fn after(&self, span: Millis) -> i64 {
+        self.now.saturating_add(i64::try_from(span.0).unwrap_or(i64::MAX))
+    }
+}

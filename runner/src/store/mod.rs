@@ -1,0 +1,187 @@
+//! What the control plane must not forget: runs, what was made for them, what happened, how far consumers have read.
+//!
+//! One interface over SQLite (one file, the default) and Postgres (several programs on one store). The statements are
+//! the same for both, so there is one pool of sqlx's `Any` driver and one small file, `backend`, of what differs.
+//!
+//! Every operation is one transaction. All times are the database's clock, read once per transaction: on Postgres the
+//! server's, whatever the clocks of its clients say; on SQLite the host's. What is done for a run is done in the name
+//! of a [`Hold`] and refused once its epoch has passed. A lease that is over does not by itself end a hold: it lets
+//! somebody else take the run over, and that does. Until then its holder may go on and renew it.
+//!
+//! What passes by itself (a lock, a lost connection) is tried again, four times with two seconds between them in all,
+//! where trying again cannot do it twice.
+//!
+//! Not here: what a run's moves mean (`lifecycle`) and when they are made (`run`).
+
+mod address;
+mod backend;
+mod backup;
+mod cursors;
+mod error;
+mod lease;
+mod read;
+mod resource;
+mod row;
+mod schema;
+mod step;
+
+use std::{sync::Arc, time::Duration};
+
+use platform_core::id::InstallationId;
+use sqlx::{
+    Any, AnyConnection, ConnectOptions, Connection, Transaction,
+    any::{AnyPoolOptions, install_default_drivers},
+    pool::Pool,
+};
+
+pub use self::{
+    address::Address,
+    backup::{Onto, Rows},
+    cursors::Acknowledged,
+    error::{Done, Error},
+    lease::{Created, For, Hold, NewRun, Worker},
+    read::{Event, Filter, Page, Record},
+    resource::{Change, Kind, Resource, Stage},
+    row::{Lease, Run, UnixMillis},
+    schema::SCHEMA,
+    step::Step,
+};
+use self::{backend::Backend, error::failed};
+
+/// How long a connection may take.
+const CONNECT: Duration = Duration::from_secs(10);
+/// Waits before what failed is tried again.
+const PAUSES: [Duration; 4] = [
+    Duration::from_millis(50),
+    Duration::from_millis(150),
+    Duration::from_millis(500),
+    Duration::from_millis(1000),
+];
+
+/// An open store, as one installation sees it. Clones are the same one.
+#[derive(Debug, Clone)]
+pub struct Store {
+    pool: Pool<Any>,
+    backend: Backend,
+    shown: Arc<str>,
+    installation: InstallationId,
+}
+
+/// A transaction, and when it is.
+struct Tx {
+    inner: Transaction<'static, Any>,
+    backend: Backend,
+    now: i64,
+}
+
+/// What may be tried again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Again {
+    /// Doing it twice is doing it once.
+    Always,
+    /// Doing it twice is not; so only what was certainly not done.
+    UnlessDone,
+}
+
+impl Store {
+    /// Opens the store at `address`, makes it if there is none, and brings an older one up to date.
+    ///
+    /// # Errors
+    /// If it cannot be reached, or was made by a later program.
+    pub async fn open(address: &Address, installation: InstallationId) -> Result<Self, Error> {
+        address.prepare()?;
+        install_default_drivers();
+        let backend = address.backend;
+        let shown = address.to_string();
+        let unreachable = |source| Error::Unreachable { store: shown.clone(), source };
+        // Once without the pool, which would try for all its patience and not say what failed.
+        let mut first = address.options.connect().await.map_err(unreachable)?;
+        sqlx::raw_sql(backend.on_connect()).execute(&mut first).await.map_err(unreachable)?;
+        first.close().await.map_err(unreachable)?;
+        let pool = AnyPoolOptions::new()
+            .max_connections(backend.connections())
+            .acquire_timeout(CONNECT)
+            .after_connect(move |connection, _meta| {
+                Box::pin(
+                    async move { sqlx::raw_sql(backend.on_connect()).execute(connection).await.map(drop) },
+                )
+            })
+            .connect_with(address.options.clone())
+            .await
+            .map_err(unreachable)?;
+        let store = Self { pool, backend, shown: shown.into(), installation };
+        store.retrying(Again::Always, async |_| store.update().await).await?;
+        Ok(store)
+    }
+
+    /// Closes its connections. What was committed is kept without, too.
+    pub async fn close(self) {
+        self.pool.close().await;
+    }
+
+    /// Its address, without a password, and its schema.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        format!("{}, schema {SCHEMA}", self.shown)
+    }
+
+    /// Brings the schema up to date; one program at a time.
+    async fn update(&self) -> Result<(), Error> {
+        let mut connection = self.pool.acquire().await.map_err(failed("reach the store"))?;
+        if schema::version(&mut connection, self.backend, &self.shown).await? == SCHEMA {
+            return Ok(());
+        }
+        drop(connection);
+        let mut tx = self.begin().await?;
+        schema::lock(&mut tx).await?;
+        let found = schema::version(tx.connection(), self.backend, &self.shown).await?;
+        schema::migrate(&mut tx, found, SCHEMA).await?;
+        tx.commit("change the store's schema").await
+    }
+
+    async fn begin(&self) -> Result<Tx, Error> {
+        self.begin_with(self.backend.begin()).await
+    }
+
+    async fn begin_with(&self, statement: &'static str) -> Result<Tx, Error> {
+        let action = "begin a transaction";
+        let mut inner = self.pool.begin_with(statement).await.map_err(failed(action))?;
+        let now = sqlx::query_scalar(self.backend.now());
+        let now = now.fetch_one(&mut *inner).await.map_err(failed(action))?;
+        Ok(Tx { inner, backend: self.backend, now })
+    }
+
+    /// Does `once` until it succeeds, fails for good, or the patience for it is over. It is told whether it may have
+    /// been done before.
+    async fn retrying<T>(
+        &self,
+        again: Again,
+        once: impl AsyncFn(Done) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut before = Done::No;
+        for pause in PAUSES {
+            match once(before).await {
+                Err(error) if error.passes_soon() && (again == Again::Always || !error.may_be_done()) => {
+                    if error.may_be_done() {
+                        before = Done::Perhaps;
+                    }
+                    tracing::debug!(store = %self.shown, %error, "the store is tried again");
+                    tokio::time::sleep(pause).await;
+                }
+                result => return result,
+            }
+        }
+        once(before).await
+    }
+}
+
+impl Tx {
+    fn connection(&mut self) -> &mut AnyConnection {
+        &mut self.inner
+    }
+
+    async fn commit(self, action: &'static str) -> Result<(), Error> {
+        let perhaps = |source| Error::Failed { action, done: Done::Perhaps, source };
+        self.inner.commit().await.map_err(perhaps)
+    }
+}

@@ -1,0 +1,165 @@
+//! What people and programs want to know of runs.
+
+use platform_core::id::{AccountId, AgentId, RunId};
+use serde::Serialize;
+use sqlx::{Row, any::AnyRow};
+
+use super::{
+    Again, Resource, Run, Store, UnixMillis,
+    error::{Error, failed},
+    row::{columns, count, number, text},
+};
+
+/// Which runs.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Names of their states; any if empty.
+    pub states: Vec<&'static str>,
+    /// Who pays for them.
+    pub account: Option<AccountId>,
+    /// The agent that runs.
+    pub agent: Option<AgentId>,
+    /// Only those ordered before this one; for the next page.
+    pub before: Option<(UnixMillis, RunId)>,
+}
+
+/// Runs, the newest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// The runs.
+    pub runs: Vec<Run>,
+    /// What the next page's filter has in `before`; absent at the end.
+    pub next: Option<(UnixMillis, RunId)>,
+    /// When this was so, by the database's clock.
+    pub now: UnixMillis,
+}
+
+/// Everything that is known of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Record {
+    /// The run.
+    #[serde(flatten)]
+    pub run: Run,
+    /// What was ordered, as JSON.
+    #[serde(rename = "order", serialize_with = "embedded")]
+    pub wanted: String,
+    /// The answer, or its beginning.
+    pub answer: Option<String>,
+    /// How long the answer was, in bytes.
+    pub answer_bytes: Option<i64>,
+    /// What was made for it.
+    pub resources: Vec<Resource>,
+    /// What happened, the oldest first.
+    pub events: Vec<Event>,
+    /// When this was so, by the database's clock.
+    #[serde(rename = "now_ms")]
+    pub now: UnixMillis,
+}
+
+/// Something that happened to a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Event {
+    /// Its number, from 1. A gap at the beginning is what was forgotten.
+    pub seq: u64,
+    /// When.
+    #[serde(rename = "at_ms")]
+    pub at: UnixMillis,
+    /// What kind of thing.
+    pub kind: String,
+    /// The thing, as JSON.
+    #[serde(serialize_with = "embedded")]
+    pub payload: String,
+}
+
+/// The payload as what it is; as text if it is no JSON.
+fn embedded<S: serde::Serializer>(payload: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    match serde_json::from_str::<serde_json::Value>(payload) {
+        Ok(json) => json.serialize(serializer),
+        Err(_) => serializer.serialize_str(payload),
+    }
+}
+
+const LIST: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM runs WHERE installation = $1 AND ($2 IS NULL OR $2 LIKE '%,' || state || ',%') \
+     AND ($3 IS NULL OR account = $3) AND ($4 IS NULL OR agent = $4) \
+     AND ($5 IS NULL OR created < $5 OR (created = $5 AND run < $6)) \
+     ORDER BY created DESC, run DESC LIMIT $7"
+);
+const LARGE: &str = "SELECT wanted, answer, answer_bytes FROM runs WHERE run = $1";
+const EVENTS: &str = "SELECT seq, at, kind, payload FROM events WHERE run = $1 ORDER BY seq";
+
+impl Store {
+    /// At most `most` runs that `filter` lets through, the newest first.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn list(&self, filter: &Filter, most: u32) -> Result<Page, Error> {
+        self.retrying(Again::Always, async |_| self.list_once(filter, most).await).await
+    }
+
+    async fn list_once(&self, filter: &Filter, most: u32) -> Result<Page, Error> {
+        let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+        let states = Some(&filter.states).filter(|states| !states.is_empty());
+        let rows = sqlx::query(LIST)
+            .bind(self.installation.as_str())
+            .bind(states.map(|states| format!(",{},", states.join(","))))
+            .bind(filter.account.as_ref().map(AccountId::as_str))
+            .bind(filter.agent.as_ref().map(AgentId::as_str))
+            .bind(filter.before.as_ref().map(|(created, _)| created.0))
+            .bind(filter.before.as_ref().map(|(_, run)| run.as_str()))
+            .bind(i64::from(most) + 1)
+            .fetch_all(tx.connection())
+            .await
+            .map_err(failed("list runs"))?;
+        let mut runs = rows.iter().map(|row| Run::read(row, tx.now)).collect::<Result<Vec<_>, _>>()?;
+        let now = UnixMillis(tx.now);
+        tx.commit("list runs").await?;
+        let more = runs.len() > most as usize;
+        runs.truncate(most as usize);
+        let next = runs.last().filter(|_| more).map(|run| (run.created, run.run.clone()));
+        Ok(Page { runs, next, now })
+    }
+
+    /// Everything that is known of `run`.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] if there is no such run.
+    pub async fn record(&self, run: &RunId) -> Result<Record, Error> {
+        self.retrying(Again::Always, async |_| self.record_once(run).await).await
+    }
+
+    async fn record_once(&self, id: &RunId) -> Result<Record, Error> {
+        let action = "read a run";
+        let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+        let run = self.find(&mut tx, id).await?;
+        let large = sqlx::query(LARGE).bind(id.as_str()).fetch_one(tx.connection()).await;
+        let large = large.map_err(failed(action))?;
+        let events = sqlx::query(EVENTS).bind(id.as_str()).fetch_all(tx.connection()).await;
+        let events = events.map_err(failed(action))?;
+        let resources = tx.resources(id.as_str()).await?;
+        let now = UnixMillis(tx.now);
+        tx.commit(action).await?;
+        Ok(Record {
+            wanted: text(&large, "wanted")?,
+            answer: large.try_get("answer").map_err(failed(action))?,
+            answer_bytes: large.try_get("answer_bytes").map_err(failed(action))?,
+            resources,
+            events: events.iter().map(Event::read).collect::<Result<_, _>>()?,
+            now,
+            run,
+        })
+    }
+}
+
+impl Event {
+    fn read(row: &AnyRow) -> Result<Self, Error> {
+        Ok(Self {
+            seq: count(row, "seq")?,
+            at: UnixMillis(number(row, "at")?),
+            kind: text(row, "kind")?,
+            payload: text(row, "payload")?,
+        })
+    }
+}

@@ -1,0 +1,192 @@
+//! What was made for a run: a row exists before the thing does, and says so until the thing is certainly gone.
+
+use serde::Serialize;
+use sqlx::any::AnyRow;
+
+use super::{
+    Store, Tx,
+    error::{Error, failed},
+    row::{Run, UnixMillis, count, number, parsed, storable, text},
+};
+use crate::lifecycle::State;
+
+/// Kind of a thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A directory on the host; its name is its path.
+    Workspace,
+    /// A run's registration at the data plane, by the run's id.
+    Grant,
+    /// A socket of the run's own at the data plane, by its directory's name.
+    Listener,
+    /// A container, by its name.
+    Container,
+    /// A volume, by its name.
+    Volume,
+}
+
+/// How far a thing has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// It is about to be made: it may be there.
+    Wanted,
+    /// It is there.
+    Made,
+    /// It is gone, or never was.
+    Removed,
+}
+
+/// A thing of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Resource {
+    /// The run, as its id.
+    #[serde(skip)]
+    pub run: String,
+    /// What it is.
+    pub kind: Kind,
+    /// What it is called.
+    pub name: String,
+    /// The epoch it was wanted in.
+    pub epoch: u64,
+    /// The process that wanted it, on whose host it is.
+    pub owner: String,
+    /// How far it has come.
+    pub stage: Stage,
+    /// Since when.
+    #[serde(rename = "changed_ms")]
+    pub changed: UnixMillis,
+}
+
+/// What is about to become of a thing, or has become of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// What it is.
+    pub kind: Kind,
+    /// What it is called.
+    pub name: String,
+    /// How far it comes.
+    pub stage: Stage,
+}
+
+impl Kind {
+    const ALL: [Self; 5] = [Self::Workspace, Self::Grant, Self::Listener, Self::Container, Self::Volume];
+
+    /// Its name, as it is stored and shown.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Workspace => "workspace",
+            Self::Grant => "grant",
+            Self::Listener => "listener",
+            Self::Container => "container",
+            Self::Volume => "volume",
+        }
+    }
+}
+
+impl Stage {
+    const ALL: [Self; 3] = [Self::Wanted, Self::Made, Self::Removed];
+
+    /// Its name, as it is stored and shown.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Wanted => "wanted",
+            Self::Made => "made",
+            Self::Removed => "removed",
+        }
+    }
+}
+
+impl Change {
+    /// It is about to be made.
+    #[must_use]
+    pub fn wanted(kind: Kind, name: impl Into<String>) -> Self {
+        Self { kind, name: name.into(), stage: Stage::Wanted }
+    }
+
+    /// The same thing, a stage on.
+    #[must_use]
+    pub fn to(&self, stage: Stage) -> Self {
+        Self { stage, ..self.clone() }
+    }
+}
+
+/// Columns of a resource.
+macro_rules! resource_columns {
+    () => {
+        "run, kind, name, epoch, owner, state, changed"
+    };
+}
+
+const WANT: &str = "INSERT INTO resources (run, kind, name, epoch, owner, state, changed) \
+     VALUES ($1, $2, $3, $4, $5, 'wanted', $6) ON CONFLICT (run, kind, name) \
+     DO UPDATE SET state = 'wanted', epoch = $4, owner = $5, changed = $6";
+const CHANGE: &str =
+    "UPDATE resources SET state = $1, changed = $2 WHERE run = $3 AND kind = $4 AND name = $5";
+const OF_RUN: &str =
+    concat!("SELECT ", resource_columns!(), " FROM resources WHERE run = $1 ORDER BY changed, kind, name");
+const LEFT: &str = concat!(
+    "SELECT ",
+    resource_columns!(),
+    " FROM resources WHERE state <> 'removed' \
+     AND run IN (SELECT run FROM runs WHERE installation = $1) ORDER BY changed, run, kind, name"
+);
+
+impl Resource {
+    fn read(row: &AnyRow) -> Result<Self, Error> {
+        Ok(Self {
+            run: text(row, "run")?,
+            kind: parsed(row, "kind", |text| Kind::ALL.into_iter().find(|kind| kind.name() == text))?,
+            name: text(row, "name")?,
+            epoch: count(row, "epoch")?,
+            owner: text(row, "owner")?,
+            stage: parsed(row, "state", |text| Stage::ALL.into_iter().find(|stage| stage.name() == text))?,
+            changed: UnixMillis(number(row, "changed")?),
+        })
+    }
+}
+
+impl Store {
+    /// Everything of all runs that may still be there.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn left(&self) -> Result<Vec<Resource>, Error> {
+        let rows = sqlx::query(LEFT).bind(self.installation.as_str()).fetch_all(&self.pool).await;
+        rows.map_err(failed("list what was made"))?.iter().map(Resource::read).collect()
+    }
+}
+
+impl Tx {
+    /// Everything that was made for `run`.
+    pub(super) async fn resources(&mut self, run: &str) -> Result<Vec<Resource>, Error> {
+        let rows = sqlx::query(OF_RUN).bind(run).fetch_all(self.connection()).await;
+        rows.map_err(failed("list what was made"))?.iter().map(Resource::read).collect()
+    }
+
+    /// Keeps `change` to a thing of `run`, which is at `state`.
+    pub(super) async fn change(&mut self, run: &Run, state: State, change: &Change) -> Result<(), Error> {
+        let (kind, name, now) = (change.kind.name(), storable(&change.name), self.now);
+        let query = match change.stage {
+            Stage::Wanted if !state.makes() => return Err(Error::NotMaking { run: run.run.clone(), state }),
+            Stage::Wanted => sqlx::query(WANT)
+                .bind(run.run.as_str())
+                .bind(kind)
+                .bind(&name)
+                .bind(i64::try_from(run.epoch).unwrap_or(i64::MAX))
+                .bind(run.lease.as_ref().map(|lease| lease.owner.as_str()).unwrap_or_default())
+                .bind(now),
+            stage => {
+                sqlx::query(CHANGE).bind(stage.name()).bind(now).bind(run.run.as_str()).bind(kind).bind(&name)
+            }
+        };
+        let changed = query.execute(self.connection()).await.map_err(failed("keep what is made"))?;
+        if changed.rows_affected() == 0 {
+            return Err(Error::NotWanted { run: run.run.clone(), kind, name });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,173 @@
+//! A run as its row tells it.
+
+use platform_core::{
+    control::Usage,
+    event::RunErrorCode,
+    grant::Correlation,
+    id::{AccountId, AgentId, InstallationId, RunId},
+};
+use serde::{Serialize, Serializer};
+use sqlx::{Row, any::AnyRow};
+
+use super::error::{Error, failed};
+use crate::lifecycle::{Failure, State};
+
+/// Columns of a run, without what was wanted and what was answered, which may be large.
+macro_rules! columns {
+    () => {
+        "run, installation, account, agent, correlation, state, attempt, epoch, lease_owner, lease_until, \
+         created, started, ended, exit_code, error_code, error_message, usage"
+    };
+}
+pub(super) use columns;
+
+/// Milliseconds since the epoch, by the database's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct UnixMillis(pub i64);
+
+/// A run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Run {
+    /// Its id.
+    #[serde(rename = "run_id")]
+    pub run: RunId,
+    /// The installation it belongs to.
+    pub installation: InstallationId,
+    /// Who pays.
+    pub account: AccountId,
+    /// The agent that runs.
+    pub agent: AgentId,
+    /// Ids of the application around.
+    pub correlation: Correlation,
+    /// Where it stands.
+    #[serde(serialize_with = "name")]
+    pub state: State,
+    /// How often it was started anew.
+    pub attempt: u32,
+    /// How often somebody got a lease on it.
+    pub epoch: u64,
+    /// Who works on it; absent before anybody does, and once it is over.
+    pub lease: Option<Lease>,
+    /// When it was ordered.
+    #[serde(rename = "created_ms")]
+    pub created: UnixMillis,
+    /// When its agent was started.
+    #[serde(rename = "started_ms")]
+    pub started: Option<UnixMillis>,
+    /// When it was over.
+    #[serde(rename = "ended_ms")]
+    pub ended: Option<UnixMillis>,
+    /// Exit code of the agent's process.
+    pub exit_code: Option<i64>,
+    /// Why there is no answer; known from when it settles.
+    #[serde(serialize_with = "failure")]
+    pub error: Option<Failure>,
+    /// What its calls used; known once it is over.
+    pub usage: Option<Usage>,
+}
+
+/// Who works on a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Lease {
+    /// The process.
+    pub owner: String,
+    /// Until when nobody else may take the run over.
+    #[serde(rename = "until_ms")]
+    pub until: UnixMillis,
+    /// Whether that has passed: the process is gone, or hangs.
+    pub over: bool,
+}
+
+fn name<S: Serializer>(state: &State, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(state.name())
+}
+
+fn failure<S: Serializer>(failure: &Option<Failure>, serializer: S) -> Result<S::Ok, S::Error> {
+    let json = failure
+        .as_ref()
+        .map(|Failure { code, message }| serde_json::json!({ "code": code, "message": message }));
+    json.serialize(serializer)
+}
+
+/// A column that must be there.
+pub(super) fn text(row: &AnyRow, column: &'static str) -> Result<String, Error> {
+    row.try_get(column).map_err(failed("read a row"))
+}
+
+/// The same of a number.
+pub(super) fn number(row: &AnyRow, column: &'static str) -> Result<i64, Error> {
+    row.try_get(column).map_err(failed("read a row"))
+}
+
+/// A number that is never negative.
+pub(super) fn count<T: TryFrom<i64>>(row: &AnyRow, column: &'static str) -> Result<T, Error> {
+    let value = number(row, column)?;
+    T::try_from(value).map_err(|_out_of_range| Error::Corrupt { what: column, value: value.to_string() })
+}
+
+/// A text that means something.
+pub(super) fn parsed<T>(
+    row: &AnyRow,
+    column: &'static str,
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> Result<T, Error> {
+    let value = text(row, column)?;
+    parse(&value).ok_or(Error::Corrupt { what: column, value })
+}
+
+fn optional<T>(
+    row: &AnyRow,
+    column: &'static str,
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> Result<Option<T>, Error> {
+    let value: Option<String> = row.try_get(column).map_err(failed("read a row"))?;
+    value
+        .map(|value| parse(&value).ok_or_else(|| Error::Corrupt { what: column, value: value.clone() }))
+        .transpose()
+}
+
+fn time(row: &AnyRow, column: &'static str) -> Result<Option<UnixMillis>, Error> {
+    let value: Option<i64> = row.try_get(column).map_err(failed("read a row"))?;
+    Ok(value.map(UnixMillis))
+}
+
+impl Run {
+    /// Reads it from a row of `columns!()`, as of `now`.
+    pub(super) fn read(row: &AnyRow, now: i64) -> Result<Self, Error> {
+        let code = optional(row, "error_code", error_code)?;
+        let message: Option<String> = row.try_get("error_message").map_err(failed("read a row"))?;
+        let owner: Option<String> = row.try_get("lease_owner").map_err(failed("read a row"))?;
+        let lease = owner.zip(time(row, "lease_until")?).map(|(owner, until)| Lease {
+            owner,
+            until,
+            over: until.0 < now,
+        });
+        Ok(Self {
+            run: parsed(row, "run", |text| RunId::parse(text).ok())?,
+            installation: parsed(row, "installation", |text| InstallationId::parse(text).ok())?,
+            account: parsed(row, "account", |text| AccountId::parse(text).ok())?,
+            agent: parsed(row, "agent", |text| AgentId::parse(text).ok())?,
+            correlation: parsed(row, "correlation", |text| serde_json::from_str(text).ok())?,
+            state: parsed(row, "state", |text| State::named(text, code))?,
+            attempt: count(row, "attempt")?,
+            epoch: count(row, "epoch")?,
+            lease,
+            created: UnixMillis(number(row, "created")?),
+            started: time(row, "started")?,
+            ended: time(row, "ended")?,
+            exit_code: row.try_get("exit_code").map_err(failed("read a row"))?,
+            error: code.map(|code| Failure { code, message: message.unwrap_or_default() }),
+            usage: optional(row, "usage", |text| serde_json::from_str(text).ok())?,
+        })
+    }
+}
+
+fn error_code(text: &str) -> Option<RunErrorCode> {
+    serde_json::from_value(serde_json::Value::String(text.to_owned())).ok()
+}
+
+/// A text that a column of every database can hold: Postgres has no zero character.
+pub(super) fn storable(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
+}

@@ -1,0 +1,101 @@
+//! The schema, as the list of changes that led to it. It only grows: what was released stays as it is.
+//!
+//! To change the schema, append a file. The conformance suite then writes a golden backup of the new schema, to be
+//! kept beside those of the schemas before, and shows that each of them still becomes the newest one.
+
+use sha2::{Digest, Sha256};
+use sqlx::{AnyConnection, Row};
+
+use super::{
+    Tx,
+    backend::Backend,
+    error::{Error, failed},
+};
+
+/// What each version changed, from 1.
+const MIGRATIONS: [&str; 1] = [include_str!("migrations/001.sql")];
+
+/// The newest schema there is.
+pub const SCHEMA: usize = MIGRATIONS.len();
+
+const TABLE: &str = "migrations";
+const CREATE: &str = "CREATE TABLE migrations (version BIGINT PRIMARY KEY, checksum TEXT NOT NULL, \
+                      applied BIGINT NOT NULL)";
+const ACTION: &str = "read the store's schema";
+
+/// Tables, in an order in which each refers only to those before it.
+pub(super) const TABLES: [&str; 4] = ["runs", "events", "resources", "cursors"];
+
+/// What tells a version from another one under the same number.
+pub(super) fn checksum(version: usize) -> Option<String> {
+    let text = MIGRATIONS.get(version.checked_sub(1)?)?;
+    Some(Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The version a store has; 0 if it has none yet.
+pub(super) async fn version(
+    connection: &mut AnyConnection,
+    backend: Backend,
+    store: &str,
+) -> Result<usize, Error> {
+    let tables: i64 = sqlx::query_scalar(backend.has_table())
+        .bind(TABLE)
+        .fetch_one(&mut *connection)
+        .await
+        .map_err(failed(ACTION))?;
+    if tables == 0 {
+        return Ok(0);
+    }
+    let applied = sqlx::query("SELECT version, checksum FROM migrations ORDER BY version")
+        .fetch_all(connection)
+        .await
+        .map_err(failed(ACTION))?;
+    for (index, row) in applied.iter().take(SCHEMA).enumerate() {
+        let version = index + 1;
+        let found: String = row.try_get("checksum").map_err(failed(ACTION))?;
+        if checksum(version).as_ref() != Some(&found) {
+            return Err(Error::Altered { store: store.to_owned(), version });
+        }
+    }
+    if applied.len() > SCHEMA {
+        return Err(Error::Newer { store: store.to_owned(), found: applied.len(), known: SCHEMA });
+    }
+    Ok(applied.len())
+}
+
+/// Keeps others from changing the schema until `tx` ends.
+pub(super) async fn lock(tx: &mut Tx) -> Result<(), Error> {
+    if let Some(lock) = tx.backend.lock_schema() {
+        sqlx::query(lock).execute(tx.connection()).await.map_err(failed("lock the store's schema"))?;
+    }
+    Ok(())
+}
+
+/// Makes schema `to` of schema `from`.
+pub(super) async fn migrate(tx: &mut Tx, from: usize, to: usize) -> Result<(), Error> {
+    let action = "change the store's schema";
+    if from == 0 {
+        sqlx::raw_sql(CREATE).execute(tx.connection()).await.map_err(failed(action))?;
+    }
+    for (index, text) in MIGRATIONS.iter().enumerate().take(to).skip(from) {
+        let version = index + 1;
+        sqlx::raw_sql(*text).execute(tx.connection()).await.map_err(failed(action))?;
+        sqlx::query("INSERT INTO migrations (version, checksum, applied) VALUES ($1, $2, $3)")
+            .bind(i64::try_from(version).unwrap_or(i64::MAX))
+            .bind(checksum(version))
+            .bind(tx.now)
+            .execute(tx.connection())
+            .await
+            .map_err(failed(action))?;
+    }
+    Ok(())
+}
+
+/// Removes everything.
+pub(super) async fn drop_all(tx: &mut Tx) -> Result<(), Error> {
+    const DROP: &str = "DROP TABLE IF EXISTS cursors; DROP TABLE IF EXISTS resources; \
+                        DROP TABLE IF EXISTS events; DROP TABLE IF EXISTS runs; \
+                        DROP TABLE IF EXISTS migrations;";
+    sqlx::raw_sql(DROP).execute(tx.connection()).await.map_err(failed("empty the store"))?;
+    Ok(())
+}

@@ -1,0 +1,214 @@
+//! A run's steps: a move, and what is made or removed with it, in one transaction.
+
+use platform_core::{event::RunErrorCode, limit::ByteSize};
+use serde_json::json;
+
+use super::{
+    Again, Change, Hold, Store, Tx, UnixMillis,
+    error::{Done, Error, failed},
+    row::{Run, storable},
+};
+use crate::lifecycle::{Ending, Failure, Move, State};
+
+/// Most of an answer that is kept.
+const ANSWER: ByteSize = ByteSize::kib(256);
+/// Longest message of a failure that is kept.
+const MESSAGE: ByteSize = ByteSize::kib(4);
+/// Longest payload of an event.
+const PAYLOAD: ByteSize = ByteSize::kib(16);
+/// Events of a run that are kept; the oldest go first.
+const EVENTS: i64 = 500;
+/// Kind of the events that tell of moves.
+const MOVED: &str = "moved";
+
+/// What is done at once for a run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Step {
+    /// The run's move, if it makes one.
+    pub makes: Option<Move>,
+    /// What becomes of things. What is wanted now may be made once this is stored.
+    pub changes: Vec<Change>,
+}
+
+impl From<Move> for Step {
+    fn from(makes: Move) -> Self {
+        Self { makes: Some(makes), changes: Vec::new() }
+    }
+}
+
+impl From<Change> for Step {
+    fn from(change: Change) -> Self {
+        Self { makes: None, changes: vec![change] }
+    }
+}
+
+impl Step {
+    /// The same, with `changes` to things.
+    #[must_use]
+    pub fn with(mut self, changes: impl IntoIterator<Item = Change>) -> Self {
+        self.changes.extend(changes);
+        self
+    }
+}
+
+const SAVE: &str = "UPDATE runs SET state = $1, started = $2, ended = $3, exit_code = $4, error_code = $5, \
+     error_message = $6, usage = $7, lease_owner = $8, lease_until = $9, answer = COALESCE($10, answer), \
+     answer_bytes = COALESCE($11, answer_bytes) WHERE run = $12";
+const ANEW: &str = "UPDATE runs SET state = 'queued', attempt = attempt + 1, started = NULL, ended = NULL, \
+     exit_code = NULL, error_code = NULL, error_message = NULL, answer = NULL, answer_bytes = NULL, usage = NULL, \
+     changed = $1 WHERE run = $2";
+const NUMBER: &str = "UPDATE runs SET last_event = last_event + 1 WHERE run = $1 RETURNING last_event";
+const EVENT: &str = "INSERT INTO events (run, seq, at, kind, payload) VALUES ($1, $2, $3, $4, $5)";
+const FORGET: &str = "DELETE FROM events WHERE run = $1 AND seq <= $2";
+
+impl Store {
+    /// Takes a step of the run on which `hold` is. Nothing of it may be done before this has returned.
+    ///
+    /// # Errors
+    /// [`Error::Fenced`] if somebody else has taken the run over, [`Error::Illegal`] if its state does not allow the
+    /// move, [`Error::NotMaking`] and [`Error::NotWanted`] if things are out of order. Then nothing has changed.
+    pub async fn step(&self, hold: &Hold, step: &Step) -> Result<Run, Error> {
+        self.retrying(Again::Always, async |before| self.step_once(hold, step, before).await).await
+    }
+
+    async fn step_once(&self, hold: &Hold, step: &Step, before: Done) -> Result<Run, Error> {
+        let mut tx = self.begin().await?;
+        let mut run = self.fence(&mut tx, hold).await?;
+        if let Some(to) = &step.makes {
+            match run.state.after(to) {
+                Ok(after) => tx.make(&mut run, after, to).await?,
+                // Nobody but its holder moves a run: it was this step.
+                Err(_) if before == Done::Perhaps && to.leads_to(run.state) => return Ok(run),
+                Err(source) => return Err(Error::Illegal { run: hold.run.clone(), source }),
+            }
+        }
+        for change in &step.changes {
+            tx.change(&run, run.state, change).await?;
+        }
+        tx.commit("take a step of a run").await?;
+        Ok(run)
+    }
+
+    /// Lets a run that has ended begin its next attempt, for whoever claims it.
+    ///
+    /// # Errors
+    /// [`Error::Illegal`] if it has not ended, and what [`Store::step`] says.
+    pub async fn start_anew(&self, hold: &Hold) -> Result<Run, Error> {
+        self.retrying(Again::UnlessDone, async |_| self.start_anew_once(hold).await).await
+    }
+
+    async fn start_anew_once(&self, hold: &Hold) -> Result<Run, Error> {
+        let mut tx = self.begin().await?;
+        let run = self.fence(&mut tx, hold).await?;
+        let after = run.state.anew().map_err(|source| Error::Illegal { run: hold.run.clone(), source })?;
+        let now = tx.now;
+        sqlx::query(ANEW)
+            .bind(now)
+            .bind(hold.run.as_str())
+            .execute(tx.connection())
+            .await
+            .map_err(failed("start a run anew"))?;
+        let payload = json!({ "from": run.state.name(), "to": after.name(), "attempt": run.attempt + 1 });
+        tx.append(hold, MOVED, &payload.to_string()).await?;
+        let run = self.find(&mut tx, &hold.run).await?;
+        tx.commit("start a run anew").await?;
+        Ok(run)
+    }
+
+    /// Adds an event to a run; of more than five hundred the oldest are forgotten. Returns its number, from 1.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] above 16 KiB, and what [`Store::step`] says of holds.
+    pub async fn append(&self, hold: &Hold, kind: &str, payload: &str) -> Result<u64, Error> {
+        if payload.len() > PAYLOAD.as_usize() {
+            return Err(Error::TooLarge { what: "an event", bytes: payload.len(), most: PAYLOAD.as_usize() });
+        }
+        self.retrying(Again::UnlessDone, async |_| {
+            let mut tx = self.begin().await?;
+            self.fence(&mut tx, hold).await?;
+            let seq = tx.append(hold, kind, payload).await?;
+            tx.commit("add an event").await?;
+            Ok(seq)
+        })
+        .await
+    }
+}
+
+impl Tx {
+    /// Moves `run` to `after`.
+    async fn make(&mut self, run: &mut Run, after: State, to: &Move) -> Result<(), Error> {
+        let from = std::mem::replace(&mut run.state, after);
+        let mut answer = None;
+        match to {
+            Move::Prepare | Move::Start => {}
+            Move::Run => run.started = Some(UnixMillis(self.now)),
+            Move::Settle(Ending { exit_code, answer: said }) => {
+                run.exit_code = *exit_code;
+                run.error = said.as_ref().err().map(kept);
+                answer = said.as_ref().ok();
+            }
+            Move::Finish(usage) => run.usage = Some(*usage),
+            Move::Withdraw(failure) => run.error = Some(kept(failure)),
+        }
+        if after.is_final() {
+            run.ended = Some(UnixMillis(self.now));
+            run.lease = None;
+        }
+        self.save(run, answer.map(String::as_str)).await?;
+        let code = run.error.as_ref().map(|failure| failure.code.code());
+        let payload = json!({ "from": from.name(), "to": after.name(), "error": code });
+        self.append(&run.hold(), MOVED, &payload.to_string()).await.map(drop)
+    }
+
+    async fn save(&mut self, run: &Run, answer: Option<&str>) -> Result<(), Error> {
+        let usage = run.usage.as_ref().and_then(|usage| serde_json::to_string(usage).ok());
+        sqlx::query(SAVE)
+            .bind(run.state.name())
+            .bind(run.started.map(|at| at.0))
+            .bind(run.ended.map(|at| at.0))
+            .bind(run.exit_code)
+            .bind(run.error.as_ref().and_then(|failure| spelled(failure.code)))
+            .bind(run.error.as_ref().map(|failure| failure.message.as_str()))
+            .bind(usage)
+            .bind(run.lease.as_ref().map(|lease| lease.owner.as_str()))
+            .bind(run.lease.as_ref().map(|lease| lease.until.0))
+            .bind(answer.map(|answer| storable(cut(answer, ANSWER))))
+            .bind(answer.map(|answer| i64::try_from(answer.len()).unwrap_or(i64::MAX)))
+            .bind(run.run.as_str())
+            .execute(self.connection())
+            .await
+            .map_err(failed("keep a run's state"))?;
+        Ok(())
+    }
+
+    async fn append(&mut self, hold: &Hold, kind: &str, payload: &str) -> Result<u64, Error> {
+        let action = "add an event";
+        let now = self.now;
+        let seq: i64 = sqlx::query_scalar(NUMBER)
+            .bind(hold.run.as_str())
+            .fetch_one(self.connection())
+            .await
+            .map_err(failed(action))?;
+        let event = sqlx::query(EVENT).bind(hold.run.as_str()).bind(seq).bind(now).bind(storable(kind));
+        event.bind(storable(payload)).execute(self.connection()).await.map_err(failed(action))?;
+        if seq > EVENTS {
+            let forget = sqlx::query(FORGET).bind(hold.run.as_str()).bind(seq - EVENTS);
+            forget.execute(self.connection()).await.map_err(failed(action))?;
+        }
+        Ok(u64::try_from(seq).unwrap_or_default())
+    }
+}
+
+/// The code as it is stored: as it is written in JSON.
+fn spelled(code: RunErrorCode) -> Option<String> {
+    serde_json::to_value(code).ok()?.as_str().map(str::to_owned)
+}
+
+fn kept(failure: &Failure) -> Failure {
+    Failure { code: failure.code, message: storable(cut(&failure.message, MESSAGE)) }
+}
+
+/// As much of `text` as `most` bytes hold.
+fn cut(text: &str, most: ByteSize) -> &str {
+    &text[..text.floor_char_boundary(most.as_usize())]
+}

@@ -1,0 +1,126 @@
+//! A store in a file, and back.
+
+use std::fs;
+
+use platform_core::{control::Cursor, limit::Millis};
+use runner::{
+    lifecycle::Move,
+    store::{Change, Created, Error, Filter, For, Kind, Onto, Record, Rows, Step, Store, Worker},
+};
+
+use crate::place::{Place, id, moves, order};
+
+crate::on_both!(
+    a_backup_is_restored_whole_on_either_backend,
+    a_restore_overwrites_nothing_unless_it_is_told_to,
+    half_a_backup_is_none,
+    who_held_a_run_before_a_restore_is_fenced_after_it,
+);
+
+/// One run that has ended, one that is under way, one that waits; and a consumer.
+pub(crate) async fn populate(store: &Store) {
+    let me = Worker::named("host/1/00000001");
+    for run in ["ended", "live"] {
+        let created = store.create(&order(run), For::Me(&me, Millis(0))).await.unwrap();
+        let Created::New(run) = created else { panic!("{created:?}") };
+        let workspace = Change::wanted(Kind::Workspace, format!("/w/{}", run.run));
+        store.step(&run.hold(), &Step::from(Move::Prepare).with([workspace])).await.unwrap();
+    }
+    let ended = store.record(&id("ended")).await.unwrap().run.hold();
+    for step in moves().into_iter().skip(1) {
+        store.step(&ended, &step.into()).await.unwrap();
+    }
+    store.create(&order("queued"), For::Anybody).await.unwrap();
+    let cursor = Cursor { journal: "j".to_owned(), seq: 7, hash: "h".to_owned() };
+    store.acknowledge("receipts", &cursor).await.unwrap();
+}
+
+/// Everything that is in a store, without what restoring changes: epochs, and the time of looking.
+pub(crate) async fn everything(store: &Store) -> Vec<Record> {
+    let mut all = Vec::new();
+    for run in store.list(&Filter::default(), 100).await.unwrap().runs {
+        let mut record = store.record(&run.run).await.unwrap();
+        record.run.epoch = 0;
+        record.now = record.run.created;
+        if let Some(lease) = &mut record.run.lease {
+            lease.over = true;
+        }
+        all.push(record);
+    }
+    all
+}
+
+async fn a_backup_is_restored_whole_on_either_backend(place: Place) {
+    let store = place.open().await;
+    populate(&store).await;
+    let file = place.path().join("backup.ndjson");
+    fs::write(&file, "what was there before").unwrap();
+    let rows = store.backup(&file).await.unwrap();
+    assert_eq!(rows, Rows(12), "3 runs, 6 events, 2 resources, 1 cursor");
+    for elsewhere in [Place::sqlite(), Place::postgres().await] {
+        let other = elsewhere.open().await;
+        assert_eq!(other.restore(&file, Onto::Empty).await.unwrap(), rows);
+        assert_eq!(everything(&other).await, everything(&store).await);
+        assert_eq!(other.cursors("receipts").await.unwrap(), store.cursors("receipts").await.unwrap());
+        let claimed = other.claim(&Worker::this_process(), Millis(0)).await.unwrap().unwrap();
+        assert_eq!(claimed.run, id("queued"), "and it can be worked with");
+    }
+}
+
+async fn a_restore_overwrites_nothing_unless_it_is_told_to(place: Place) {
+    let store = place.open().await;
+    populate(&store).await;
+    let file = place.path().join("backup.ndjson");
+    store.backup(&file).await.unwrap();
+    store.create(&order("later"), For::Anybody).await.unwrap();
+    let refused = store.restore(&file, Onto::Empty).await.unwrap_err();
+    assert!(matches!(refused, Error::NotEmpty { .. }), "{refused:?}");
+    store.record(&id("later")).await.unwrap();
+    store.restore(&file, Onto::Anything).await.unwrap();
+    assert!(matches!(store.record(&id("later")).await.unwrap_err(), Error::Unknown { .. }));
+    store.record(&id("ended")).await.unwrap();
+}
+
+async fn half_a_backup_is_none(place: Place) {
+    let store = place.open().await;
+    populate(&store).await;
+    let file = place.path().join("backup.ndjson");
+    store.backup(&file).await.unwrap();
+    let whole = fs::read_to_string(&file).unwrap();
+    let lines: Vec<_> = whole.lines().collect();
+    let changed = whole.replacen("acct-1", "acct-7", 1);
+    let without_one = [&lines[..3], &lines[4..]].concat().join("\n");
+    let newer = whole.replacen("\"schema\":1", "\"schema\":999", 1);
+    let other_table = whole.replacen("\"table\":\"runs\"", "\"table\":\"pg_authid\"", 1);
+    let before = everything(&store).await;
+    for spoiled in [
+        "",
+        &whole[..whole.len() / 2],
+        &lines[..lines.len() - 1].join("\n"),
+        &changed,
+        &without_one,
+        &newer,
+        &other_table,
+    ] {
+        fs::write(&file, spoiled).unwrap();
+        let refused = store.restore(&file, Onto::Anything).await.unwrap_err();
+        assert!(matches!(refused, Error::Backup { .. } | Error::Newer { .. }), "{refused:?}");
+    }
+    assert_eq!(everything(&store).await, before, "whole or not at all");
+    fs::write(&file, &whole).unwrap();
+    store.restore(&file, Onto::Anything).await.unwrap();
+}
+
+async fn who_held_a_run_before_a_restore_is_fenced_after_it(place: Place) {
+    let store = place.open().await;
+    populate(&store).await;
+    let file = place.path().join("backup.ndjson");
+    store.backup(&file).await.unwrap();
+    let held = store.take_over(&Worker::this_process(), Millis(0)).await.unwrap().unwrap();
+    store.restore(&file, Onto::Anything).await.unwrap();
+    // Whoever takes it over now gets the very number that was given out after the backup, but for what sets them apart.
+    let again = store.take_over(&Worker::this_process(), Millis::seconds(60)).await.unwrap().unwrap();
+    assert_eq!(again.run, held.run);
+    let refused = store.renew(&held.hold(), Millis::seconds(60)).await.unwrap_err();
+    assert!(matches!(refused, Error::Fenced { .. }), "{refused:?}");
+}

@@ -1,0 +1,97 @@
+//! Programs and databases that end in the middle.
+
+use std::{
+    io::{BufRead, BufReader},
+    path::PathBuf,
+    process::{Command, Stdio},
+};
+
+use platform_core::limit::Millis;
+use runner::{
+    lifecycle::{Move, State},
+    store::{Filter, For, Worker},
+};
+use sqlx::{AnyConnection, Connection, Row};
+
+use crate::place::{Place, eventually, id, moves, order};
+
+crate::on_both!(what_a_killed_program_was_told_is_stored_is_stored);
+
+/// The program that writes and says so, built beside this one.
+fn writer() -> PathBuf {
+    let own = std::env::current_exe().unwrap();
+    own.ancestors().nth(2).unwrap().join("examples/store-writer")
+}
+
+async fn what_a_killed_program_was_told_is_stored_is_stored(place: Place) {
+    let mut told = Vec::new();
+    for round in 0..5 {
+        let mut child = Command::new(writer())
+            .args([place.url(), format!("round{round}")])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        // Somewhere between two lines, so in the middle of a step: each takes longer than its line.
+        told.extend(lines.by_ref().take(13 + 7 * round).map(Result::unwrap));
+        child.kill().unwrap();
+        told.extend(lines.map(Result::unwrap));
+        child.wait().unwrap();
+    }
+    let store = place.open().await;
+    assert!(told.len() >= 100, "{}", told.len());
+    for line in &told {
+        let (run, state) = line.split_once(' ').unwrap();
+        let found = store.record(&id(run)).await.unwrap().run.state;
+        let reached = State::NAMES.iter().position(|name| *name == found.name());
+        assert!(reached >= State::NAMES.iter().position(|name| *name == state), "{line}, but {found}");
+    }
+    // What was left is taken over and ended.
+    let worker = Worker::this_process();
+    while let Some(run) = store.take_over(&worker, Millis::seconds(60)).await.unwrap() {
+        for step in moves().into_iter().skip_while(|step| run.state.after(step).is_err()) {
+            store.step(&run.hold(), &step.into()).await.unwrap();
+        }
+    }
+    let open = Filter { states: State::NAMES[..5].to_vec(), ..Filter::default() };
+    assert_eq!(store.list(&open, 1000).await.unwrap().runs, vec![]);
+    if !place.is_postgres() {
+        store.close().await;
+        let mut connection = AnyConnection::connect(&place.url()).await.unwrap();
+        let check = sqlx::query("PRAGMA integrity_check").fetch_one(&mut connection).await.unwrap();
+        assert_eq!(check.get::<String, _>(0), "ok");
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_comes_back_is_used_again() {
+    let mut place = Place::postgres().await;
+    let store = place.open().await;
+    store.create(&order("r1"), For::Anybody).await.unwrap();
+    place.stop();
+    let down = store.create(&order("r2"), For::Anybody).await.unwrap_err();
+    assert!(down.is_transient(), "{down:?}");
+    place.start().await;
+    // The connections from before are dead, and the server may still say that it starts up.
+    eventually("the store works again", async || store.create(&order("r2"), For::Anybody).await.ok()).await;
+    assert_eq!(store.list(&Filter::default(), 10).await.unwrap().runs.len(), 2);
+}
+
+#[tokio::test]
+async fn a_writer_waits_for_its_turn() {
+    let place = Place::sqlite();
+    let store = place.open().await;
+    let mut other = AnyConnection::connect(&place.url()).await.unwrap();
+    sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
+    let worker = Worker::this_process();
+    let who = For::Me(&worker, Millis::seconds(60));
+    let first = order("r1");
+    let waiting = async { store.create(&first, who).await };
+    let letting_go = async {
+        tokio::task::yield_now().await;
+        sqlx::raw_sql("COMMIT").execute(&mut other).await.unwrap();
+    };
+    let (created, ()) = tokio::join!(waiting, letting_go);
+    let runner::store::Created::New(run) = created.unwrap() else { panic!("it is new") };
+    store.step(&run.hold(), &Move::Prepare.into()).await.unwrap();
+}

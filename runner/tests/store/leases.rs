@@ -1,0 +1,136 @@
+//! Who works on a run, when several want to.
+
+use std::collections::BTreeSet;
+
+use platform_core::limit::Millis;
+use runner::{
+    lifecycle::Move,
+    store::{Change, Error, For, Hold, Kind, Run, Stage, Store, Worker},
+};
+
+use crate::place::{Place, eventually, moves, order};
+
+const LONG: Millis = Millis::seconds(600);
+/// Over as soon as the clock has moved.
+const NONE: Millis = Millis(0);
+
+crate::on_both!(
+    two_clients_claim_a_hundred_runs_and_none_twice,
+    the_run_that_waits_longest_is_claimed_first,
+    who_was_taken_over_is_fenced_in_everything,
+    a_lease_that_holds_is_not_taken_over,
+    two_clients_take_over_and_only_one_gets_it,
+);
+
+async fn claim_all(store: &Store) -> Vec<String> {
+    let worker = Worker::this_process();
+    let mut claimed = Vec::new();
+    while let Some(run) = store.claim(&worker, LONG).await.unwrap() {
+        claimed.push(run.run.to_string());
+        tokio::task::yield_now().await;
+    }
+    claimed
+}
+
+async fn two_clients_claim_a_hundred_runs_and_none_twice(place: Place) {
+    let clients = [place.open().await, place.open().await];
+    for n in 0..100 {
+        clients[0].create(&order(&format!("r{n}")), For::Anybody).await.unwrap();
+    }
+    // Either could have them all: SQLite gives the turn to whoever happens to ask.
+    let worker = Worker::this_process();
+    for client in &clients {
+        assert!(client.claim(&worker, LONG).await.unwrap().is_some());
+    }
+    let (one, other) = tokio::join!(claim_all(&clients[0]), claim_all(&clients[1]));
+    let all: BTreeSet<_> = one.iter().chain(&other).collect();
+    assert_eq!((one.len() + other.len(), all.len()), (98, 98));
+}
+
+async fn the_run_that_waits_longest_is_claimed_first(place: Place) {
+    let store = place.open().await;
+    for run in ["b", "a", "c"] {
+        let before = store.create(&order(run), For::Anybody).await.unwrap();
+        // Runs of the same millisecond are of the same age.
+        eventually("the clock moves", async || {
+            let page = store.list(&runner::store::Filter::default(), 1).await.unwrap();
+            (page.now > page.runs[0].created).then_some(())
+        })
+        .await;
+        drop(before);
+    }
+    assert_eq!(claim_all(&store).await, ["b", "a", "c"]);
+}
+
+/// Two clients; the first has claimed a run that the second can take over.
+async fn left(place: &Place) -> (Store, Store, Hold) {
+    let (first, second) = (place.open().await, place.open().await);
+    first.create(&order("r1"), For::Anybody).await.unwrap();
+    let run = first.claim(&Worker::this_process(), NONE).await.unwrap().unwrap();
+    (first, second, run.hold())
+}
+
+async fn taken_over(store: &Store) -> Run {
+    let worker = Worker::this_process();
+    eventually("the lease is over", async || store.take_over(&worker, LONG).await.unwrap()).await
+}
+
+async fn who_was_taken_over_is_fenced_in_everything(place: Place) {
+    let (first, second, stale) = left(&place).await;
+    // Past its lease, and nobody else has the run: it may go on.
+    let workspace = Change::wanted(Kind::Workspace, "/w/r1");
+    first.step(&stale, &runner::store::Step::from(Move::Prepare).with([workspace.clone()])).await.unwrap();
+    let run = taken_over(&second).await;
+    assert_eq!((run.epoch, run.attempt, run.state.name()), (2, 0, "preparing"));
+    let mut tried: Vec<(&str, Result<(), Error>)> = vec![
+        ("renew", first.renew(&stale, LONG).await),
+        ("append", first.append(&stale, "note", "{}").await.map(drop)),
+        ("start anew", first.start_anew(&stale).await.map(drop)),
+        ("want", first.step(&stale, &Change::wanted(Kind::Container, "c").into()).await.map(drop)),
+        ("have made", first.step(&stale, &workspace.to(Stage::Made).into()).await.map(drop)),
+        ("have removed", first.step(&stale, &workspace.to(Stage::Removed).into()).await.map(drop)),
+    ];
+    for step in moves() {
+        tried.push(("move", first.step(&stale, &step.into()).await.map(drop)));
+    }
+    let before = second.record(&stale.run).await.unwrap();
+    for (what, result) in tried {
+        assert!(matches!(result, Err(Error::Fenced { held: 1, epoch: 2, .. })), "{what}: {result:?}");
+    }
+    assert_eq!(before.events.len(), 1, "nothing of that is left: {before:?}");
+    assert_eq!(before.resources[0].stage, Stage::Wanted);
+    let hold = run.hold();
+    second.renew(&hold, LONG).await.unwrap();
+    second.step(&hold, &workspace.to(Stage::Made).into()).await.unwrap();
+    second.step(&hold, &Move::Start.into()).await.unwrap();
+}
+
+async fn a_lease_that_holds_is_not_taken_over(place: Place) {
+    let (first, second, hold) = left(&place).await;
+    first.renew(&hold, LONG).await.unwrap();
+    let worker = Worker::this_process();
+    assert!(second.take_over(&worker, LONG).await.unwrap().is_none());
+    assert!(second.claim(&worker, LONG).await.unwrap().is_none(), "nor claimed as if nobody had it");
+    let run = second.record(&hold.run).await.unwrap().run;
+    assert!(!run.lease.unwrap().over);
+    first.renew(&hold, NONE).await.unwrap();
+    taken_over(&second).await;
+    // One that has ended is nobody's.
+    let stale = Hold { epoch: 2, ..hold };
+    for step in moves() {
+        second.step(&stale, &step.into()).await.unwrap();
+    }
+    assert!(second.take_over(&worker, LONG).await.unwrap().is_none());
+}
+
+async fn two_clients_take_over_and_only_one_gets_it(place: Place) {
+    let (first, second, hold) = left(&place).await;
+    eventually("the lease is over", async || {
+        first.record(&hold.run).await.unwrap().run.lease.unwrap().over.then_some(())
+    })
+    .await;
+    let worker = Worker::this_process();
+    let (one, other) = tokio::join!(first.take_over(&worker, LONG), second.take_over(&worker, LONG));
+    let got = [one.unwrap(), other.unwrap()].into_iter().flatten().count();
+    assert_eq!(got, 1);
+}

@@ -1,0 +1,30 @@
+//! The store's conformance suite: the same stories on SQLite and on Postgres.
+
+#![allow(clippy::unwrap_used, reason = "a test that panics fails, with the place")]
+
+mod backups;
+mod crashes;
+mod leases;
+mod place;
+mod runs;
+mod schemas;
+mod secrets;
+
+/// Makes of each story, which takes a [`place::Place`], a test on each backend.
+macro_rules! on_both {
+    ($($story:ident),* $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test]
+            async fn $story() {
+                super::$story(crate::place::Place::sqlite()).await;
+            })*
+        }
+        mod postgres {
+            $(#[tokio::test]
+            async fn $story() {
+                super::$story(crate::place::Place::postgres().await).await;
+            })*
+        }
+    };
+}
+use on_both;

@@ -1,0 +1,230 @@
+//! Where a story's store is: a file, or a Postgres of its own.
+
+use std::{
+    fs,
+    os::unix::fs::chown,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use platform_core::{
+    control::Usage,
+    event::RunErrorCode,
+    grant::Correlation,
+    id::{AccountId, AgentId, InstallationId, RunId},
+    secret::Secret,
+};
+use runner::{
+    lifecycle::{Ending, Failure, Move},
+    store::{Address, NewRun, Store},
+};
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// Where Debian has what initialises and serves a database.
+const PROGRAMS: &str = "/usr/lib/postgresql/15/bin";
+/// Postgres refuses to run as root; this user is everywhere.
+const NOBODY: u32 = 65534;
+/// Longest wait for anything.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A store to be, removed on drop.
+#[derive(Debug)]
+pub(crate) struct Place {
+    server: Option<Server>,
+    dir: TempDir,
+}
+
+#[derive(Debug)]
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Fast shutdown: it takes its shared memory with it.
+        let pid = Pid::from_raw(self.0.id().cast_signed()).unwrap();
+        if kill_process(pid, Signal::INT).is_ok() {
+            drop(self.0.wait());
+        }
+    }
+}
+
+fn temporary() -> TempDir {
+    tempfile::Builder::new().prefix("sluice-store-").tempdir_in("/tmp").unwrap()
+}
+
+/// A program of Postgres, as somebody it runs for.
+fn postgres(program: &str) -> Command {
+    let path = Path::new(PROGRAMS).join(program);
+    assert!(path.exists(), "no {}: scripts/setup.sh tools installs it", path.display());
+    if !rustix::process::geteuid().is_root() {
+        return Command::new(path);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]).arg(path);
+    command
+}
+
+/// An empty cluster, made once per checkout, because that takes seconds.
+fn cluster() -> PathBuf {
+    let made = Path::new(env!("CARGO_TARGET_TMPDIR")).join("postgres-15");
+    if made.exists() {
+        return made;
+    }
+    let dir = temporary();
+    if rustix::process::geteuid().is_root() {
+        chown(dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    fs::write(dir.path().join("password"), SECRET).unwrap();
+    let output = postgres("initdb")
+        .current_dir(dir.path())
+        .args(["--no-sync", "--wal-segsize=1", "--username=sluice", "--encoding=UTF8", "--locale=C.UTF-8"])
+        .args(["--auth=trust", "--pwfile=password", "--pgdata=data"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    // Of two that make one at once the first wins.
+    let ours = made.with_extension(std::process::id().to_string());
+    copy(&dir.path().join("data"), &ours);
+    if fs::rename(&ours, &made).is_err() {
+        fs::remove_dir_all(&ours).unwrap();
+    }
+    made
+}
+
+/// A copy with owners and modes.
+fn copy(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-a").args([from, to]).status().unwrap();
+    assert!(copied.success(), "{} to {}", from.display(), to.display());
+}
+
+impl Place {
+    pub(crate) fn sqlite() -> Self {
+        Self { server: None, dir: temporary() }
+    }
+
+    /// A server that lets everybody in who reaches its socket.
+    pub(crate) async fn postgres() -> Self {
+        Self::postgres_that("trust").await
+    }
+
+    /// A server that asks for [`SECRET`].
+    pub(crate) async fn postgres_with_password() -> Self {
+        Self::postgres_that("scram-sha-256").await
+    }
+
+    async fn postgres_that(authenticates: &str) -> Self {
+        let dir = temporary();
+        let data = dir.path().join("data");
+        copy(&cluster(), &data);
+        if rustix::process::geteuid().is_root() {
+            chown(dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        let hosts = data.join("pg_hba.conf");
+        let text = fs::read_to_string(&hosts).unwrap().replace("trust", authenticates);
+        fs::write(&hosts, text).unwrap();
+        let mut place = Self { server: None, dir };
+        place.start().await;
+        place
+    }
+
+    /// Starts its server, also again after [`Place::stop`].
+    pub(crate) async fn start(&mut self) {
+        let log = fs::File::options().create(true).append(true).open(self.dir.path().join("log")).unwrap();
+        let server = postgres("postgres")
+            .arg("-D")
+            .arg(self.dir.path().join("data"))
+            .arg("-k")
+            .arg(self.dir.path())
+            .args(["-c", "listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=16MB"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        self.server = Some(Server(server));
+        let log = self.dir.path().join("log");
+        let ready = async || fs::read_to_string(&log).unwrap().contains("ready to accept").then_some(());
+        eventually("Postgres is ready", ready).await;
+    }
+
+    /// Stops its server.
+    pub(crate) fn stop(&mut self) {
+        self.server = None;
+        fs::write(self.dir.path().join("log"), "").unwrap();
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub(crate) fn is_postgres(&self) -> bool {
+        self.server.is_some()
+    }
+
+    pub(crate) fn url(&self) -> String {
+        let dir = self.dir.path().display();
+        match &self.server {
+            Some(_) => format!("postgres:///postgres?host={dir}&user=sluice"),
+            None => format!("sqlite://{dir}/private/sluice.db"),
+        }
+    }
+
+    pub(crate) fn address(&self) -> Address {
+        Address::parse(&self.url(), None).unwrap()
+    }
+
+    /// One more client of the store.
+    pub(crate) async fn open(&self) -> Store {
+        open(&self.address()).await.unwrap()
+    }
+}
+
+/// What the database asks for.
+pub(crate) const SECRET: &str = "pw-canary-51d0?&=/%40";
+
+pub(crate) fn secret() -> Secret {
+    Secret::new(SECRET.to_owned())
+}
+
+pub(crate) async fn open(address: &Address) -> Result<Store, runner::store::Error> {
+    Store::open(address, InstallationId::parse("here").unwrap()).await
+}
+
+/// Asks until there is an answer.
+pub(crate) async fn eventually<T>(what: &str, ask: impl AsyncFn() -> Option<T>) -> T {
+    let asking = async {
+        loop {
+            if let Some(answer) = ask().await {
+                return answer;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, asking).await.unwrap_or_else(|_| panic!("{what}: not within {PATIENCE:?}"))
+}
+
+pub(crate) fn id(run: &str) -> RunId {
+    RunId::parse(run).unwrap()
+}
+
+/// An order that says nothing special.
+pub(crate) fn order(run: &str) -> NewRun {
+    NewRun {
+        run: id(run),
+        account: AccountId::parse("acct-1").unwrap(),
+        agent: AgentId::parse("sandbox:agent").unwrap(),
+        correlation: Correlation::default(),
+        wanted: r#"{"model":"fake"}"#.to_owned(),
+    }
+}
+
+/// The moves of a run that ends well.
+pub(crate) fn moves() -> [Move; 5] {
+    let ending = Ending { exit_code: Some(0), answer: Ok("answer".to_owned()) };
+    [Move::Prepare, Move::Start, Move::Run, Move::Settle(ending), Move::Finish(Usage::default())]
+}
+
+pub(crate) fn cancelled() -> Failure {
+    Failure { code: RunErrorCode::Cancelled, message: "cancelled".to_owned() }
+}

@@ -1,0 +1,256 @@
+//! Orders, steps, things, events, lists, cursors.
+
+use platform_core::{
+    control::{Cursor, Usage},
+    event::RunErrorCode,
+    id::{AccountId, AgentId},
+    limit::Millis,
+};
+use runner::{
+    lifecycle::{Ending, Failure, Move, Outcome, State},
+    store::{Change, Created, Error, Filter, For, Hold, Kind, NewRun, Stage, Step, Store, Worker},
+};
+
+use crate::place::{Place, cancelled, id, moves, order};
+
+const LONG: Millis = Millis::seconds(600);
+
+crate::on_both!(
+    a_run_is_ordered_once,
+    a_run_goes_its_way_and_tells_of_it,
+    what_its_state_does_not_allow_changes_nothing,
+    a_thing_has_a_row_before_it_is_there,
+    events_are_bounded,
+    any_text_comes_back,
+    runs_are_listed_in_pages,
+    a_run_that_has_ended_may_be_started_anew,
+    a_cursor_only_goes_on,
+    another_installations_runs_are_not_there,
+);
+
+/// A run of this process.
+async fn begun(store: &Store, run: &str) -> Hold {
+    match store.create(&order(run), For::Me(&Worker::this_process(), LONG)).await.unwrap() {
+        Created::New(run) => run.hold(),
+        Created::Before(run) => panic!("{run:?}"),
+    }
+}
+
+async fn a_run_is_ordered_once(place: Place) {
+    let store = place.open().await;
+    let clients = [place.open().await, place.open().await, place.open().await];
+    let new = order("r1");
+    let order_it = async |client: &Store| client.create(&new, For::Anybody).await.unwrap();
+    let (a, b, c) = tokio::join!(order_it(&clients[0]), order_it(&clients[1]), order_it(&clients[2]));
+    let all = [a, b, c];
+    let first = all.iter().filter(|created| matches!(created, Created::New(_))).count();
+    assert_eq!(first, 1, "{all:?}");
+    let Created::Before(again) = store.create(&new, For::Anybody).await.unwrap() else {
+        panic!("ordered twice")
+    };
+    assert_eq!((again.state, again.attempt, again.epoch), (State::Queued, 0, 0));
+    let others = [
+        NewRun { wanted: "{}".to_owned(), ..new.clone() },
+        NewRun { account: AccountId::parse("acct-2").unwrap(), ..new.clone() },
+        NewRun { agent: AgentId::parse("sandbox:other").unwrap(), ..new.clone() },
+    ];
+    for other in others {
+        let refused = store.create(&other, For::Anybody).await.unwrap_err();
+        assert!(matches!(&refused, Error::Conflict { run } if *run == id("r1")), "{refused:?}");
+    }
+}
+
+async fn a_run_goes_its_way_and_tells_of_it(place: Place) {
+    let store = place.open().await;
+    let hold = begun(&store, "r1").await;
+    let mut seen = Vec::new();
+    for step in moves() {
+        seen.push(store.step(&hold, &step.into()).await.unwrap().state.name());
+    }
+    assert_eq!(seen, ["preparing", "starting", "running", "settling", "succeeded"]);
+    let record = store.record(&hold.run).await.unwrap();
+    assert_eq!(record.run.state, State::Ended(Outcome::Succeeded));
+    assert_eq!((record.run.exit_code, record.run.usage), (Some(0), Some(Usage::default())));
+    assert_eq!((record.answer.as_deref(), record.run.lease), (Some("answer"), None));
+    assert!(record.run.created <= record.run.started.unwrap() && record.run.started <= record.run.ended);
+    let told: Vec<_> = record.events.iter().map(|event| (event.seq, event.payload.as_str())).collect();
+    assert_eq!(told.len(), 5);
+    assert_eq!(told[4], (5, r#"{"error":null,"from":"settling","to":"succeeded"}"#));
+
+    let hold = begun(&store, "r2").await;
+    let run = store.step(&hold, &Move::Withdraw(cancelled()).into()).await.unwrap();
+    assert_eq!((run.state, run.error), (State::Ended(Outcome::Cancelled), Some(cancelled())));
+}
+
+async fn what_its_state_does_not_allow_changes_nothing(place: Place) {
+    let store = place.open().await;
+    let hold = begun(&store, "r1").await;
+    for (done, step) in moves().into_iter().enumerate() {
+        let before = store.record(&hold.run).await.unwrap();
+        for (other, wrong) in moves().into_iter().enumerate().filter(|(other, _)| *other != done) {
+            // Settling is allowed from three states.
+            if other == 3 && (1..=3).contains(&done) {
+                continue;
+            }
+            let refused = store.step(&hold, &wrong.into()).await.unwrap_err();
+            assert!(matches!(refused, Error::Illegal { .. }), "{refused:?}");
+        }
+        let after = store.record(&hold.run).await.unwrap();
+        assert_eq!((before.run, before.events), (after.run, after.events));
+        store.step(&hold, &step.into()).await.unwrap();
+    }
+    let nobody = Hold { run: id("r9"), epoch: 1 };
+    assert!(matches!(store.step(&nobody, &Move::Prepare.into()).await.unwrap_err(), Error::Unknown { .. }));
+}
+
+async fn a_thing_has_a_row_before_it_is_there(place: Place) {
+    let store = place.open().await;
+    let hold = begun(&store, "r1").await;
+    let container = Change::wanted(Kind::Container, "c1");
+    let early = store.step(&hold, &container.clone().into()).await.unwrap_err();
+    assert!(matches!(early, Error::NotMaking { state: State::Queued, .. }), "{early:?}");
+    let unsaid = store.step(&hold, &Step::from(Move::Prepare).with([container.to(Stage::Made)])).await;
+    assert!(matches!(unsaid.unwrap_err(), Error::NotWanted { kind: "container", .. }));
+    assert_eq!(store.record(&hold.run).await.unwrap().run.state, State::Queued, "the move went with it");
+
+    let workspace = Change::wanted(Kind::Workspace, "/w/r1");
+    let step = Step::from(Move::Prepare).with([container.clone(), workspace.clone()]);
+    store.step(&hold, &step).await.unwrap();
+    store.step(&hold, &container.to(Stage::Made).into()).await.unwrap();
+    let left: Vec<_> =
+        store.left().await.unwrap().into_iter().map(|thing| (thing.kind, thing.stage)).collect();
+    assert!(
+        left.contains(&(Kind::Container, Stage::Made)) && left.contains(&(Kind::Workspace, Stage::Wanted))
+    );
+
+    let ending = Ending::without_agent(cancelled());
+    store.step(&hold, &Move::Settle(ending).into()).await.unwrap();
+    let late = store.step(&hold, &Change::wanted(Kind::Volume, "v1").into()).await.unwrap_err();
+    assert!(matches!(late, Error::NotMaking { .. }), "{late:?}");
+    let gone = [container.to(Stage::Removed), workspace.to(Stage::Removed)];
+    store.step(&hold, &Step::from(Move::Finish(Usage::default())).with(gone)).await.unwrap();
+    assert_eq!(store.left().await.unwrap(), vec![]);
+    let things = store.record(&hold.run).await.unwrap().resources;
+    assert!(things.len() == 2 && things.iter().all(|thing| thing.epoch == 1 && !thing.owner.is_empty()));
+}
+
+async fn events_are_bounded(place: Place) {
+    let store = place.open().await;
+    let hold = begun(&store, "r1").await;
+    for n in 1..=510 {
+        assert_eq!(store.append(&hold, "note", &format!("{{\"n\":{n}}}")).await.unwrap(), n);
+    }
+    let events = store.record(&hold.run).await.unwrap().events;
+    assert_eq!((events.len(), events[0].seq, events[499].seq), (500, 11, 510));
+    assert_eq!(events[0].payload, r#"{"n":11}"#);
+    let large = store.append(&hold, "note", &"x".repeat(20_000)).await.unwrap_err();
+    assert!(matches!(large, Error::TooLarge { bytes: 20_000, .. }), "{large:?}");
+}
+
+async fn any_text_comes_back(place: Place) {
+    let store = place.open().await;
+    let said = ["", "'; DROP TABLE runs; --", "\u{1b}[2J$1 ?1 :a", "žluť 🦀 \u{feff}\u{202e}", "a\0b"];
+    for (n, text) in said.into_iter().enumerate() {
+        let mut new = order(&format!("r{n}"));
+        new.wanted = serde_json::json!({ "text": text }).to_string();
+        let me = For::Me(&Worker::this_process(), LONG);
+        let Created::New(run) = store.create(&new, me).await.unwrap() else { panic!("not new") };
+        let hold = run.hold();
+        let ending = Ending { exit_code: None, answer: Ok(text.to_owned()) };
+        for step in [Move::Prepare, Move::Settle(ending)] {
+            store.step(&hold, &step.into()).await.unwrap();
+        }
+        let record = store.record(&hold.run).await.unwrap();
+        assert_eq!(record.wanted, new.wanted);
+        assert_eq!(record.answer.unwrap(), text.replace('\0', "\u{fffd}"), "no database need hold a zero");
+    }
+    let hold = begun(&store, "large").await;
+    let answer = Ok("€".repeat(200_000));
+    for step in [Move::Prepare, Move::Settle(Ending { exit_code: None, answer })] {
+        store.step(&hold, &step.into()).await.unwrap();
+    }
+    let record = store.record(&hold.run).await.unwrap();
+    assert_eq!((record.answer_bytes, record.answer.unwrap().len()), (Some(600_000), 262_143));
+}
+
+async fn runs_are_listed_in_pages(place: Place) {
+    let store = place.open().await;
+    for n in 0..7 {
+        let mut new = order(&format!("r{n}"));
+        new.account = AccountId::parse(["even", "odd"][n % 2]).unwrap();
+        store.create(&new, For::Anybody).await.unwrap();
+    }
+    let hold = begun(&store, "mine").await;
+    store.step(&hold, &Move::Prepare.into()).await.unwrap();
+    let mut seen = Vec::new();
+    let mut filter = Filter::default();
+    loop {
+        let page = store.list(&filter, 3).await.unwrap();
+        seen.extend(page.runs.iter().map(|run| run.run.to_string()));
+        assert!(page.runs.len() <= 3);
+        let Some(next) = page.next else { break };
+        filter.before = Some(next);
+    }
+    assert_eq!(seen[0], "mine", "the newest first");
+    let mut all = seen.clone();
+    all.sort();
+    assert_eq!(all, ["mine", "r0", "r1", "r2", "r3", "r4", "r5", "r6"], "each once: {seen:?}");
+    let found = async |filter: Filter| store.list(&filter, 100).await.unwrap().runs.len();
+    let account = AccountId::parse("odd").ok();
+    assert_eq!(found(Filter { account, ..Filter::default() }).await, 3);
+    assert_eq!(found(Filter { states: vec!["preparing"], ..Filter::default() }).await, 1);
+    assert_eq!(found(Filter { states: vec!["queued", "preparing"], ..Filter::default() }).await, 8);
+    assert_eq!(found(Filter { agent: AgentId::parse("a:b").ok(), ..Filter::default() }).await, 0);
+}
+
+async fn a_run_that_has_ended_may_be_started_anew(place: Place) {
+    let store = place.open().await;
+    let hold = begun(&store, "r1").await;
+    assert!(matches!(store.start_anew(&hold).await.unwrap_err(), Error::Illegal { .. }));
+    let code = RunErrorCode::Timeout;
+    let failure = Failure { code, message: "stopped after 2m".to_owned() };
+    let ending = Ending { exit_code: Some(137), answer: Err(failure) };
+    for step in [Move::Prepare, Move::Settle(ending), Move::Finish(Usage::default())] {
+        store.step(&hold, &step.into()).await.unwrap();
+    }
+    assert_eq!(store.record(&hold.run).await.unwrap().run.state, State::Ended(Outcome::TimedOut));
+    let anew = store.start_anew(&hold).await.unwrap();
+    assert_eq!((anew.state, anew.attempt, anew.epoch), (State::Queued, 1, 1));
+    assert_eq!((anew.error, anew.exit_code, anew.ended), (None, None, None));
+    let claimed = store.claim(&Worker::this_process(), LONG).await.unwrap().unwrap();
+    assert_eq!(
+        (claimed.attempt, claimed.epoch),
+        (1, 2),
+        "the epoch goes on, so that the first hold is fenced"
+    );
+    assert!(matches!(store.renew(&hold, LONG).await.unwrap_err(), Error::Fenced { .. }));
+}
+
+async fn a_cursor_only_goes_on(place: Place) {
+    let store = place.open().await;
+    assert_eq!(store.cursors("receipts").await.unwrap(), vec![]);
+    let at = |journal: &str, seq| Cursor { journal: journal.to_owned(), seq, hash: format!("hash-{seq}") };
+    for cursor in [at("j1", 5), at("j1", 9), at("j1", 9), at("j2", 2)] {
+        store.acknowledge("receipts", &cursor).await.unwrap();
+    }
+    store.acknowledge("grafana", &at("j1", 1)).await.unwrap();
+    let back = store.acknowledge("receipts", &at("j1", 8)).await.unwrap_err();
+    assert!(matches!(back, Error::Backwards { acknowledged: 9, given: 8, .. }), "{back:?}");
+    let mut cursors: Vec<_> =
+        store.cursors("receipts").await.unwrap().into_iter().map(|known| known.cursor).collect();
+    cursors.sort_by(|one, other| one.journal.cmp(&other.journal));
+    assert_eq!(cursors, [at("j1", 9), at("j2", 2)]);
+}
+
+async fn another_installations_runs_are_not_there(place: Place) {
+    let store = place.open().await;
+    let there = platform_core::id::InstallationId::parse("there").unwrap();
+    let other = Store::open(&place.address(), there).await.unwrap();
+    let hold = begun(&store, "r1").await;
+    store.create(&order("r2"), For::Anybody).await.unwrap();
+    assert!(other.list(&Filter::default(), 10).await.unwrap().runs.is_empty());
+    assert!(other.claim(&Worker::this_process(), LONG).await.unwrap().is_none());
+    assert!(matches!(other.step(&hold, &Move::Prepare.into()).await.unwrap_err(), Error::Unknown { .. }));
+    let taken = other.create(&order("r1"), For::Anybody).await.unwrap_err();
+    assert!(matches!(taken, Error::Conflict { .. }), "ids are one space: {taken:?}");
+}

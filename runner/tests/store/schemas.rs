@@ -1,0 +1,86 @@
+//! What becomes of stores that other releases made.
+
+use std::path::PathBuf;
+
+use runner::store::{Error, Onto, SCHEMA};
+use sqlx::{AnyConnection, Connection};
+
+use crate::{
+    backups::populate,
+    place::{Place, id, open},
+};
+
+crate::on_both!(
+    every_released_schema_becomes_the_newest_one,
+    a_store_of_a_later_program_is_refused,
+    a_store_that_was_never_released_is_refused,
+    two_programs_that_make_a_store_at_once_make_one,
+);
+
+fn golden(schema: usize) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/store/golden/schema-{schema}.ndjson"))
+}
+
+/// A new schema has no golden yet: it is written here, once, to be kept.
+#[tokio::test]
+async fn every_schema_has_a_golden_backup() {
+    for schema in (1..=SCHEMA).rev().skip(1) {
+        assert!(golden(schema).exists(), "{} is gone", golden(schema).display());
+    }
+    if !golden(SCHEMA).exists() {
+        let store = Place::sqlite().open().await;
+        populate(&store).await;
+        store.backup(&golden(SCHEMA)).await.unwrap();
+        panic!("{} is new: keep it", golden(SCHEMA).display());
+    }
+}
+
+async fn every_released_schema_becomes_the_newest_one(place: Place) {
+    let store = place.open().await;
+    for schema in 1..=SCHEMA {
+        store.restore(&golden(schema), Onto::Anything).await.unwrap();
+        let states = ["ended", "live", "queued"].map(async |run| store.record(&id(run)).await.unwrap());
+        let [ended, live, queued] = states;
+        let (ended, live, queued) = tokio::join!(ended, live, queued);
+        assert_eq!(
+            [ended.run.state.name(), live.run.state.name(), queued.run.state.name()],
+            ["succeeded", "preparing", "queued"]
+        );
+        assert_eq!(
+            (ended.answer.as_deref(), ended.events.len(), live.resources.len()),
+            (Some("answer"), 5, 1)
+        );
+        assert_eq!(store.cursors("receipts").await.unwrap()[0].cursor.seq, 7);
+        // What was restored is opened like any other.
+        open(&place.address()).await.unwrap();
+    }
+}
+
+/// Runs a statement as somebody who gets around the store.
+async fn behind_its_back(place: &Place, statement: &'static str) {
+    sqlx::any::install_default_drivers();
+    let mut connection = AnyConnection::connect(&place.url()).await.unwrap();
+    sqlx::raw_sql(statement).execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+}
+
+async fn a_store_of_a_later_program_is_refused(place: Place) {
+    place.open().await.close().await;
+    behind_its_back(&place, "INSERT INTO migrations VALUES (999, 'later', 0)").await;
+    let refused = open(&place.address()).await.unwrap_err();
+    assert!(matches!(refused, Error::Newer { known: SCHEMA, .. }), "{refused:?}");
+    assert!(refused.to_string().contains("use a newer one"), "{refused}");
+}
+
+async fn a_store_that_was_never_released_is_refused(place: Place) {
+    place.open().await.close().await;
+    behind_its_back(&place, "UPDATE migrations SET checksum = 'other' WHERE version = 1").await;
+    let refused = open(&place.address()).await.unwrap_err();
+    assert!(matches!(refused, Error::Altered { version: 1, .. }), "{refused:?}");
+}
+
+async fn two_programs_that_make_a_store_at_once_make_one(place: Place) {
+    let (one, other) = tokio::join!(place.open(), place.open());
+    populate(&one).await;
+    assert_eq!(other.record(&id("ended")).await.unwrap().run.run, id("ended"));
+}

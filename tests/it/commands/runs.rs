@@ -1,0 +1,167 @@
+//! `sluice runs`, `backup` and `restore`: what ran is told, also of runs whose process was killed.
+
+use std::fs;
+
+use harness::{Outcome, World, docker, eventually};
+use serde_json::{Value, json};
+
+use crate::sandbox::{run, shell_agent, world_with};
+
+async fn ls(world: &World, more: &[&str]) -> Vec<Value> {
+    let outcome = world.sluice().run(&[&["runs", "ls", "--json"], more].concat()).await;
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    outcome.result()["runs"].as_array().unwrap().clone()
+}
+
+async fn show(world: &World, run: &str) -> Value {
+    world.sluice().run(&["runs", "show", run, "--json"]).await.result()
+}
+
+async fn run_as(world: &World, run: &str, more: &[&str]) -> Outcome {
+    world.sluice().run(&[&["run", "--agent", "test:sh", "--run-id", run], more, &["q"]].concat()).await
+}
+
+/// The names of `values` under `key`.
+fn each<'v>(values: &'v [Value], key: &str) -> Vec<&'v str> {
+    values.iter().map(|value| value[key].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn what_ran_is_told_with_how_it_ended_and_what_it_used() {
+    let call = r#"curl -sS --unix-socket /llm-sock/llm.sock http://x/v1/chat/completions -H 'content-type: application/json' \
+        -d '{"model":"fake","messages":[{"role":"user","content":"hi"}]}' >/dev/null && printf 'an\033[2J answer'"#;
+    let slow = "[agents.'test:slow']\nargv = ['sleep', '60']\nprotocol = 'text'\nruntime = '300ms'\n";
+    let agents = format!("{}{slow}", shell_agent(call, ""));
+    let world = World::with(&agents).await;
+    assert_eq!(run_as(&world, "good", &["--account", "acct-1"]).await.code, Some(0));
+    assert_eq!(run_as(&world, "bad", &["--image", "no-such-image"]).await.code, Some(70));
+    let late = world.sluice().run(&["run", "--agent", "test:slow", "--run-id", "late", "q"]).await;
+    assert_eq!(late.code, Some(124), "{late:?}");
+
+    let runs = ls(&world, &[]).await;
+    assert_eq!(each(&runs, "run_id"), ["late", "bad", "good"]);
+    assert_eq!(each(&runs, "state"), ["timed_out", "failed", "succeeded"]);
+    assert_eq!((&runs[2]["usage"]["calls"], &runs[2]["exit_code"]), (&json!(1), &json!(0)));
+    assert!(runs[2]["usage"]["tokens"]["output"].as_u64().unwrap() > 0, "{}", runs[2]);
+    assert_eq!(runs[0]["error"]["message"], "stopped after 300ms");
+    assert!(runs[1]["error"]["message"].as_str().unwrap().contains("no-such-image"));
+    for (filter, found) in [
+        (["--state", "failed"], vec!["bad"]),
+        (["--account", "acct-1"], vec!["good"]),
+        (["--agent", "test:slow"], vec!["late"]),
+        (["--before", "late"], vec!["bad", "good"]),
+        (["-n", "1"], vec!["late"]),
+    ] {
+        assert_eq!(each(&ls(&world, &filter).await, "run_id"), found, "{filter:?}");
+    }
+    let good = show(&world, "good").await;
+    let (resources, events) = (good["resources"].as_array().unwrap(), good["events"].as_array().unwrap());
+    let mut kinds = each(resources, "kind");
+    kinds.sort_unstable();
+    assert_eq!(kinds, ["container", "grant", "listener", "workspace"]);
+    assert!(resources.iter().all(|thing| thing["stage"] == "removed"), "{good}");
+    assert_eq!(events.len(), 5, "{good}");
+    assert_eq!(good["order"]["messages"][0]["content"], "q");
+    let text = world.sluice().run(&["runs", "show", "good"]).await.stdout;
+    assert!(text.contains("succeeded") && text.contains("an answer") && !text.contains('\x1b'), "{text}");
+    let table = world.sluice().run(&["runs", "ls", "-n", "2"]).await.stdout;
+    assert!(table.lines().count() == 4 && table.ends_with("there are more: --before bad\n"), "{table}");
+    let unknown = world.sluice().run(&["runs", "show", "r9"]).await;
+    assert_eq!((unknown.code, unknown.stderr.as_str()), (Some(1), "sluice: no run r9\n"));
+}
+
+#[tokio::test]
+async fn a_run_is_stored_before_anything_of_it_is_there() {
+    let world = world_with("touch up; until [ -e go ]; do sleep 0.02; done").await;
+    let child = world.sluice().spawn(&["run", "--agent", "test:sh", "--run-id", "r1", "--json", "q"]);
+    let workspace = world.path().join("workspaces/r1");
+    eventually("the agent runs", || async { workspace.join("up").exists() }, |up| *up).await;
+    let running = ls(&world, &["--state", "running"]).await;
+    assert_eq!(each(&running, "run_id"), ["r1"]);
+    assert_eq!((&running[0]["epoch"], &running[0]["lease"]["over"]), (&json!(1), &json!(false)));
+    let run = show(&world, "r1").await;
+    let name = |kind| {
+        let resources = run["resources"].as_array().unwrap();
+        let thing = resources.iter().find(|thing| thing["kind"] == kind).unwrap();
+        assert_eq!(thing["stage"], "made", "{thing}");
+        thing["name"].as_str().unwrap().to_owned()
+    };
+    // What the rows name is what is there, so whoever reads them finds it.
+    assert_eq!(name("workspace"), workspace.display().to_string());
+    assert!(world.path().join("run/runs").join(name("listener")).join("llm.sock").exists());
+    let containers = docker::containers_of(&world.installation()).await;
+    assert!(containers.iter().any(|found| found.contains(&name("container"))), "{containers:?}");
+    assert_eq!(name("grant"), "r1");
+    fs::write(workspace.join("go"), "").unwrap();
+    let outcome: Outcome = child.wait_with_output().await.unwrap().into();
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    assert_eq!(ls(&world, &["--state", "running"]).await, Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn nothing_acts_where_nothing_can_be_stored() {
+    let world = world_with("true").await;
+    fs::write(world.path().join("file"), "").unwrap();
+    let nowhere = format!("store.url=sqlite://{}/file/sluice.db", world.path().display());
+    let refused = world.sluice().run(&["run", "--agent", "test:sh", "q", "--set", &nowhere]).await;
+    assert_eq!(refused.code, Some(69), "{refused:?}");
+    assert!(refused.stderr.contains("/file/sluice.db"), "{refused:?}");
+    assert!(!world.path().join("workspaces").exists(), "not even the directory of workspaces");
+    world.assert_nothing_left().await;
+    let doctor = world.sluice().run(&["doctor", "--set", &nowhere]).await;
+    assert!(doctor.stdout.contains("broken   store: "), "{doctor:?}");
+    assert_eq!(run(&world).await.code, Some(0), "where it can, it does");
+}
+
+#[tokio::test]
+async fn a_run_never_runs_twice() {
+    let world = world_with("echo ran").await;
+    let (one, other) = tokio::join!(run_as(&world, "r1", &[]), run_as(&world, "r1", &[]));
+    let mut codes = [one.code, other.code];
+    codes.sort_unstable();
+    assert_eq!(codes, [Some(0), Some(2)], "{one:?} {other:?}");
+    let again = run_as(&world, "r1", &[]).await;
+    let said = "sluice: run r1 was ordered before and is succeeded: `sluice runs show r1` tells of it\n";
+    assert_eq!((again.code, again.stderr.as_str()), (Some(2), said));
+    let different = run_as(&world, "r1", &["--account", "acct-2"]).await;
+    assert!(different.code == Some(2) && different.stderr.contains("another order"), "{different:?}");
+    assert_eq!(show(&world, "r1").await["answer"], "ran");
+    world.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn a_run_whose_process_was_killed_is_told_with_what_it_left() {
+    let world = world_with("touch up; sleep 60").await;
+    let mut child = world.sluice().spawn(&["run", "--agent", "test:sh", "--run-id", "r1", "q"]);
+    let up = world.path().join("workspaces/r1/up");
+    eventually("the agent runs", || async { up.exists() }, |up| *up).await;
+    child.kill().await.unwrap();
+    let left = show(&world, "r1").await;
+    assert_eq!((&left["state"], &left["ended_ms"]), (&json!("running"), &Value::Null));
+    let made = left["resources"].as_array().unwrap();
+    assert!(made.len() == 4 && made.iter().all(|thing| thing["stage"] == "made"), "{left}");
+    // The store is as good as before.
+    assert_eq!(run_as(&world, "r2", &["--image", "no-such-image"]).await.code, Some(70));
+    assert_eq!(ls(&world, &[]).await.len(), 2);
+    let container = made.iter().find(|thing| thing["kind"] == "container").unwrap();
+    docker::docker(&["rm", "--force", container["name"].as_str().unwrap()]).await;
+}
+
+#[tokio::test]
+async fn what_was_backed_up_is_restored_by_the_same_words() {
+    let world = world_with("echo ran").await;
+    run(&world).await;
+    let file = world.path().join("backup.ndjson").display().to_string();
+    let backup = world.sluice().env("SLUICE_STORE_PASSWORD", "unused").run(&["backup", &file]).await;
+    assert_eq!(backup.code, Some(0), "{backup:?}");
+    let full = world.sluice().run(&["restore", &file]).await;
+    assert!(full.code == Some(2) && full.stderr.contains("--force"), "{full:?}");
+    let elsewhere = format!("store.url=sqlite://{}/elsewhere/sluice.db", world.path().display());
+    for arguments in [&["restore", &file, "--set", &elsewhere][..], &["restore", &file, "--force"]] {
+        let restored = world.sluice().run(arguments).await;
+        assert_eq!(restored.code, Some(0), "{restored:?}");
+    }
+    for more in [&["--set", &elsewhere][..], &[]] {
+        assert_eq!(each(&ls(&world, more).await, "run_id"), ["r1"]);
+    }
+}
