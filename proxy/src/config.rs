@@ -129,8 +129,8 @@ impl Config {
         let mut unspoken = self.unspoken();
         unspoken.extend(before.iter().filter(|word| !unspoken.contains(word)).cloned().collect::<Vec<_>>());
         Snapshot {
-            header_read: self.settings.proxy.header_read.duration(),
-            keep_alive: self.settings.proxy.keep_alive.duration(),
+            header_read: self.settings.proxy.connections.header_read.duration(),
+            keep_alive: self.settings.proxy.connections.keep_alive.duration(),
             authorization: self.authorization.clone(),
             unspoken: unspoken.into(),
             secrets: Arc::clone(&self.secrets),

@@ -44,7 +44,7 @@ use arc_swap::ArcSwap;
 use platform_core::control::NotReady;
 use platform_runtime::{
     notify::Notifier,
-    settings,
+    settings::{self, Settings},
     shutdown::{Asked, Shutdown, Signals},
     socket, task,
 };
@@ -156,14 +156,7 @@ impl App {
         let listeners = proxy.listeners_dir();
         socket::private_dir(&listeners, 0o700)?;
         let socket = Socket::bind(&config)?;
-        let state = |name: &str| proxy.state_dir.join(name);
-        let unreadable = |name| move |source| Error::State { path: state(name), source };
-        let closed = Arc::new(ClosedRuns::open(&state("closed")).map_err(unreadable("closed"))?);
-        let SoFar { by_account, by_run } = journal.spent(|run| closed.contains(run))?;
-        let accounts = Arc::new(Accounts::new(config.settings.accounts.clone(), by_account));
-        let directory = Arc::new(Directory::open(&state("revoked")).map_err(unreadable("revoked"))?);
-        let freezes = Arc::new(Freezes::open(&state("frozen")).map_err(unreadable("frozen"))?);
-        let kept = KeptRuns::open(&state("runs"))?;
+        let Left { past, directory, freezes } = Left::read(&config.settings, &journal)?;
         let snapshot = Arc::new(ArcSwap::from_pointee(config.snapshot(&[])));
         let shared_listeners = shared::bind(proxy, thread_count(&config))?;
         let scraped = proxy.metrics_listen.map(control::metrics::bind).transpose()?;
@@ -182,11 +175,10 @@ impl App {
             metrics: Arc::clone(&metrics),
             rooms: Rooms::new(config.settings.proxy.connections, thread_count(&config)),
         };
-        let over = Arc::clone(&closed);
+        let closed = Arc::clone(&past.closed);
         let keeper =
-            Keeper::start(Arc::clone(&journal), move |run| over.contains(run)).map_err(Error::Thread)?;
+            Keeper::start(Arc::clone(&journal), move |run| closed.contains(run)).map_err(Error::Thread)?;
         let (workers, threads) = start_workers(&config, &parts, shared_listeners)?;
-        let past = Past { accounts, spent: by_run, closed, journal: Arc::clone(&journal), kept };
         let runs = Runs::new(Place { dir: listeners, directory, shared }, past, terms, workers);
         open_runs(&runs, &config).await?;
         let upstream = Upstream::new(Arc::clone(&config.upstream));
@@ -252,6 +244,29 @@ impl App {
         watched.abort();
         join(self.threads).await;
         self.keeper.stop();
+    }
+}
+
+/// What proxies before this one have left, read before anybody can call.
+struct Left {
+    past: Past,
+    directory: Arc<Directory>,
+    freezes: Arc<Freezes>,
+}
+
+impl Left {
+    fn read(settings: &Settings, journal: &Arc<Journal>) -> Result<Self, Error> {
+        let state = |name: &str| settings.proxy.state_dir.join(name);
+        let unreadable = |name| move |source| Error::State { path: state(name), source };
+        let closed = Arc::new(ClosedRuns::open(&state("closed")).map_err(unreadable("closed"))?);
+        let SoFar { by_account, by_run } = journal.spent(|run| closed.contains(run))?;
+        let accounts = Arc::new(Accounts::new(settings.accounts.clone(), by_account));
+        let kept = KeptRuns::open(&state("runs"))?;
+        Ok(Self {
+            past: Past { accounts, spent: by_run, closed, journal: Arc::clone(journal), kept },
+            directory: Arc::new(Directory::open(&state("revoked")).map_err(unreadable("revoked"))?),
+            freezes: Arc::new(Freezes::open(&state("frozen")).map_err(unreadable("frozen"))?),
+        })
     }
 }
 

@@ -13,7 +13,7 @@ use super::Control;
 use crate::config::Config;
 
 /// What can change while the proxy runs, by the key or what it begins with.
-const CHANGES: [&str; 13] = [
+const CHANGES: [&str; 14] = [
     "accounts.",
     "prices.",
     "runs.",
@@ -21,6 +21,7 @@ const CHANGES: [&str; 13] = [
     "upstream.default_model",
     "proxy.drain",
     "proxy.header_read",
+    "proxy.keep_alive",
     "proxy.control_uids",
     "proxy.extra_fields",
     "proxy.run_bodies",
@@ -30,7 +31,7 @@ const CHANGES: [&str; 13] = [
 ];
 
 /// Sections that are not the proxy's.
-const OTHERS: [&str; 2] = ["agents.", "sandbox."];
+const OTHERS: [&str; 3] = ["agents.", "sandbox.", "store."];
 
 /// Why nothing was changed.
 #[derive(Debug, thiserror::Error)]

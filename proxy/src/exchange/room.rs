@@ -171,11 +171,14 @@ pub(crate) fn raise_descriptor_limit() {
 
 #[cfg(test)]
 mod tests {
+    use platform_core::limit::Millis;
+
     use super::*;
 
     #[test]
     fn there_are_never_more_than_there_is_room_for() {
-        let caps = Connections { all: Some(5), run: 3, listen: 4096 };
+        let (header_read, keep_alive) = (Millis::seconds(1), Millis::seconds(1));
+        let caps = Connections { all: Some(5), run: 3, listen: 4096, header_read, keep_alive };
         let rooms = Rooms::new(caps, 2);
         let (one, other) = (rooms.of_a_run(), rooms.of_a_run());
         let of_one: Vec<_> = std::iter::from_fn(|| rooms.enter(&one)).collect();

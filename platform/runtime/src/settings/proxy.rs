@@ -19,10 +19,6 @@ pub struct Proxy {
     pub drain: Millis,
     /// How long what is left then may take to be cut and recorded.
     pub drain_cut: Millis,
-    /// How long a client may take to send a request's head.
-    pub header_read: Millis,
-    /// How long a client's connection may be idle between two calls.
-    pub keep_alive: Millis,
     /// How many connections of clients there may be at a time.
     pub connections: Connections,
     /// Users besides our own and root who may speak to the control socket.
@@ -54,6 +50,10 @@ pub struct Connections {
     pub run: u32,
     /// On the shared listener.
     pub listen: u32,
+    /// How long a client may take to send a request's head.
+    pub header_read: Millis,
+    /// How long a client's connection may be idle between two calls.
+    pub keep_alive: Millis,
 }
 
 impl Connections {
@@ -72,6 +72,13 @@ impl Connections {
                 "Connections on the shared listener at a time, and never more than half of all.",
             )
             .or(limit::data_plane::LISTEN_CONNECTIONS),
+            header_read: field("header_read", "How long a client may take to send a request's head.")
+                .or(limit::data_plane::HEADER_READ),
+            keep_alive: field(
+                "keep_alive",
+                "How long a client's connection may be idle between two calls before it is closed.",
+            )
+            .or(limit::data_plane::KEEP_ALIVE),
         }
     }
 }
@@ -124,13 +131,6 @@ impl Proxy {
                 "How long calls that outlive `drain` may take to be cut and recorded. After both times the process ends, whatever hangs.",
             )
             .or(limit::data_plane::DRAIN_CUT),
-            header_read: field("header_read", "How long a client may take to send a request's head.")
-                .or(limit::data_plane::HEADER_READ),
-            keep_alive: field(
-                "keep_alive",
-                "How long a client's connection may be idle between two calls before it is closed.",
-            )
-            .or(limit::data_plane::KEEP_ALIVE),
             connections: Connections::of(section),
             control_uids: field(
                 "control_uids",

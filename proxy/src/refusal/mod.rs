@@ -3,15 +3,18 @@
 //! Measured: SDKs repeat 429 and 5xx unless `x-should-retry: false` forbids it; OpenClaw locks a provider
 //! for everyone on 401, 402 and 403. The table is the only place that turns a refusal into a status.
 
+mod words;
+
 use std::{borrow::Cow, time::Duration};
 
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use platform_core::{
-    budget::Limit, limit::Millis, name, record::Timeout, refusal::Refusal, route::Dialect,
-    untrusted::JournalText,
+    budget::Limit, name, record::Timeout, refusal::Refusal, route::Dialect, untrusted::JournalText,
 };
 use serde_json::json;
 
+pub(crate) use self::words::Late;
+use self::words::message;
 use crate::{
     budget::{Short, Shortage, Whose},
     exchange::{Body, Label, Reason, Rejection},
@@ -57,35 +60,6 @@ impl From<Refusal> for Refused {
 impl From<Stop> for Refused {
     fn from(stop: Stop) -> Self {
         Self { rule: Some(JournalText::of(stop.word())), ..Refusal::Frozen.into() }
-    }
-}
-
-/// A limit of time that has passed, and how long it was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Late {
-    pub(crate) timeout: Timeout,
-    pub(crate) limit: Millis,
-}
-
-impl Late {
-    /// Which limit it was, and whose.
-    fn message(self) -> String {
-        let Self { timeout, limit } = self;
-        let what = match timeout {
-            Timeout::Body => "the request's body came too slowly for",
-            Timeout::Connect => "there was no connection to the model service within",
-            Timeout::Tls => "the connection to the model service was not secured within",
-            Timeout::FirstByte => "the model service did not begin its answer within",
-            Timeout::BetweenBytes => "the model service was silent in the middle of its answer for",
-            Timeout::Client => "nothing of the answer was taken for",
-            Timeout::Call => "the call was not complete within",
-        };
-        let whose = match timeout {
-            Timeout::Connect => "the gateway's setting upstream.connect".to_owned(),
-            Timeout::Tls => "the gateway's setting upstream.tls_handshake".to_owned(),
-            _ => format!("the limit {} of this run", timeout.word()),
-        };
-        format!("{what} {limit}, {whose}")
     }
 }
 
@@ -256,78 +230,6 @@ const fn row(refusal: Refusal) -> (StatusCode, &'static str, Retry) {
         Refusal::UpstreamTimeout => (StatusCode::GATEWAY_TIMEOUT, SERVER, Retry::Never),
         // By this kind OpenClaw knows that it can only fail again, whatever the status.
         Refusal::UpstreamAuth => (StatusCode::BAD_GATEWAY, INVALID, Retry::Never),
-    }
-}
-
-/// What each refusal says to a person.
-const fn message(refusal: Refusal) -> &'static str {
-    match refusal {
-        Refusal::RouteUnknown => {
-            "no such route: this is a model API with POST /v1/chat/completions, /v1/completions, /v1/responses, /v1/messages and /v1/embeddings"
-        }
-        Refusal::BodyTooLarge => "the request body is larger than this run may send",
-        Refusal::BodyInvalid => "the body is not one complete JSON object as this route takes it",
-        Refusal::UpstreamRefused => {
-            "the model service did not take the request; its reason is in the gateway's journal"
-        }
-        Refusal::UpstreamBusy => "the model service has too much to do; send the request again in a moment",
-        // These words make OpenClaw shorten the conversation.
-        Refusal::ContextOverflow => "the request is longer than the model's maximum context length",
-        Refusal::HeadInvalid => {
-            "the head must have one Host, and either one Content-Length or Transfer-Encoding: chunked"
-        }
-        Refusal::HeadTooLarge => "the head is larger than this gateway takes",
-        Refusal::HeadTooSlow => {
-            "the head did not come whole in the time that the gateway's setting proxy.header_read allows"
-        }
-        Refusal::BodyTooSlow => "the body came more slowly than this run may send",
-        Refusal::TooManyConnections => {
-            "as many connections are open as there may be; close those that are idle"
-        }
-        Refusal::BodyEncoded => {
-            "the body has a content-encoding; send it plain, gzip and the like are not read"
-        }
-        Refusal::FieldUnknown => "the body has a field that this route does not take",
-        Refusal::NotGranted => "the body asks for something not granted to this run",
-        Refusal::ModelNotGranted => {
-            "the model is not granted to this run; GET /v1/models lists those that are"
-        }
-        Refusal::TokenMissing => "no run token: send it as X-Run-Token or as the API key",
-        Refusal::TokenMalformed => {
-            "the run token is not one: it has the form run|attempt|expiry.signature, sent once"
-        }
-        Refusal::TokenExpired => "the run token has run out; mint a new one",
-        Refusal::TokenInvalid => {
-            "the run token is not signed for this attempt of the run with a secret known here"
-        }
-        Refusal::TokenRevoked => "the tokens of this run hold no more",
-        Refusal::RunUnknown => "the run token is for a run that is not open on this listener",
-        Refusal::IdentityConflict => "the call says in two ways whose it is, and they disagree",
-        Refusal::Unattributed => "the call is not known to be of any run",
-        Refusal::BodiesInFlight => "too many large requests are under way; send this one again in a moment",
-        Refusal::TooFast => "calls come faster than this run or account may make them",
-        Refusal::TooManyAtOnce => "as many calls are under way as this run or account may have",
-        Refusal::LimitHeld => {
-            "what is left under a limit of this run or account is set aside for calls under way"
-        }
-        Refusal::LimitUsedUp => "a limit of this run or account is used up",
-        Refusal::ModelUnpriced => {
-            "this run or account has a limit of money, and the model has no price: its operator has to set one"
-        }
-        Refusal::RunOver => "the time of this run is over",
-        Refusal::Frozen => "calls of this account or model are stopped until an operator lets them go on",
-        Refusal::RunClosed => "this run is closed and takes no more calls",
-        Refusal::Draining => "the gateway is restarting",
-        Refusal::JournalUnavailable => "the gateway cannot record calls at the moment",
-        Refusal::UpstreamUnreachable => "the model service cannot be reached",
-        Refusal::UpstreamDown => {
-            "the model service has been out of reach for a while; calls pass again as soon as it is back"
-        }
-        Refusal::UpstreamFailed => "the model service broke off before its answer was complete",
-        Refusal::UpstreamTimeout => "the model service did not answer in the time this run allows",
-        Refusal::UpstreamAuth => {
-            "the model service does not accept the gateway's own access; its operator has to mend that"
-        }
     }
 }
 
