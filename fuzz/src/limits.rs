@@ -65,7 +65,7 @@ pub fn holds(input: &[u8]) {
                 limits.end(at, (*kind == b'e').then(|| (used, cost(&used))));
                 if *kind == b'e' {
                     for at in [run, 2] {
-                        usage[at].add(Outcome::Complete, &used, cost(&used));
+                        usage[at].add(Outcome::Complete, 1, &used, cost(&used));
                     }
                 }
             }
