@@ -133,7 +133,16 @@ async fn a_secret_in_a_container_or_its_output_is_found() {
     world.assert_nothing_left().await;
     assert_found(
         &world.canaries(),
-        &["what Docker is told", "what Docker tells", "-r1: ", "workspaces/r1/leak", "stdout of sluice"],
+        &[
+            "what Docker is told",
+            "what Docker tells",
+            "-r1: ",
+            "workspaces/r1/leak",
+            "stdout of sluice",
+            "store/sluice.db",
+        ],
     );
     world.has_planted("sluice.toml");
+    // Orders are kept where runs are, and so are answers.
+    world.has_planted("store/");
 }

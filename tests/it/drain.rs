@@ -128,7 +128,8 @@ async fn an_answer_that_is_recorded_is_read_to_its_end_by_a_slow_client() {
     slow.read_to_end(&mut rest).await.unwrap();
     let text = String::from_utf8_lossy(&rest);
     assert!(
-        rest.len() > 400 << 10 && text.ends_with('}'),
+        // The rest of what was read to the head.
+        rest.len() > 300 << 10 && text.ends_with("}}"),
         "{} bytes, ending in {:?}",
         rest.len(),
         text.get(text.len() - 40..)

@@ -33,6 +33,8 @@ async fn the_upstreams_key_is_nowhere_an_agent_can_read() {
         "PLANTED=$key sleep 10 & bash -c 'sleep 10; true' $key & until [ -e /proc/$!/cwd ]; do :; done";
     let mut world = world_with(&search(plant)).await;
     world.has_planted("messages.json");
+    // Questions are kept where runs are.
+    world.has_planted("store/");
     let outcome = world.sluice().run(&["run", "--agent", "test:sh", CANARY_KEY]).await;
     let found: Vec<_> = outcome.stdout.lines().collect();
     assert_eq!(found, ["/workspace/.cogni/messages.json", "/environ", "/cmdline"], "{outcome:?}");
