@@ -178,13 +178,12 @@ impl DataPlane {
         self.lines(&format!("{}/tap", run_path(run))).await
     }
 
-    /// The journal's lines after `after`; goes on with new ones if `follow` says so.
-    pub(crate) async fn journal(&self, after: u64, follow: Follow) -> Result<Lines, Error> {
-        let suffix = match follow {
-            Follow::UntilEnd => "",
-            Follow::On => "&follow",
-        };
-        self.lines(&format!("/v1/journal?after={after}{suffix}")).await
+    /// The journal's lines after `after`, or from the oldest that is kept; goes on with new ones if `follow` says so.
+    pub(crate) async fn journal(&self, after: Option<u64>, follow: Follow) -> Result<Lines, Error> {
+        let after = after.map(|after| format!("after={after}"));
+        let follow = (follow == Follow::On).then(|| "follow".to_owned());
+        let query: Vec<_> = after.into_iter().chain(follow).collect();
+        self.lines(&format!("/v1/journal?{}", query.join("&"))).await
     }
 
     /// The steps of a run's calls from now on, until the run is closed.
@@ -192,12 +191,9 @@ impl DataPlane {
         self.lines(&format!("{}/trace", run_path(run))).await
     }
 
-    /// Those who acknowledge the journal. A proxy that knows of none says that there is no such thing.
+    /// Those who acknowledge the journal.
     pub(crate) async fn consumers(&self) -> Result<Vec<Consumer>, Error> {
-        match self.ask(Method::GET, "/v1/consumers", None::<&()>).await {
-            Err(Error::Refused { code, .. }) if code == "not_found" => Ok(Vec::new()),
-            answered => answered,
-        }
+        self.ask(Method::GET, "/v1/consumers", None::<&()>).await
     }
 
     async fn lines(&self, path: &str) -> Result<Lines, Error> {

@@ -162,6 +162,12 @@ async fn what_a_consumer_has_not_acknowledged_is_kept_until_it_would_fill_the_di
     eventually("what was read is removed", || async { world.journal_file().exists() }, |there| !there).await;
     let chat = || async { run.agent.chat("fake").await.status };
     eventually("calls pass", chat, |status| *status == 200).await;
+    let verified = world.sluice().run(&["audit", "verify", "--json"]).await;
+    let report: Value = serde_json::from_str(&verified.stdout).unwrap();
+    assert_eq!(
+        (verified.code, &report["agrees"]),
+        (Some(0), &json!([format!("consumer billing (record {last})")]))
+    );
     let (status, _) = ask(&world, Method::DELETE, "/v1/consumers/billing", String::new()).await;
     assert_eq!(status, StatusCode::OK);
     assert_eq!(
@@ -185,6 +191,17 @@ async fn what_an_account_spent_is_known_when_its_lines_are_gone() {
     world.run("r1", "acct-1").await;
     assert_eq!(world.control.run(&run.grant.run_id).await.unwrap().usage, before);
     assert_eq!(before.calls, 60);
+    // Nor is what is left any harder to read.
+    for command in [
+        &["tail", "-n", "1"][..],
+        &["stats"],
+        &["verify"],
+        &["top", "--json"],
+        &["export", "--format", "csv"],
+    ] {
+        let outcome = world.sluice().run(&[&["audit"], command].concat()).await;
+        assert_eq!(outcome.code, Some(0), "{command:?}: {outcome:?}");
+    }
 }
 
 /// Has `count` calls refused, ends the run, and returns its lines.

@@ -157,7 +157,7 @@ struct Picked {
 
 impl Picked {
     async fn of(data_plane: &DataPlane, filter: Filter) -> Result<Self, Error> {
-        Ok(Self { lines: data_plane.journal(0, Follow::UntilEnd).await?, filter })
+        Ok(Self { lines: data_plane.journal(None, Follow::UntilEnd).await?, filter })
     }
 
     /// The next one, raw; `None` behind the last.

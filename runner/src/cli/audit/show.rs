@@ -79,7 +79,7 @@ pub(super) async fn show(data_plane: &DataPlane, arguments: Arguments) -> Result
 async fn find(data_plane: &DataPlane, call: &CallEnd) -> Result<Option<Vec<u8>>, Error> {
     let finder = Finder::new(&call.0);
     let mut found: Option<(CallId, Vec<u8>)> = None;
-    let mut lines = data_plane.journal(0, Follow::UntilEnd).await?;
+    let mut lines = data_plane.journal(None, Follow::UntilEnd).await?;
     while let Some(line) = lines.next().await? {
         // Only a line in which it stands somewhere is worth reading.
         if finder.find(line).is_none() {

@@ -51,8 +51,8 @@ pub(super) async fn tail(data_plane: &DataPlane, arguments: Arguments) -> Result
     let mut shown = Shown { out: BufWriter::new(stdout), as_table };
     shown.heading()?;
     let after = match wanted {
-        Some(wanted) => last_of(data_plane, &filter, wanted, &mut shown).await?,
-        None => 0,
+        Some(wanted) => Some(last_of(data_plane, &filter, wanted, &mut shown).await?),
+        None => None,
     };
     if wanted.is_none() || follow {
         let follow = if follow { Follow::On } else { Follow::UntilEnd };
@@ -69,7 +69,7 @@ async fn last_of(
     wanted: usize,
     shown: &mut Shown,
 ) -> Result<u64, Error> {
-    let mut lines = data_plane.journal(0, Follow::UntilEnd).await?;
+    let mut lines = data_plane.journal(None, Follow::UntilEnd).await?;
     let (mut kept, mut end) = (VecDeque::new(), 0);
     while let Some(line) = lines.next().await? {
         let entry = entry(line)?;
@@ -89,7 +89,7 @@ async fn last_of(
 /// Shows lines as they come.
 async fn pass(
     data_plane: &DataPlane,
-    (after, follow): (u64, Follow),
+    (after, follow): (Option<u64>, Follow),
     filter: &Filter,
     shown: &mut Shown,
 ) -> Result<(), Error> {

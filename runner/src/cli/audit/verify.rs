@@ -70,7 +70,7 @@ async fn of_proxy(data_plane: &DataPlane, mut known: Vec<Known>) -> Result<Repor
         }),
     );
     let health = data_plane.health().await?;
-    let mut lines = data_plane.journal(0, Follow::UntilEnd).await?;
+    let mut lines = data_plane.journal(None, Follow::UntilEnd).await?;
     let mut verifier = Verifier::new(health.journal_id, known);
     let mut progress = Progress::new();
     while let Some(line) = lines.next().await? {

@@ -66,7 +66,7 @@ pub(super) async fn top(data_plane: &DataPlane, arguments: Arguments) -> Result<
     if arguments.json {
         return once(data_plane, &view, Style::Json).await;
     }
-    let lines = data_plane.journal(0, Follow::On).await?;
+    let lines = data_plane.journal(None, Follow::On).await?;
     match Screen::take()? {
         Some(screen) => live(&screen, lines, view).await,
         None => once(data_plane, &view, Style::Table).await,
@@ -79,7 +79,7 @@ enum Style {
 }
 
 async fn once(data_plane: &DataPlane, view: &View, style: Style) -> Result<Exit, Error> {
-    let mut lines = data_plane.journal(0, Follow::UntilEnd).await?;
+    let mut lines = data_plane.journal(None, Follow::UntilEnd).await?;
     let mut tables = Tables::new();
     while let Some(line) = lines.next().await? {
         tables.add(line)?;
