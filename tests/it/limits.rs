@@ -1,5 +1,7 @@
 //! Limits that hold: what a call may need is set aside before it is sent, whoever else draws on the same budget.
 
+use std::time::Duration;
+
 use futures_util::future::join_all;
 use harness::{Answer, Run, World, agent::Answering, agent::body_for, agent::chat_body, eventually, grant};
 use http::Method;
@@ -315,6 +317,24 @@ async fn what_was_spent_and_closed_survives_a_kill() {
     let other = world.run("r2", "acct-1").await;
     assert_eq!(other.agent.chat("fake").await.status, 200);
     assert_eq!(code(&other.agent.chat("fake").await), refused(400, "limit_used_up"), "one of ten was left");
+}
+
+#[tokio::test]
+async fn what_a_model_thinks_unseen_is_paid_for_when_its_reader_leaves() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    // Of both nothing but headers is read. One says something soon after; the other would for a second not.
+    for (model, least) in [("fake-gap5ms-stall1", 0), ("fake-gap60000ms", 100)] {
+        let before = world.journal().await.len();
+        let stream = run.agent.stream(model).await;
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        drop(stream);
+        let record = world.records(before + 1).await.pop().unwrap().record;
+        assert_eq!(record.outcome, Outcome::ClientGone);
+        let output = record.tokens.output;
+        assert!((least..8192).contains(&output), "{model}: {output}");
+        assert!(least > 0 || output < 100, "{model}: {output}, the control");
+    }
 }
 
 #[tokio::test]

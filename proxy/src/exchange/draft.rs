@@ -29,6 +29,10 @@ pub(super) struct Draft {
     pub(super) sent: bool,
     /// Bytes of text that the answer had.
     said: u64,
+    /// When it went upstream, microseconds from its beginning.
+    pub(super) sent_us: u64,
+    /// When the first of that text came.
+    pub(super) heard_us: Option<u64>,
     /// The most that the call can use.
     pub(super) granted: Tokens,
     /// What the model costs, if that is known.
@@ -78,6 +82,8 @@ impl Draft {
             media: Media::default(),
             sent: false,
             said: 0,
+            sent_us: 0,
+            heard_us: None,
             granted: Tokens::default(),
             price: None,
             progress: Progress::default(),
@@ -128,6 +134,7 @@ impl Draft {
 
     fn fill_in(&mut self, outcome: Outcome, duration_us: u64) {
         let may_cost = self.may_cost();
+        let silent_us = self.heard_us.unwrap_or(duration_us).saturating_sub(self.sent_us);
         let Self { record, media, said, granted, price, .. } = self;
         record.outcome = outcome;
         record.duration_us = duration_us;
@@ -135,7 +142,7 @@ impl Draft {
             (TokensSource::Exact, _) => {}
             _ if !may_cost => {}
             (_, Outcome::Complete) => estimate::fill_in(record, *media, *said),
-            _ => at_most(record, *granted, *said),
+            _ => at_most(record, *granted, *said + thought(silent_us)),
         }
         let price = price.filter(|_| record.tokens_source != TokensSource::None);
         (record.cost_nanodollars, record.cost_source) = match (record.cost_nanodollars, price) {
@@ -158,9 +165,15 @@ impl Draft {
     }
 }
 
+/// Tokens that a model may have thought in so many microseconds without showing any: who cuts streams before the first word
+/// must not have it think for nothing. 200 a second is more than large models make.
+const fn thought(silent_us: u64) -> u64 {
+    silent_us / 5000
+}
+
 /// Takes a call that was cut for the most it can have used: an agent that leaves before the end must not get anything for
 /// less. The upstream goes on with a call that is not answered yet, or in one piece, when nobody waits for it any more; of a
-/// stream no more was made than came, but for reasoning that is not shown.
+/// stream no more was made than was `said`, aloud or in thoughts.
 fn at_most(record: &mut ExchangeRecord, granted: Tokens, said: u64) {
     let told = record.tokens;
     let streams = record.stream && record.ttfb_us.is_some();

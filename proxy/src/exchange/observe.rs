@@ -49,6 +49,8 @@ pub(crate) struct Observed {
     words: Words,
     /// Whether the upstream's next bytes are waited for.
     waits: bool,
+    /// Some text has come.
+    speaks: bool,
     exchange: Exchange,
 }
 
@@ -87,7 +89,8 @@ pub(super) async fn respond(
     let mut response = with_head(&head, exchange.call_id());
     let has_no_body = body.is_end_stream();
     let withheld = meter.reads_events().then(Withheld::default);
-    let mut observed = Observed { state: State::Done, meter, withheld, words, waits: false, exchange };
+    let mut observed =
+        Observed { state: State::Done, meter, withheld, words, waits: false, speaks: false, exchange };
     if has_no_body {
         // hyper never asks for a body that is known to be empty.
         released(observed.finish(connection)).await;
@@ -206,6 +209,10 @@ impl Observed {
         match self.exchange.run().watched() {
             Some(tap) => self.meter.feed(&piece, Some(&mut |heard| tap.hear(call, heard))),
             None => self.meter.feed(&piece, None),
+        }
+        if !self.speaks && self.meter.has_text() {
+            self.speaks = true;
+            self.exchange.speaks();
         }
         let scrub = |event: &[u8]| complain::event(&self.exchange, self.words, event);
         let piece = match &mut self.withheld {

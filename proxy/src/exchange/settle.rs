@@ -195,7 +195,7 @@ impl Exchange {
             Ok(synced) => synced.await,
             Err(error) => Err(error),
         };
-        draft.sent = marked.is_ok();
+        (draft.sent, draft.sent_us) = (marked.is_ok(), duration);
         self.carried.wants(Timeout::FirstByte);
         marked.map_err(|error| {
             tracing::error!(call = %self.call_id, error = &error as &dyn std::error::Error, "call cannot be marked");
@@ -238,6 +238,14 @@ impl Exchange {
     pub(super) fn trace(&self, step: impl FnOnce() -> Step) {
         if self.run.trace.is_watched() {
             self.run.trace.tell(self.call_id, self.elapsed_us(), step());
+        }
+    }
+
+    /// The answer has begun to say something.
+    pub(super) fn speaks(&mut self) {
+        let now = self.elapsed_us();
+        if let Some(draft) = &mut self.draft {
+            draft.heard_us = Some(now);
         }
     }
 

@@ -194,6 +194,11 @@ impl Meter {
         matches!(&self.body, Body::Events(events) if events.between())
     }
 
+    /// Whether there was any text yet.
+    pub(crate) const fn has_text(&self) -> bool {
+        self.reading.said > 0
+    }
+
     /// What the whole answer said. Call once, after its last piece.
     pub(crate) fn finish(&mut self, mut tap: Option<&mut dyn FnMut(Heard<'_>)>) -> Reading {
         if let Body::Json(pieces, length) = &mut self.body
