@@ -181,6 +181,7 @@ impl App {
         let (workers, threads) = start_workers(&config, &parts, shared_listeners)?;
         let runs = Runs::new(Place { dir: listeners, directory, shared }, past, terms, workers);
         open_runs(&runs, &config).await?;
+        runs.listen().await;
         let upstream = Upstream::new(Arc::clone(&config.upstream));
         let stop = Shutdown::new();
         Ok(Self {

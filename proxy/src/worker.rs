@@ -1,7 +1,8 @@
 //! Data-plane threads: one single-threaded runtime each, with an upstream pool of its own.
 //!
 //! A run belongs to one thread, which binds its socket and serves every call on it, so that no call wakes
-//! another thread. Control speaks to a thread through its queue, and only to open runs.
+//! another thread. Control speaks to a thread through its queue: to open a run, to have it listen, to see that it lives, to
+//! end it.
 
 use std::{io, net, path::PathBuf, sync::Arc, thread};
 
@@ -28,6 +29,8 @@ const QUEUE: usize = 64;
 enum Order {
     /// Open a run at a socket, and say whether that worked.
     Open(Arc<Run>, PathBuf, oneshot::Sender<Result<(), socket::Error>>),
+    /// Take calls on the listener that runs share.
+    Listen,
     /// Say that the thread is not stuck.
     Answer(oneshot::Sender<()>),
     /// End the thread, and with it whatever it still serves.
@@ -69,7 +72,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Starts thread `index`.
+    /// Starts thread `index`. It takes no calls on the `shared` listener before [`Worker::listen`].
     ///
     /// # Errors
     /// If the system gives no thread or no event queue.
@@ -106,6 +109,11 @@ impl Worker {
         Ok(answer.await.map_err(|_gone| Error::Stopped)??)
     }
 
+    /// Has the thread take calls on the shared listener, if it has a part in it. Whoever came before waits in its queue.
+    pub(crate) async fn listen(&self) {
+        drop(self.orders.send(Order::Listen).await);
+    }
+
     /// Returns once the thread has got round to it.
     pub(crate) async fn answer(&self) {
         let (here, answer) = oneshot::channel();
@@ -140,14 +148,11 @@ fn plane(index: usize, parts: Parts) -> Plane {
     }
 }
 
-async fn serve(mut orders: mpsc::Receiver<Order>, plane: Arc<Plane>, shared: Option<SharedListener>) {
+async fn serve(mut orders: mpsc::Receiver<Order>, plane: Arc<Plane>, mut shared: Option<SharedListener>) {
     let tidied = Arc::clone(&plane);
     task::spawn("upstream pool", async move { tidied.upstream.tidy().await });
     let watched = Arc::clone(&plane.metrics);
     task::spawn("loop lag", async move { watched.watch_lag().await });
-    if let Some(shared) = shared {
-        task::spawn("shared listener", shared.serve(Arc::clone(&plane)));
-    }
     while let Some(order) = orders.recv().await {
         match order {
             Order::Open(run, socket, opened) => {
@@ -156,6 +161,11 @@ async fn serve(mut orders: mpsc::Receiver<Order>, plane: Arc<Plane>, shared: Opt
                 });
                 if opened.send(bound).is_err() {
                     tracing::warn!(socket = %socket.display(), "whoever asked for this socket has left");
+                }
+            }
+            Order::Listen => {
+                if let Some(shared) = shared.take() {
+                    task::spawn("shared listener", shared.serve(Arc::clone(&plane)));
                 }
             }
             Order::Answer(here) => drop(here.send(())),

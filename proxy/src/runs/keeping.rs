@@ -16,7 +16,7 @@ impl Runs {
     /// Opens the runs again that were open when a proxy before this one ended; returns how many.
     ///
     /// # Errors
-    /// If it cannot be read which they were. One that cannot be opened is logged, and is no more.
+    /// If it cannot be read which they were. One that cannot be opened is logged, and tried again by the next proxy.
     pub(crate) async fn restore(&self) -> io::Result<usize> {
         let kept = self.kept.all()?;
         let restored = join_all(kept.into_iter().map(|kept| self.restore_one(kept))).await;
@@ -34,12 +34,11 @@ impl Runs {
             self.kept.remove(&run);
             return false;
         }
-        let (budget, correlations) = (kept.budget, kept.correlations.clone());
+        let correlations = kept.correlations.clone();
+        let door = self.door(&kept);
+        let was_there = door.is_there();
         match self.enter(kept).await {
             Ok(live) => {
-                if let Some(budget) = budget {
-                    live.run.spending.allow(&budget);
-                }
                 let taken = |correlation| self.directory.correlate(correlation, &live.run).err();
                 for taken in correlations.into_iter().filter_map(taken) {
                     tracing::error!(%run, %taken, "a correlation does not come back");
@@ -47,6 +46,10 @@ impl Runs {
                 true
             }
             Err(error) => {
+                // A container may have the directory mounted, if it is not of this start.
+                if !was_there {
+                    door.remove();
+                }
                 tracing::error!(%run, error = &error as &dyn std::error::Error, "the run does not come back");
                 false
             }

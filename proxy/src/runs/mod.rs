@@ -212,14 +212,19 @@ impl Runs {
         let socket_dir = matches!(grant.listener, Listener::Unix { .. })
             .then(|| socket_dir.unwrap_or_else(|| SocketDirName::from_random(random::bits())));
         let kept = Kept { grant, socket_dir, budget: None, correlations: BTreeSet::new() };
-        self.kept.write(&kept).map_err(|source| Error::Keep { run: run_id, source })?;
-        Ok(self.registered(&*self.enter(kept).await?))
+        self.kept.write(&kept).map_err(|source| Error::Keep { run: run_id.clone(), source })?;
+        let door = self.door(&kept);
+        let entered = self.enter(kept).await.inspect_err(|_error| {
+            self.kept.remove(&run_id);
+            door.remove();
+        });
+        Ok(self.registered(&*entered?))
     }
 
-    /// Opens a run that is on disk; takes it from there if that fails.
+    /// Opens a run that is on disk.
     async fn enter(&self, kept: Kept) -> Result<Arc<Live>, Error> {
         let run = kept.grant.run_id.clone();
-        let live = self.prepare(kept).inspect_err(|_error| self.kept.remove(&run))?;
+        let live = self.prepare(kept)?;
         let (known, is_new) = match self.live.entry(run.clone()) {
             Entry::Occupied(there) => (Arc::clone(there.get()), false),
             Entry::Vacant(place) => (Arc::clone(&place.insert(live)), true),
@@ -228,8 +233,6 @@ impl Runs {
             self.open(&known).await.inspect_err(|_error| {
                 self.live.remove(&run);
                 self.directory.forget(&run);
-                self.kept.remove(&run);
-                known.door.remove();
             })?;
         }
         Ok(known)
@@ -244,6 +247,9 @@ impl Runs {
         let spent = Spent { by_run: self.purse(&run), by_account: self.accounts.of(&grant.account) };
         let run =
             Run::new(grant, &self.terms.load(), spent).map_err(|source| Error::Unwritable { run, source })?;
+        if let Some(budget) = &kept.budget {
+            run.spending.allow(budget);
+        }
         let door = self.door(&kept);
         Ok(Arc::new(Live { kept: Some(Mutex::new(kept)), ..Live::new(run, door) }))
     }
@@ -352,7 +358,7 @@ impl Runs {
 
     /// Has whoever carries a call look again whether it may go on.
     pub(crate) fn stir(&self) {
-        self.live.iter().for_each(|live| live.run.stir());
+        self.everyone().iter().for_each(|run| run.stir());
     }
 
     /// Closes runs when their time is over, as long as it is polled.
@@ -413,6 +419,11 @@ impl Runs {
         live.chain(retired.iter().filter_map(Weak::upgrade)).collect()
     }
 
+    /// Takes calls on the listener that runs share: before the runs are there they would all be nobody's.
+    pub(crate) async fn listen(&self) {
+        join_all(self.workers.iter().map(Worker::listen)).await;
+    }
+
     /// Returns once each data-plane thread has shown that it is not stuck.
     pub(crate) async fn are_alive(&self) {
         join_all(self.workers.iter().map(Worker::answer)).await;
@@ -424,6 +435,11 @@ impl Runs {
 }
 
 impl Door {
+    /// Whether it has a directory of its own, and that is there.
+    fn is_there(&self) -> bool {
+        matches!(self, Self::Directory(dir) if dir.path.exists())
+    }
+
     /// Removes a directory that is the run's own. The socket in it is gone, or goes with its listener right now.
     fn remove(&self) {
         let Self::Directory(SocketDir { path, .. }) = self else { return };
