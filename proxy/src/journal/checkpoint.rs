@@ -3,6 +3,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    fs::File,
     path::PathBuf,
 };
 
@@ -14,7 +15,7 @@ use platform_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Error, Journal, lines::Reader};
+use super::{Error, Journal, lines::Reader, segments};
 use crate::state;
 
 /// What was spent by each account, and by each run that may call again.
@@ -112,7 +113,15 @@ impl Journal {
         is_closed: &dyn Fn(&RunId) -> bool,
     ) -> Result<u64, Error> {
         let mut sums = self.checkpoint()?;
+        let before = sums.seq;
         sums.add_up_to(last, self, is_closed)?;
+        // A machine that loses power must not keep sums of lines that it lost.
+        for segment in segments::list(&self.dir)? {
+            if (before + 1..=last).contains(&segment.first) {
+                let synced = File::open(&segment.path).and_then(|file| file.sync_data());
+                synced.map_err(Error::io("sync", &segment.path))?;
+            }
+        }
         let path = self.checkpoint_path();
         let text = serde_json::to_vec(&sums).map_err(|error| Error::io("write", &path)(error.into()))?;
         state::replace(&path, &text).map_err(Error::io("write", &path))?;

@@ -71,12 +71,15 @@ impl Duty {
         journal.sum_up(None);
         journal.find_space();
         let first = journal.end_old_segment(now)?;
-        let summed = match self.summed {
-            Some(summed) if summed + 1 == first => summed,
-            Some(_) => journal.make_checkpoint(first - 1, &self.is_closed)?,
-            None => journal.checkpoint()?.seq,
+        let before = self.summed.map_or_else(|| journal.checkpoint().map(|sums| sums.seq), Ok)?;
+        let made = match self.summed {
+            Some(summed) if summed + 1 != first => journal.make_checkpoint(first - 1, &self.is_closed),
+            Some(_) | None => Ok(before),
         };
+        let summed = *made.as_ref().unwrap_or(&before);
         self.summed = Some(summed);
-        journal.remove_old(summed, now)
+        // Also if no sums can be written, as on a full disk: what is removed makes room for them.
+        journal.remove_old(summed, now)?;
+        made.map(drop)
     }
 }

@@ -127,18 +127,25 @@ pub(super) fn open_at_end(dir: &Path) -> Result<End, Error> {
         return Ok(End { file, length: whole, seq, hash, segment });
     }
     // A crash has left it without a line: the chain goes on from the segment before.
-    let (seq, hash) = match segments.pop() {
-        None => (0, NO_LINE),
-        Some(before) => {
-            let file = File::open(&before.path).map_err(Error::io("open", &before.path))?;
-            let length = file.metadata().map_err(Error::io("look at", &before.path))?.len();
-            last(&file, &before.path, length)?
-        }
+    let Some(before) = segments.pop() else {
+        let is_new = segment.first == 1;
+        return if is_new {
+            Ok(End { file, length: 0, seq: 0, hash: NO_LINE, segment })
+        } else {
+            Err(Error::Missing { seq: 1 })
+        };
     };
-    if segment.first != seq + 1 {
-        return Err(Error::Missing { seq: seq + 1 });
+    let file_before = File::open(&before.path).map_err(Error::io("open", &before.path))?;
+    let length = file_before.metadata().map_err(Error::io("look at", &before.path))?.len();
+    match last(&file_before, &before.path, length) {
+        Ok((seq, hash)) if segment.first == seq + 1 => Ok(End { file, length: 0, seq, hash, segment }),
+        Ok(_) | Err(Error::Corrupt { .. }) => {
+            tracing::error!(path = %path.display(), "the last lines before this file are lost, as when power fails");
+            fs::remove_file(path).map_err(Error::io("remove", path))?;
+            open_at_end(dir)
+        }
+        Err(error) => Err(error),
     }
-    Ok(End { file, length: 0, seq, hash, segment })
 }
 
 /// Sequence number and hash of the line that ends at `end`.

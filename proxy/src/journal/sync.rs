@@ -35,6 +35,11 @@ pub(crate) enum Synced {
 }
 
 impl Synced {
+    /// Never: it was not even written.
+    pub(crate) fn failed(error: Error) -> Self {
+        Self::Later(Box::pin(std::future::ready(Err(error))))
+    }
+
     /// The same, and `held` is held until then.
     pub(crate) fn holding<T: Send + Sync + 'static>(self, held: T) -> Self {
         match self {

@@ -13,7 +13,7 @@ use platform_core::{
 use platform_runtime::settings::{self, Durability};
 
 use super::{append, assert_chained, first_file, lines, open, open_small, record};
-use crate::journal::{Error, Journal};
+use crate::journal::{Error, Journal, segments};
 
 fn call(n: u128) -> ExchangeRecord {
     ExchangeRecord { litellm_call_id: CallId::new(1, n), ..record("r1") }
@@ -186,6 +186,28 @@ fn what_is_spoilt_in_the_middle_is_named_with_file_and_byte() {
     drop(journal);
     fs::remove_file(first_file(state.path())).unwrap();
     assert!(matches!(open_small(state.path()).spent(|_| false), Err(Error::Missing { seq: 1 })));
+}
+
+#[test]
+fn a_machine_that_loses_power_may_lose_the_last_lines_and_goes_on() {
+    let state = tempfile::tempdir().unwrap();
+    let journal = open_small(state.path());
+    for n in 1..=9 {
+        append(&journal, &call(n));
+    }
+    drop(journal);
+    // The last file's name was kept without what was in it, and the one before it without its end.
+    let mut files = segments::list(&state.path().join("journal")).unwrap();
+    let (last, before) = (files.pop().unwrap(), files.pop().unwrap());
+    fs::write(&last.path, "").unwrap();
+    let text = fs::read(&before.path).unwrap();
+    fs::write(&before.path, &text[..text.len() - 10]).unwrap();
+    let journal = open_small(state.path());
+    let kept = assert_chained(state.path(), 1);
+    assert!((1..9).contains(&kept), "{kept}");
+    append(&journal, &call(10));
+    assert_eq!((assert_chained(state.path(), 1), told(state.path()).last().unwrap().0), (kept + 1, id(10)));
+    assert!(journal.spent(|_| false).is_ok());
 }
 
 #[tokio::test]
