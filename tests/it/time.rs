@@ -13,7 +13,7 @@ use harness::{
 use platform_core::{
     grant::{CallLimits, CallTimes, RunGrant},
     limit::{ByteSize, Millis},
-    record::{ExchangeRecord, Outcome, Timeout},
+    record::{ExchangeRecord, Outcome, Timeout, Tokens},
     refusal::Refusal,
 };
 use serde_json::Value;
@@ -251,6 +251,11 @@ async fn an_upstream_that_takes_no_connection_is_told_from_one_that_does_not_ans
     let record = released(&world, &run, 1).await;
     assert_late(&record, Timeout::Connect, Some(Refusal::UpstreamUnreachable));
     assert_eq!(record.tokens.input, 0);
+    // Nor does it cost who leaves before there is a connection.
+    let left = tokio::time::timeout(Duration::from_millis(100), run.agent.chat("fake")).await;
+    assert!(left.is_err(), "it waits");
+    let record = released(&world, &run, 2).await;
+    assert_eq!((record.outcome, record.tokens), (Outcome::ClientGone, Tokens::default()));
 }
 
 #[tokio::test]

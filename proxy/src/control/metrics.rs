@@ -35,6 +35,7 @@ use tokio::{
 use super::{Control, ready};
 use crate::{
     Error,
+    exchange::{Complaints, pause},
     metrics::{Gauges, Reserved},
 };
 
@@ -44,8 +45,6 @@ pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8"
 const CONNECTIONS: usize = 16;
 /// Longest life of a connection, which is for one request.
 const LIFE: Duration = Duration::from_secs(5);
-/// How long to wait when the system has no descriptors left.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Everything that is counted, and how things are now.
 pub(super) fn text(control: &Control) -> String {
@@ -92,9 +91,11 @@ pub(crate) async fn serve(listener: TcpListener, control: Arc<Control>) {
         tracing::info!(%address, "serving metrics");
     }
     let room = Arc::new(Semaphore::new(CONNECTIONS));
+    let (complaints, mut failures) = (Complaints::default(), 0);
     while let Ok(place) = Arc::clone(&room).acquire_owned().await {
         match listener.accept().await {
             Ok((stream, _)) if stream.set_nodelay(true).is_ok() => {
+                failures = 0;
                 let control = Arc::clone(&control);
                 task::spawn("metrics connection", async move {
                     connection(stream, control).await;
@@ -103,8 +104,10 @@ pub(crate) async fn serve(listener: TcpListener, control: Arc<Control>) {
             }
             Ok(_) => tracing::debug!("a connection to the metrics has gone already"),
             Err(error) => {
-                tracing::warn!(%error, "cannot accept on the metrics listener");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+                complaints
+                    .tell(|untold| tracing::warn!(untold, %error, "cannot accept on the metrics listener"));
+                tokio::time::sleep(pause(failures)).await;
+                failures += 1;
             }
         }
     }

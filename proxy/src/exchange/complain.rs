@@ -65,7 +65,7 @@ pub(super) fn is_none(answer: &Response<Incoming>) -> bool {
 /// The response in the place of an answer that is none. Its connection is not used again.
 pub(super) async fn refuse(exchange: Exchange) -> Response<Body> {
     let dialect = exchange.route().dialect();
-    released(exchange.settle_mapped(Refusal::UpstreamFailed)).await;
+    released(exchange.settle_mapped(Refusal::UpstreamFailed, Outcome::Complete)).await;
     refusal::respond(&Refusal::UpstreamFailed.into(), dialect)
 }
 
@@ -98,7 +98,7 @@ pub(super) async fn respond(
         }
     };
     if is_about_our_means(head.status, &text) {
-        released(exchange.settle_mapped(Refusal::UpstreamAuth)).await;
+        released(exchange.settle_mapped(Refusal::UpstreamAuth, outcome)).await;
         return refusal::respond(&Refusal::UpstreamAuth.into(), dialect);
     }
     if words == Words::Ours {
@@ -107,7 +107,7 @@ pub(super) async fn respond(
         if let Some(when) = observe::retry_after(&head.headers).filter(|_| reason == Refusal::UpstreamBusy) {
             response.headers_mut().insert(header::RETRY_AFTER, when.clone());
         }
-        released(exchange.settle_mapped(reason)).await;
+        released(exchange.settle_mapped(reason, outcome)).await;
         return response;
     }
     let unspoken = Arc::clone(&exchange.plane().snapshot.load().unspoken);

@@ -2,6 +2,8 @@
 //!
 //! Pure. When a call ends and what becomes of its record then is `settle`'s.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use platform_core::{
     budget::Price,
     id::CallId,
@@ -25,8 +27,8 @@ pub(super) struct Draft {
     pub(super) record: ExchangeRecord,
     /// What of the request is no text.
     pub(super) media: Media,
-    /// Whether it went upstream.
-    pub(super) sent: bool,
+    /// Whether some of it may have gone upstream.
+    pub(super) sent: AtomicBool,
     /// Bytes of text that the answer had.
     said: u64,
     /// When it went upstream, microseconds from its beginning.
@@ -80,7 +82,7 @@ impl Draft {
         Self {
             record,
             media: Media::default(),
-            sent: false,
+            sent: AtomicBool::new(false),
             said: 0,
             sent_us: 0,
             heard_us: None,
@@ -121,10 +123,10 @@ impl Draft {
     ) -> T {
         let ExchangeRecord { outcome, duration_us: duration, tokens, tokens_source, .. } = self.record;
         let (cost, cost_source) = (self.record.cost_nanodollars, self.record.cost_source);
-        let sent = std::mem::replace(&mut self.sent, true);
+        let sent = std::mem::replace(self.sent.get_mut(), true);
         self.fill_in(Outcome::Interrupted, duration_us);
         let shown = show(&self.record);
-        self.sent = sent;
+        *self.sent.get_mut() = sent;
         let record = &mut self.record;
         (record.outcome, record.duration_us) = (outcome, duration);
         (record.tokens, record.tokens_source) = (tokens, tokens_source);
@@ -159,7 +161,7 @@ impl Draft {
     fn may_cost(&self) -> bool {
         let record = &self.record;
         let nowhere = matches!(record.refusal, Some(Refusal::UpstreamUnreachable | Refusal::UpstreamDown));
-        let reached = self.sent && !nowhere;
+        let reached = self.sent.load(Ordering::Relaxed) && !nowhere;
         let refused = record.ttfb_us.is_some() && !(200..300).contains(&record.status);
         reached && !refused && record.route.costs_tokens()
     }

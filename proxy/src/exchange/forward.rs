@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::{Request, Response};
 use hyper::body::Incoming;
-use platform_core::{refusal::Refusal, trace::Step};
+use platform_core::refusal::Refusal;
 
 use super::settle::Exchange;
 use crate::{
@@ -21,7 +21,7 @@ pub(super) async fn send(exchange: &mut Exchange, request: Request<Pieces>) -> R
     let plane = Arc::clone(exchange.plane());
     exchange.sending().await?;
     let carried = exchange.carried().clone();
-    let sent = plane.upstream.send(request, |connection| exchange.trace(|| Step::Sent { connection }));
+    let sent = plane.upstream.send(request, |connection| exchange.goes_out(connection));
     match carried.in_time(sent).await {
         Ok(Ok(answer)) => {
             exchange.answered(&answer.0);

@@ -146,6 +146,8 @@ async fn refuse(
     // Who waits to be asked for the body is not asked, and who was too slow is not waited for.
     if !head.headers.contains_key(header::EXPECT) && refused.timeout.is_none() {
         rewrite::discard(body).await;
+        // What came belonged to this call and begins no other.
+        entrance.carried.end();
     }
     if entrance.serves_gateways() {
         refusal::respond(&refused.to_a_gateway(), dialect)

@@ -3,7 +3,10 @@
 //! An [`Exchange`] is the record in the making. It is settled once, explicitly, where the call's end is
 //! known; if it is dropped before, the client has left or the run was cut, and that is the record.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Instant,
+};
 
 use http::{Response, StatusCode};
 use hyper::body::Incoming;
@@ -14,7 +17,7 @@ use platform_core::{
     record::{ExchangeRecord, Outcome, Timeout, Tokens},
     refusal::Refusal,
     route::Route,
-    trace::Step,
+    trace::{self, Step},
     untrusted::JournalText,
 };
 
@@ -195,12 +198,20 @@ impl Exchange {
             Ok(synced) => synced.await,
             Err(error) => Err(error),
         };
-        (draft.sent, draft.sent_us) = (marked.is_ok(), duration);
+        draft.sent_us = duration;
         self.carried.wants(Timeout::FirstByte);
         marked.map_err(|error| {
             tracing::error!(call = %self.call_id, error = &error as &dyn std::error::Error, "call cannot be marked");
             Refusal::JournalUnavailable
         })
+    }
+
+    /// There is a connection: from now on some of the call may have arrived.
+    pub(super) fn goes_out(&self, connection: trace::Connection) {
+        if let Some(draft) = &self.draft {
+            draft.sent.store(true, Ordering::Relaxed);
+        }
+        self.trace(|| Step::Sent { connection });
     }
 
     /// The head of the upstream's answer is there.
@@ -286,9 +297,9 @@ impl Exchange {
     }
 
     /// Sluicegate puts an answer of its own in the place of the upstream's, whose status the record keeps.
-    pub(super) fn settle_mapped(mut self, reason: Refusal) -> Synced {
+    pub(super) fn settle_mapped(mut self, reason: Refusal, outcome: Outcome) -> Synced {
         self.note(|draft| draft.refusal = Some(reason));
-        self.settle(Outcome::Complete)
+        self.settle(outcome)
     }
 
     /// Writes the record. Later calls do nothing. What it returns is ready when the answer's last bytes may leave; who has
@@ -314,7 +325,7 @@ impl Exchange {
             Ok(synced) => synced.holding(place),
             Err(error) => {
                 tracing::error!(call = %self.call_id, error = &error as &dyn std::error::Error, "call is not in the journal");
-                Synced::Now
+                Synced::failed(error)
             }
         }
     }
