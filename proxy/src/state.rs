@@ -1,5 +1,5 @@
-//! The small files that keep what must hold over restarts: revocations, closed runs, freezes. What they mean is their
-//! owners'; the journal is none of them.
+//! The small files that keep what must hold over restarts: revocations, closed runs, freezes, how far the journal was read and
+//! summed up. What they mean is their owners'.
 
 use std::{
     fs::{self, File},

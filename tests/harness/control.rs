@@ -6,7 +6,7 @@ use http::Method;
 use platform_core::{
     control::{Health, Problem, Register, Registered, RunView},
     grant::RunGrant,
-    id::{RunId, SocketDirName},
+    id::RunId,
     name::{CONTROL_PROTOCOL, header},
     record::JournalLine,
 };
@@ -42,19 +42,7 @@ impl Control {
     /// # Errors
     /// What the proxy answers if it refuses.
     pub async fn register(&self, grant: &RunGrant) -> Result<Registered, Problem> {
-        self.register_at(grant, None).await
-    }
-
-    /// Registers a run that had a directory with another proxy before.
-    ///
-    /// # Errors
-    /// What the proxy answers if it refuses.
-    pub async fn register_at(
-        &self,
-        grant: &RunGrant,
-        socket_dir: Option<SocketDirName>,
-    ) -> Result<Registered, Problem> {
-        let register = Register { grant: grant.clone(), socket_dir };
+        let register = Register { grant: grant.clone(), socket_dir: None };
         result(
             self.send(Method::PUT, &format!("/v1/runs/{}", grant.run_id), json!(register).to_string()).await,
         )

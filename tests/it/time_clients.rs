@@ -229,8 +229,12 @@ async fn without_descriptors_the_proxy_waits_and_recovers_and_control_is_there()
     call_on(&mut there, None).await;
     let mut streaming = run.agent.stream("fake-words40-gap50ms").await;
     streaming.next().await.unwrap();
-    let now = || async { descriptors(&world) };
-    let before = eventually("descriptors have settled", now, |now| *now == descriptors(&world)).await;
+    let twice = || async {
+        let first = descriptors(&world);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        (first, descriptors(&world))
+    };
+    let (before, _) = eventually("descriptors have settled", twice, |(first, second)| first == second).await;
     let limit = Rlimit { current: Some(before), maximum: Some(20_000) };
     let was = limit_descriptors(&world, limit);
     assert_eq!(was.current, was.maximum, "it was raised at the start");

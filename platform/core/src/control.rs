@@ -47,7 +47,7 @@ use crate::{
 pub struct Register {
     /// What the run may do.
     pub grant: RunGrant,
-    /// Name of the socket directory it had before, when it is registered again with a proxy that restarted.
+    /// Name of its socket directory, chosen by whoever registers it; a random one if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub socket_dir: Option<SocketDirName>,
 }

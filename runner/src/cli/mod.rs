@@ -132,7 +132,7 @@ Examples:
     /// Have the proxy read its configuration again, and show what that changed
     ///
     /// All of it or nothing: with a mistake anywhere, everything stays as it was. Key, token secrets, prices, budgets of
-    /// accounts, runs and most limits change for calls to come; addresses, directories and threads need a restart.
+    /// accounts and runs change for calls to come; what else would change needs a restart, and is named.
     #[command(after_help = "Example:\n  sluice reload --json | jq -r '.changed[]'")]
     Reload(reload::Arguments),
     /// Check the configuration, or print its schema

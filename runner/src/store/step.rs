@@ -1,6 +1,6 @@
 //! A run's steps: a move, and what is made or removed with it, in one transaction.
 
-use platform_core::{event::RunErrorCode, limit::ByteSize};
+use platform_core::limit::ByteSize;
 use serde_json::json;
 
 use super::{
@@ -167,7 +167,7 @@ impl Tx {
             .bind(run.started.map(|at| at.0))
             .bind(run.ended.map(|at| at.0))
             .bind(run.exit_code)
-            .bind(run.error.as_ref().and_then(|failure| spelled(failure.code)))
+            .bind(run.error.as_ref().map(|failure| failure.code.code()))
             .bind(run.error.as_ref().map(|failure| failure.message.as_str()))
             .bind(usage)
             .bind(run.lease.as_ref().map(|lease| lease.owner.as_str()))
@@ -197,11 +197,6 @@ impl Tx {
         }
         Ok(u64::try_from(seq).unwrap_or_default())
     }
-}
-
-/// The code as it is stored: as it is written in JSON.
-fn spelled(code: RunErrorCode) -> Option<String> {
-    serde_json::to_value(code).ok()?.as_str().map(str::to_owned)
 }
 
 fn kept(failure: &Failure) -> Failure {

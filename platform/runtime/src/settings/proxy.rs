@@ -41,7 +41,7 @@ pub struct Proxy {
     pub token_skew: Millis,
 }
 
-/// Connections of clients at a time.
+/// Connections of clients: how many at a time, and how long they may say nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct Connections {
     /// Of all runs; what the limit of open files leaves if absent.

@@ -134,7 +134,7 @@ impl Shown {
 
 fn row(record: &ExchangeRecord) -> String {
     let model =
-        record.model_answered.as_ref().or(record.model_asked.as_ref()).map_or("-", |model| model.as_str());
+        record.model_asked.as_ref().or(record.model_answered.as_ref()).map_or("-", |model| model.as_str());
     let cost = record.cost_nanodollars.map_or_else(|| "-".to_owned(), |cost| cost.to_string());
     let first = record.ttfb_us.map_or_else(|| "-".to_owned(), milliseconds);
     // What nobody has counted is marked.
