@@ -16,6 +16,7 @@ use std::{collections::BTreeMap, fs, io, path::PathBuf};
 
 use platform_core::{name, secret::Secret};
 
+pub(crate) use self::value::written_as_word;
 pub use self::{
     field::Field,
     mistake::{About, Mistake, Mistakes, Objection, Origin},

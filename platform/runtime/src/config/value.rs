@@ -92,6 +92,32 @@ macro_rules! written_as_integer {
     )*};
 }
 
+/// Has an enum be written as one of these words.
+macro_rules! written_as_word {
+    ($type:ty { $($variant:ident: $word:literal),+ $(,)? }) => {
+        impl $crate::config::Value for $type {
+            fn from_text(text: &str) -> Result<Self, String> {
+                match text {
+                    $($word => Ok(Self::$variant),)+
+                    other => {
+                        let words = [$(concat!("`", $word, "`")),+].join(" or ");
+                        Err(format!("expected {words}, found `{other}`"))
+                    }
+                }
+            }
+            fn schema() -> serde_json::Value {
+                serde_json::json!({ "enum": [$($word),+] })
+            }
+            fn to_json(&self) -> serde_json::Value {
+                match self {
+                    $(Self::$variant => $word.into(),)+
+                }
+            }
+        }
+    };
+}
+pub(crate) use written_as_word;
+
 written_as_text!(
     String,
     ByteSize,

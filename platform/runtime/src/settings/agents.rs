@@ -11,7 +11,7 @@ use platform_core::{
 };
 
 use super::budgets;
-use crate::config::{self, Section, Value};
+use crate::config::{self, Section, written_as_word};
 
 /// The agent that is there without configuration.
 pub const DEFAULT_AGENT: &str = "sandbox:agent";
@@ -62,26 +62,7 @@ pub enum Protocol {
     Text,
 }
 
-impl Value for Protocol {
-    fn from_text(text: &str) -> Result<Self, String> {
-        match text {
-            "envelope" => Ok(Self::Envelope),
-            "text" => Ok(Self::Text),
-            other => Err(format!("expected `envelope` or `text`, found `{other}`")),
-        }
-    }
-
-    fn schema() -> serde_json::Value {
-        serde_json::json!({ "enum": ["envelope", "text"] })
-    }
-
-    fn to_json(&self) -> serde_json::Value {
-        match self {
-            Self::Envelope => "envelope".into(),
-            Self::Text => "text".into(),
-        }
-    }
-}
+written_as_word!(Protocol { Envelope: "envelope", Text: "text" });
 
 pub(super) fn read(root: &Section<'_>) -> BTreeMap<AgentId, Agent> {
     let read = |id: &str, section: &Section<'_>| {

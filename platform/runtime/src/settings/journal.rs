@@ -2,7 +2,7 @@
 
 use platform_core::limit::{self, ByteSize, Millis};
 
-use crate::config::{self, Section, Value};
+use crate::config::{self, Section, written_as_word};
 
 /// `[journal]`
 #[derive(Debug, Clone)]
@@ -28,26 +28,7 @@ pub enum Durability {
     Disk,
 }
 
-impl Value for Durability {
-    fn from_text(text: &str) -> Result<Self, String> {
-        match text {
-            "process" => Ok(Self::Process),
-            "disk" => Ok(Self::Disk),
-            other => Err(format!("expected `process` or `disk`, found `{other}`")),
-        }
-    }
-
-    fn schema() -> serde_json::Value {
-        serde_json::json!({ "enum": ["process", "disk"] })
-    }
-
-    fn to_json(&self) -> serde_json::Value {
-        match self {
-            Self::Process => "process".into(),
-            Self::Disk => "disk".into(),
-        }
-    }
-}
+written_as_word!(Durability { Process: "process", Disk: "disk" });
 
 impl Default for Journal {
     fn default() -> Self {

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use platform_core::limit::{self, ByteSize, Millis};
 
-use crate::config::{Section, Value};
+use crate::config::{Section, written_as_word};
 
 /// `[proxy]`
 #[derive(Debug, Clone)]
@@ -92,26 +92,7 @@ pub enum Serves {
     Clients,
 }
 
-impl Value for Serves {
-    fn from_text(text: &str) -> Result<Self, String> {
-        match text {
-            "gateways" => Ok(Self::Gateways),
-            "clients" => Ok(Self::Clients),
-            other => Err(format!("expected `gateways` or `clients`, found `{other}`")),
-        }
-    }
-
-    fn schema() -> serde_json::Value {
-        serde_json::json!({ "enum": ["gateways", "clients"] })
-    }
-
-    fn to_json(&self) -> serde_json::Value {
-        match self {
-            Self::Gateways => "gateways".into(),
-            Self::Clients => "clients".into(),
-        }
-    }
-}
+written_as_word!(Serves { Gateways: "gateways", Clients: "clients" });
 
 impl Proxy {
     pub(super) fn section(section: &Section<'_>) -> Self {

@@ -11,7 +11,7 @@ use platform_core::{
 };
 
 use super::{DEFAULT_AGENT, Settings, agents, budgets};
-use crate::config::{About, Objection, Section, Value};
+use crate::config::{About, Objection, Section, written_as_word};
 
 /// `[runs."id"]`
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,26 +22,7 @@ pub struct StaticRun {
     pub socket: Option<PathBuf>,
 }
 
-impl Value for Tap {
-    fn from_text(text: &str) -> Result<Self, String> {
-        match text {
-            "off" => Ok(Self::Off),
-            "text" => Ok(Self::Text),
-            other => Err(format!("expected `off` or `text`, found `{other}`")),
-        }
-    }
-
-    fn schema() -> serde_json::Value {
-        serde_json::json!({ "enum": ["off", "text"] })
-    }
-
-    fn to_json(&self) -> serde_json::Value {
-        match self {
-            Self::Off => "off".into(),
-            Self::Text => "text".into(),
-        }
-    }
-}
+written_as_word!(Tap { Off: "off", Text: "text" });
 
 pub(super) fn read(root: &Section<'_>) -> BTreeMap<RunId, StaticRun> {
     let read = |id: &str, section: &Section<'_>| {
