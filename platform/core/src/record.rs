@@ -6,6 +6,7 @@
 use std::{fmt, ops::AddAssign};
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::{
     grant::Tap,
@@ -31,6 +32,21 @@ pub struct JournalLine {
     pub record: ExchangeRecord,
     /// SHA-256 of the line before, without its line feed, in hexadecimal; zeros before the first line.
     pub prev: String,
+}
+
+/// What [`JournalLine::prev`] holds in the first line.
+pub const NO_LINE: [u8; 64] = [b'0'; 64];
+
+/// SHA-256 of a line without its line feed, in hexadecimal.
+#[must_use]
+pub fn hash(line: &[u8]) -> [u8; 64] {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    let mut text = NO_LINE;
+    for (pair, byte) in text.chunks_exact_mut(2).zip(Sha256::digest(line)) {
+        pair[0] = HEX[usize::from(byte >> 4)];
+        pair[1] = HEX[usize::from(byte & 0xf)];
+    }
+    text
 }
 
 /// What became of one call.

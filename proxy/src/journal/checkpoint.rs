@@ -11,7 +11,7 @@ use platform_core::{
     control::Usage,
     id::{AccountId, RunId},
     money::NanoDollars,
-    record::{Outcome, Tokens},
+    record::{NO_LINE, Outcome, Tokens, hash},
 };
 use serde::{Deserialize, Serialize};
 
@@ -55,7 +55,7 @@ const fn one() -> u64 {
 
 impl Sums {
     fn of_nothing(journal: &str) -> Self {
-        let hash = String::from_utf8_lossy(&super::NO_LINE).into_owned();
+        let hash = String::from_utf8_lossy(&NO_LINE).into_owned();
         Self { journal: journal.to_owned(), seq: 0, hash, accounts: BTreeMap::new(), runs: BTreeMap::new() }
     }
 
@@ -72,13 +72,7 @@ impl Sums {
         };
         let mut text = Vec::new();
         while self.seq < last {
-            let offset = reader.offset();
-            text.clear();
-            if !reader.read(&mut text)? {
-                return Err(Error::Missing { seq: self.seq + 1 });
-            }
-            let line: Line = serde_json::from_slice(&text)
-                .map_err(|_error| Error::Corrupt { path: reader.path().to_owned(), offset })?;
+            let line: Line = reader.parse(&mut text)?.ok_or(Error::Missing { seq: self.seq + 1 })?;
             let cost = line.cost_nanodollars.unwrap_or_default();
             let add = |usage: &mut Usage| usage.add(line.outcome, line.calls, &line.tokens, cost);
             add(self.accounts.entry(line.account).or_default());
@@ -88,7 +82,7 @@ impl Sums {
             self.seq += 1;
         }
         if let Some(text) = text.strip_suffix(b"\n") {
-            self.hash = String::from_utf8_lossy(&super::hash(text)).into_owned();
+            self.hash = String::from_utf8_lossy(&hash(text)).into_owned();
         }
         self.runs.retain(|run, _| !is_closed(run));
         Ok(())

@@ -89,13 +89,9 @@ impl Journal {
         if seq >= last {
             return Ok((seq == last).then_some(hash));
         }
-        let mut text = Vec::new();
         // Each line tells the hash of the one before it.
-        let mut reader = Reader::at(&self.dir, seq + 1)?;
-        let offset = reader.offset();
-        reader.read(&mut text)?;
-        let line: JournalLine = serde_json::from_slice(&text)
-            .map_err(|_error| Error::Corrupt { path: reader.path().to_owned(), offset })?;
+        let next = Reader::at(&self.dir, seq + 1)?.parse(&mut Vec::new())?;
+        let line: JournalLine = next.ok_or(Error::Missing { seq: seq + 1 })?;
         Ok(<[u8; 64]>::try_from(line.prev.as_bytes()).ok())
     }
 }

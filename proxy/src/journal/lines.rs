@@ -7,6 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use serde::de::DeserializeOwned;
+
 use super::{
     Error,
     segments::{Segment, list},
@@ -96,16 +98,6 @@ impl Reader {
         self.next
     }
 
-    /// The file it is in.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Where the next line begins in it.
-    pub(super) const fn offset(&self) -> u64 {
-        self.offset
-    }
-
     /// Adds the next line, with its line feed, to `lines`; false at the end of what is there.
     pub(super) fn read(&mut self, lines: &mut Vec<u8>) -> Result<bool, Error> {
         loop {
@@ -128,6 +120,17 @@ impl Reader {
             }
             *self = Self::of(&self.dir.clone(), next)?;
         }
+    }
+
+    /// What the next line tells; `None` at the end of what is there. Its text, with the line feed, is then in `text`.
+    pub(super) fn parse<T: DeserializeOwned>(&mut self, text: &mut Vec<u8>) -> Result<Option<T>, Error> {
+        text.clear();
+        if !self.read(text)? {
+            return Ok(None);
+        }
+        let corrupt =
+            |_error| Error::Corrupt { path: self.path.clone(), offset: self.offset - text.len() as u64 };
+        serde_json::from_slice(text).map(Some).map_err(corrupt)
     }
 
     fn skip_to(&mut self, seq: u64) -> Result<(), Error> {

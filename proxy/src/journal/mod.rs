@@ -41,7 +41,6 @@ use platform_core::{
     record::{ExchangeRecord, Outcome},
 };
 use platform_runtime::settings::{self, Durability};
-use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
 pub(crate) use self::{
@@ -325,18 +324,4 @@ impl Journal {
     fn tail(&self) -> MutexGuard<'_, Tail> {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// What `prev` holds in the first line.
-const NO_LINE: [u8; 64] = [b'0'; 64];
-
-/// SHA-256 of a line without its line feed, in hexadecimal.
-fn hash(line: &[u8]) -> [u8; 64] {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
-    let mut text = NO_LINE;
-    for (pair, byte) in text.chunks_exact_mut(2).zip(Sha256::digest(line)) {
-        pair[0] = HEX[usize::from(byte >> 4)];
-        pair[1] = HEX[usize::from(byte & 0xf)];
-    }
-    text
 }

@@ -25,15 +25,8 @@ pub(super) fn recover(journal: &Journal, found: Vec<Found>) -> Result<(), Error>
         reader => reader?,
     };
     let mut text = Vec::new();
-    loop {
-        let offset = reader.offset();
-        text.clear();
-        if !reader.read(&mut text)? {
-            break;
-        }
-        let line: Line = serde_json::from_slice(&text)
-            .map_err(|_error| Error::Corrupt { path: reader.path().to_owned(), offset })?;
-        lost.remove(&line.litellm_call_id);
+    while let Some(Line { litellm_call_id }) = reader.parse(&mut text)? {
+        lost.remove(&litellm_call_id);
     }
     let mut lost: Vec<_> = lost.into_values().collect();
     lost.sort_by(|one, other| one.ts.cmp(&other.ts));

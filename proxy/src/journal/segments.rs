@@ -11,8 +11,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use platform_core::record::{NO_LINE, hash};
+
 use super::{
-    Error, NO_LINE, hash,
+    Error,
     lines::{self, line_end_before},
 };
 

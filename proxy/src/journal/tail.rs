@@ -9,11 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use platform_core::record::{ExchangeRecord, SCHEMA_VERSION};
+use platform_core::record::{ExchangeRecord, SCHEMA_VERSION, hash};
 use serde::Serialize;
 
 use super::{
-    hash,
     segments::{End, Segment},
     space::Space,
 };

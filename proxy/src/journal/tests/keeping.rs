@@ -10,12 +10,12 @@ use platform_core::{
     control::{Cursor, JournalState},
     limit::{ByteSize, Millis},
     money::NanoDollars,
-    record::ExchangeRecord,
+    record::{ExchangeRecord, hash},
 };
 use platform_runtime::settings;
 
 use super::{append, assert_chained, lines, open_small, record};
-use crate::journal::{Error, Journal, Unacknowledged, hash, segments};
+use crate::journal::{Error, Journal, Unacknowledged, segments};
 
 fn paid(run: &str) -> ExchangeRecord {
     ExchangeRecord { cost_nanodollars: Some(NanoDollars(1)), ..record(run) }

@@ -11,14 +11,14 @@ use platform_core::{
     grant::Tap,
     id::{AccountId, AgentId, CallId, RunId},
     record::{
-        CostSource, ExchangeRecord, Identity, JournalLine, Kind, Outcome, SCHEMA_VERSION, Tokens,
-        TokensSource,
+        CostSource, ExchangeRecord, Identity, JournalLine, Kind, NO_LINE, Outcome, SCHEMA_VERSION, Tokens,
+        TokensSource, hash,
     },
     route::Route,
 };
 use platform_runtime::settings;
 
-use super::{Error, Journal, NO_LINE, hash, segments};
+use super::{Error, Journal, segments};
 
 fn record(run: &str) -> ExchangeRecord {
     ExchangeRecord {

@@ -6,12 +6,11 @@
 #[cfg(test)]
 mod tests;
 
-use platform_core::control::Cursor;
+use platform_core::{
+    control::Cursor,
+    record::{self, NO_LINE},
+};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
-
-/// What the first line holds in the place of a hash.
-const NOTHING: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 /// What somebody knows of the journal.
 #[derive(Debug, Clone)]
@@ -163,7 +162,7 @@ impl Verifier {
         let fault = self.fault.take().or_else(|| self.truncated(end));
         let agrees =
             self.known.iter().map(|known| format!("{} (record {})", known.who, known.cursor.seq)).collect();
-        let (seq, hash) = self.last.map_or((0, NOTHING.to_owned()), |last| (last.place.seq, last.hash));
+        let (seq, hash) = self.last.map_or((0, written(&NO_LINE)), |last| (last.place.seq, last.hash));
         let cursor = fault.is_none().then_some(Cursor { journal: self.journal, seq, hash });
         let agrees = if fault.is_none() { agrees } else { Vec::new() };
         Report { records: self.records, first: self.first, cursor, fault, agrees }
@@ -196,7 +195,7 @@ impl Verifier {
     fn begins(&mut self, seen: &Seen, prev: &str) -> Option<Fault> {
         let Place { seq, call } = &seen.place;
         self.first = Some(*seq);
-        if *seq == 1 && prev != NOTHING {
+        if *seq == 1 && prev.as_bytes() != NO_LINE {
             let message =
                 format!("record {} is the first, and says that there was one before", named(&seen.place));
             return Some(Fault { kind: Kind::Changed, seq: *seq, call: Some(call.clone()), message });
@@ -306,13 +305,10 @@ fn named(place: &Place) -> String {
     format!("{} (call {})", place.seq, place.call)
 }
 
-/// SHA-256 of a line without its line feed, in hexadecimal.
 fn hash(line: &[u8]) -> String {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
-    let mut text = String::with_capacity(64);
-    for byte in Sha256::digest(line) {
-        text.push(char::from(HEX[usize::from(byte >> 4)]));
-        text.push(char::from(HEX[usize::from(byte & 0xf)]));
-    }
-    text
+    written(&record::hash(line))
+}
+
+fn written(hash: &[u8; 64]) -> String {
+    String::from_utf8_lossy(hash).into_owned()
 }

@@ -4,7 +4,7 @@ use super::*;
 
 /// A journal of `count` records, of calls c1, c2, …
 fn journal(count: u64, salt: &str) -> Vec<String> {
-    let mut prev = NOTHING.to_owned();
+    let mut prev = written(&NO_LINE);
     (1..=count)
         .map(|seq| {
             let line = format!(r#"{{"seq":{seq},"x":"{salt}","litellm_call_id":"c{seq}","prev":"{prev}"}}"#);
@@ -52,10 +52,8 @@ fn a_journal_whose_beginning_was_let_go_is_whole() {
     assert_eq!(verify(rest, vec![cursor(&lines, 3)]).fault, None, "the cursor is just before");
     assert_eq!(verify(rest, vec![cursor(&lines, 5)]).fault, None);
     finds(rest, vec![cursor(&lines, 2)], (Kind::Unknown, 2), "begins with record 4 (call c4)");
-    let other = Known {
-        cursor: Cursor { hash: NOTHING.to_owned(), ..cursor(&lines, 3).cursor },
-        ..cursor(&lines, 3)
-    };
+    let other =
+        Known { cursor: Cursor { hash: written(&NO_LINE), ..cursor(&lines, 3).cursor }, ..cursor(&lines, 3) };
     finds(rest, vec![other], (Kind::Rewritten, 4), "does not follow the record 3");
 }
 
