@@ -25,6 +25,18 @@ pub async fn containers_of(installation: &str) -> Vec<String> {
     names.lines().map(str::to_owned).collect()
 }
 
+/// How often Docker has lately started a container of a run, by its own account.
+///
+/// # Panics
+/// If it does not tell.
+pub async fn starts(run: &str) -> usize {
+    let filter = format!("label={}={run}", label::RUN_ID);
+    let now = docker(&["info", "--format", "{{.SystemTime}}"]).await;
+    let range = ["events", "--since", "10m", "--until", &now];
+    let events = docker(&[&range[..], &["--filter", &filter, "--filter", "event=start"]].concat()).await;
+    events.lines().count()
+}
+
 /// Removes all containers of an installation, as well as that goes: for a test that has failed already.
 pub(crate) fn remove_containers_of(installation: &str) {
     let list = format!("docker ps --all --quiet --filter label={}={installation}", label::INSTALLATION);

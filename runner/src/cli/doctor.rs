@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     doctor::{self, Check, Verdict},
-    run::Order,
+    run::{Keep, Order, Wanted},
 };
 
 #[derive(clap::Args)]
@@ -36,13 +36,16 @@ pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Ex
         run_id: new_run_id()?,
         account: AccountId::parse("doctor")?,
         correlation: Correlation::default(),
-        agent: Agent { argv: vec!["true".to_owned()], protocol: Protocol::Text, ..default },
         agent_id,
-        model: String::new(),
-        messages: vec![],
+        wanted: Wanted {
+            agent: Agent { argv: vec!["true".to_owned()], protocol: Protocol::Text, ..default },
+            model: String::new(),
+            messages: vec![],
+            keep: Keep::Nothing,
+        },
     };
     let store = context.store().await;
-    let checks = doctor::examine(&context.settings, store, &probe, &cancelled_by_signals()?).await;
+    let checks = doctor::examine(&context.settings, store, probe, &cancelled_by_signals()?).await;
     let ready = checks.iter().all(Check::is_ok);
     let mut out = io::stdout();
     if arguments.json {
