@@ -146,4 +146,3 @@ fn private_root(root: &Path) -> Result<(), Error> {
 fn io<'p>(action: &'static str, path: &'p Path) -> impl FnOnce(io::Error) -> Error + use<'p> {
     move |source| Error::Io { action, path: path.to_owned(), source }
 }
-

@@ -281,7 +281,8 @@ impl World {
         let look = || async {
             let shown = self.sluice().run(&["runs", "show", run, "--json"]).await;
             let record = (shown.code == Some(0)).then(|| shown.result())?;
-            let workspace = record["resources"].as_array()?.iter().rfind(|thing| thing["kind"] == "workspace")?;
+            let workspace =
+                record["resources"].as_array()?.iter().rfind(|thing| thing["kind"] == "workspace")?;
             let path = self.path().join("workspaces").join(workspace["name"].as_str()?);
             path.join(".cogni/messages.json").exists().then_some(path)
         };

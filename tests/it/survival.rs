@@ -62,7 +62,7 @@ async fn an_order_is_worked_on_by_whoever_is_there() {
     assert_eq!(waited.stdout.trim(), record(&world, "r1").await["answer"].as_str().unwrap());
     order(&world, "r1", ASKS).await;
     assert_eq!(world.upstream.ledger().all().len(), 1, "the same order again is the same run");
-    assert_eq!(starts("r1").await, 1);
+    assert_eq!(starts(&world.installation(), "r1").await, 1);
     up.stop(Signal::TERM).await;
     world.assert_nothing_left().await;
 }
@@ -81,7 +81,12 @@ async fn a_worker_that_dies_between_any_two_steps_loses_nothing_and_does_nothing
         assert!(next.said.contains("adopted"), "{}", next.said);
         let record = ended(&world, &run).await;
         assert_eq!(record["state"], "succeeded", "{}: {record:#}", point.name());
-        assert_eq!(starts(&run).await, 1, "{}: an agent is started once", point.name());
+        assert_eq!(
+            starts(&world.installation(), &run).await,
+            1,
+            "{}: an agent is started once",
+            point.name()
+        );
         eventually_within(PATIENCE, "nothing is left", || left(&world), String::is_empty).await;
         next.stop(Signal::TERM).await;
         kill(up.proxy_pid);
@@ -134,8 +139,16 @@ async fn twenty_agents_at_work_do_not_notice_that_their_worker_is_killed_and_ano
     }
     for run in &runs {
         let record = ended(&world, run).await;
-        assert_eq!((&record["state"], &record["answer"]), (&json!("succeeded"), &json!("before\nafter")), "{record:#}");
-        assert_eq!((record["epoch"].as_u64(), starts(run).await), (Some(2), 1), "{run}");
+        assert_eq!(
+            (&record["state"], &record["answer"]),
+            (&json!("succeeded"), &json!("before\nafter")),
+            "{record:#}"
+        );
+        assert_eq!(
+            (record["epoch"].as_u64(), starts(&world.installation(), run).await),
+            (Some(2), 1),
+            "{run}"
+        );
     }
     next.stop(Signal::TERM).await;
     kill(up.proxy_pid);
@@ -182,6 +195,7 @@ async fn runs_are_cancelled_wherever_they_are() {
 
     // What somebody works on in another process finds it out as well.
     let child = world.sluice().spawn(&["run", "--agent", "test:sh", "--run-id", "here", "q"]);
+    world.workspace("here").await;
     eventually_within(PATIENCE, "it runs", || state(&world, "here"), |state| state == "running").await;
     cancel("here").await;
     assert_eq!(child.wait_with_output().await.unwrap().status.code(), Some(130));
@@ -213,7 +227,12 @@ async fn a_workspace_is_kept_when_that_is_asked_for() {
     let outcome = world.sluice().run(&["run", "--agent", "test:sh", "--run-id", "r1", "--keep", "q"]).await;
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     let record = record(&world, "r1").await;
-    let stages: Vec<_> = record["resources"].as_array().unwrap().iter().map(|thing| (&thing["kind"], &thing["stage"])).collect();
+    let stages: Vec<_> = record["resources"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|thing| (&thing["kind"], &thing["stage"]))
+        .collect();
     assert!(stages.contains(&(&json!("workspace"), &json!("kept"))), "{stages:?}");
     assert_eq!(fs::read_to_string(world.workspace("r1").await.join("result")).unwrap(), "work\n");
 }

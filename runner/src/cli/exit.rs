@@ -62,7 +62,9 @@ pub(super) fn of_error(error: &(dyn std::error::Error + 'static)) -> Exit {
     } else if let Some(error) = error.downcast_ref::<BookingError>() {
         match error {
             BookingError::NotStored(error) => of_store(error),
-            BookingError::Before(_) | BookingError::Unwritable(_) | BookingError::Unreadable(_) => Exit::Internal,
+            BookingError::Before(_) | BookingError::Unwritable(_) | BookingError::Unreadable(_) => {
+                Exit::Internal
+            }
         }
     } else if error.is::<data_plane::Error>()
         || error.is::<docker::Error>()

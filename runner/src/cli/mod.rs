@@ -177,7 +177,9 @@ type Error = Box<dyn std::error::Error>;
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let environment = Environment::capture();
-    telemetry::init(environment.get(name::env::SLUICE_LOG).or(Some("warn,runner::supervise=info,runner::worker=info")));
+    telemetry::init(
+        environment.get(name::env::SLUICE_LOG).or(Some("warn,runner::supervise=info,runner::worker=info")),
+    );
     let outcome = dispatch(arguments, environment).unwrap_or_else(|error| {
         report::error("sluice", error.as_ref());
         exit::of_error(error.as_ref())

@@ -151,11 +151,7 @@ impl Booked {
     }
 
     /// The same of a step without which what others find would be wrong: the store may be away for a while.
-    pub(super) async fn insist(
-        &self,
-        makes: &Move,
-        changes: &[Change],
-    ) -> Result<(), store::Error> {
+    pub(super) async fn insist(&self, makes: &Move, changes: &[Change]) -> Result<(), store::Error> {
         let deadline = Instant::now() + INSIST;
         loop {
             match self.step(makes.clone(), changes.to_vec()).await {
@@ -181,10 +177,7 @@ impl Booked {
     }
 
     /// The same of what may be away for a while; then it is asked again, still only as long as the run is ours.
-    pub(super) async fn ask<T, E: Away>(
-        &self,
-        act: impl AsyncFn() -> Result<T, E>,
-    ) -> Result<T, super::Error>
+    pub(super) async fn ask<T, E: Away>(&self, act: impl AsyncFn() -> Result<T, E>) -> Result<T, super::Error>
     where
         super::Error: From<E>,
     {

@@ -8,9 +8,7 @@ use std::{sync::Arc, time::Duration};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use platform_core::{control::Usage, id::RunId};
 use platform_runtime::{report, settings::Settings};
-use tokio::sync::{
-    OwnedSemaphorePermit, Semaphore, mpsc,
-};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::{

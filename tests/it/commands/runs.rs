@@ -121,7 +121,11 @@ async fn a_run_never_runs_twice() {
     for outcome in [&one, &other, &again] {
         assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(0), "ran\n"), "{outcome:?}");
     }
-    assert_eq!(docker::starts("r1").await, 1, "whoever orders it again is told of the first one");
+    assert_eq!(
+        docker::starts(&world.installation(), "r1").await,
+        1,
+        "whoever orders it again is told of the first one"
+    );
     let different = run_as(&world, "r1", &["--account", "acct-2"]).await;
     assert!(different.code == Some(2) && different.stderr.contains("another order"), "{different:?}");
     assert_eq!(show(&world, "r1").await["answer"], "ran");

@@ -95,8 +95,7 @@ fn bind(source: &Path, target: &str, access: Access) -> Mount {
 
 /// Labels of the container that is made in `epoch` for an installation, a run and an agent, with a workspace.
 pub(crate) fn labels(of: [&str; 4], epoch: u64) -> BTreeMap<&'static str, String> {
-    let keys =
-        [name::label::INSTALLATION, name::label::RUN_ID, name::label::AGENT, name::label::WORKSPACE];
+    let keys = [name::label::INSTALLATION, name::label::RUN_ID, name::label::AGENT, name::label::WORKSPACE];
     let pairs = keys.into_iter().zip(of.map(str::to_owned));
     pairs.chain([(name::label::EPOCH, epoch.to_string())]).collect()
 }
