@@ -9,6 +9,7 @@ mod data_plane;
 mod doctor;
 mod envelope;
 pub mod lifecycle;
+mod reaper;
 mod run;
 mod sandbox;
 pub mod store;

@@ -77,6 +77,11 @@ impl Workspace {
         Ok(())
     }
 
+    /// One that is there already.
+    pub(crate) const fn found(path: PathBuf) -> Self {
+        Self { path }
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

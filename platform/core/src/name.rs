@@ -105,6 +105,8 @@ pub mod label {
     pub const RUN_ID: &str = "sluicegate.run";
     /// Which agent runs in it.
     pub const AGENT: &str = "sluicegate.agent";
+    /// In which epoch of its run it was made.
+    pub const EPOCH: &str = "sluicegate.epoch";
 }
 
 /// Uid and gid of every sandboxed process. `1001` alone would leave group 0.

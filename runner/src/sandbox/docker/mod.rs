@@ -1,5 +1,6 @@
 //! Sandboxes on Docker. The only module that speaks to it.
 
+mod found;
 mod request;
 
 use std::{path::Path, time::Duration};
@@ -18,7 +19,10 @@ use platform_core::{event::OutputStream, limit::ByteSize};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::request::labels;
+pub(crate) use self::{
+    found::{Found, Removal},
+    request::labels,
+};
 use super::{Capture, Ended, KilledBy, Limits, Piece, SandboxSpec};
 
 /// How long Docker may take to answer; not how long a container may run.
