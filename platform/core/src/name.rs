@@ -105,7 +105,7 @@ pub mod label {
     pub const RUN_ID: &str = "sluicegate.run";
     /// Which agent runs in it.
     pub const AGENT: &str = "sluicegate.agent";
-    /// In which epoch of its run it was made.
+    /// The epoch of the run it was made in.
     pub const EPOCH: &str = "sluicegate.epoch";
 }
 

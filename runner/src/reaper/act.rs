@@ -83,7 +83,7 @@ impl Reaper {
     async fn remove(&self, thing: &Thing) -> Result<Outcome, Error> {
         match thing {
             Thing::Container(found) => {
-                match Docker::connect(&self.docker_socket).await?.remove_found(found).await? {
+                match Docker::connect(&self.docker_socket).await?.remove_listed(found).await? {
                     Removal::Done => Ok(Outcome::Removed),
                     Removal::GoneBefore => Ok(Outcome::WasGone),
                     Removal::Changed => Err(Error::Changed),

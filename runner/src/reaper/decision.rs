@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     lifecycle::State,
-    sandbox::docker::Found,
+    sandbox::docker::Listed,
     store::{Kind, Resource, Stage},
 };
 
@@ -140,7 +140,7 @@ pub(super) fn judge(thing: &Thing, standing: Option<&Standing>, terms: &Terms<'_
     }
 }
 
-fn container(found: &Found, standing: Option<&Standing>, terms: &Terms<'_>) -> Decision {
+fn container(found: &Listed, standing: Option<&Standing>, terms: &Terms<'_>) -> Decision {
     let Some(standing) = standing else {
         return if is_called_as_ours(found, terms.installation) {
             nobodys(Strange::NoRun, Some(found.created), terms)
@@ -231,7 +231,7 @@ const fn may_go(stage: Stage) -> bool {
 }
 
 /// Whether we would have given it this name: `sluice-{installation}-{run}`, with or without `.{epoch}`.
-fn is_called_as_ours(found: &Found, installation: &InstallationId) -> bool {
+fn is_called_as_ours(found: &Listed, installation: &InstallationId) -> bool {
     let Some(run) = found.run().filter(|run| RunId::accepts(run)) else { return false };
     let plain = format!("sluice-{installation}-{run}");
     found.name == plain || found.name == format!("{plain}.{}", found.epoch())

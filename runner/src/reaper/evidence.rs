@@ -5,7 +5,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use platform_core::{
@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     lifecycle::{Outcome, State},
-    sandbox::docker::{Docker, Found},
+    sandbox::docker::{Docker, Listed},
     store::{self, Filter, Kind, Resource, Run, Stage, Store},
 };
 
@@ -48,7 +48,7 @@ pub(super) struct Grant {
 /// Something that is there; or was to be, by its row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Thing {
-    Container(Found),
+    Container(Listed),
     Grant(Grant),
     Workspace(Space),
     /// A row of a run that has ended, of which nothing was found.
@@ -125,7 +125,7 @@ pub(super) struct Evidence {
 /// What was seen of each part; nothing of one that could not be looked at.
 struct Seen {
     /// With our label.
-    containers: Option<Vec<Found>>,
+    containers: Option<Vec<Listed>>,
     grants: Option<Vec<Grant>>,
     spaces: Option<Vec<Space>>,
 }
@@ -184,7 +184,7 @@ impl Seen {
             Err(_) => Ok(Vec::new()),
         };
         let docker_is_there = containers.is_ok();
-        let ours = |found: &Found| found.installation() == Some(reaper.installation.as_str());
+        let ours = |found: &Listed| found.installation() == Some(reaper.installation.as_str());
         let containers = containers.map(|all| all.into_iter().filter(ours).collect());
         let containers = containers.map_err(|error| blind.push(Blind::of("docker", &error))).ok();
         let grants = grants.map_err(|error| blind.push(Blind::of("proxy", &error))).ok();
@@ -226,14 +226,15 @@ impl Seen {
 }
 
 /// All containers there are.
-pub(super) async fn containers(socket: &Path) -> Result<Vec<Found>, crate::sandbox::docker::Error> {
+pub(super) async fn containers(socket: &Path) -> Result<Vec<Listed>, crate::sandbox::docker::Error> {
     Docker::connect(socket).await?.containers().await
 }
 
-/// The same, with who has them mounted: as a whole, or a piece of them.
-pub(super) fn with_users(mut spaces: Vec<Space>, containers: &[Found]) -> Vec<Space> {
+/// The same, with who has them mounted, wherever they lie for that: their directories' names are in no other path.
+pub(super) fn with_users(mut spaces: Vec<Space>, containers: &[Listed]) -> Vec<Space> {
     for space in &mut spaces {
-        let uses = |found: &&Found| found.mounts.iter().any(|(source, _)| source.starts_with(&space.path));
+        let is_it = |source: &PathBuf| source.iter().any(|part| Some(part) == space.path.file_name());
+        let uses = |found: &&Listed| found.mounts.iter().any(|(source, _)| is_it(source));
         space.users = containers.iter().filter(uses).map(|found| found.name.clone()).collect();
     }
     spaces

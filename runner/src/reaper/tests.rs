@@ -29,7 +29,7 @@ use super::{
 use crate::{
     data_plane::DataPlane,
     lifecycle::{Ending, Failure, Move, Outcome, State},
-    sandbox::docker::Found,
+    sandbox::docker::Listed,
     store::{
         Address, Change, Created, For, Hold, Kind, NewRun, Resource, Stage, Step, Store, UnixMillis, Worker,
     },
@@ -56,7 +56,7 @@ fn container(name: &str, epoch: u64, socket: u128) -> Thing {
         (label::RUN_ID, "r1".to_owned()),
         (label::EPOCH, epoch.to_string()),
     ];
-    Thing::Container(Found {
+    Thing::Container(Listed {
         id: "id".to_owned(),
         name: name.to_owned(),
         labels: labels.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),

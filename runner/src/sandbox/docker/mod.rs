@@ -1,6 +1,6 @@
 //! Sandboxes on Docker. The only module that speaks to it.
 
-mod found;
+mod listed;
 mod request;
 
 use std::{path::Path, time::Duration};
@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::{
-    found::{Found, Removal},
+    listed::{Listed, Removal},
     request::labels,
 };
 use super::{Capture, Ended, KilledBy, Limits, Piece, SandboxSpec};

@@ -18,7 +18,7 @@ use super::{Docker, Error, is_gone, is_not_found, refused};
 
 /// A container that is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct Listed {
     /// What it is, for good: names may be given anew.
     pub(crate) id: String,
     /// What it is called.
@@ -42,7 +42,7 @@ pub(crate) enum Removal {
     Changed,
 }
 
-impl Found {
+impl Listed {
     /// The installation it says it belongs to.
     pub(crate) fn installation(&self) -> Option<&str> {
         self.label(label::INSTALLATION)
@@ -69,7 +69,7 @@ impl Found {
     }
 }
 
-impl From<ContainerSummary> for Found {
+impl From<ContainerSummary> for Listed {
     fn from(summary: ContainerSummary) -> Self {
         let name = summary.names.and_then(|names| names.into_iter().next()).unwrap_or_default();
         let since = u64::try_from(summary.created.unwrap_or_default()).unwrap_or_default();
@@ -88,14 +88,14 @@ impl From<ContainerSummary> for Found {
 
 impl Docker {
     /// All containers on this Docker, also those that are none of ours: they may use what is.
-    pub(crate) async fn containers(&self) -> Result<Vec<Found>, Error> {
+    pub(crate) async fn containers(&self) -> Result<Vec<Listed>, Error> {
         let options = ListContainersOptionsBuilder::new().all(true).build();
         let listed = self.0.list_containers(Some(options)).await.map_err(refused("list", "every"))?;
-        Ok(listed.into_iter().map(Found::from).collect())
+        Ok(listed.into_iter().map(Listed::from).collect())
     }
 
     /// Removes `found`, running or not, if it still is what it was when it was found.
-    pub(crate) async fn remove_found(&self, found: &Found) -> Result<Removal, Error> {
+    pub(crate) async fn remove_listed(&self, found: &Listed) -> Result<Removal, Error> {
         let now = match self.0.inspect_container(&found.id, None::<InspectContainerOptions>).await {
             Ok(now) => now,
             Err(error) if is_not_found(&error) => return Ok(Removal::GoneBefore),
