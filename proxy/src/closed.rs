@@ -76,6 +76,18 @@ impl ClosedRuns {
         self.views().iter().find(|view| view.grant.run_id == *run).cloned()
     }
 
+    /// The epoch a run was in when it was closed; 0 if that is not known any more.
+    pub(crate) fn epoch(&self, run: &RunId) -> u64 {
+        self.views().iter().find(|view| view.grant.run_id == *run).map_or(0, |view| view.epoch)
+    }
+
+    /// It is in `epoch` now, if it is remembered.
+    pub(crate) fn raise(&self, run: &RunId, epoch: u64) {
+        if let Some(view) = self.views().iter_mut().find(|view| view.grant.run_id == *run) {
+            view.epoch = epoch;
+        }
+    }
+
     /// Keeps the last state of a run; returns the run whose state is kept no more.
     pub(crate) fn keep(&self, view: RunView) -> Option<RunId> {
         let mut views = self.views();

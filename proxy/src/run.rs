@@ -341,7 +341,7 @@ impl Run {
         self.in_flight.load(Ordering::SeqCst)
     }
 
-    /// The run as control shows it.
+    /// The run as control shows it, but for who holds it and where it is called.
     pub(crate) fn view(&self) -> RunView {
         let in_flight = self.in_flight();
         let state = match self.closing() {
@@ -350,7 +350,8 @@ impl Run {
             Some(_) => RunState::Closed,
         };
         let limits = self.spending.view();
-        RunView { grant: self.grant.clone(), state, in_flight, usage: self.usage.sum(), limits }
+        let (grant, usage) = (self.grant.clone(), self.usage.sum());
+        RunView { grant, state, in_flight, usage, limits, epoch: 0, socket: None }
     }
 }
 

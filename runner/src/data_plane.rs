@@ -110,9 +110,10 @@ impl DataPlane {
         self.ask(Method::PUT, &run_path(&register.grant.run_id), Some(register)).await
     }
 
-    /// Closes a run, giving calls in flight `drain` to end, and tells what it used.
-    pub(crate) async fn close(&self, run: &RunId, drain: Millis) -> Result<RunView, Error> {
-        self.ask(Method::DELETE, &format!("{}?drain_ms={}", run_path(run), drain.0), None::<&()>).await
+    /// Closes a run in the name of `epoch`, giving calls in flight `drain` to end, and tells what it used.
+    pub(crate) async fn close(&self, run: &RunId, epoch: u64, drain: Millis) -> Result<RunView, Error> {
+        let path = format!("{}?drain_ms={}&epoch={epoch}", run_path(run), drain.0);
+        self.ask(Method::DELETE, &path, None::<&()>).await
     }
 
     /// The run, also for a while after it was closed.

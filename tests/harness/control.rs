@@ -42,7 +42,15 @@ impl Control {
     /// # Errors
     /// What the proxy answers if it refuses.
     pub async fn register(&self, grant: &RunGrant) -> Result<Registered, Problem> {
-        let register = Register { grant: grant.clone(), socket_dir: None };
+        self.register_in(0, grant).await
+    }
+
+    /// Registers a run in the name of `epoch`.
+    ///
+    /// # Errors
+    /// What the proxy answers if it refuses.
+    pub async fn register_in(&self, epoch: u64, grant: &RunGrant) -> Result<Registered, Problem> {
+        let register = Register { grant: grant.clone(), epoch, socket_dir: None };
         result(
             self.send(Method::PUT, &format!("/v1/runs/{}", grant.run_id), json!(register).to_string()).await,
         )
@@ -61,7 +69,16 @@ impl Control {
     /// # Errors
     /// What the proxy answers if it refuses.
     pub async fn close(&self, run: &RunId, drain_ms: u64) -> Result<RunView, Problem> {
-        result(self.send(Method::DELETE, &format!("/v1/runs/{run}?drain_ms={drain_ms}"), String::new()).await)
+        self.close_in(0, run, drain_ms).await
+    }
+
+    /// The same in the name of `epoch`.
+    ///
+    /// # Errors
+    /// What the proxy answers if it refuses.
+    pub async fn close_in(&self, epoch: u64, run: &RunId, drain_ms: u64) -> Result<RunView, Problem> {
+        let path = format!("/v1/runs/{run}?drain_ms={drain_ms}&epoch={epoch}");
+        result(self.send(Method::DELETE, &path, String::new()).await)
     }
 
     /// The journal after `seq`, as far as it goes.

@@ -15,6 +15,7 @@ mod control;
 mod drain;
 mod endings;
 mod endurance;
+mod epochs;
 mod fairness;
 mod framing;
 mod freeze;

@@ -10,9 +10,9 @@
 //! | `GET /v1/metrics` | Prometheus' text, `text/plain; version=0.0.4` |
 //! | `GET /v1/upstream` | [`UpstreamHealth`] |
 //! | `GET /v1/runs` | list of [`RunView`] |
-//! | `PUT /v1/runs/{run}` with [`Register`] | [`Registered`] |
+//! | `PUT /v1/runs/{run}` with [`Register`] | [`Registered`], once agents can connect; 409 `fenced` if the run is in a later epoch |
 //! | `GET /v1/runs/{run}` | [`RunView`] |
-//! | `DELETE /v1/runs/{run}?drain_ms=N` | [`RunView`], after the calls in flight have ended or were cut |
+//! | `DELETE /v1/runs/{run}?drain_ms=N&epoch=N` | [`RunView`], after the calls in flight have ended or were cut; 409 `fenced` if the run is in a later epoch |
 //! | `PUT /v1/runs/{run}/traces/{id}`, `PUT /v1/runs/{run}/slots/{id}` | `{}`; calls with this [`Correlation`] are the run's |
 //! | `DELETE` of the same, `?grace_ms=N` | `{}`; they are no more, after the grace |
 //! | `PUT /v1/runs/{run}/revoked` | `{}`; no token of the run holds any more, for good |
@@ -41,12 +41,16 @@ use crate::{
     record::{Outcome, Tokens, TokensSource},
 };
 
-/// Opens a run. Saying the same thing twice is harmless; saying something else about a live run is refused.
+/// Opens a run. Saying the same thing twice is harmless; saying something else about a live run is refused. Whoever takes a run
+/// over says the same in a later epoch: who held it before can then neither register nor close it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Register {
     /// What the run may do.
     pub grant: RunGrant,
+    /// The epoch in whose name this is asked. A run is in the latest one that it was registered in.
+    #[serde(default)]
+    pub epoch: u64,
     /// Name of its socket directory, chosen by whoever registers it; a random one if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub socket_dir: Option<SocketDirName>,
@@ -140,6 +144,12 @@ pub struct RunView {
     pub usage: Usage,
     /// How far each of its limits is used.
     pub limits: Vec<LimitView>,
+    /// The epoch it is in.
+    #[serde(default)]
+    pub epoch: u64,
+    /// Its socket directory, as long as it is there; absent if it has none of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub socket: Option<SocketDir>,
 }
 
 /// An account as the proxy sees it.

@@ -59,6 +59,7 @@ impl Error {
             Self::NoTap(_) => (StatusCode::CONFLICT, "no_tap"),
             Self::Register(runs::Error::Conflict { .. }) => (StatusCode::CONFLICT, "run_conflict"),
             Self::Register(runs::Error::Closed { .. }) => (StatusCode::CONFLICT, "run_closed"),
+            Self::Register(runs::Error::Fenced { .. }) => (StatusCode::CONFLICT, "fenced"),
             Self::Taken(_) => (StatusCode::CONFLICT, "correlation_taken"),
             Self::Register(runs::Error::NoSuchListener { .. }) => (StatusCode::CONFLICT, "no_such_listener"),
             Self::Revocation(_) => (StatusCode::INTERNAL_SERVER_ERROR, "revocation_failed"),

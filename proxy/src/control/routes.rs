@@ -22,7 +22,7 @@ use super::{
     answer::{Answer, Error, json, text},
     metrics, ready, reload, streams, upstream,
 };
-use crate::{freezes::Change, journal::Unacknowledged, run::Closing};
+use crate::{freezes::Change, journal::Unacknowledged};
 
 /// Largest body of a control request.
 const LARGEST_BODY: usize = 64 << 10;
@@ -114,7 +114,7 @@ fn forget(control: &Control, name: &str) -> Result<Answer, Error> {
     }
 }
 
-async fn register(control: &Control, run: RunId, body: Incoming) -> Result<Answer, Error> {
+async fn register(control: &Arc<Control>, run: RunId, body: Incoming) -> Result<Answer, Error> {
     let register: Register = parsed(body, "a registration").await?;
     if register.grant.run_id != run {
         return Err(Error::Invalid(format!(
@@ -122,7 +122,10 @@ async fn register(control: &Control, run: RunId, body: Incoming) -> Result<Answe
             register.grant.run_id
         )));
     }
-    Ok(json(&control.runs.register(register).await?))
+    // In a task of its own: whoever gives up waiting must not leave the run half open.
+    let control = Arc::clone(control);
+    let registering = task::spawn("registering a run", async move { control.runs.register(register).await });
+    Ok(json(&registering.await.map_err(|_panicked| Error::UnknownRun(run.to_string()))??))
 }
 
 fn view(control: &Control, run: &RunId) -> Result<Answer, Error> {
@@ -191,24 +194,24 @@ async fn change(control: &Control, change: Change, body: Incoming) -> Result<Ans
 }
 
 async fn close(control: &Arc<Control>, run: &RunId, uri: &Uri) -> Result<Answer, Error> {
+    let epoch = number(uri, "epoch")?.unwrap_or_default();
     let drain =
         milliseconds(uri, "drain_ms")?.unwrap_or(control.config.load().settings.proxy.drain.duration());
     // In a task of its own: whoever gives up waiting must not leave the run half closed.
     let (control, closed) = (Arc::clone(control), run.clone());
     let closing =
-        task::spawn(
-            "closing a run",
-            async move { control.runs.close(&closed, Closing::Closed, drain).await },
-        );
-    let view = closing.await.map_err(|_panicked| Error::UnknownRun(run.to_string()))?;
+        task::spawn("closing a run", async move { control.runs.close(&closed, epoch, drain).await });
+    let view = closing.await.map_err(|_panicked| Error::UnknownRun(run.to_string()))??;
     view.map(|view| json(&view)).ok_or_else(|| Error::UnknownRun(run.to_string()))
 }
 
 fn milliseconds(uri: &Uri, name: &str) -> Result<Option<Duration>, Error> {
-    let parse = |text: &str| {
-        let parsed = text.parse().map(Duration::from_millis);
-        parsed.map_err(|_error| Error::Invalid(format!("{name} is not a number: {text}")))
-    };
+    Ok(number(uri, name)?.map(Duration::from_millis))
+}
+
+fn number(uri: &Uri, name: &str) -> Result<Option<u64>, Error> {
+    let parse =
+        |text: &str| text.parse().map_err(|_error| Error::Invalid(format!("{name} is not a number: {text}")));
     query(uri, name).map(parse).transpose()
 }
 

@@ -35,25 +35,30 @@ impl Runs {
             return false;
         }
         let correlations = kept.correlations.clone();
-        let door = self.door(&kept);
-        let was_there = door.is_there();
-        match self.enter(kept).await {
-            Ok(live) => {
-                let taken = |correlation| self.directory.correlate(correlation, &live.run).err();
-                for taken in correlations.into_iter().filter_map(taken) {
-                    tracing::error!(%run, %taken, "a correlation does not come back");
-                }
-                true
-            }
+        let live = match self.open_again(kept).await {
+            Ok(live) => live,
             Err(error) => {
-                // A container may have the directory mounted, if it is not of this start.
-                if !was_there {
-                    door.remove();
-                }
                 tracing::error!(%run, error = &error as &dyn std::error::Error, "the run does not come back");
-                false
+                return false;
             }
+        };
+        let taken = |correlation| self.directory.correlate(correlation, &live.run).err();
+        for taken in correlations.into_iter().filter_map(taken) {
+            tracing::error!(%run, %taken, "a correlation does not come back");
         }
+        true
+    }
+
+    async fn open_again(&self, kept: Kept) -> Result<Arc<Live>, Error> {
+        let live = self.place(kept)?;
+        let was_there = live.door.is_there();
+        let opened = self.open(&live).await;
+        // A container may have the directory mounted, if it is not of this start.
+        if opened.is_err() && !was_there {
+            live.door.remove();
+        }
+        self.settle(&live, &opened);
+        opened.map(|()| live)
     }
 
     /// Has other limits hold for a run, also after a restart. `None`: this proxy does not know it.
@@ -61,7 +66,7 @@ impl Runs {
         let Some(live) = self.find(run) else { return Ok(None) };
         self.rewrite(&live, |kept| kept.budget = Some(budget))?;
         live.run.spending.allow(&budget);
-        Ok(Some(live.run.view()))
+        Ok(Some(live.view()))
     }
 
     /// Has calls with `correlation` belong to `run`, which is open, also after a restart.
@@ -94,7 +99,11 @@ impl Runs {
 
     /// Changes what is on disk of a run.
     fn rewrite(&self, live: &Live, change: impl FnOnce(&mut Kept)) -> Result<(), Error> {
-        let Some(mut kept) = live.kept() else { return Ok(()) };
+        live.kept().map_or(Ok(()), |mut kept| self.keep(&mut kept, change))
+    }
+
+    /// Changes what is kept of a run, on disk first.
+    pub(super) fn keep(&self, kept: &mut Kept, change: impl FnOnce(&mut Kept)) -> Result<(), Error> {
         let mut changed = kept.clone();
         change(&mut changed);
         if changed != *kept {

@@ -24,6 +24,9 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub(super) struct Kept {
     pub(super) grant: RunGrant,
+    /// The latest epoch in whose name it was registered.
+    #[serde(default)]
+    pub(super) epoch: u64,
     /// Where its socket is; absent if it calls on the shared listener.
     pub(super) socket_dir: Option<SocketDirName>,
     /// The limits that hold instead of the grant's.
@@ -90,6 +93,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_run_that_was_kept_before_there_were_epochs_is_in_the_first() {
+        let kept: Kept = serde_json::from_str(
+            r#"{"grant":{"run_id":"r1","account":"acct-1","graph":"sandbox:agent"},
+                "socket_dir":null,"budget":null,"correlations":[]}"#,
+        )
+        .unwrap();
+        assert_eq!(kept.epoch, 0);
+    }
+
+    #[test]
     fn what_is_kept_is_found_again_and_what_is_no_run_is_left_alone() {
         let dir = tempfile::tempdir().unwrap();
         let runs = KeptRuns::open(dir.path()).unwrap();
@@ -97,6 +110,7 @@ mod tests {
             serde_json::from_str(r#"{"run_id":"r1","account":"acct-1","graph":"sandbox:agent"}"#).unwrap();
         let mut kept = Kept {
             grant,
+            epoch: 3,
             socket_dir: Some(SocketDirName::from_random(7)),
             budget: Some(Budget { requests: Some(3), ..Budget::default() }),
             correlations: BTreeSet::from([Correlation::Trace(u128::MAX), Correlation::Slot(1)]),

@@ -2,13 +2,13 @@
 //!
 //! What they spend is theirs by their id, whatever changes: it goes on in the same purse.
 
-use std::{collections::BTreeMap, fs, os::unix::fs::DirBuilderExt, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use platform_core::{budget::Budget, control::NotReady, grant::RunGrant, id::RunId};
 use platform_runtime::{report, settings::StaticRun};
 
-use super::{Door, Error, Live, NOBODY, Runs};
+use super::{Error, Live, NOBODY, Runs, door::Door};
 use crate::run::{Closing, Run, Spent};
 
 /// Runs of the configuration, by id.
@@ -72,7 +72,7 @@ impl Runs {
             return Ok(());
         }
         let live = Arc::new(self.standing(wanted)?);
-        make_directory(&live.door);
+        live.door.make_parent();
         self.open(&live).await.inspect_err(|_error| {
             // The purse is the same.
             if let Some(old) = &old {
@@ -94,7 +94,7 @@ impl Runs {
         let spent = Spent { by_run, by_account: self.accounts.of(&grant.account) };
         let run = Run::new(grant.clone(), &self.terms.load(), spent)
             .map_err(|source| Error::Unwritable { run, source })?;
-        Ok(Live::new(run, Door::of(wanted)))
+        Ok(Live::standing(run, Door::of(wanted)))
     }
 
     /// Closes a run that the configuration names no more. What it spent is kept for when it is named again.
@@ -104,22 +104,5 @@ impl Runs {
         self.directory.withdraw_all(run);
         self.directory.forget(run);
         self.retire(&live.run, Closing::Closed, grace);
-    }
-}
-
-impl Door {
-    fn of(run: &StaticRun) -> Self {
-        run.socket.clone().map_or(Self::Shared, Self::Path)
-    }
-}
-
-/// Makes the socket's directory, if only that is missing. If that fails, the socket says why.
-fn make_directory(door: &Door) {
-    if let Door::Path(path) = door
-        && let Some(dir) = path.parent().map(PathBuf::from)
-        && !dir.exists()
-        && let Err(error) = fs::DirBuilder::new().mode(0o711).create(&dir)
-    {
-        tracing::warn!(dir = %dir.display(), %error, "cannot make the directory of a socket");
     }
 }

@@ -124,7 +124,7 @@ impl Spending {
 
 impl From<RunView> for OfRun {
     fn from(view: RunView) -> Self {
-        let RunView { grant, state, in_flight, usage, limits } = view;
+        let RunView { grant, state, in_flight, usage, limits, .. } = view;
         Self {
             run: grant.run_id,
             account: grant.account,

@@ -205,7 +205,7 @@ async fn attempt(scene: &Scene<'_>, made: &mut Made) -> Result<Ended, Error> {
     let workspace =
         made.workspace.insert(Workspace::create(&host.workspaces, &order.run_id, &order.messages)?);
     let workspace = workspace.path().to_owned();
-    let register = Register { grant: plan::grant(order), socket_dir: Some(socket_dir) };
+    let register = Register { grant: plan::grant(order), epoch: 0, socket_dir: Some(socket_dir) };
     let registered = host.data_plane.register(&register).await;
     // An answer that was lost may have been a yes.
     let refused =
@@ -276,7 +276,7 @@ async fn remove(scene: &Scene<'_>, made: Made) -> (Usage, Vec<Change>) {
     }
     let mut usage = Usage::default();
     if made.registered {
-        match host.data_plane.close(&order.run_id, DRAIN).await {
+        match host.data_plane.close(&order.run_id, 0, DRAIN).await {
             Ok(RunView { usage: used, .. }) => usage = used,
             Err(error) => {
                 stays(&[Kind::Grant, Kind::Listener]);

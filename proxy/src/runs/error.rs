@@ -1,0 +1,67 @@
+//! Why control is refused something about a run.
+
+use std::io;
+
+use platform_core::id::RunId;
+use platform_runtime::socket;
+
+use crate::worker;
+
+/// Why a run was not opened, changed or closed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// The run is there already, with another grant.
+    #[error("run {run} is open with another grant; close it first")]
+    Conflict {
+        /// The run.
+        run: RunId,
+    },
+    /// The run was closed. A new attempt is a new run here.
+    #[error("run {run} was closed; a closed run is not opened again")]
+    Closed {
+        /// The run.
+        run: RunId,
+    },
+    /// Somebody else holds the run by now.
+    #[error("run {run} was taken over: it is in epoch {epoch}, and this was asked in epoch {asked}")]
+    Fenced {
+        /// The run.
+        run: RunId,
+        /// The epoch it is in.
+        epoch: u64,
+        /// The epoch in whose name this was asked.
+        asked: u64,
+    },
+    /// It cannot be called in the way it was granted.
+    #[error(
+        "run {run} cannot be opened: its grant wants the shared listener and proxy.listen is not set, or its id is reserved"
+    )]
+    NoSuchListener {
+        /// The run.
+        run: RunId,
+    },
+    /// Its identity does not fit into headers.
+    #[error("the grant of run {run} cannot be written as headers")]
+    Unwritable {
+        /// The run.
+        run: RunId,
+        /// Why not.
+        #[source]
+        source: http::Error,
+    },
+    /// What has to outlive the proxy cannot be written down.
+    #[error("run {run} cannot be written down, so nothing was changed")]
+    Keep {
+        /// The run.
+        run: RunId,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// Its directory could not be made.
+    #[error(transparent)]
+    Directory(#[from] socket::Error),
+    /// Its thread could not open it.
+    #[error(transparent)]
+    Worker(#[from] worker::Error),
+}

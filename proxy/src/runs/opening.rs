@@ -1,0 +1,152 @@
+//! A run is opened once, however often and in however many hands that is asked: who asks while it is being opened waits, and
+//! whoever is told that it is open can connect.
+//!
+//! Whoever takes a run over registers it again, with the grant it has and a later epoch. From then on the proxy hears nobody
+//! who speaks in an earlier one.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, atomic::Ordering},
+};
+
+use dashmap::Entry;
+use platform_core::{
+    control::{Register, Registered, SocketDir},
+    grant::Listener,
+    id::{RunId, SocketDirName},
+    name::path::SOCKET_FILE,
+};
+use platform_runtime::{random, socket};
+
+use super::{Error, Live, NOBODY, Opened, Runs, door::Door, kept::Kept};
+use crate::run::{Run, Spent};
+
+impl Runs {
+    /// Opens a run, or confirms that it is open with this very grant, in the epoch that `register` says from now on. When this
+    /// returns, agents can connect. Not cancel safe: others may wait for what this opens.
+    pub(crate) async fn register(&self, register: Register) -> Result<Registered, Error> {
+        let run = &register.grant.run_id;
+        loop {
+            let Some(live) = self.find(run) else {
+                fence(run, self.closed.epoch(run), register.epoch)?;
+                return Ok(self.registered(&*self.open_new(register).await?));
+            };
+            // One that failed is gone when that is told.
+            if *live.opened.wait().await == Opened::Open {
+                self.confirm(&live, &register)?;
+                return Ok(self.registered(&live));
+            }
+        }
+    }
+
+    async fn open_new(&self, register: Register) -> Result<Arc<Live>, Error> {
+        let Register { grant, socket_dir, epoch } = register;
+        let run = grant.run_id.clone();
+        if self.closed.contains(&run) {
+            return Err(Error::Closed { run });
+        }
+        let socket_dir = matches!(grant.listener, Listener::Unix { .. })
+            .then(|| socket_dir.unwrap_or_else(|| SocketDirName::from_random(random::bits())));
+        let kept = Kept { grant, epoch, socket_dir, budget: None, correlations: BTreeSet::new() };
+        let live = self.place(kept.clone())?;
+        let opened = match self.kept.write(&kept) {
+            Ok(()) => self.open(&live).await,
+            Err(source) => Err(Error::Keep { run: run.clone(), source }),
+        };
+        if opened.is_err() {
+            self.kept.remove(&run);
+            live.door.remove();
+        }
+        self.settle(&live, &opened);
+        opened.map(|()| live)
+    }
+
+    fn confirm(&self, live: &Live, register: &Register) -> Result<(), Error> {
+        // Whoever closes it in the name of an epoch holds this, too.
+        let mut kept = live.kept();
+        let run = &live.run.grant.run_id;
+        fence(run, kept.as_ref().map_or(0, |kept| kept.epoch), register.epoch)?;
+        if self.closed.contains(run) {
+            return Err(Error::Closed { run: run.clone() });
+        }
+        if live.run.grant != register.grant || live.run.closing().is_some() {
+            return Err(Error::Conflict { run: run.clone() });
+        }
+        match &mut kept {
+            Some(kept) => self.keep(kept, |kept| kept.epoch = register.epoch),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives a run its place, which [`Runs::open`] and [`Runs::settle`] have to follow.
+    pub(super) fn place(&self, kept: Kept) -> Result<Arc<Live>, Error> {
+        let grant = kept.grant.clone();
+        let run = grant.run_id.clone();
+        if run.as_str() == NOBODY || (grant.listener == Listener::Shared && self.shared.is_none()) {
+            return Err(Error::NoSuchListener { run });
+        }
+        let spent = Spent { by_run: self.purse(&run), by_account: self.accounts.of(&grant.account) };
+        let new = Run::new(grant, &self.terms.load(), spent)
+            .map_err(|source| Error::Unwritable { run: run.clone(), source })?;
+        if let Some(budget) = &kept.budget {
+            new.spending.allow(budget);
+        }
+        let live = Arc::new(Live::registered(new, self.door(&kept), kept));
+        match self.live.entry(run.clone()) {
+            Entry::Occupied(_) => Err(Error::Conflict { run }),
+            Entry::Vacant(place) => Ok(Arc::clone(&place.insert(live))),
+        }
+    }
+
+    /// Opens the door of a run.
+    pub(super) async fn open(&self, live: &Live) -> Result<(), Error> {
+        let socket = match &live.door {
+            Door::Directory(dir) => {
+                // The agent's uid must be able to pass through, and to do nothing else.
+                socket::private_dir(&dir.path, 0o711)?;
+                dir.path.join(SOCKET_FILE)
+            }
+            Door::Path(path) => path.clone(),
+            Door::Shared => {
+                self.directory.add(&live.run);
+                return Ok(());
+            }
+        };
+        let turn = self.next_worker.fetch_add(1, Ordering::Relaxed) % self.workers.len();
+        self.workers[turn].open(Arc::clone(&live.run), socket).await?;
+        self.directory.add(&live.run);
+        Ok(())
+    }
+
+    /// Tells whoever waits how opening a run has ended. If it failed, its place is free by then.
+    pub(super) fn settle(&self, live: &Live, opened: &Result<(), Error>) {
+        let run = &live.run.grant.run_id;
+        let opened = if opened.is_ok() {
+            Opened::Open
+        } else {
+            self.live.remove(run);
+            self.directory.forget(run);
+            Opened::Failed
+        };
+        // Nobody else settles it.
+        drop(live.opened.set(opened));
+    }
+
+    pub(super) fn door(&self, kept: &Kept) -> Door {
+        let dir = |name: &SocketDirName| SocketDir { path: self.dir.join(name.as_str()), name: name.clone() };
+        kept.socket_dir.as_ref().map_or(Door::Shared, |name| Door::Directory(dir(name)))
+    }
+
+    fn registered(&self, live: &Live) -> Registered {
+        Registered { socket: live.door.dir().cloned(), shared: self.shared }
+    }
+}
+
+/// Refuses what is asked in an earlier epoch than the one that is `known`.
+pub(super) fn fence(run: &RunId, known: u64, asked: u64) -> Result<(), Error> {
+    if asked < known {
+        tracing::warn!(%run, epoch = known, asked, "refused who does not hold the run any more");
+        return Err(Error::Fenced { run: run.clone(), epoch: known, asked });
+    }
+    Ok(())
+}
