@@ -56,7 +56,7 @@ impl Reaper {
             let outcome = Outcome::of(&decision);
             return (decision, outcome);
         }
-        let outcome = match self.remove(&now).await {
+        let outcome = match self.remove(&now, standing.as_ref()).await {
             Ok(outcome) => self.keep_removed(&now, standing.as_ref()).await.map(|()| outcome),
             Err(error) => Err(error),
         };
@@ -80,7 +80,7 @@ impl Reaper {
         Ok(spaces.map(Thing::Workspace).next().unwrap_or_else(|| thing.clone()))
     }
 
-    async fn remove(&self, thing: &Thing) -> Result<Outcome, Error> {
+    async fn remove(&self, thing: &Thing, standing: Option<&Standing>) -> Result<Outcome, Error> {
         match thing {
             Thing::Container(found) => {
                 match Docker::connect(&self.docker_socket).await?.remove_listed(found).await? {
@@ -89,12 +89,18 @@ impl Reaper {
                     Removal::Changed => Err(Error::Changed),
                 }
             }
-            // Nobody is left to wait for an answer.
-            Thing::Grant(grant) => match self.data_plane.close(&grant.run, Millis(0)).await {
-                Ok(_) => Ok(Outcome::Removed),
-                Err(data_plane::Error::Refused { code, .. }) if code == "run_unknown" => Ok(Outcome::WasGone),
-                Err(error) => Err(error.into()),
-            },
+            Thing::Grant(grant) => {
+                // In the name of the epoch that was judged: one that began since is not closed.
+                let epoch = standing.map_or(grant.epoch, |standing| standing.epoch);
+                // Nobody is left to wait for an answer.
+                match self.data_plane.close(&grant.run, epoch, Millis(0)).await {
+                    Ok(_) => Ok(Outcome::Removed),
+                    Err(data_plane::Error::Refused { code, .. }) if code == "run_unknown" => {
+                        Ok(Outcome::WasGone)
+                    }
+                    Err(error) => Err(error.into()),
+                }
+            }
             Thing::Workspace(space) => remove_files(space.clone()).await,
             Thing::Row(row) => {
                 self.store.removed(row).await?;

@@ -41,7 +41,9 @@ const GOING_ON: [&str; 5] = [
 pub(super) struct Grant {
     pub(super) run: RunId,
     pub(super) state: RunState,
-    /// Directory of its socket, where the proxy tells it.
+    /// The latest one the proxy was told.
+    pub(super) epoch: u64,
+    /// Directory of its socket, as long as that is there.
     pub(super) socket_dir: Option<SocketDirName>,
 }
 
@@ -195,7 +197,8 @@ impl Seen {
                 let of = |view: platform_core::control::RunView| Grant {
                     run: view.grant.run_id,
                     state: view.state,
-                    socket_dir: None,
+                    epoch: view.epoch,
+                    socket_dir: view.socket.map(|socket| socket.name),
                 };
                 views.into_iter().map(of).collect()
             }),

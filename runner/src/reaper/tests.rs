@@ -72,7 +72,7 @@ fn named(epoch: u64) -> String {
 
 fn grant(state: RunState, socket: Option<u128>) -> Thing {
     let run = RunId::parse("r1").unwrap();
-    Thing::Grant(Grant { run, state, socket_dir: socket.map(SocketDirName::from_random) })
+    Thing::Grant(Grant { run, state, epoch: 1, socket_dir: socket.map(SocketDirName::from_random) })
 }
 
 fn workspace(name: &str, users: &[&str]) -> Thing {
@@ -202,8 +202,12 @@ fn a_grant_is_closed_when_its_run_has_ended() {
     use RunState::{Closing, Open};
     use Stage::{Made, Removed};
     let nothing = Some(Standing { state: ENDED, epoch: 1, rows: Vec::new() });
-    let configured =
-        Thing::Grant(Grant { run: RunId::parse("configured").unwrap(), state: Open, socket_dir: None });
+    let configured = Thing::Grant(Grant {
+        run: RunId::parse("configured").unwrap(),
+        state: Open,
+        epoch: 1,
+        socket_dir: None,
+    });
     check([
         ("of a run that goes on", grant(Open, Some(OURS)), run(State::Running, 1, Made), LIVES),
         (
