@@ -25,6 +25,8 @@ use platform_runtime::task;
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::{net::UnixStream, time::timeout};
 
+use crate::away::Away;
+
 /// Longest wait for an answer to begin. Closing a run waits for its drain, which is shorter.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Longest single answer that is not a stream. The list of 10,000 runs fits.
@@ -64,6 +66,12 @@ pub(crate) enum Error {
     /// It answered something else than the protocol says.
     #[error("the proxy answered something that is not in the protocol: {0}")]
     Unexpected(String),
+}
+
+impl Away for Error {
+    fn is_away(&self) -> bool {
+        matches!(self, Self::NotRunning { .. } | Self::Broken(_) | Self::Silent | Self::Gone)
+    }
 }
 
 /// An answer that says nothing but that it was done.

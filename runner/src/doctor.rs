@@ -64,7 +64,7 @@ const SOCKET: &str = "socket in a container";
 pub(crate) async fn examine(
     settings: &Settings,
     store: Result<Store, store::Error>,
-    probe: &Order,
+    probe: Order,
     cancel: &CancellationToken,
 ) -> Vec<Check> {
     let data_plane = DataPlane::at(&settings.proxy.control_socket());
@@ -82,9 +82,10 @@ pub(crate) async fn examine(
     checks.push(if proxy_is_there { upstream(&data_plane).await } else { Check::unknown(UPSTREAM, PROXY) });
     let needed = checks.iter().take(4).find(|check| !check.is_ok()).map(|check| check.name);
     checks.push(match docker.zip(store.ok()) {
-        Some((docker, store)) if needed.is_none() => {
-            socket(Host::of(settings, docker, store), probe, cancel).await
-        }
+        Some((docker, store)) if needed.is_none() => match Host::of(settings, docker, store) {
+            Ok(host) => socket(host, probe, cancel).await,
+            Err(error) => Check::broken(SOCKET, report::chain(&error), "look at sandbox.workspace_dir"),
+        },
         _ => Check::unknown(SOCKET, needed.unwrap_or(DOCKER)),
     });
     checks
@@ -179,7 +180,7 @@ async fn upstream(data_plane: &DataPlane) -> Check {
     }
 }
 
-async fn socket(host: Host, probe: &Order, cancel: &CancellationToken) -> Check {
+async fn socket(host: Host, probe: Order, cancel: &CancellationToken) -> Check {
     let mend = "look at the proxy's log; is proxy.run_dir on a local file system that Docker can mount?";
     let booked = match Booked::book(&host, probe).await {
         Ok(booked) => booked,
@@ -189,7 +190,7 @@ async fn socket(host: Host, probe: &Order, cancel: &CancellationToken) -> Check 
     let (finished, ()) = tokio::join!(
         async move {
             let events = events;
-            run::execute(&host, probe, &booked, &events, cancel).await
+            run::execute(&host, &booked, &events, cancel).await
         },
         async { while ignored.recv().await.is_some() {} },
     );

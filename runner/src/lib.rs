@@ -4,10 +4,13 @@
 //! The life of a run is `run`, its states are [`lifecycle`], what is kept of it is [`store`]; what a container may do is `sandbox`; the commands are `cli`.
 
 mod audit;
+mod away;
 pub mod cli;
+mod conversation;
 mod data_plane;
 mod doctor;
 mod envelope;
+pub mod failpoint;
 pub mod lifecycle;
 mod reaper;
 mod run;
@@ -15,4 +18,5 @@ mod sandbox;
 pub mod store;
 mod supervise;
 mod verdict;
+mod worker;
 mod workspace;

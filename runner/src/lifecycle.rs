@@ -219,6 +219,12 @@ impl Move {
         }
     }
 
+    /// Whether it brings the run nearer to its agent's work.
+    #[must_use]
+    pub const fn is_on_the_way(&self) -> bool {
+        matches!(self, Self::Prepare | Self::Start | Self::Run)
+    }
+
     /// Whether a run that stands at `state` may have made this very move: what was asked for and got no answer.
     #[must_use]
     pub fn leads_to(&self, state: State) -> bool {

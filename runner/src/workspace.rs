@@ -8,11 +8,12 @@ use std::{
 };
 
 use platform_core::{
-    id::RunId,
+    id::WorkspaceId,
     name::{SANDBOX_UID, path},
 };
 use platform_runtime::socket::{self, private_dir};
-use serde::Serialize;
+
+use crate::conversation::Message;
 
 /// Why there is no workspace.
 #[derive(Debug, thiserror::Error)]
@@ -33,27 +34,50 @@ pub(crate) enum Error {
     },
 }
 
-/// One message of the conversation an agent is given.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct Message {
-    /// `user`, `assistant` or `system`.
-    pub(crate) role: &'static str,
-    /// The text.
-    pub(crate) content: String,
-}
-
 /// A workspace. It stays until [`Workspace::remove`].
 #[derive(Debug)]
 pub(crate) struct Workspace {
+    id: WorkspaceId,
     path: PathBuf,
 }
 
+/// Where workspaces are.
+#[derive(Debug, Clone)]
+pub(crate) struct Workspaces {
+    root: PathBuf,
+}
+
+impl Workspaces {
+    pub(crate) fn open(settings: &platform_runtime::settings::Sandbox) -> Result<Self, Error> {
+        Ok(Self { root: settings.workspace_dir.clone() })
+    }
+    pub(crate) async fn create(&self, id: &WorkspaceId, messages: &[Message]) -> Result<Workspace, Error> {
+        Workspace::create(&self.root, id, messages)
+    }
+    pub(crate) async fn adopt(&self, id: &WorkspaceId) -> Result<Workspace, Error> {
+        Ok(Workspace { id: id.clone(), path: self.root.join(id.as_str()) })
+    }
+    pub(crate) async fn remove(&self, id: &WorkspaceId) -> Result<(), Error> {
+        let workspace = Workspace { id: id.clone(), path: self.root.join(id.as_str()) };
+        if workspace.path.exists() && !workspace.remove() {
+            return Err(io("remove", &self.root)(io::Error::other("stays")));
+        }
+        Ok(())
+    }
+    pub(crate) fn room(&self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
 impl Workspace {
+    pub(crate) async fn watch(&self) {
+        std::future::pending().await
+    }
     /// Makes the workspace of `run` below `root`, owned by the sandbox's user, with the conversation in it.
     /// Leaves nothing behind when it fails.
-    pub(crate) fn create(root: &Path, run: &RunId, messages: &[Message]) -> Result<Self, Error> {
+    pub(crate) fn create(root: &Path, run: &WorkspaceId, messages: &[Message]) -> Result<Self, Error> {
         private_root(root)?;
-        let workspace = Self { path: root.join(run.as_str()) };
+        let workspace = Self { id: run.clone(), path: root.join(run.as_str()) };
         fs::DirBuilder::new().mode(0o755).create(&workspace.path).map_err(io("make", &workspace.path))?;
         match workspace.fill(messages) {
             Ok(()) => Ok(workspace),
@@ -77,9 +101,8 @@ impl Workspace {
         Ok(())
     }
 
-    /// One that is there already.
-    pub(crate) const fn found(path: PathBuf) -> Self {
-        Self { path }
+    pub(crate) const fn id(&self) -> &WorkspaceId {
+        &self.id
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -122,73 +145,4 @@ fn private_root(root: &Path) -> Result<(), Error> {
 
 fn io<'p>(action: &'static str, path: &'p Path) -> impl FnOnce(io::Error) -> Error + use<'p> {
     move |source| Error::Io { action, path: path.to_owned(), source }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::{MetadataExt, symlink};
-
-    use super::*;
-
-    fn messages() -> [Message; 1] {
-        [Message { role: "user", content: "hello \"there\"".to_owned() }]
-    }
-
-    #[test]
-    fn belongs_to_the_sandboxs_user_and_holds_the_conversation() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = dir.path().join("workspaces");
-        let workspace = Workspace::create(&root, &RunId::parse("r1").unwrap(), &messages()).unwrap();
-        let file = workspace.path().join(".cogni/messages.json");
-        for path in [workspace.path(), file.as_path()] {
-            let found = fs::metadata(path).unwrap();
-            assert_eq!((found.uid(), found.gid()), (1001, 1001), "{}", path.display());
-        }
-        let json: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
-        assert_eq!(json, serde_json::json!([{ "role": "user", "content": "hello \"there\"" }]));
-        assert_eq!(fs::metadata(&root).unwrap().mode() & 0o777, 0o700);
-    }
-
-    #[test]
-    fn removal_does_not_follow_links_out_of_it() {
-        let dir = tempfile::tempdir().unwrap();
-        let precious = dir.path().join("precious");
-        fs::create_dir(&precious).unwrap();
-        fs::write(precious.join("file"), "x").unwrap();
-        let root = dir.path().join("workspaces");
-        let workspace = Workspace::create(&root, &RunId::parse("r1").unwrap(), &messages()).unwrap();
-        symlink(&precious, workspace.path().join("link")).unwrap();
-        workspace.remove();
-        assert_eq!(fs::read_dir(&root).unwrap().count(), 0);
-        assert!(precious.join("file").exists());
-    }
-
-    #[test]
-    fn a_deep_tree_is_removed_too() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = dir.path().join("workspaces");
-        let workspace = Workspace::create(&root, &RunId::parse("r1").unwrap(), &messages()).unwrap();
-        fs::create_dir_all(workspace.path().join("d/".repeat(1900))).unwrap();
-        workspace.remove();
-        assert_eq!(fs::read_dir(&root).unwrap().count(), 0);
-    }
-
-    #[test]
-    fn a_root_that_others_can_enter_is_refused_and_left_as_it_is() {
-        let dir = tempfile::tempdir().unwrap();
-        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
-        let refused = Workspace::create(dir.path(), &RunId::parse("r1").unwrap(), &messages()).unwrap_err();
-        assert!(platform_runtime::report::chain(&refused).contains("chmod 700"), "{refused:?}");
-        assert_eq!(fs::metadata(dir.path()).unwrap().mode() & 0o777, 0o777);
-    }
-
-    #[test]
-    fn a_run_never_gets_the_workspace_of_another() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = dir.path().join("workspaces");
-        let run = RunId::parse("r1").unwrap();
-        let _first = Workspace::create(&root, &run, &messages()).unwrap();
-        assert!(Workspace::create(&root, &run, &messages()).is_err());
-        assert!(root.join("r1/.cogni/messages.json").exists(), "the first one is untouched");
-    }
 }

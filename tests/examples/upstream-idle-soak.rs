@@ -38,7 +38,8 @@ async fn main() {
             json!({ "play": name, "with": soak, "seconds": began.elapsed().as_secs(), "found": found }),
         );
     }
-    let command = "cargo run -p tests --example upstream-idle-soak tests/records/upstream-idle-soak.json";
+    let command =
+        "cargo run --release -p tests --example upstream-idle-soak tests/records/upstream-idle-soak.json";
     let record = json!({ "command": command, "machine": machine, "plays": played });
     std::fs::write(file, format!("{record:#}\n")).unwrap();
 }

@@ -32,6 +32,19 @@ pub async fn containers_of(installation: &str) -> Vec<String> {
     names.lines().map(str::to_owned).collect()
 }
 
+/// How often Docker has lately started a container of an installation's run, by its own account.
+///
+/// # Panics
+/// If it does not tell.
+pub async fn starts(installation: &str, run: &str) -> usize {
+    let (of, run) =
+        (format!("label={}={installation}", label::INSTALLATION), format!("label={}={run}", label::RUN_ID));
+    let now = docker(&["info", "--format", "{{.SystemTime}}"]).await;
+    let range = ["events", "--since", "10m", "--until", &now];
+    let filters = ["--filter", &of, "--filter", &run, "--filter", "event=start"];
+    docker(&[&range[..], &filters].concat()).await.lines().count()
+}
+
 /// Removes all containers of an installation, as well as that goes: for a test that has failed already.
 pub(crate) fn remove_containers_of(installation: &str) {
     let by = |filter: String| format!("docker ps --all --quiet --filter {filter}");

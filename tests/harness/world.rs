@@ -273,6 +273,22 @@ impl World {
         }
     }
 
+    /// The workspace of a run, as the host sees it, once it is there.
+    ///
+    /// # Panics
+    /// If it never is.
+    pub async fn workspace(&self, run: &str) -> PathBuf {
+        let look = || async {
+            let shown = self.sluice().run(&["runs", "show", run, "--json"]).await;
+            let record = (shown.code == Some(0)).then(|| shown.result())?;
+            let workspace =
+                record["resources"].as_array()?.iter().rfind(|thing| thing["kind"] == "workspace")?;
+            let path = self.path().join("workspaces").join(workspace["name"].as_str()?);
+            path.join(".cogni/messages.json").exists().then_some(path)
+        };
+        eventually("the run has a workspace", look, Option::is_some).await.unwrap()
+    }
+
     /// Asserts that no run has left anything: no container, no socket directory, no workspace.
     ///
     /// # Panics

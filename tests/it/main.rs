@@ -44,6 +44,7 @@ mod soak;
 mod sockets;
 mod standalone;
 mod streaming;
+mod survival;
 mod tap;
 mod tidy;
 mod time;

@@ -208,7 +208,8 @@ async fn what_is_not_proven_to_be_ours_survives() {
         plant(name, labels, socket.as_deref()).await;
     }
     let stranger = world.run("stranger", "acct-1").await;
-    fs::create_dir(world.path().join("workspaces/strangers")).unwrap();
+    let strangers = world.path().join("workspaces").join("5".repeat(32));
+    fs::create_dir(&strangers).unwrap();
 
     let (outcome, things) = gc(&world, &[]).await;
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
@@ -218,11 +219,10 @@ async fn what_is_not_proven_to_be_ours_survives() {
     );
     assert_eq!(became(&things, "stranger"), ["grant unknown"]);
     assert_eq!(became(&things, "never"), ["container unknown"]);
-    let strangers =
-        things.iter().find(|thing| thing["name"].as_str().unwrap().ends_with("/strangers")).unwrap();
-    assert_eq!((&strangers["outcome"], &strangers["run"]), (&json!("unknown"), &Value::Null));
+    let unknown = things.iter().find(|thing| thing["name"] == "5".repeat(32)).unwrap();
+    assert_eq!((&unknown["outcome"], &unknown["run"]), (&json!("unknown"), &Value::Null));
     assert_eq!(stranger.agent.get("/v1/models").await.status, 200);
-    assert!(world.path().join("workspaces/strangers").exists());
+    assert!(strangers.exists());
     for (name, ..) in &foreign {
         assert_eq!(container_state(name).await, "created", "{name}");
     }
@@ -326,6 +326,17 @@ async fn one_thing_that_cannot_be_removed_does_not_keep_the_others() {
         (outcome.code, became(&things, "r1")),
         (Some(0), ["container removed", "workspace removed"].map(str::to_owned).to_vec())
     );
+    world.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn a_workspace_that_was_kept_goes_when_somebody_says_so() {
+    let world = world_with("touch result").await;
+    let kept = world.sluice().run(&["run", "--agent", "test:sh", "--run-id", "r1", "--keep", "q"]).await;
+    assert_eq!(kept.code, Some(0), "{kept:?}");
+    assert_eq!(became(&gc(&world, &[]).await.1, "r1"), ["workspace kept"]);
+    assert!(world.workspace("r1").await.join("result").exists());
+    assert_eq!(became(&gc(&world, &["--kept"]).await.1, "r1"), ["workspace removed"]);
     world.assert_nothing_left().await;
 }
 

@@ -210,6 +210,19 @@ pub mod agent {
     };
 }
 
+/// Defaults of whoever works on runs.
+pub mod worker {
+    use super::Millis;
+
+    /// Runs at a time.
+    pub const RUNS: u32 = 16;
+    /// How long after its worker was last heard of a run is taken over. Long beside a pause of the machine, short beside a
+    /// run that nobody looks after.
+    pub const LEASE: Millis = Millis::seconds(15);
+    /// How often it is looked what is left behind.
+    pub const REAP_EVERY: Millis = Millis::seconds(60);
+}
+
 /// Defaults of a sandbox.
 pub mod sandbox {
     use super::{ByteSize, Millis};

@@ -27,6 +27,8 @@ pub mod env {
     pub const SLUICE_LOG: &str = "SLUICE_LOG";
     /// Password of the store's database, if no file has it; read by `sluice` alone.
     pub const SLUICE_STORE_PASSWORD: &str = "SLUICE_STORE_PASSWORD";
+    /// A point between two steps at which a debug build of `sluice` dies or stands still: `POINT:kill` or `POINT:stop`.
+    pub const SLUICE_FAILPOINT: &str = "SLUICE_FAILPOINT";
     /// Prefix of all overrides: `SLUICE_<SECTION>_<KEY>`.
     pub const OVERRIDE_PREFIX: &str = "SLUICE_";
 }
@@ -107,6 +109,8 @@ pub mod label {
     pub const AGENT: &str = "sluicegate.agent";
     /// The epoch of the run it was made in.
     pub const EPOCH: &str = "sluicegate.epoch";
+    /// The workspace that is mounted into it.
+    pub const WORKSPACE: &str = "sluicegate.workspace";
 }
 
 /// Uid and gid of every sandboxed process. `1001` alone would leave group 0.

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     doctor::{self, Check, Verdict},
     reaper::{Act, Mode, Reaper},
-    run::Order,
+    run::{Keep, Order, Wanted},
 };
 
 #[derive(clap::Args)]
@@ -51,15 +51,18 @@ pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Ex
         run_id: new_run_id()?,
         account: AccountId::parse("doctor")?,
         correlation: Correlation::default(),
-        agent: Agent { argv: vec!["true".to_owned()], protocol: Protocol::Text, ..default },
         agent_id,
-        model: String::new(),
-        messages: vec![],
+        wanted: Wanted {
+            agent: Agent { argv: vec!["true".to_owned()], protocol: Protocol::Text, ..default },
+            model: String::new(),
+            messages: vec![],
+            keep: Keep::Nothing,
+        },
     };
     let store = context.store().await;
     let reaper = store.as_ref().ok().filter(|_| arguments.left.reap);
     let reaper = reaper.map(|store| Reaper::of(&context.settings, store.clone()));
-    let checks = doctor::examine(&context.settings, store, &probe, &cancelled_by_signals()?).await;
+    let checks = doctor::examine(&context.settings, store, probe, &cancelled_by_signals()?).await;
     let ready = checks.iter().all(Check::is_ok);
     let act = if arguments.left.dry_run { Act::Say } else { Act::Do };
     let mode = Mode { act, ..Mode::default() };

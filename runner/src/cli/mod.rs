@@ -20,6 +20,7 @@ mod table;
 mod token;
 mod up;
 mod usage;
+mod wait;
 
 use std::{io, path::PathBuf, process::ExitCode};
 
@@ -33,7 +34,10 @@ use platform_runtime::{
 };
 
 use self::exit::Exit;
-use crate::store::{self, Address, Store};
+use crate::{
+    failpoint,
+    store::{self, Address, Store},
+};
 
 /// Runs untrusted coding agents in sealed containers: no network, no credential, no identity of their own.
 #[derive(Parser)]
@@ -178,7 +182,9 @@ type Error = Box<dyn std::error::Error>;
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let environment = Environment::capture();
-    telemetry::init(environment.get(name::env::SLUICE_LOG).or(Some("warn,runner::supervise=info")));
+    telemetry::init(
+        environment.get(name::env::SLUICE_LOG).or(Some("warn,runner::supervise=info,runner::worker=info")),
+    );
     let outcome = dispatch(arguments, environment).unwrap_or_else(|error| {
         report::error("sluice", error.as_ref());
         exit::of_error(error.as_ref())
@@ -201,6 +207,9 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
         }
         Command::Config(config::Command::Schema) => return config::schema(),
         _ => {}
+    }
+    if let Some(point) = environment.get(name::env::SLUICE_FAILPOINT) {
+        failpoint::arm(point)?;
     }
     let context = context(config, set, environment)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -1,7 +1,7 @@
 //! `sluice run`: one question, its answer as it comes, and an exit code that says how it went.
 
 use std::{
-    io::{self, Read},
+    io::{self, Read, Write},
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -20,12 +20,14 @@ use super::{
     Context, Error,
     exit::{Exit, Misused},
     show::Show,
+    wait,
 };
 use crate::{
+    conversation::{Message, Role},
     data_plane::DataPlane,
-    run::{self, Booked, Host, Order},
+    run::{self, Booked, BookingError, Host, Keep, Order, Wanted},
     sandbox::docker::Docker,
-    workspace::Message,
+    store::{Created, Store},
 };
 
 /// Events between the run and the terminal.
@@ -36,7 +38,9 @@ const EVENTS: usize = 1024;
 Examples:
   sluice run \"Explain this repository\"
   git diff | sluice run -              the question from standard input
-  sluice run --image my-agent:dev \"Hi\"  the agent's entry, another image")]
+  sluice run --image my-agent:dev \"Hi\"  the agent's entry, another image
+  sluice run --detach \"A long task\"      `sluice up` works on it; print its id and return
+  sluice runs wait run-19c1-5f0e         its answer, once there is one")]
 pub(super) struct Arguments {
     /// The agent to run
     #[arg(long, default_value = DEFAULT_AGENT, value_name = "AGENT")]
@@ -62,6 +66,12 @@ pub(super) struct Arguments {
     /// Most dollars, likewise; only models can be called that have a price
     #[arg(long, value_name = "DOLLARS")]
     cost: Option<NanoDollars>,
+    /// Leave it to `sluice up`: print the run's id and return
+    #[arg(long)]
+    detach: bool,
+    /// Keep the workspace when the run has ended; `sluice runs show` tells where, `sluice runs gc --kept` removes it
+    #[arg(long)]
+    keep: bool,
     #[command(flatten)]
     output: OutputArguments,
     /// The question; `-` reads it from standard input
@@ -86,23 +96,43 @@ pub(super) fn new_run_id() -> Result<RunId, Error> {
 }
 
 pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
-    let output = arguments.output;
+    let (output, detach) = (arguments.output, arguments.detach);
     let settings = &context.settings;
     let data_plane = DataPlane::at(&settings.proxy.control_socket());
     let order = order(context, &data_plane, arguments).await?;
     let store = context.store().await?;
-    let host = Host::of(settings, Docker::connect(&settings.sandbox.docker_socket).await?, store);
+    if detach {
+        return leave(&store, &order, output).await;
+    }
+    let host = Host::of(settings, Docker::connect(&settings.sandbox.docker_socket).await?, store)?;
     host.data_plane.health().await?;
     let cancel = cancelled_by_signals()?;
-    let booked = Booked::book(&host, &order).await?;
+    let booked = match Booked::book(&host, order).await {
+        Ok(booked) => booked,
+        // Whoever asks again after a broken connection gets the same answer.
+        Err(BookingError::Before(run)) => return wait::wait(&host.store, &run.run, output, &cancel).await,
+        Err(error) => return Err(error.into()),
+    };
     let (events, shown) = mpsc::channel::<AgentEvent>(EVENTS);
     // On a thread of its own: a terminal or pager that stops reading must not stop clocks, signals and clean-up.
     let display = std::thread::spawn(move || display(Show::new(output), shown));
-    let finished = run::execute(&host, &order, &booked, &events, &cancel).await;
+    let finished = run::execute(&host, &booked, &events, &cancel).await;
     drop(events);
     let shown = display.join().map_err(|_panic| "showing the run failed")?;
-    shown?.result(&order, &finished)?;
+    shown?.result(&booked.order.subject(), &finished)?;
     Ok(finished.answer.map_or_else(|failure| failure.code.into(), |_| Exit::Success))
+}
+
+/// Stores the order for `sluice up`, and tells its id.
+async fn leave(store: &Store, order: &Order, output: OutputArguments) -> Result<Exit, Error> {
+    let (Created::New(run) | Created::Before(run)) = Booked::leave(store, order).await?;
+    let mut out = io::stdout();
+    if output.json {
+        writeln!(out, "{}", serde_json::json!({ "run_id": run.run, "state": run.state.name() }))?;
+    } else {
+        writeln!(out, "{}", run.run)?;
+    }
+    Ok(Exit::Success)
 }
 
 /// Shows events until there are no more, also when nobody can see them: the run waits for its last ones.
@@ -142,9 +172,12 @@ async fn order(context: &Context, data_plane: &DataPlane, arguments: Arguments) 
         account: arguments.account,
         correlation: Correlation { user: arguments.user, ..Correlation::default() },
         agent_id: arguments.agent,
-        agent,
-        model,
-        messages: vec![Message { role: "user", content }],
+        wanted: Wanted {
+            agent,
+            model,
+            messages: vec![Message { role: Role::User, content }],
+            keep: if arguments.keep { Keep::Workspace } else { Keep::Nothing },
+        },
     })
 }
 

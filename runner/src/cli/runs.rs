@@ -10,7 +10,14 @@ use platform_core::id::{AccountId, AgentId, RunId};
 use platform_runtime::terminal::{self, Output, Sanitizer};
 use serde_json::json;
 
-use super::{Context, Error, exit::Exit, gc, table::Table};
+use super::{
+    Context, Error,
+    exit::Exit,
+    gc,
+    run::{OutputArguments, cancelled_by_signals},
+    table::Table,
+    wait,
+};
 use crate::{
     lifecycle::State,
     store::{Filter, Record, Run, UnixMillis},
@@ -43,6 +50,41 @@ Examples:
   sluice runs gc --kept                     workspaces that were kept, too
   sluice runs gc --json | jq -r '.things[] | select(.outcome == \"unknown\").name'")]
     Gc(gc::Arguments),
+    /// Wait until a run has ended, and show its answer
+    #[command(after_help = "\
+Examples:
+  sluice runs wait run-19c1-5f0e
+  sluice runs wait $(sluice run --detach \"A long task\") > answer.txt
+
+The exit code is the run's, as `sluice run` would have had it.")]
+    Wait(WaitArguments),
+    /// End runs: their agents are told to end, and ended if they do not
+    #[command(after_help = "\
+Examples:
+  sluice runs cancel run-19c1-5f0e
+  sluice runs ls --state running --json | jq -r '.runs[].run_id' | xargs sluice runs cancel")]
+    Cancel(CancelArguments),
+}
+
+#[derive(clap::Args)]
+pub(super) struct WaitArguments {
+    /// The run
+    run: RunId,
+    #[command(flatten)]
+    output: OutputArguments,
+}
+
+#[derive(clap::Args)]
+pub(super) struct CancelArguments {
+    /// The runs
+    #[arg(required = true)]
+    runs: Vec<RunId>,
+    /// Return as soon as it is asked for, not when they have ended
+    #[arg(long)]
+    no_wait: bool,
+    /// Print JSON instead of text
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(clap::Args)]
@@ -81,7 +123,36 @@ pub(super) async fn runs(context: &Context, command: Command) -> Result<Exit, Er
         Command::Ls(arguments) => ls(context, arguments).await,
         Command::Show(arguments) => show(context, arguments).await,
         Command::Gc(arguments) => gc::gc(context, arguments).await,
+        Command::Wait(arguments) => {
+            let store = context.store().await?;
+            wait::wait(&store, &arguments.run, arguments.output, &cancelled_by_signals()?).await
+        }
+        Command::Cancel(arguments) => cancel(context, arguments).await,
     }
+}
+
+async fn cancel(context: &Context, arguments: CancelArguments) -> Result<Exit, Error> {
+    let store = context.store().await?;
+    let stop = cancelled_by_signals()?;
+    let mut asked = Vec::new();
+    for run in &arguments.runs {
+        asked.push(store.ask_cancel(run).await?);
+    }
+    let mut out = io::stdout();
+    for mut run in asked {
+        if !arguments.no_wait {
+            match wait::ended(&store, &run.run, &stop).await? {
+                Some(record) => run = record.run,
+                None => return Ok(Exit::Cancelled),
+            }
+        }
+        if arguments.json {
+            writeln!(out, "{}", json!({ "run_id": run.run, "state": run.state.name() }))?;
+        } else {
+            writeln!(out, "{} {}", run.run, run.state)?;
+        }
+    }
+    Ok(Exit::Success)
 }
 
 async fn ls(context: &Context, arguments: LsArguments) -> Result<Exit, Error> {

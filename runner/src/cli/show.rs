@@ -16,7 +16,7 @@ use serde_json::json;
 use super::run::OutputArguments;
 use crate::{
     lifecycle::Failure,
-    run::{Finished, Order},
+    run::{Finished, Subject},
 };
 
 /// Shows one run.
@@ -101,18 +101,18 @@ impl Show {
     }
 
     /// Shows how the run ended.
-    pub(super) fn result(&self, order: &Order, finished: &Finished) -> io::Result<()> {
+    pub(super) fn result(&self, subject: &Subject<'_>, finished: &Finished) -> io::Result<()> {
         if self.style == Style::Json {
-            return self.json(&result_json(order, finished).to_string());
+            return self.json(&result_json(subject, finished).to_string());
         }
         if self.style == Style::Live && finished.answer.is_err() && !self.streamed.is_empty() {
             writeln!(io::stdout())?;
         }
         if let Err(Failure { code, message }) = &finished.answer {
             let message = Sanitizer::new(Output::Safe).clean(message).into_owned();
-            writeln!(io::stderr(), "sluice: {} failed ({}): {message}", order.run_id, code.code())?;
+            writeln!(io::stderr(), "sluice: {} failed ({}): {message}", subject.run, code.code())?;
         }
-        progress(&summary(order, finished))
+        progress(&summary(subject, finished))
     }
 }
 
@@ -122,12 +122,12 @@ fn progress(line: &str) -> io::Result<()> {
     if err.is_terminal() { writeln!(err, "\x1b[2m· {line}\x1b[0m") } else { Ok(()) }
 }
 
-fn summary(order: &Order, finished: &Finished) -> String {
+fn summary(subject: &Subject<'_>, finished: &Finished) -> String {
     let usage = finished.usage;
     let calls = if usage.calls == 1 { "call" } else { "calls" };
     format!(
         "{}: {} {calls}, {} tokens in, {} out, {}, {}.{:03} s",
-        order.run_id,
+        subject.run,
         usage.calls,
         usage.tokens.input,
         usage.tokens.output,
@@ -137,18 +137,18 @@ fn summary(order: &Order, finished: &Finished) -> String {
     )
 }
 
-fn result_json(order: &Order, finished: &Finished) -> serde_json::Value {
+fn result_json(subject: &Subject<'_>, finished: &Finished) -> serde_json::Value {
     let ended = finished.ended.as_ref();
     let failure = finished.answer.as_ref().err();
     json!({
         "type": "result",
-        "run_id": order.run_id,
-        "agent": order.agent_id,
-        "account": order.account,
+        "run_id": subject.run,
+        "agent": subject.agent,
+        "account": subject.account,
         "ok": failure.is_none(),
         "text": finished.answer.as_ref().ok(),
         "error": failure.map(|failure| json!({ "code": failure.code, "message": failure.message })),
-        "exit_code": ended.and_then(|ended| ended.exit_code),
+        "exit_code": finished.exit_code,
         "killed_by": ended.and_then(|ended| ended.killed_by),
         "oom_seen": ended.is_some_and(|ended| ended.oom_seen),
         "stdout": ended.map(|ended| json!({ "text": ended.stdout.text, "cut_bytes": ended.stdout.cut_bytes })),

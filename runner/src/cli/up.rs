@@ -13,6 +13,7 @@ use super::{Context, Error, exit::Exit};
 use crate::{
     data_plane::DataPlane,
     supervise::{self, Plan, Proxy},
+    worker::{self, AtEnd},
 };
 
 pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
@@ -32,7 +33,7 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     // A terminal that is closed ends what runs in it. Without one, SIGHUP is what it is to any service.
     let by = if out.is_terminal() { RunBy::Person } else { RunBy::Service };
     let mut signals = Signals::install(by)?;
-    let cancel = CancellationToken::new();
+    let (cancel, proxy_stop) = (CancellationToken::new(), CancellationToken::new());
     let (proxy, health) = supervise::start(&plan, &data_plane).await?;
     let origin = match proxy {
         Proxy::Own(_) => "started",
@@ -49,8 +50,23 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
         }
         trigger.cancel();
     });
-    supervise::watch_over(proxy, &plan, &data_plane, &cancel).await?;
+    let watched = async {
+        let ended = supervise::watch_over(proxy, &plan, &data_plane, &proxy_stop).await;
+        // Nobody could register a run any more.
+        cancel.cancel();
+        ended
+    };
+    let worked = async {
+        let at_end = if by == RunBy::Person { AtEnd::Cancel } else { AtEnd::Leave };
+        if let Some(host) = worker::surroundings(settings, async || context.store().await, &cancel).await {
+            worker::work(&host, settings.worker.runs, &cancel, at_end).await;
+        }
+        // The proxy last: runs that are cancelled are closed there.
+        proxy_stop.cancel();
+    };
+    let (watched, ()) = tokio::join!(watched, worked);
     waiting.abort();
+    watched?;
     writeln!(out, "stopped")?;
     Ok(Exit::Success)
 }

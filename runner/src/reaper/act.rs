@@ -8,12 +8,12 @@ use super::{
     decision::{Decision, Terms, judge},
     evidence::{Standing, Thing, containers, with_users},
     report::Outcome,
-    space::{self, Space},
 };
 use crate::{
     data_plane,
     sandbox::docker::{self, Docker, Removal},
     store::{self, Kind, Resource, Stage},
+    workspace::{self, Workspaces},
 };
 
 /// Why something dead is still there.
@@ -25,12 +25,11 @@ enum Error {
     Docker(#[from] docker::Error),
     #[error("the proxy failed")]
     DataPlane(#[from] data_plane::Error),
+    #[error("the workspace failed")]
+    Workspace(#[from] workspace::Error),
     /// Somebody renamed it.
     #[error("it is no longer what it was when it was looked at")]
     Changed,
-    /// The log says more.
-    #[error("its files could not be removed")]
-    Files,
 }
 
 impl Reaper {
@@ -75,7 +74,7 @@ impl Reaper {
     /// A workspace with those who use it by now; also a container that was to be removed before and is still there.
     async fn as_it_is_now(&self, thing: &Thing) -> Result<Thing, Error> {
         let Thing::Workspace(space) = thing else { return Ok(thing.clone()) };
-        let containers = containers(&self.docker_socket).await?;
+        let containers = containers(&self.sandbox.docker_socket).await?;
         let spaces = with_users(vec![space.clone()], &containers).into_iter();
         Ok(spaces.map(Thing::Workspace).next().unwrap_or_else(|| thing.clone()))
     }
@@ -83,7 +82,7 @@ impl Reaper {
     async fn remove(&self, thing: &Thing, standing: Option<&Standing>) -> Result<Outcome, Error> {
         match thing {
             Thing::Container(found) => {
-                match Docker::connect(&self.docker_socket).await?.remove_listed(found).await? {
+                match Docker::connect(&self.sandbox.docker_socket).await?.remove_listed(found).await? {
                     Removal::Done => Ok(Outcome::Removed),
                     Removal::GoneBefore => Ok(Outcome::WasGone),
                     Removal::Changed => Err(Error::Changed),
@@ -101,7 +100,13 @@ impl Reaper {
                     Err(error) => Err(error.into()),
                 }
             }
-            Thing::Workspace(space) => remove_files(space.clone()).await,
+            Thing::Workspace(space) => {
+                if !self.sandbox.workspace_dir.join(space.id.as_str()).exists() {
+                    return Ok(Outcome::WasGone);
+                }
+                Workspaces::open(&self.sandbox)?.remove(&space.id).await?;
+                Ok(Outcome::Removed)
+            }
             Thing::Row(row) => {
                 self.store.removed(row).await?;
                 Ok(Outcome::WasGone)
@@ -122,13 +127,4 @@ impl Reaper {
         }
         Ok(())
     }
-}
-
-/// In a thread of its own: an agent may have left any number of files.
-async fn remove_files(space: Space) -> Result<Outcome, Error> {
-    if !space.path.exists() {
-        return Ok(Outcome::WasGone);
-    }
-    let removed = tokio::task::spawn_blocking(move || space::remove(&space)).await;
-    if removed.unwrap_or(false) { Ok(Outcome::Removed) } else { Err(Error::Files) }
 }

@@ -199,7 +199,7 @@ fn workspace(space: &Space, standing: Option<&Standing>, terms: &Terms<'_>) -> D
     if !standing.state.is_final() {
         return Decision::Keep(Kept::Lives(standing.state));
     }
-    let Some(row) = standing.row(Kind::Workspace, &space.name) else {
+    let Some(row) = standing.row(Kind::Workspace, space.id.as_str()) else {
         return Decision::Unknown(Strange::NeverWanted);
     };
     if !may_go(row.stage) && terms.mode.kept == Leftovers::Leave {

@@ -71,7 +71,7 @@ impl Thing {
         match self {
             Self::Container(found) => &found.name,
             Self::Grant(grant) => grant.run.as_str(),
-            Self::Workspace(space) => &space.name,
+            Self::Workspace(space) => space.id.as_str(),
             Self::Row(row) => &row.name,
         }
     }
@@ -178,15 +178,17 @@ impl Evidence {
 
 impl Seen {
     async fn look(reaper: &Reaper, blind: &mut Vec<Blind>) -> Self {
-        let containers = containers(&reaper.docker_socket).await;
+        let containers = containers(&reaper.sandbox.docker_socket).await;
         let grants = reaper.data_plane.runs().await;
         let spaces = match &containers {
-            Ok(containers) => space::list(&reaper.workspaces).map(|spaces| with_users(spaces, containers)),
+            Ok(containers) => {
+                space::list(&reaper.sandbox.workspace_dir).map(|spaces| with_users(spaces, containers))
+            }
             // Without Docker nobody knows who uses one.
             Err(_) => Ok(Vec::new()),
         };
         let docker_is_there = containers.is_ok();
-        let ours = |found: &Listed| found.installation() == Some(reaper.installation.as_str());
+        let ours = |found: &Listed| found.installation() == Some(reaper.sandbox.installation.as_str());
         let containers = containers.map(|all| all.into_iter().filter(ours).collect());
         let containers = containers.map_err(|error| blind.push(Blind::of("docker", &error))).ok();
         let grants = grants.map_err(|error| blind.push(Blind::of("proxy", &error))).ok();
@@ -220,7 +222,7 @@ impl Seen {
             }
             Kind::Workspace => {
                 let spaces = self.spaces.as_ref();
-                spaces.is_some_and(|all| all.iter().all(|space| space.name != row.name))
+                spaces.is_some_and(|all| all.iter().all(|space| space.id.as_str() != row.name))
             }
             // None is ever made.
             Kind::Volume => false,
@@ -233,10 +235,10 @@ pub(super) async fn containers(socket: &Path) -> Result<Vec<Listed>, crate::sand
     Docker::connect(socket).await?.containers().await
 }
 
-/// The same, with who has them mounted, wherever they lie for that: their directories' names are in no other path.
+/// The same, with who has them mounted, or a part of them: their ids are in no other path.
 pub(super) fn with_users(mut spaces: Vec<Space>, containers: &[Listed]) -> Vec<Space> {
     for space in &mut spaces {
-        let is_it = |source: &PathBuf| source.iter().any(|part| Some(part) == space.path.file_name());
+        let is_it = |source: &PathBuf| source.iter().any(|part| part == space.id.as_str());
         let uses = |found: &&Listed| found.mounts.iter().any(|(source, _)| is_it(source));
         space.users = containers.iter().filter(uses).map(|found| found.name.clone()).collect();
     }
@@ -259,11 +261,11 @@ async fn going_on(store: &Store) -> Result<BTreeMap<RunId, Standing>, store::Err
 
 /// The run for which a workspace was made.
 async fn owner(store: &Store, left: &[Resource], space: &Space) -> Result<Option<RunId>, store::Error> {
-    let is_it = |row: &&Resource| row.kind == Kind::Workspace && row.name == space.name;
+    let is_it = |row: &&Resource| row.kind == Kind::Workspace && row.name == space.id.as_str();
     if let Some(row) = left.iter().find(is_it) {
         return Ok(RunId::parse(&row.run).ok());
     }
-    let named = store.named(Kind::Workspace, &space.name).await?;
+    let named = store.named(Kind::Workspace, space.id.as_str()).await?;
     Ok(named.first().and_then(|row| RunId::parse(&row.run).ok()))
 }
 

@@ -17,13 +17,12 @@ mod tests;
 
 use std::{
     collections::BTreeSet,
-    path::PathBuf,
     sync::{Mutex, PoisonError},
     time::SystemTime,
 };
 
-use platform_core::id::{InstallationId, RunId};
-use platform_runtime::settings::Settings;
+use platform_core::id::RunId;
+use platform_runtime::settings::{Sandbox, Settings};
 
 pub(crate) use self::{
     decision::{Act, Leftovers, Mode},
@@ -42,11 +41,9 @@ use crate::{
 /// What looks for things that are left, and removes them.
 #[derive(Debug)]
 pub(crate) struct Reaper {
-    docker_socket: PathBuf,
     data_plane: DataPlane,
     store: Store,
-    workspaces: PathBuf,
-    installation: InstallationId,
+    sandbox: Sandbox,
     /// This host, as owners of things are called by it.
     host: String,
     configured: BTreeSet<RunId>,
@@ -58,11 +55,9 @@ impl Reaper {
     pub(crate) fn of(settings: &Settings, store: Store) -> Self {
         let worker = Worker::this_process().to_string();
         Self {
-            docker_socket: settings.sandbox.docker_socket.clone(),
             data_plane: DataPlane::at(&settings.proxy.control_socket()),
             store,
-            workspaces: settings.sandbox.workspace_dir.clone(),
-            installation: settings.sandbox.installation.clone(),
+            sandbox: settings.sandbox.clone(),
             host: worker.split('/').next().unwrap_or_default().to_owned(),
             configured: settings.runs.keys().cloned().collect(),
             told: Mutex::default(),
@@ -75,7 +70,7 @@ impl Reaper {
         let Evidence { things, runs, blind } = Evidence::look(self).await;
         let terms = Terms {
             mode,
-            installation: &self.installation,
+            installation: &self.sandbox.installation,
             host: &self.host,
             configured: &self.configured,
             now: SystemTime::now(),

@@ -1,28 +1,26 @@
-//! Workspaces as they lie on the disk. The seam to `workspace`: what they are called, where, and how one is removed.
+//! Workspaces as they lie on the disk. How they are made and what is in them is for `workspace` alone.
 
 use std::{
     fs, io,
     os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
+    path::Path,
     time::{Duration, SystemTime},
 };
 
-use crate::workspace::Workspace;
+use platform_core::id::WorkspaceId;
 
-/// A workspace that is there.
+/// A workspace that is there, or half of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Space {
     /// What its row calls it.
-    pub(super) name: String,
-    /// Where it is.
-    pub(super) path: PathBuf,
-    /// When anything about the directory itself was last changed. Not the time that its agent can set.
+    pub(super) id: WorkspaceId,
+    /// When anything about its directory was last changed. Not the time that its agent can set.
     pub(super) changed: SystemTime,
     /// Containers that have it mounted, by name.
     pub(super) users: Vec<String>,
 }
 
-/// All workspaces below `root`; none if there is no such directory.
+/// All workspaces below `root`; none if there is no such directory. What is not called like one is none.
 pub(super) fn list(root: &Path) -> io::Result<Vec<Space>> {
     let entries = match fs::read_dir(root) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -30,21 +28,17 @@ pub(super) fn list(root: &Path) -> io::Result<Vec<Space>> {
     };
     let mut spaces = Vec::new();
     for entry in entries {
-        let path = entry?.path();
-        match fs::symlink_metadata(&path) {
+        let entry = entry?;
+        let id = entry.file_name().to_str().and_then(|name| WorkspaceId::parse(name).ok());
+        let Some(id) = id else { continue };
+        match entry.metadata() {
             // Removed since the directory was read.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             found => {
                 let since = Duration::from_secs(u64::try_from(found?.ctime()).unwrap_or_default());
-                let name = path.display().to_string();
-                spaces.push(Space { name, path, changed: SystemTime::UNIX_EPOCH + since, users: Vec::new() });
+                spaces.push(Space { id, changed: SystemTime::UNIX_EPOCH + since, users: Vec::new() });
             }
         }
     }
     Ok(spaces)
-}
-
-/// Removes it; says whether it is gone. Blocks for as long as its files take.
-pub(super) fn remove(space: &Space) -> bool {
-    Workspace::found(space.path.clone()).remove()
 }

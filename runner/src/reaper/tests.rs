@@ -3,7 +3,6 @@
 use std::{
     collections::{BTreeSet, HashMap},
     path::{Path, PathBuf},
-    sync::Mutex,
     time::SystemTime,
 };
 
@@ -11,10 +10,11 @@ use platform_core::{
     control::{RunState, Usage},
     event::RunErrorCode,
     grant::Correlation,
-    id::{AccountId, AgentId, InstallationId, RunId, SocketDirName},
+    id::{AccountId, AgentId, InstallationId, RunId, SocketDirName, WorkspaceId},
     limit::Millis,
     name::{label, path},
 };
+use platform_runtime::{config::Sources, settings::Settings};
 use proptest::{
     prelude::{Just, Strategy, any, prop_oneof, proptest},
     sample::select,
@@ -27,7 +27,6 @@ use super::{
     space::Space,
 };
 use crate::{
-    data_plane::DataPlane,
     lifecycle::{Ending, Failure, Move, Outcome, State},
     sandbox::docker::Listed,
     store::{
@@ -40,6 +39,9 @@ const HERE: &str = "here";
 /// What a directory of a run's socket is called.
 const OURS: u128 = 7;
 const THEIRS: u128 = 8;
+const W1: &str = "00000000000000000000000000000001";
+/// A workspace of nobody.
+const W9: &str = "00000000000000000000000000000009";
 
 fn dir_name(bits: u128) -> String {
     SocketDirName::from_random(bits).as_str().to_owned()
@@ -75,9 +77,10 @@ fn grant(state: RunState, socket: Option<u128>) -> Thing {
     Thing::Grant(Grant { run, state, epoch: 1, socket_dir: socket.map(SocketDirName::from_random) })
 }
 
-fn workspace(name: &str, users: &[&str]) -> Thing {
-    let users = users.iter().map(|user| (*user).to_owned()).collect();
-    Thing::Workspace(Space { name: name.to_owned(), path: PathBuf::from(name), changed: long_ago(), users })
+fn workspace(id: &str, users: &[&str]) -> Thing {
+    let (id, users) =
+        (WorkspaceId::parse(id).unwrap(), users.iter().map(|user| (*user).to_owned()).collect());
+    Thing::Workspace(Space { id, changed: long_ago(), users })
 }
 
 fn row(kind: Kind, name: &str, stage: Stage) -> Resource {
@@ -98,7 +101,7 @@ fn run(state: State, epoch: u64, stage: Stage) -> Option<Standing> {
         row(Kind::Container, &named(1), stage),
         row(Kind::Grant, "r1", stage),
         row(Kind::Listener, &dir_name(OURS), stage),
-        row(Kind::Workspace, "w1", stage),
+        row(Kind::Workspace, W1, stage),
     ];
     Some(Standing { state, epoch, rows })
 }
@@ -243,26 +246,58 @@ fn a_workspace_goes_when_its_run_has_ended_and_nobody_uses_it() {
     use Stage::{Made, Removed};
     let used = || Decision::Keep(Kept::InUse("c1".to_owned()));
     check([
-        ("of a run that goes on", workspace("w1", &[]), run(State::Running, 1, Made), LIVES),
+        ("of a run that goes on", workspace(W1, &[]), run(State::Running, 1, Made), LIVES),
         (
             "said to be gone, while its run goes on",
-            workspace("w1", &[]),
+            workspace(W1, &[]),
             run(State::Running, 3, Removed),
             LIVES,
         ),
-        ("of a run that ended", workspace("w1", &[]), run(ENDED, 1, Made), DEAD),
-        ("made after it was said to be gone", workspace("w1", &[]), run(ENDED, 1, Removed), DEAD),
-        ("that a container has mounted", workspace("w1", &["c1"]), run(ENDED, 1, Made), used()),
-        ("that no row names", workspace("w9", &[]), None, Decision::Unknown(Strange::NoRow)),
-        ("that no row names and a container has mounted", workspace("w9", &["c1"]), None, used()),
+        ("of a run that ended", workspace(W1, &[]), run(ENDED, 1, Made), DEAD),
+        ("made after it was said to be gone", workspace(W1, &[]), run(ENDED, 1, Removed), DEAD),
+        ("that a container has mounted", workspace(W1, &["c1"]), run(ENDED, 1, Made), used()),
+        ("that no row names", workspace(W9, &[]), None, Decision::Unknown(Strange::NoRow)),
+        ("that no row names and a container has mounted", workspace(W9, &["c1"]), None, used()),
     ]);
+}
+
+#[test]
+fn a_workspace_that_was_kept_goes_on_demand_and_with_it_nothing_else() {
+    use Stage::{Kept as Stays, Made};
+    let on_demand = Mode { kept: Leftovers::Remove, ..Mode::default() };
+    let kept = || Decision::Keep(Kept::Deliberately);
+    let gone = Thing::Row(row(Kind::Workspace, W1, Stays));
+    for (what, thing, standing, before, demanded) in [
+        ("kept", workspace(W1, &[]), run(ENDED, 1, Stays), kept(), DEAD),
+        (
+            "kept, and used",
+            workspace(W1, &["c1"]),
+            run(ENDED, 1, Stays),
+            kept(),
+            Decision::Keep(Kept::InUse("c1".to_owned())),
+        ),
+        ("kept, and gone", gone, run(ENDED, 1, Stays), kept(), Decision::Remove(Dead::Gone(ENDED))),
+        ("of a run that goes on", workspace(W1, &[]), run(State::Running, 1, Stays), LIVES, LIVES),
+        (
+            "that nobody knows",
+            workspace(W9, &[]),
+            None,
+            Decision::Unknown(Strange::NoRow),
+            Decision::Unknown(Strange::NoRow),
+        ),
+        ("not a workspace", container(&named(1), 1, OURS), run(ENDED, 1, Stays), kept(), kept()),
+        ("not kept", workspace(W1, &[]), run(ENDED, 1, Made), DEAD, DEAD),
+    ] {
+        let decided = [Mode::default(), on_demand].map(|mode| decide(&thing, standing.as_ref(), mode));
+        assert_eq!(decided, [before, demanded], "{what}");
+    }
 }
 
 #[test]
 fn a_row_of_what_is_gone_is_closed_on_the_host_it_is_of() {
     use Stage::{Made, Wanted};
     let thing = |stage| Thing::Row(row(Kind::Container, &named(1), stage));
-    let mut far = row(Kind::Workspace, "w1", Made);
+    let mut far = row(Kind::Workspace, W1, Made);
     far.owner = "there/1/2".to_owned();
     let gone = || Decision::Remove(Dead::Gone(ENDED));
     check([
@@ -282,16 +317,16 @@ fn a_row_of_what_is_gone_is_closed_on_the_host_it_is_of() {
 fn what_nobody_knows_goes_on_demand_if_it_is_called_as_ours_and_not_of_just_now() {
     let on_demand = Mode { unknown: Leftovers::Remove, ..Mode::default() };
     let removed = |why| Decision::Remove(Dead::OnDemand(why));
-    let mut young = workspace("w9", &[]);
+    let mut young = workspace(W9, &[]);
     if let Thing::Workspace(space) = &mut young {
         space.changed = SystemTime::now() - GRACE / 2;
     }
     for (what, thing, standing, expected) in [
         ("container", container(&named(1), 1, OURS), None, removed(Strange::NoRun)),
         ("grant", grant(RunState::Open, None), None, removed(Strange::NoRun)),
-        ("workspace", workspace("w9", &[]), None, removed(Strange::NoRow)),
+        ("workspace", workspace(W9, &[]), None, removed(Strange::NoRow)),
         ("workspace of just now", young, None, Decision::Keep(Kept::Young)),
-        ("used workspace", workspace("w9", &["c1"]), None, Decision::Keep(Kept::InUse("c1".to_owned()))),
+        ("used workspace", workspace(W9, &["c1"]), None, Decision::Keep(Kept::InUse("c1".to_owned()))),
         // What contradicts itself is somebody else's, whatever is asked.
         ("other name", container("web", 1, OURS), None, Decision::Unknown(Strange::OtherName)),
         (
@@ -342,18 +377,13 @@ async fn ended(dir: &Path) -> (Store, Hold) {
 async fn a_run_that_begins_anew_between_look_and_act_keeps_everything() {
     let dir = tempfile::tempdir().unwrap();
     let (store, hold) = ended(dir.path()).await;
-    let nowhere = dir.path().join("nowhere");
     let (installation, configured) = (InstallationId::parse("here").unwrap(), BTreeSet::new());
-    let reaper = Reaper {
-        docker_socket: nowhere.clone(),
-        data_plane: DataPlane::at(&nowhere),
-        store: store.clone(),
-        workspaces: nowhere,
-        installation: installation.clone(),
-        host: HERE.to_owned(),
-        configured: configured.clone(),
-        told: Mutex::default(),
-    };
+    let text = format!(
+        "[sandbox]\ndocker_socket = '{0}/nowhere'\ninstallation = 'here'\n[proxy]\nrun_dir = '{0}'\n",
+        dir.path().display()
+    );
+    let sources = Sources { file: Some(("s.toml".into(), text)), ..Sources::default() };
+    let reaper = Reaper::of(&Settings::read(&sources).unwrap(), store.clone());
     let (mode, now) = (Mode::default(), SystemTime::now());
     let terms = Terms { mode, installation: &installation, host: HERE, configured: &configured, now };
     let container = container(&named(1), 1, OURS);
@@ -370,7 +400,7 @@ async fn a_run_that_begins_anew_between_look_and_act_keeps_everything() {
 }
 
 fn stages() -> impl Strategy<Value = Stage> {
-    select(vec![Stage::Wanted, Stage::Made, Stage::Removed])
+    select(vec![Stage::Wanted, Stage::Made, Stage::Kept, Stage::Removed])
 }
 
 fn things() -> impl Strategy<Value = Thing> {
@@ -382,8 +412,8 @@ fn things() -> impl Strategy<Value = Thing> {
     prop_oneof![
         (names, 0_u64..4, sockets).prop_map(|(name, epoch, socket)| container(&name, epoch, socket)),
         states.prop_map(|state| grant(state, None)),
-        any::<bool>().prop_map(|used| workspace("w1", if used { &["c1"] } else { &[] })),
-        rows.prop_map(|(kind, stage)| Thing::Row(row(kind, "w1", stage))),
+        any::<bool>().prop_map(|used| workspace(W1, if used { &["c1"] } else { &[] })),
+        rows.prop_map(|(kind, stage)| Thing::Row(row(kind, W1, stage))),
     ]
 }
 
@@ -402,7 +432,7 @@ fn standings() -> impl Strategy<Value = Standing> {
         (Kind::Container, "web".to_owned()),
         (Kind::Grant, "r1".to_owned()),
         (Kind::Listener, dir_name(OURS)),
-        (Kind::Workspace, "w1".to_owned()),
+        (Kind::Workspace, W1.to_owned()),
     ]);
     let rows = proptest::collection::vec((kinds, stages()), 0..8);
     (select(states), 0_u64..4, rows).prop_map(|(state, epoch, rows)| {

@@ -1,19 +1,32 @@
-//! A run's row, for whoever lives the run: its steps are stored in its name, and its lease is renewed meanwhile.
+//! The right to act for a run: its steps are stored in our name, its lease is renewed meanwhile, and nothing is done once
+//! it may be another's.
 
-use platform_core::{id::RunId, limit::Millis};
+use std::{cell::Cell, time::Duration};
+
+use platform_core::limit::Millis;
 use platform_runtime::report;
+use rustix::time::{ClockId, clock_gettime};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 
-use super::{Host, Order, plan};
+use super::{Host, Order, order::Unreadable, things::Things};
 use crate::{
-    lifecycle::State,
-    store::{self, Created, For, Hold, Step, Store},
+    away::Away,
+    failpoint::Point,
+    lifecycle::{Ending, Move, State},
+    store::{self, Change, Created, For, Hold, Run, Step, Store},
 };
 
-/// How long after its holder was last heard of a run is taken over. Long beside a pause of the machine, short beside a
-/// run that nobody cleans up.
-const LEASE: Millis = Millis::seconds(60);
 /// Renewals in the time of a lease: some may fail.
 const RENEWALS: u32 = 4;
+/// How often it is looked whether somebody wants the run to stop.
+const LOOK: Duration = Duration::from_millis(500);
+/// How long it is tried to store how a run ended.
+const INSIST: Duration = Duration::from_secs(300);
+/// How long Docker or the data plane may be away.
+const AWAY: Duration = Duration::from_secs(120);
+/// Pause before something is asked again.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// Why a run is not ours to live.
 #[derive(Debug, thiserror::Error)]
@@ -21,52 +34,208 @@ pub(crate) enum Error {
     /// It is not stored, so nothing may act.
     #[error("the run is not stored, and nothing acts before it is")]
     NotStored(#[source] store::Error),
-    /// Nothing runs twice.
-    #[error("run {run} was ordered before and is {state}: `sluice runs show {run}` tells of it")]
-    Before {
-        /// The run.
-        run: RunId,
-        /// Where it stands.
-        state: State,
-    },
+    /// It cannot be stored.
+    #[error("the order cannot be written down")]
+    Unwritable(#[from] serde_json::Error),
+    /// It was ordered before, in just this way.
+    #[error("run {} was ordered before and is {}", .0.run, .0.state)]
+    Before(Box<Run>),
+    /// It is ours, and nobody knows what it is.
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
 }
 
 /// A run that is stored, and ours.
 #[derive(Debug)]
 pub(crate) struct Booked {
+    pub(crate) order: Order,
     store: Store,
     hold: Hold,
+    lease: Millis,
+    state: Cell<State>,
+    /// Nobody else can have taken the run over before this moment of the boot clock.
+    sure_until: Cell<Duration>,
+    past: Past,
+}
+
+/// What others did for a run before it was ours.
+#[derive(Debug, Default)]
+pub(super) struct Past {
+    /// What they made, and did not remove.
+    pub(super) things: Things,
+    /// How long ago they let the agent run.
+    pub(super) started: Option<Duration>,
+    /// How they found that it ends.
+    pub(super) ending: Option<Ending>,
 }
 
 impl Booked {
     /// Stores `order` as a run of this process. Nothing acts before.
-    pub(crate) async fn book(host: &Host, order: &Order) -> Result<Self, Error> {
-        let who = For::Me(&host.worker, LEASE);
-        match host.store.create(&plan::row(order), who).await.map_err(Error::NotStored)? {
-            Created::New(run) => Ok(Self { store: host.store.clone(), hold: run.hold() }),
-            Created::Before(run) => Err(Error::Before { run: run.run, state: run.state }),
+    pub(crate) async fn book(host: &Host, order: Order) -> Result<Self, Error> {
+        let before = now();
+        let who = For::Me(&host.worker, host.lease);
+        match host.store.create(&order.row()?, who).await.map_err(Error::NotStored)? {
+            Created::New(run) => Ok(Self::ours(host, order, &run, before)),
+            Created::Before(run) => Err(Error::Before(Box::new(run))),
         }
     }
 
-    /// Stores a step; only then may it be done.
-    pub(super) async fn step(&self, step: impl Into<Step>) -> Result<(), store::Error> {
-        self.store.step(&self.hold, &step.into()).await.map(drop)
+    /// Stores `order` as a run for whoever claims it.
+    pub(crate) async fn leave(store: &Store, order: &Order) -> Result<Created, Error> {
+        store.create(&order.row()?, For::Anybody).await.map_err(Error::NotStored)
     }
 
-    /// Renews the lease until somebody else has taken the run over; returns how that was found out. While the store
-    /// cannot be asked the run goes on: it is ours until somebody else says otherwise.
-    pub(super) async fn keep(&self) -> store::Error {
-        let mut tick = tokio::time::interval(LEASE.duration() / RENEWALS);
-        tick.tick().await;
+    /// A run that this process has just got, not before `since` of [`now`].
+    pub(crate) async fn taken(host: &Host, run: &Run, since: Duration) -> Result<Self, Error> {
+        let record = host.store.record(&run.run).await.map_err(Error::NotStored)?;
+        let order = Order::stored(&record)?;
+        let ending = matches!(run.state, State::Settling(_)).then(|| Ending {
+            exit_code: run.exit_code,
+            answer: run.error.clone().map_or_else(|| Ok(record.answer.clone().unwrap_or_default()), Err),
+        });
+        let started = run.started.map(|started| {
+            Duration::from_millis(u64::try_from(record.now.0 - started.0).unwrap_or_default())
+        });
+        let past = Past { things: Things::of(&record.resources), started, ending };
+        Ok(Self { past, ..Self::ours(host, order, run, since) })
+    }
+
+    fn ours(host: &Host, order: Order, run: &Run, since: Duration) -> Self {
+        let booked = Self {
+            order,
+            store: host.store.clone(),
+            hold: run.hold(),
+            lease: host.lease,
+            state: Cell::new(run.state),
+            sure_until: Cell::new(Duration::ZERO),
+            past: Past::default(),
+        };
+        booked.sure_from(since);
+        Point::Booked.reach();
+        booked
+    }
+
+    pub(super) const fn epoch(&self) -> u64 {
+        self.hold.epoch
+    }
+
+    pub(super) const fn state(&self) -> State {
+        self.state.get()
+    }
+
+    pub(super) const fn past(&self) -> &Past {
+        &self.past
+    }
+
+    /// Stores a step; only then may it be done. A move that others made before is not made again.
+    pub(super) async fn step(
+        &self,
+        makes: Move,
+        changes: impl IntoIterator<Item = Change>,
+    ) -> Result<(), store::Error> {
+        let state = self.state.get();
+        let was_made = state.makes() && makes.is_on_the_way() && state.after(&makes).is_err();
+        let step = if was_made { Step::default() } else { Step::from(makes) };
+        self.take(step.with(changes)).await
+    }
+
+    /// Stores what becomes of things, without a move.
+    pub(super) async fn change(&self, changes: impl IntoIterator<Item = Change>) -> Result<(), store::Error> {
+        self.take(Step::default().with(changes)).await
+    }
+
+    async fn take(&self, step: Step) -> Result<(), store::Error> {
+        let run = self.store.step(&self.hold, &step).await?;
+        self.state.set(run.state);
+        Ok(())
+    }
+
+    /// The same of a step without which what others find would be wrong: the store may be away for a while.
+    pub(super) async fn insist(&self, makes: &Move, changes: &[Change]) -> Result<(), store::Error> {
+        let deadline = Instant::now() + INSIST;
         loop {
-            tick.tick().await;
-            match self.store.renew(&self.hold, LEASE).await {
-                Err(lost @ (store::Error::Fenced { .. } | store::Error::Unknown { .. })) => return lost,
-                Err(error) => {
-                    tracing::warn!(run = %self.hold.run, error = %report::chain(&error), "lease is not renewed");
+            match self.step(makes.clone(), changes.to_vec()).await {
+                Err(error) if error.is_transient() && Instant::now() < deadline => {
+                    tracing::warn!(run = %self.hold.run, error = %report::chain(&error), "storing the run's end again");
+                    sleep(PAUSE).await;
                 }
-                Ok(()) => {}
+                result => return result,
             }
         }
     }
+
+    /// Does `act` in the run's name: at once while nobody else can have taken the run over, else once the store has said
+    /// that nobody has. Whoever was stopped and goes on later is stopped here.
+    pub(super) async fn act<T>(&self, act: impl Future<Output = T>) -> Result<T, store::Error> {
+        while now() >= self.sure_until.get() {
+            match self.renew().await {
+                Err(error) if error.is_transient() => sleep(PAUSE).await,
+                renewed => renewed?,
+            }
+        }
+        Ok(act.await)
+    }
+
+    /// The same of what may be away for a while; then it is asked again, still only as long as the run is ours.
+    pub(super) async fn ask<T, E: Away>(&self, act: impl AsyncFn() -> Result<T, E>) -> Result<T, super::Error>
+    where
+        super::Error: From<E>,
+    {
+        let deadline = Instant::now() + AWAY;
+        loop {
+            match self.act(act()).await? {
+                Err(error) if error.is_away() && Instant::now() < deadline => sleep(PAUSE).await,
+                done => return Ok(done?),
+            }
+        }
+    }
+
+    async fn renew(&self) -> Result<(), store::Error> {
+        let before = now();
+        self.store.renew(&self.hold, self.lease).await?;
+        self.sure_from(before);
+        Ok(())
+    }
+
+    /// The lease was got, or renewed, not before `since`.
+    fn sure_from(&self, since: Duration) {
+        // Clocks run at slightly different speeds.
+        let lease = self.lease.duration();
+        self.sure_until.set(since + lease - lease / 8);
+    }
+
+    /// Renews the lease until somebody else has taken the run over; returns how that was found out. While the store
+    /// cannot be asked the run goes on: it is ours until somebody else says otherwise. Triggers `cancel` when somebody asks
+    /// for that.
+    pub(super) async fn keep(&self, cancel: &CancellationToken) -> store::Error {
+        let renewing = async {
+            loop {
+                sleep(self.lease.duration() / RENEWALS).await;
+                match self.renew().await {
+                    Err(lost @ (store::Error::Fenced { .. } | store::Error::Unknown { .. })) => return lost,
+                    Err(error) => {
+                        tracing::warn!(run = %self.hold.run, error = %report::chain(&error), "lease is not renewed");
+                    }
+                    Ok(()) => {}
+                }
+            }
+        };
+        let looking = async {
+            while !self.store.is_cancel_asked(&self.hold.run).await.unwrap_or(false) {
+                sleep(LOOK).await;
+            }
+            cancel.cancel();
+            std::future::pending().await
+        };
+        tokio::select! {
+            lost = renewing => lost,
+            never = looking => never,
+        }
+    }
+}
+
+/// Time since the host was started, its sleep included.
+pub(crate) fn now() -> Duration {
+    let now = clock_gettime(ClockId::Boottime);
+    Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or_default())
 }

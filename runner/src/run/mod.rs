@@ -3,51 +3,52 @@
 //! Steps, in this order: store the run; make the workspace, register at the data plane; make the container; run it;
 //! then close the grant, remove container and workspace, and tell what was used. Each is a move of `lifecycle` that is
 //! stored before it is made, with a row for whatever it is about to make. The second half happens on every path, also
-//! after Ctrl-C and after a step that failed; unless somebody else has taken the run over, who then does it.
+//! after Ctrl-C and after a step that failed. Whoever gets a run that somebody else has left goes on where that one was:
+//! all that is known of a run is in its rows.
 
+mod attempt;
 mod booked;
+mod order;
 mod plan;
 mod relay;
+mod things;
 
 use std::{
-    path::PathBuf,
+    cell::Cell,
     time::{Duration, Instant},
 };
 
 use platform_core::{
-    control::{Register, RunView, Usage},
+    control::Usage,
     event::{AgentEvent, Phase, RunErrorCode},
-    grant::Correlation,
-    id::{AccountId, AgentId, InstallationId, RunId, SocketDirName},
+    id::InstallationId,
     limit::Millis,
 };
-use platform_runtime::{
-    random, report,
-    settings::{Agent, Settings},
-};
+use platform_runtime::{report, settings::Settings};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::booked::{Booked, Error as BookingError};
-use self::relay::{announce, relay, tell};
+use self::{
+    attempt::attempt,
+    relay::{announce, tell},
+    things::Things,
+};
+pub(crate) use self::{
+    booked::{Booked, Error as BookingError, now},
+    order::{Keep, Order, Subject, Wanted},
+};
 use crate::{
     data_plane::{self, DataPlane},
-    lifecycle::{Ending, Failure, Move},
+    failpoint::Point,
+    lifecycle::{Ending, Failure, Move, State},
     sandbox::{
         Ended,
-        docker::{self, Container, Docker},
+        docker::{self, Docker},
     },
-    store::{self, Change, Kind, Stage, Step, Store, Worker},
+    store::{self, Record, Store, Worker},
     verdict,
-    workspace::{self, Message, Workspace},
+    workspace::{self, Workspaces},
 };
-
-/// How long calls may go on once their container is gone. Nobody is left to read their answers.
-const DRAIN: Millis = Millis(100);
-/// Events that wait for a slow reader before live ones are left out.
-const BACKLOG: usize = 256;
-/// How long deltas may still come after the container's end.
-const TAP_GRACE: Duration = Duration::from_millis(200);
 
 /// What a run needs from its surroundings.
 #[derive(Debug, Clone)]
@@ -56,41 +57,33 @@ pub(crate) struct Host {
     pub(crate) docker: Docker,
     pub(crate) store: Store,
     pub(crate) worker: Worker,
-    pub(crate) workspaces: PathBuf,
+    /// How long after this process was last heard of its runs are another's.
+    pub(crate) lease: Millis,
+    pub(crate) workspaces: Workspaces,
     pub(crate) installation: InstallationId,
 }
 
 impl Host {
     /// What `settings` say, on a Docker that answers and a store that is open.
-    pub(crate) fn of(settings: &Settings, docker: Docker, store: Store) -> Self {
-        Self {
+    pub(crate) fn of(settings: &Settings, docker: Docker, store: Store) -> Result<Self, workspace::Error> {
+        Ok(Self {
             data_plane: DataPlane::at(&settings.proxy.control_socket()),
             docker,
             store,
             worker: Worker::this_process(),
-            workspaces: settings.sandbox.workspace_dir.clone(),
+            lease: settings.worker.lease,
+            workspaces: Workspaces::open(&settings.sandbox)?,
             installation: settings.sandbox.installation.clone(),
-        }
+        })
     }
 }
 
-/// What is to be run, for whom.
-#[derive(Debug, Clone)]
-pub(crate) struct Order {
-    pub(crate) run_id: RunId,
-    pub(crate) account: AccountId,
-    pub(crate) correlation: Correlation,
-    pub(crate) agent_id: AgentId,
-    pub(crate) agent: Agent,
-    /// Model the agent is told to ask for.
-    pub(crate) model: String,
-    pub(crate) messages: Vec<Message>,
-}
-
-/// What became of it.
+/// What became of a run.
 #[derive(Debug)]
 pub(crate) struct Finished {
-    /// How the container ended; absent if it never ran.
+    /// Exit code of the agent's process; absent if it never ran.
+    pub(crate) exit_code: Option<i64>,
+    /// How the container ended; absent if it never ran, or somebody else saw it.
     pub(crate) ended: Option<Ended>,
     /// The answer, or why there is none.
     pub(crate) answer: Result<String, Failure>,
@@ -102,7 +95,25 @@ pub(crate) struct Finished {
     pub(crate) duration: Duration,
 }
 
-/// Why a step before the agent's own failed.
+impl Finished {
+    /// A run that was lived by somebody else, once it has ended.
+    pub(crate) fn elsewhere(record: Record) -> Self {
+        let Record { run, answer, .. } = record;
+        let since = |from: store::UnixMillis, to: store::UnixMillis| {
+            Duration::from_millis(u64::try_from(to.0 - from.0).unwrap_or_default())
+        };
+        Self {
+            exit_code: run.exit_code,
+            ended: None,
+            answer: run.error.map_or_else(|| Ok(answer.unwrap_or_default()), Err),
+            usage: run.usage.unwrap_or_default(),
+            start: run.started.map(|started| since(run.created, started)),
+            duration: since(run.created, run.ended.unwrap_or(record.now)),
+        }
+    }
+}
+
+/// Why the agent did not come to its end.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error("the step could not be stored")]
@@ -113,181 +124,123 @@ enum Error {
     Workspace(#[from] workspace::Error),
     #[error("the sandbox failed")]
     Docker(#[from] docker::Error),
+    #[error("somebody has removed the container while the agent ran")]
+    Gone,
+    #[error("another run of this id is open at the data plane")]
+    Another,
+    #[error("cancelled")]
+    Cancelled,
 }
 
-/// What has to be removed again, as far as it was made.
-#[derive(Debug, Default)]
-struct Made {
-    /// What may be there by its rows.
-    wanted: Vec<Change>,
-    registered: bool,
-    workspace: Option<Workspace>,
-    container: Option<Container>,
-    start: Option<Duration>,
+impl Error {
+    /// Whether the data plane has said that what it has under the run's id is not ours.
+    const fn is_refusal(&self) -> bool {
+        matches!(self, Self::Another | Self::DataPlane(data_plane::Error::Refused { .. }))
+    }
 }
 
-impl Made {
-    /// What was wanted so far, as it is from now on.
-    fn all(&self, stage: Stage) -> Vec<Change> {
-        self.wanted.iter().map(|thing| thing.to(stage)).collect()
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let code = match error {
+            Error::Cancelled => RunErrorCode::Cancelled,
+            _ => RunErrorCode::Internal,
+        };
+        Self { code, message: report::chain(&error) }
     }
 }
 
 /// Where a run plays.
 struct Scene<'s> {
     host: &'s Host,
-    order: &'s Order,
     booked: &'s Booked,
     events: &'s mpsc::Sender<AgentEvent>,
-    cancel: &'s CancellationToken,
+    cancel: CancellationToken,
     began: Instant,
+    /// From the order to the start of the container.
+    start: Cell<Option<Duration>>,
 }
 
-/// Lives the run that was `booked` for `order`, and tells `events` what happens meanwhile; a reader that is too slow
-/// misses live pieces, never the end. Returns when nothing of the run is left, or somebody else has taken it over. Not
-/// cancel safe: use `cancel`.
+impl Scene<'_> {
+    const fn order(&self) -> &Order {
+        &self.booked.order
+    }
+
+    /// Whether nobody wants it to stop.
+    fn go_on(&self) -> Result<(), Error> {
+        if self.cancel.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
+    }
+}
+
+/// Lives the run that is `booked`, and tells `events` what happens meanwhile; a reader that is too slow misses live pieces,
+/// never the end. Returns when nothing of the run is left, or somebody else has taken it over. To end the run, trigger
+/// `cancel`; whoever drops this leaves the run as it is, for somebody to take over.
 pub(crate) async fn execute(
     host: &Host,
-    order: &Order,
     booked: &Booked,
     events: &mpsc::Sender<AgentEvent>,
     cancel: &CancellationToken,
 ) -> Finished {
-    let scene = Scene { host, order, booked, events, cancel, began: Instant::now() };
+    let (cancel, began) = (cancel.child_token(), Instant::now());
+    let scene = Scene { host, booked, events, cancel, began, start: Cell::new(None) };
     let finished = tokio::select! {
-        finished = live(&scene) => finished,
+        finished = Box::pin(live(&scene)) => finished,
         // From here on everything of the run is another's to decide, also what is half made.
-        lost = booked.keep() => Finished {
-            ended: None,
-            answer: Err(internal(&lost)),
-            usage: Usage::default(),
-            start: None,
-            duration: scene.began.elapsed(),
-        },
+        lost = booked.keep(&scene.cancel) => {
+            let (usage, duration) = (Usage::default(), began.elapsed());
+            let answer = Err(Error::Store(lost).into());
+            Finished { exit_code: None, ended: None, answer, usage, start: None, duration }
+        }
     };
     announce(&finished, events).await;
     finished
 }
 
 async fn live(scene: &Scene<'_>) -> Finished {
-    let mut made = Made::default();
-    let outcome = attempt(scene, &mut made).await;
+    let mut things = scene.booked.past().things.clone();
+    let (ended, ending) = match scene.booked.past().ending.clone() {
+        // It is decided how it ends.
+        Some(ending) => (None, ending),
+        None => conclude(scene, Box::pin(attempt(scene, &mut things)).await),
+    };
     tell(scene.events, AgentEvent::Status { phase: Phase::Settling });
-    let (ended, answer) = match outcome {
-        Ok(ended) => {
-            let answer = verdict::judge(&scene.order.agent, &ended);
-            (Some(ended), answer)
-        }
-        Err(error) => (None, Err(internal(&error))),
-    };
-    let ending = Ending { exit_code: ended.as_ref().and_then(|ended| ended.exit_code), answer };
-    let start = made.start;
-    let usage = settle(scene, made, &ending).await;
-    Finished { ended, answer: ending.answer, usage, start, duration: scene.began.elapsed() }
-}
-
-fn internal(error: &(dyn std::error::Error + 'static)) -> Failure {
-    Failure { code: RunErrorCode::Internal, message: report::chain(error) }
-}
-
-async fn attempt(scene: &Scene<'_>, made: &mut Made) -> Result<Ended, Error> {
-    let Scene { host, order, booked, events, .. } = *scene;
-    tell(events, AgentEvent::Status { phase: Phase::Preparing });
-    let socket_dir = SocketDirName::from_random(random::bits());
-    let things = [
-        Change::wanted(Kind::Workspace, host.workspaces.join(order.run_id.as_str()).display().to_string()),
-        Change::wanted(Kind::Grant, order.run_id.as_str()),
-        Change::wanted(Kind::Listener, socket_dir.as_str()),
-    ];
-    booked.step(Step::from(Move::Prepare).with(things.clone())).await?;
-    made.wanted.extend(things);
-    // First, because only one of two runs with the same id can make it: the other must not close this one's grant.
-    let workspace =
-        made.workspace.insert(Workspace::create(&host.workspaces, &order.run_id, &order.messages)?);
-    let workspace = workspace.path().to_owned();
-    let register = Register { grant: plan::grant(order), epoch: 0, socket_dir: Some(socket_dir) };
-    let registered = host.data_plane.register(&register).await;
-    // An answer that was lost may have been a yes.
-    let refused =
-        matches!(registered, Err(data_plane::Error::Refused { .. } | data_plane::Error::NotRunning { .. }));
-    made.registered = !refused;
-    let unexpected = || data_plane::Error::Unexpected("a run without a socket of its own".to_owned());
-    let socket = registered?.socket.ok_or_else(unexpected)?;
-    let tap = host.data_plane.tap(&order.run_id).await?;
-    let spec = plan::spec(host, order, &workspace, socket.path);
-    tell(events, AgentEvent::Status { phase: Phase::Starting });
-    let container = Change::wanted(Kind::Container, spec.name.as_str());
-    booked.step(Step::from(Move::Start).with(made.all(Stage::Made)).with([container.clone()])).await?;
-    made.wanted.push(container.clone());
-    let running = made.container.insert(host.docker.create(&spec).await?);
-    booked.step(Step::from(Move::Run).with([container.to(Stage::Made)])).await?;
-    let (pieces, output) = mpsc::channel(BACKLOG);
-    tell(events, AgentEvent::Status { phase: Phase::Running });
-    made.start = Some(scene.began.elapsed());
-    let relay = relay(tap, output, events);
-    let running = running.run(spec.limits, pieces, scene.cancel);
-    tokio::pin!(relay, running);
-    tokio::select! {
-        ended = &mut running => {
-            drop(tokio::time::timeout(TAP_GRACE, relay).await);
-            Ok(ended?)
-        }
-        () = &mut relay => Ok(running.await?),
-    }
-}
-
-/// Removes everything and reads what was used. A step that fails is logged and does not stop the others, but for one:
-/// whoever has taken the run over decides about what was made.
-async fn settle(scene: &Scene<'_>, made: Made, ending: &Ending) -> Usage {
-    let run = &scene.order.run_id;
-    let unstored = |error: &store::Error| {
-        tracing::warn!(%run, error = %report::chain(error), "the run's end is not stored");
-    };
-    let began = match &ending.answer {
-        Err(failure) if made.wanted.is_empty() => Move::Withdraw(failure.clone()),
-        _ => Move::Settle(ending.clone()),
-    };
-    match scene.booked.step(began).await {
-        Ok(()) if made.wanted.is_empty() => return Usage::default(),
-        Ok(()) => {}
+    let usage = match settle(scene, &things, &ending).await {
+        Ok(usage) => usage,
         Err(error) => {
-            unstored(&error);
-            if matches!(error, store::Error::Fenced { .. }) {
-                return Usage::default();
-            }
+            tracing::warn!(run = %scene.order().run_id, error = %report::chain(&error), "the run's end is not stored");
+            Usage::default()
         }
-    }
-    let (usage, gone) = remove(scene, made).await;
-    if let Err(error) = scene.booked.step(Step::from(Move::Finish(usage)).with(gone)).await {
-        unstored(&error);
-    }
-    usage
+    };
+    let Ending { exit_code, answer } = ending;
+    let (start, duration) = (scene.start.get(), scene.began.elapsed());
+    Finished { exit_code, ended, answer, usage, start, duration }
 }
 
-/// Removes what was made; returns what the run used and what is gone.
-async fn remove(scene: &Scene<'_>, made: Made) -> (Usage, Vec<Change>) {
-    let Scene { host, order, .. } = *scene;
-    let mut gone = made.all(Stage::Removed);
-    let mut stays = |kinds: &[Kind]| gone.retain(|thing| !kinds.contains(&thing.kind));
-    if let Some(container) = made.container
-        && !container.remove().await
-    {
-        stays(&[Kind::Container]);
-    }
-    let mut usage = Usage::default();
-    if made.registered {
-        match host.data_plane.close(&order.run_id, 0, DRAIN).await {
-            Ok(RunView { usage: used, .. }) => usage = used,
-            Err(error) => {
-                stays(&[Kind::Grant, Kind::Listener]);
-                tracing::warn!(run = %order.run_id, error = %report::chain(&error), "the run's grant stays open");
-            }
+/// What the end of the agent means for the run.
+fn conclude(scene: &Scene<'_>, outcome: Result<Ended, Error>) -> (Option<Ended>, Ending) {
+    match outcome {
+        Ok(ended) => {
+            let answer = verdict::judge(&scene.order().wanted.agent, &ended);
+            let exit_code = ended.exit_code;
+            (Some(ended), Ending { exit_code, answer })
         }
+        Err(error) => (None, Ending::without_agent(error.into())),
     }
-    if let Some(workspace) = made.workspace
-        && !workspace.remove()
-    {
-        stays(&[Kind::Workspace]);
+}
+
+/// Removes everything and reads what was used. What is not stored is not done: whoever takes the run over does it then.
+async fn settle(scene: &Scene<'_>, things: &Things, ending: &Ending) -> Result<Usage, store::Error> {
+    let booked = scene.booked;
+    match (booked.state(), &ending.answer) {
+        (State::Settling(_), _) => {}
+        (State::Queued, Err(failure)) => {
+            booked.insist(&Move::Withdraw(failure.clone()), &[]).await?;
+            return Ok(Usage::default());
+        }
+        _ => booked.insist(&Move::Settle(ending.clone()), &[]).await?,
     }
-    (usage, gone)
+    Point::SettleStored.reach();
+    let removed = things::remove_all(scene, things).await;
+    booked.insist(&Move::Finish(removed.usage), &removed.changes).await?;
+    Point::Finished.reach();
+    Ok(removed.usage)
 }

@@ -1,52 +1,36 @@
-//! What an order comes to: a grant, a container, a row.
+//! What an order comes to: a grant, and a container.
 
 use std::{
     collections::BTreeMap,
-    path::{Path, PathBuf},
+    path::PathBuf,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use platform_core::{
     grant::{CallLimits, Listener, RunGrant, Tap},
+    id::RunId,
     limit::Millis,
     name::{env, path},
     token::UnixSeconds,
 };
-use serde_json::json;
 
-use super::{Host, Order};
+use super::{Host, Order, Scene};
 use crate::{
     sandbox::{Limits, SandboxSpec, docker},
-    store::NewRun,
+    workspace::Workspace,
 };
 
-/// What a run's container may take to start and to end, beyond its own time.
-const START_AND_END: Duration = Duration::from_secs(60);
+/// What a run may take to start and to end beyond its own time, a take-over or two included.
+const START_AND_END: Duration = Duration::from_secs(600);
 
-/// The order as it is stored. Whatever changes what is run is in it, so that the same id never stands for two things.
-pub(super) fn row(order: &Order) -> NewRun {
-    let wanted = json!({
-        "model": order.model,
-        "image": order.agent.image,
-        "argv": order.agent.argv,
-        "budget": order.agent.budget,
-        "messages": order.messages,
-    });
-    NewRun {
-        run: order.run_id.clone(),
-        account: order.account.clone(),
-        agent: order.agent_id.clone(),
-        correlation: order.correlation.clone(),
-        wanted: wanted.to_string(),
-    }
-}
-
-/// Name of the run's container.
-pub(super) fn container(host: &Host, order: &Order) -> String {
-    format!("sluice-{}-{}", host.installation, order.run_id)
+/// Name of the container that is made for a run in `epoch`. Another epoch's has another name, so nobody takes one for the
+/// other.
+fn container(host: &Host, run: &RunId, epoch: u64) -> String {
+    format!("sluice-{}-{run}.{epoch}", host.installation)
 }
 
 pub(super) fn grant(order: &Order) -> RunGrant {
+    let agent = &order.wanted.agent;
     RunGrant {
         run_id: order.run_id.clone(),
         attempt: 0,
@@ -55,14 +39,14 @@ pub(super) fn grant(order: &Order) -> RunGrant {
         correlation: order.correlation.clone(),
         listener: Listener::default(),
         limits: CallLimits {
-            output_tokens: order.agent.output_tokens_per_call,
-            times: order.agent.times,
+            output_tokens: agent.output_tokens_per_call,
+            times: agent.times,
             ..CallLimits::default()
         },
-        budget: order.agent.budget,
-        expires: Some(end(order.agent.runtime)),
-        models: Some(order.agent.models.clone()).filter(|models| !models.is_empty()),
-        capabilities: order.agent.capabilities.iter().copied().collect(),
+        budget: agent.budget,
+        expires: Some(end(agent.runtime)),
+        models: Some(agent.models.clone()).filter(|models| !models.is_empty()),
+        capabilities: agent.capabilities.iter().copied().collect(),
         tap: Tap::Text,
     }
 }
@@ -73,21 +57,24 @@ fn end(runtime: Millis) -> UnixSeconds {
     UnixSeconds((now + runtime.duration() + START_AND_END).as_secs())
 }
 
-pub(super) fn spec(host: &Host, order: &Order, workspace: &Path, socket_dir: PathBuf) -> SandboxSpec {
-    let Order { agent, run_id, .. } = order;
+pub(super) fn spec(scene: &Scene<'_>, workspace: &Workspace, socket_dir: PathBuf) -> SandboxSpec {
+    let Scene { host, booked, .. } = *scene;
+    let Order { run_id, agent_id, wanted, .. } = &booked.order;
+    let agent = &wanted.agent;
     let environment = [
         (env::OPENAI_API_BASE, path::API_BASE.to_owned()),
         (env::RUN_ID, run_id.to_string()),
-        (env::COGNI_MODEL, order.model.clone()),
+        (env::COGNI_MODEL, wanted.model.clone()),
         (env::LLM_PROXY_SOCKET, path::SOCKET.to_owned()),
     ];
+    let labels = [host.installation.as_str(), run_id.as_str(), agent_id.as_str(), workspace.id().as_str()];
     SandboxSpec {
-        name: container(host, order),
+        name: container(host, run_id, booked.epoch()),
         image: agent.image.clone(),
         argv: agent.argv.clone(),
         environment: BTreeMap::from(environment),
-        labels: docker::labels(host.installation.as_str(), run_id.as_str(), order.agent_id.as_str()),
-        workspace: workspace.to_owned(),
+        labels: docker::labels(labels, booked.epoch()),
+        workspace: workspace.path().to_owned(),
         socket_dir,
         limits: Limits {
             runtime: agent.runtime,

@@ -1,26 +1,50 @@
 //! What a run tells while it goes on.
 
+use std::time::Duration;
+
 use platform_core::{
     control::{TapEvent, Usage},
     event::AgentEvent,
+    id::RunId,
 };
 use tokio::sync::mpsc;
 
 use super::Finished;
-use crate::{data_plane::Lines, lifecycle::Failure, sandbox::Piece};
+use crate::{
+    away::Away,
+    data_plane::{DataPlane, Lines},
+    lifecycle::Failure,
+    sandbox::Piece,
+};
 
-/// Passes on what the container prints and what the data plane sees stream by, until both have ended.
+/// Pause before a tap is opened again.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Passes on what the container prints and what the data plane sees stream by, until both have ended: `tap`, and where
+/// that breaks off, another one of the same run.
 pub(super) async fn relay(
+    (data_plane, run): (&DataPlane, &RunId),
     mut tap: Lines,
     mut output: mpsc::Receiver<Piece>,
     events: &mpsc::Sender<AgentEvent>,
 ) {
     let from_tap = async {
-        while let Ok(Some(line)) = tap.next().await {
-            match serde_json::from_slice(line) {
-                Ok(event) => streamed(event).into_iter().for_each(|event| tell(events, event)),
-                Err(error) => tracing::debug!(%error, "a tap event that is not in the protocol"),
+        loop {
+            while let Ok(Some(line)) = tap.next().await {
+                match serde_json::from_slice(line) {
+                    Ok(event) => streamed(event).into_iter().for_each(|event| tell(events, event)),
+                    Err(error) => tracing::debug!(%error, "a tap event that is not in the protocol"),
+                }
             }
+            // The data plane was restarted, or has closed the run.
+            tap = loop {
+                tokio::time::sleep(PAUSE).await;
+                match data_plane.tap(run).await {
+                    Ok(tap) => break tap,
+                    Err(error) if error.is_away() => {}
+                    Err(_closed) => return,
+                }
+            };
         }
     };
     let from_container = async {

@@ -23,7 +23,7 @@ pub(crate) struct SandboxSpec {
     pub(crate) argv: Vec<String>,
     /// The whole environment besides the image's.
     pub(crate) environment: BTreeMap<&'static str, String>,
-    /// How to find the container again.
+    /// How to find the container again, and to tell it from one that somebody else made under the same name.
     pub(crate) labels: BTreeMap<&'static str, String>,
     /// Host directory that becomes `/workspace`.
     pub(crate) workspace: PathBuf,
@@ -70,21 +70,17 @@ pub(crate) enum KilledBy {
     Timeout,
     /// Somebody asked for it.
     Cancel,
+    /// Its workspace grew too large.
+    Disk,
 }
 
 impl Ended {
-    /// Cancelled while nothing of it had run.
-    fn before_its_start() -> Self {
-        let nothing = Capture::new(ByteSize(0)).finish();
-        let killed_by = Some(KilledBy::Cancel);
-        Self { exit_code: None, killed_by, oom_seen: false, stdout: nothing.clone(), stderr: nothing }
-    }
-
     /// The code of its failure, if it failed.
     pub(crate) fn error_code(&self) -> Option<RunErrorCode> {
         match (self.killed_by, self.exit_code) {
             (Some(KilledBy::Timeout), _) => Some(RunErrorCode::Timeout),
             (Some(KilledBy::Cancel), _) => Some(RunErrorCode::Cancelled),
+            (Some(KilledBy::Disk), _) => Some(RunErrorCode::ContainerFailed),
             (None, Some(0)) => None,
             (None, _) if self.oom_seen => Some(RunErrorCode::OomKilled),
             (None, _) => Some(RunErrorCode::ContainerFailed),
@@ -115,5 +111,6 @@ mod tests {
         assert_eq!(ended(None, Some(137), true), Some(RunErrorCode::OomKilled));
         assert_eq!(ended(Some(KilledBy::Timeout), Some(137), false), Some(RunErrorCode::Timeout));
         assert_eq!(ended(Some(KilledBy::Cancel), Some(137), true), Some(RunErrorCode::Cancelled));
+        assert_eq!(ended(Some(KilledBy::Disk), Some(0), false), Some(RunErrorCode::ContainerFailed));
     }
 }

@@ -1,4 +1,4 @@
-//! Who works on a run: ordering one, claiming it, keeping it, taking it over.
+//! Who works on a run: ordering one, and keeping it. Not here: how somebody gets one that nobody works on (`claim`).
 
 use std::fmt;
 
@@ -12,7 +12,6 @@ use sqlx::AnyConnection;
 
 use super::{
     Again, Store, Tx,
-    backend::Backend,
     error::{Done, Error, failed},
     row::{Run, columns, count},
 };
@@ -108,31 +107,6 @@ const FENCE: &str = concat!(
     columns!()
 );
 
-/// Gives the oldest run that `$condition` holds of to a new owner, and lets others look past it meanwhile.
-macro_rules! take {
-    ($condition:literal, $lock:literal) => {
-        concat!(
-            "UPDATE runs SET epoch = epoch + 1, lease_owner = $1, lease_until = $2, changed = $3 WHERE run = (",
-            "SELECT run FROM runs WHERE installation = $4 AND ",
-            $condition,
-            " LIMIT 1",
-            $lock,
-            ") RETURNING ",
-            columns!()
-        )
-    };
-}
-macro_rules! queued {
-    ($lock:literal) => {
-        take!("state = 'queued' AND lease_owner IS NULL ORDER BY created, run", $lock)
-    };
-}
-macro_rules! abandoned {
-    ($lock:literal) => {
-        take!("ended IS NULL AND lease_until < $3 ORDER BY lease_until, run", $lock)
-    };
-}
-
 impl Store {
     /// Orders a run. The same order again returns the same run.
     ///
@@ -188,54 +162,6 @@ impl Store {
             && run.epoch == 1
             && run.lease.as_ref().map(|lease| &lease.owner) == owner.as_ref();
         Ok(if inserted.rows_affected() == 1 || ours { Created::New(run) } else { Created::Before(run) })
-    }
-
-    /// Claims the run that has waited longest, if one waits. It is nobody else's until `span` has passed.
-    ///
-    /// # Errors
-    /// If the store fails. After a commit without an answer a run may be claimed and not worked on; that is what
-    /// [`Store::take_over`] is for.
-    pub async fn claim(&self, worker: &Worker, span: Millis) -> Result<Option<Run>, Error> {
-        let statement = match self.backend {
-            Backend::Sqlite => queued!(""),
-            Backend::Postgres => queued!(" FOR UPDATE SKIP LOCKED"),
-        };
-        self.retrying(Again::UnlessDone, async |_| self.take(statement, worker, span).await).await
-    }
-
-    /// Takes over a run whose lease is over, if there is one; the one that was left longest ago. From then on whatever
-    /// its holder before still tries is refused.
-    ///
-    /// # Errors
-    /// If the store fails.
-    pub async fn take_over(&self, worker: &Worker, span: Millis) -> Result<Option<Run>, Error> {
-        let statement = match self.backend {
-            Backend::Sqlite => abandoned!(""),
-            Backend::Postgres => abandoned!(" FOR UPDATE SKIP LOCKED"),
-        };
-        self.retrying(Again::UnlessDone, async |_| self.take(statement, worker, span).await).await
-    }
-
-    async fn take(
-        &self,
-        statement: &'static str,
-        worker: &Worker,
-        span: Millis,
-    ) -> Result<Option<Run>, Error> {
-        let action = "take a run";
-        let mut tx = self.begin().await?;
-        let until = tx.after(span);
-        let taken = sqlx::query(statement)
-            .bind(worker.to_string())
-            .bind(until)
-            .bind(tx.now)
-            .bind(self.installation.as_str())
-            .fetch_optional(tx.connection())
-            .await
-            .map_err(failed(action))?;
-        let run = taken.map(|row| Run::read(&row, tx.now)).transpose()?;
-        tx.commit(action).await?;
-        Ok(run)
     }
 
     /// Makes the lease last `span` from now.
@@ -306,7 +232,7 @@ impl Store {
 
 impl Tx {
     /// When `span` from now is over.
-    fn after(&self, span: Millis) -> i64 {
+    pub(super) fn after(&self, span: Millis) -> i64 {
         self.now.saturating_add(i64::try_from(span.0).unwrap_or(i64::MAX))
     }
 }

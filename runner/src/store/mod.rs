@@ -16,6 +16,8 @@
 mod address;
 mod backend;
 mod backup;
+mod cancel;
+mod claim;
 mod cursors;
 mod error;
 mod lease;

@@ -35,6 +35,8 @@ pub enum Stage {
     Wanted,
     /// It is there.
     Made,
+    /// It is there, and stays when its run has ended: somebody asked for that.
+    Kept,
     /// It is gone, or never was.
     Removed,
 }
@@ -88,7 +90,7 @@ impl Kind {
 }
 
 impl Stage {
-    const ALL: [Self; 3] = [Self::Wanted, Self::Made, Self::Removed];
+    const ALL: [Self; 4] = [Self::Wanted, Self::Made, Self::Kept, Self::Removed];
 
     /// Its name, as it is stored and shown.
     #[must_use]
@@ -96,6 +98,7 @@ impl Stage {
         match self {
             Self::Wanted => "wanted",
             Self::Made => "made",
+            Self::Kept => "kept",
             Self::Removed => "removed",
         }
     }

@@ -56,7 +56,7 @@ const SAVE: &str = "UPDATE runs SET state = $1, started = $2, ended = $3, exit_c
      answer_bytes = COALESCE($11, answer_bytes) WHERE run = $12";
 const ANEW: &str = "UPDATE runs SET state = 'queued', attempt = attempt + 1, started = NULL, ended = NULL, \
      exit_code = NULL, error_code = NULL, error_message = NULL, answer = NULL, answer_bytes = NULL, usage = NULL, \
-     changed = $1 WHERE run = $2";
+     cancel_asked = NULL, changed = $1 WHERE run = $2";
 const NUMBER: &str = "UPDATE runs SET last_event = last_event + 1 WHERE run = $1 RETURNING last_event";
 const EVENT: &str = "INSERT INTO events (run, seq, at, kind, payload) VALUES ($1, $2, $3, $4, $5)";
 const FORGET: &str = "DELETE FROM events WHERE run = $1 AND seq <= $2";
@@ -136,7 +136,7 @@ impl Store {
 
 impl Tx {
     /// Moves `run` to `after`.
-    async fn make(&mut self, run: &mut Run, after: State, to: &Move) -> Result<(), Error> {
+    pub(super) async fn make(&mut self, run: &mut Run, after: State, to: &Move) -> Result<(), Error> {
         let from = std::mem::replace(&mut run.state, after);
         let mut answer = None;
         match to {

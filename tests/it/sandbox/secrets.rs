@@ -65,10 +65,10 @@ async fn the_environment_is_the_images_and_the_public_names() {
 async fn docker_is_neither_reachable_from_inside_nor_told_the_key() {
     assert_eq!(inside("ls /var/run/docker.sock /run/docker.sock 2>/dev/null | wc -l").await, "0\n");
     let world = World::with(&shell_agent("touch /workspace/up; sleep 10", "")).await;
-    let up = world.path().join("workspaces/r1/up");
     let mut child = world.sluice().spawn(&["run", "--agent", "test:sh", "--run-id", "r1", "q"]);
+    let up = world.workspace("r1").await.join("up");
     eventually("the agent is up", || async { up.exists() }, |up| *up).await;
-    let inspected = docker(&["inspect", &format!("sluice-{}-r1", world.installation())]).await;
+    let inspected = docker(&["inspect", &format!("sluice-{}-r1.1", world.installation())]).await;
     assert!(inspected.contains("OPENAI_API_BASE") && !inspected.contains(CANARY_KEY), "{inspected}");
     harness::sluice::interrupt(&child);
     child.wait().await.unwrap();

@@ -64,7 +64,12 @@ impl Environment {
     }
 
     fn overrides(&self) -> impl Iterator<Item = (&str, &str)> {
-        let own = [name::env::SLUICE_CONFIG, name::env::SLUICE_LOG, name::env::SLUICE_STORE_PASSWORD];
+        let own = [
+            name::env::SLUICE_CONFIG,
+            name::env::SLUICE_LOG,
+            name::env::SLUICE_STORE_PASSWORD,
+            name::env::SLUICE_FAILPOINT,
+        ];
         self.0
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str()))

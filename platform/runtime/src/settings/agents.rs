@@ -9,6 +9,7 @@ use platform_core::{
     id::{AgentId, ModelName},
     limit::{self, ByteSize, Millis},
 };
+use serde::{Deserialize, Serialize};
 
 use super::budgets;
 use crate::config::{self, Section, written_as_word};
@@ -17,7 +18,9 @@ use crate::config::{self, Section, written_as_word};
 pub const DEFAULT_AGENT: &str = "sandbox:agent";
 
 /// `[agents."family:name"]`
-#[derive(Debug, Clone)]
+///
+/// Also kept with each run that was ordered with it, so that whoever works on the run knows what was meant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agent {
     /// For people.
     pub name: String,
@@ -54,7 +57,8 @@ pub struct Agent {
 }
 
 /// What an agent's program prints on stdout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Protocol {
     /// One JSON envelope: `payloads[]`, `meta{durationMs, error}`.
     Envelope,

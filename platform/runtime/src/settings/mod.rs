@@ -14,6 +14,7 @@ mod store;
 mod tests;
 pub mod token_secrets;
 mod upstream;
+mod worker;
 
 use std::collections::BTreeMap;
 
@@ -31,6 +32,7 @@ pub use self::{
     sandbox::Sandbox,
     store::Store,
     upstream::{BaseUrl, Scheme, Upstream},
+    worker::Worker,
 };
 use crate::config::{self, Mistakes, Objection, Section, Sources, Values};
 
@@ -47,6 +49,8 @@ pub struct Settings {
     pub sandbox: Sandbox,
     /// Where runs are kept.
     pub store: Store,
+    /// How they are worked on.
+    pub worker: Worker,
     /// What can run in them.
     pub agents: BTreeMap<AgentId, Agent>,
     /// What accounts may use.
@@ -106,6 +110,7 @@ impl Settings {
                 "Where the control plane keeps what it must not forget.",
                 Store::section,
             ),
+            worker: root.section("worker", "How `sluice up` works on runs.", Worker::section),
             agents: agents::read(root),
             accounts: budgets::accounts(root),
             prices: budgets::prices(root),

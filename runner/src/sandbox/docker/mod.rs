@@ -1,34 +1,40 @@
 //! Sandboxes on Docker. The only module that speaks to it.
+//!
+//! Docker may be away for a while, restarted or stopped. Who looks at something asks again until it answers, for as long as
+//! [`AWAY`]; who changes something is told, and decides. Whatever changes something may be asked for twice.
 
+mod container;
 mod listed;
+mod output;
 mod request;
 
 use std::{path::Path, time::Duration};
 
 use bollard::{
     API_DEFAULT_VERSION, Docker as Client,
-    container::{AttachContainerResults, LogOutput},
     errors::Error as ClientError,
     query_parameters::{
-        AttachContainerOptionsBuilder, CreateContainerOptionsBuilder, InspectContainerOptions,
-        KillContainerOptions, RemoveContainerOptionsBuilder, StartContainerOptions, WaitContainerOptions,
+        CreateContainerOptionsBuilder, InspectContainerOptions, RemoveContainerOptionsBuilder,
     },
 };
-use futures_util::StreamExt;
-use platform_core::{event::OutputStream, limit::ByteSize};
-use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
+use platform_core::limit::ByteSize;
+use platform_runtime::report;
+use tokio::time::Instant;
 
 pub(crate) use self::{
+    container::{Container, Found},
     listed::{Listed, Removal},
     request::labels,
 };
-use super::{Capture, Ended, KilledBy, Limits, Piece, SandboxSpec};
+use super::SandboxSpec;
+use crate::away::Away;
 
 /// How long Docker may take to answer; not how long a container may run.
 const PATIENCE_S: u64 = 60;
-/// How long output may still come after a container has ended.
-const OUTPUT_GRACE: Duration = Duration::from_secs(5);
+/// How long Docker may be away.
+const AWAY: Duration = Duration::from_secs(120);
+/// Pause before it is asked again.
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// Why Docker did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +69,16 @@ pub(crate) enum Error {
     },
 }
 
+impl Away for Error {
+    fn is_away(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } => true,
+            Self::NoImage { .. } => false,
+            Self::Refused { source, .. } => is_away(source),
+        }
+    }
+}
+
 /// A connection to Docker.
 #[derive(Debug, Clone)]
 pub(crate) struct Docker(Client);
@@ -72,19 +88,6 @@ pub(crate) struct Docker(Client);
 pub(crate) struct Version {
     pub(crate) engine: String,
     pub(crate) api: String,
-}
-
-/// A container that exists. It stays until [`Container::remove`].
-pub(crate) struct Container {
-    docker: Client,
-    name: String,
-    attached: AttachContainerResults,
-}
-
-impl std::fmt::Debug for Container {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Container").field("name", &self.name).finish_non_exhaustive()
-    }
 }
 
 impl Docker {
@@ -113,150 +116,65 @@ impl Docker {
         }
     }
 
-    /// Makes a container and attaches to its output. When it fails, there is none.
+    /// Makes a container, or finds it made, and attaches to its output. When this fails and Docker is not away,
+    /// there is none.
     pub(crate) async fn create(&self, spec: &SandboxSpec) -> Result<Container, Error> {
         let options = CreateContainerOptionsBuilder::new().name(&spec.name).build();
-        let created = self.0.create_container(Some(options), request::body(spec)).await;
-        if let Err(source) = created {
-            if is_not_found(&source) {
+        match self.0.create_container(Some(options), request::body(spec)).await {
+            Ok(_) => {}
+            // The answer to an earlier try got lost, or it is another's.
+            Err(error) if is_taken(&error) && self.is_made(spec).await? => {}
+            Err(error) if is_not_found(&error) => {
                 return Err(Error::NoImage { image: spec.image.clone() });
             }
-            // Where Docker did not say no, it may have said yes too late.
-            if !matches!(source, ClientError::DockerResponseServerError { .. }) {
-                remove(&self.0, &spec.name).await;
-            }
-            return Err(refused("create", &spec.name)(source));
+            Err(source) => return Err(refused("create", &spec.name)(source)),
         }
-        let options = AttachContainerOptionsBuilder::new().stream(true).stdout(true).stderr(true).build();
-        match self.0.attach_container(&spec.name, Some(options)).await {
-            Ok(attached) => Ok(Container { docker: self.0.clone(), name: spec.name.clone(), attached }),
-            Err(source) => {
-                remove(&self.0, &spec.name).await;
-                Err(refused("attach to", &spec.name)(source))
-            }
-        }
-    }
-}
-
-impl Container {
-    /// Starts it, passes its output on as it comes, and waits for its end, its time limit or `cancel`.
-    pub(crate) async fn run(
-        &mut self,
-        limits: Limits,
-        output: mpsc::Sender<Piece>,
-        cancel: &CancellationToken,
-    ) -> Result<Ended, Error> {
-        if cancel.is_cancelled() {
-            return Ok(Ended::before_its_start());
-        }
-        let started = self.docker.start_container(&self.name, None::<StartContainerOptions>).await;
-        started.map_err(refused("start", &self.name))?;
-        let (docker, name) = (self.docker.clone(), self.name.clone());
-        let end = async {
-            let killed_by = tokio::select! {
-                waited = wait(&docker, &name) => { waited?; None }
-                () = tokio::time::sleep(limits.runtime.duration()) => Some(KilledBy::Timeout),
-                () = cancel.cancelled() => Some(KilledBy::Cancel),
-            };
-            if killed_by.is_some() {
-                kill(&docker, &name).await?;
-                wait(&docker, &name).await?;
-            }
-            Ok::<_, Error>(killed_by)
-        };
-        let mut captured = Output::new(limits.output);
-        let killed_by = {
-            tokio::pin!(end);
-            tokio::select! {
-                ended = &mut end => {
-                    let rest = captured.read(&mut self.attached, &output);
-                    drop(tokio::time::timeout(OUTPUT_GRACE, rest).await);
-                    ended?
+        match Container::attach(&self.0, &spec.name, spec.limits.output).await {
+            Err(error) if !error.is_away() => {
+                if let Err(error) = self.remove(&spec.name).await {
+                    tracing::warn!(error = %report::chain(&error), "a container stays behind");
                 }
-                () = captured.read(&mut self.attached, &output) => end.await?,
+                Err(error)
             }
-        };
-        let state = self.inspect().await?;
-        let Output { stdout, stderr } = captured;
-        Ok(Ended {
-            exit_code: state.0,
-            oom_seen: state.1,
-            killed_by,
-            stdout: stdout.finish(),
-            stderr: stderr.finish(),
-        })
+            attached => attached,
+        }
     }
 
-    async fn inspect(&self) -> Result<(Option<i64>, bool), Error> {
-        let inspected = self.docker.inspect_container(&self.name, None::<InspectContainerOptions>).await;
-        let state = inspected.map_err(refused("inspect", &self.name))?.state.unwrap_or_default();
-        Ok((state.exit_code, state.oom_killed.unwrap_or(false)))
+    /// Whether the container that has the name in `spec` is the one that `spec` asks for.
+    async fn is_made(&self, spec: &SandboxSpec) -> Result<bool, Error> {
+        let found = self.0.inspect_container(&spec.name, None::<InspectContainerOptions>).await;
+        let found = found.map_err(refused("inspect", &spec.name))?;
+        let labels = found.config.and_then(|config| config.labels).unwrap_or_default();
+        Ok(spec.labels.iter().all(|(key, value)| labels.get(*key) == Some(value)))
     }
 
-    /// Removes it, running or not; says whether it is gone.
-    pub(crate) async fn remove(self) -> bool {
-        remove(&self.docker, &self.name).await
-    }
-}
-
-/// Both outputs of a container.
-struct Output {
-    stdout: Capture,
-    stderr: Capture,
-}
-
-impl Output {
-    fn new(limit: ByteSize) -> Self {
-        Self { stdout: Capture::new(limit), stderr: Capture::new(limit) }
+    /// The container called `name`, and how far it has come; for whoever did not make it. `output` is what is kept of each
+    /// of its outputs.
+    pub(crate) async fn find(&self, name: &str, output: ByteSize) -> Result<Found, Error> {
+        Container::find(&self.0, name, output).await
     }
 
-    /// Reads until the container's outputs are closed. Cancel safe: what was read is kept.
-    async fn read(&mut self, attached: &mut AttachContainerResults, to: &mpsc::Sender<Piece>) {
-        while let Some(Ok(output)) = attached.output.next().await {
-            let (stream, bytes) = match output {
-                LogOutput::StdErr { message } => (OutputStream::Stderr, message),
-                LogOutput::StdOut { message }
-                | LogOutput::Console { message }
-                | LogOutput::StdIn { message } => (OutputStream::Stdout, message),
-            };
-            match stream {
-                OutputStream::Stdout => self.stdout.push(&bytes),
-                OutputStream::Stderr => self.stderr.push(&bytes),
-            }
-            let piece = Piece { stream, text: String::from_utf8_lossy(&bytes).into_owned() };
-            // Live output is for whoever can keep up; the capture has it all.
-            drop(to.try_send(piece));
-            // Output without end is always ready: the time limit beside us must get its turn.
-            tokio::task::yield_now().await;
+    /// Removes the container called `name`, running or not; there may be none. It is gone when this returns.
+    pub(crate) async fn remove(&self, name: &str) -> Result<(), Error> {
+        let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
+        match self.0.remove_container(name, Some(options)).await {
+            Err(error) if !is_gone(&error) => Err(refused("remove", name)(error)),
+            _ => Ok(()),
         }
     }
 }
 
-async fn wait(docker: &Client, container: &str) -> Result<(), Error> {
-    let mut waited = docker.wait_container(container, None::<WaitContainerOptions>);
-    match waited.next().await {
-        // Any exit code but 0 comes as an error.
-        None | Some(Ok(_) | Err(ClientError::DockerContainerWaitError { .. })) => Ok(()),
-        Some(Err(source)) => Err(refused("wait for", container)(source)),
-    }
-}
-
-async fn kill(docker: &Client, container: &str) -> Result<(), Error> {
-    match docker.kill_container(container, None::<KillContainerOptions>).await {
-        // It may have ended by itself at the same moment.
-        Err(source) if !is_gone(&source) => Err(refused("kill", container)(source)),
-        _ => Ok(()),
-    }
-}
-
-async fn remove(docker: &Client, container: &str) -> bool {
-    let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
-    match docker.remove_container(container, Some(options)).await {
-        Err(error) if !is_gone(&error) => {
-            tracing::warn!(container, error = %platform_runtime::report::chain(&error), "container stays behind");
-            false
+/// Does `once` until Docker answers.
+async fn patiently<T>(once: impl AsyncFn() -> Result<T, ClientError>) -> Result<T, ClientError> {
+    let deadline = Instant::now() + AWAY;
+    loop {
+        match once().await {
+            Err(error) if is_away(&error) && Instant::now() < deadline => {
+                tracing::debug!(%error, "Docker is asked again");
+                tokio::time::sleep(PAUSE).await;
+            }
+            result => return result,
         }
-        _ => true,
     }
 }
 
@@ -264,8 +182,24 @@ fn refused<'c>(action: &'static str, container: &'c str) -> impl FnOnce(ClientEr
     move |source| Error::Refused { action, container: container.to_owned(), source }
 }
 
+/// Nobody answered, or not to the end.
+const fn is_away(error: &ClientError) -> bool {
+    matches!(
+        error,
+        ClientError::HyperResponseError { .. }
+            | ClientError::HttpClientError { .. }
+            | ClientError::IOError { .. }
+            | ClientError::RequestTimeoutError
+            | ClientError::JsonDataError { .. }
+    )
+}
+
 const fn is_not_found(error: &ClientError) -> bool {
     matches!(error, ClientError::DockerResponseServerError { status_code: 404, .. })
+}
+
+const fn is_taken(error: &ClientError) -> bool {
+    matches!(error, ClientError::DockerResponseServerError { status_code: 409, .. })
 }
 
 /// Not there, or on its way out already.

@@ -56,11 +56,25 @@ fn host_config(spec: &SandboxSpec) -> HostConfig {
             // connect(2) asks for write permission on the socket, not on the mount.
             bind(&spec.socket_dir, path::SOCKET_DIR, Access::ReadOnly),
         ]),
-        // We are attached before the start and keep what is worth keeping. Docker's own log would take the
-        // agent's output a second time: a killed container that prints much then takes seconds to end.
-        log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
+        log_config: Some(log_config(spec.limits.output)),
         ..HostConfig::default()
     }
+}
+
+/// For whoever finds the container and was not attached to it from its start. Output that is kept whole is in Docker's
+/// buffer whole, so nothing of it is missing; beyond that Docker drops what it has no time for, and so does not hold up
+/// the end of a container that prints without end.
+fn log_config(output: ByteSize) -> HostConfigLogConfig {
+    let both = (output.0 * 2).max(1 << 16).to_string();
+    let options = [
+        ("mode", "non-blocking"),
+        ("max-buffer-size", both.as_str()),
+        ("max-size", both.as_str()),
+        ("max-file", "2"),
+        ("compress", "false"),
+    ];
+    let config = options.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    HostConfigLogConfig { typ: Some("local".to_owned()), config: Some(config.into()) }
 }
 
 #[derive(Clone, Copy)]
@@ -79,9 +93,9 @@ fn bind(source: &Path, target: &str, access: Access) -> Mount {
     }
 }
 
-/// Labels of a run's container.
-pub(crate) fn labels(installation: &str, run: &str, agent: &str) -> BTreeMap<&'static str, String> {
-    let pairs =
-        [(name::label::INSTALLATION, installation), (name::label::RUN_ID, run), (name::label::AGENT, agent)];
-    pairs.into_iter().map(|(key, value)| (key, value.to_owned())).collect()
+/// Labels of the container that is made in `epoch` for an installation, a run and an agent, with a workspace.
+pub(crate) fn labels(of: [&str; 4], epoch: u64) -> BTreeMap<&'static str, String> {
+    let keys = [name::label::INSTALLATION, name::label::RUN_ID, name::label::AGENT, name::label::WORKSPACE];
+    let pairs = keys.into_iter().zip(of.map(str::to_owned));
+    pairs.chain([(name::label::EPOCH, epoch.to_string())]).collect()
 }

@@ -1,0 +1,71 @@
+//! A run that somebody else works on: until it has ended, and then its answer.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    time::Duration,
+};
+
+use platform_core::{event::AgentEvent, id::RunId};
+use tokio_util::sync::CancellationToken;
+
+use super::{Error, exit::Exit, run::OutputArguments, show::Show};
+use crate::{
+    lifecycle::State,
+    run::{Finished, Subject},
+    store::{Record, Run, Store},
+};
+
+/// How often it is looked whether a run has ended.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Waits until `run` has ended, and shows its answer like that of any other run. `stop` ends the waiting, not the run.
+pub(super) async fn wait(
+    store: &Store,
+    run: &RunId,
+    output: OutputArguments,
+    stop: &CancellationToken,
+) -> Result<Exit, Error> {
+    let Some(record) = ended(store, run, stop).await? else { return Ok(Exit::Cancelled) };
+    let run = record.run.clone();
+    let subject = Subject { run: &run.run, agent: &run.agent, account: &run.account };
+    let finished = Finished::elsewhere(record);
+    let mut show = Show::new(output);
+    if let Ok(content) = &finished.answer {
+        show.event(&AgentEvent::AssistantFinal { content: content.clone() })?;
+    }
+    show.result(&subject, &finished)?;
+    Ok(finished.answer.map_or_else(|failure| failure.code.into(), |_| Exit::Success))
+}
+
+/// The run, once it has ended; `None` if `stop` is triggered before.
+pub(super) async fn ended(
+    store: &Store,
+    run: &RunId,
+    stop: &CancellationToken,
+) -> Result<Option<Record>, Error> {
+    let mut shown = None;
+    loop {
+        let record = store.record(run).await?;
+        if record.run.state.is_final() {
+            return Ok(Some(record));
+        }
+        if shown != Some(record.run.state) {
+            shown = Some(record.run.state);
+            progress(&record.run)?;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(LOOK) => {}
+            () = stop.cancelled() => return Ok(None),
+        }
+    }
+}
+
+/// Tells a person how far it has come.
+fn progress(run: &Run) -> io::Result<()> {
+    let mut err = io::stderr();
+    if !err.is_terminal() {
+        return Ok(());
+    }
+    let hint = if run.state == State::Queued { "; is `sluice up` running?" } else { "" };
+    writeln!(err, "\x1b[2m· {} is {}{hint}\x1b[0m", run.run, run.state)
+}

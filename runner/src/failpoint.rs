@@ -1,0 +1,124 @@
+//! Named points between two steps of a run, at which a test has this process die or stand still.
+//!
+//! Armed by the environment (`SLUICE_FAILPOINT=container-made:kill`), in builds with debug assertions only: in a release
+//! the points are empty.
+
+use std::sync::OnceLock;
+
+use rustix::process::{Signal, getpid, kill_process};
+
+/// A place between two steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Point {
+    /// The run is stored, and ours; nothing of it exists.
+    Booked,
+    /// It is stored what will be made.
+    Prepared,
+    /// The workspace is made.
+    WorkspaceMade,
+    /// The data plane knows the run.
+    Registered,
+    /// It is stored that a container will be made.
+    Starting,
+    /// The container is made.
+    ContainerMade,
+    /// It is stored that the agent may run.
+    RunStored,
+    /// The agent runs.
+    Started,
+    /// The agent has ended.
+    Ended,
+    /// It is stored how the run ends.
+    SettleStored,
+    /// The container is removed.
+    ContainerRemoved,
+    /// The data plane has closed the run.
+    GrantClosed,
+    /// The workspace is removed.
+    WorkspaceRemoved,
+    /// It is stored that the run is over.
+    Finished,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Action {
+    /// As if the machine had killed it.
+    Kill,
+    /// As if it hung, until somebody lets it go on.
+    Stop,
+}
+
+static ARMED: OnceLock<(Point, Action)> = OnceLock::new();
+
+impl Point {
+    /// All of them, in the order in which a run comes by.
+    pub const ALL: [Self; 14] = [
+        Self::Booked,
+        Self::Prepared,
+        Self::WorkspaceMade,
+        Self::Registered,
+        Self::Starting,
+        Self::ContainerMade,
+        Self::RunStored,
+        Self::Started,
+        Self::Ended,
+        Self::SettleStored,
+        Self::ContainerRemoved,
+        Self::GrantClosed,
+        Self::WorkspaceRemoved,
+        Self::Finished,
+    ];
+
+    /// Its name, as the environment spells it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Booked => "booked",
+            Self::Prepared => "prepared",
+            Self::WorkspaceMade => "workspace-made",
+            Self::Registered => "registered",
+            Self::Starting => "starting",
+            Self::ContainerMade => "container-made",
+            Self::RunStored => "run-stored",
+            Self::Started => "started",
+            Self::Ended => "ended",
+            Self::SettleStored => "settle-stored",
+            Self::ContainerRemoved => "container-removed",
+            Self::GrantClosed => "grant-closed",
+            Self::WorkspaceRemoved => "workspace-removed",
+            Self::Finished => "finished",
+        }
+    }
+
+    /// Dies or stands still here, if that was asked for.
+    pub(crate) fn reach(self) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        let Some((_, action)) = ARMED.get().filter(|(point, _)| *point == self) else { return };
+        let signal = match action {
+            Action::Kill => Signal::KILL,
+            Action::Stop => Signal::STOP,
+        };
+        tracing::warn!(point = self.name(), ?action, "a failpoint is reached");
+        if let Err(error) = kill_process(getpid(), signal) {
+            tracing::error!(%error, "a failpoint does nothing");
+        }
+    }
+}
+
+/// Arms the point that `text` names, as `point:kill` or `point:stop`.
+///
+/// # Errors
+/// If there is no such point or action.
+pub(crate) fn arm(text: &str) -> Result<(), String> {
+    let wrong = || format!("{text:?} is no failpoint: write POINT:kill or POINT:stop");
+    let (point, action) = text.split_once(':').ok_or_else(wrong)?;
+    let point = Point::ALL.into_iter().find(|known| known.name() == point).ok_or_else(wrong)?;
+    let action = match action {
+        "kill" => Action::Kill,
+        "stop" => Action::Stop,
+        _ => return Err(wrong()),
+    };
+    ARMED.set((point, action)).map_err(|_armed| format!("{text:?} comes too late: one is armed already"))
+}

@@ -1,0 +1,242 @@
+//! From a run that is ours to the end of its agent: everything is made for it, or what others made is taken up.
+//!
+//! An agent is started at most once. It is stored that it may run before it does; whoever takes the run over then looks at
+//! the container itself. One that was never started is removed, and with it the possibility that somebody still starts it.
+
+use std::{path::PathBuf, time::Duration};
+
+use platform_core::{
+    control::{Register, RunState},
+    event::{AgentEvent, Phase},
+    id::{SocketDirName, WorkspaceId},
+};
+use platform_runtime::random;
+use tokio::sync::mpsc;
+
+use super::{
+    Error, Scene, plan,
+    relay::{relay, tell},
+    things::{self, Things},
+};
+use crate::{
+    away::Away,
+    data_plane::{self, Lines},
+    failpoint::Point,
+    lifecycle::{Move, State},
+    sandbox::{
+        Ended, KilledBy, Piece,
+        docker::{Container, Found},
+    },
+    store::{Change, Kind, Stage},
+    workspace::Workspace,
+};
+
+/// Events that wait for a slow reader before live ones are left out.
+const BACKLOG: usize = 256;
+/// How long deltas may still come after the container's end.
+const TAP_GRACE: Duration = Duration::from_millis(200);
+/// Pause before an agent is told again to end.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// An agent at work.
+struct AtWork {
+    container: Container,
+    workspace: Workspace,
+    tap: Lines,
+    /// How long it may still run.
+    left: Duration,
+}
+
+/// What was found of a run whose agent was let run.
+enum Before {
+    /// It runs.
+    Runs(AtWork),
+    /// It has ended.
+    Ended(Container),
+    /// It never ran.
+    Nothing,
+}
+
+/// Has the agent run to its end, or takes up where others were. `things` are those of the run, also when this fails.
+pub(super) async fn attempt(scene: &Scene<'_>, things: &mut Things) -> Result<Ended, Error> {
+    match take_up(scene, things).await? {
+        Before::Runs(at_work) => Box::pin(watch(scene, at_work)).await,
+        Before::Ended(mut container) => {
+            let (pieces, _nobody) = mpsc::channel(1);
+            container.over(&pieces).await?;
+            Ok(container.ended(None).await?)
+        }
+        Before::Nothing => {
+            things::clear(scene, things).await?;
+            let prepared = prepare(scene, things).await?;
+            let at_work = Box::pin(start(scene, things, prepared)).await?;
+            Box::pin(watch(scene, at_work)).await
+        }
+    }
+}
+
+/// Looks what became of an agent that others let run.
+async fn take_up(scene: &Scene<'_>, things: &Things) -> Result<Before, Error> {
+    let Scene { host, booked, .. } = *scene;
+    let (State::Running, Some(row)) = (booked.state(), things.last(Kind::Container)) else {
+        return Ok(Before::Nothing);
+    };
+    let agent = &scene.order().wanted.agent;
+    let container = match host.docker.find(&row.name, agent.output).await? {
+        Found::Running(container) => container,
+        Found::Ended(container) => return Ok(Before::Ended(container)),
+        Found::Fresh => return Ok(Before::Nothing),
+        Found::Nothing if row.stage == Stage::Wanted => return Ok(Before::Nothing),
+        Found::Nothing => return Err(Error::Gone),
+    };
+    // The data plane learns the epoch: from now on it does nothing for those before.
+    let (_, tap) = register(scene, things).await?;
+    let workspace = things.last(Kind::Workspace).and_then(|row| WorkspaceId::parse(&row.name).ok());
+    let workspace = workspace.ok_or(Error::Gone)?;
+    let workspace = booked.act(host.workspaces.adopt(&workspace)).await??;
+    let ran = booked.past().started.unwrap_or_default();
+    let left = agent.runtime.duration().saturating_sub(ran);
+    Ok(Before::Runs(AtWork { container, workspace, tap, left }))
+}
+
+/// What is there before the container.
+struct Prepared {
+    workspace: Workspace,
+    socket_dir: PathBuf,
+    tap: Lines,
+}
+
+async fn prepare(scene: &Scene<'_>, things: &mut Things) -> Result<Prepared, Error> {
+    let Scene { host, booked, events, .. } = *scene;
+    scene.go_on()?;
+    tell(events, AgentEvent::Status { phase: Phase::Preparing });
+    host.workspaces.room()?;
+    let id = WorkspaceId::from_random(random::bits());
+    let mut wanted = vec![Change::wanted(Kind::Workspace, id.as_str())];
+    if things.last(Kind::Listener).is_none() {
+        let socket_dir = SocketDirName::from_random(random::bits());
+        wanted.push(Change::wanted(Kind::Grant, scene.order().run_id.as_str()));
+        wanted.push(Change::wanted(Kind::Listener, socket_dir.as_str()));
+    }
+    booked.step(Move::Prepare, wanted.clone()).await?;
+    things.change(&wanted);
+    Point::Prepared.reach();
+    let workspace = booked.act(host.workspaces.create(&id, &scene.order().wanted.messages)).await??;
+    Point::WorkspaceMade.reach();
+    let (socket_dir, tap) = match register(scene, things).await {
+        Err(error) if error.is_refusal() => {
+            disown(scene, things, &[Kind::Grant, Kind::Listener]).await?;
+            return Err(error);
+        }
+        registered => registered?,
+    };
+    Point::Registered.reach();
+    Ok(Prepared { workspace, socket_dir, tap })
+}
+
+/// What is there under these names was made by somebody else, and is not to be removed by us.
+async fn disown(scene: &Scene<'_>, things: &mut Things, kinds: &[Kind]) -> Result<(), Error> {
+    let rows = kinds.iter().filter_map(|kind| things.last(*kind));
+    let rows: Vec<_> = rows.map(|row| row.to(Stage::Removed)).collect();
+    scene.booked.change(rows.clone()).await?;
+    things.change(&rows);
+    Ok(())
+}
+
+/// Opens the run at the data plane, or confirms that it is open, for our epoch.
+async fn register(scene: &Scene<'_>, things: &Things) -> Result<(PathBuf, Lines), Error> {
+    let Scene { host, booked, .. } = *scene;
+    let run = &scene.order().run_id;
+    let known = booked.ask(async || host.data_plane.run(run).await).await;
+    let grant = match known {
+        // Word for word what those before us registered: its end is a time of theirs.
+        Ok(view) if view.state == RunState::Open && booked.epoch() > 1 => view.grant,
+        _ => plan::grant(scene.order()),
+    };
+    let socket_dir = things.last(Kind::Listener).and_then(|row| SocketDirName::parse(&row.name).ok());
+    let register = Register { grant, socket_dir, epoch: booked.epoch() };
+    let unexpected = || data_plane::Error::Unexpected("a run without a socket of its own".to_owned());
+    let registered = booked.ask(async || host.data_plane.register(&register).await).await?;
+    let socket = registered.socket.ok_or_else(unexpected)?;
+    if Some(&socket.name) != register.socket_dir.as_ref() {
+        return Err(Error::Another);
+    }
+    Ok((socket.path, booked.ask(async || host.data_plane.tap(run).await).await?))
+}
+
+async fn start(scene: &Scene<'_>, things: &mut Things, prepared: Prepared) -> Result<AtWork, Error> {
+    let Scene { host, booked, events, .. } = *scene;
+    let Prepared { workspace, socket_dir, tap } = prepared;
+    scene.go_on()?;
+    let spec = plan::spec(scene, &workspace, socket_dir);
+    tell(events, AgentEvent::Status { phase: Phase::Starting });
+    let row = Change::wanted(Kind::Container, spec.name.as_str());
+    let mut changes = things.made();
+    changes.push(row.clone());
+    booked.step(Move::Start, changes.clone()).await?;
+    things.change(&changes);
+    Point::Starting.reach();
+    let container = match booked.ask(async || host.docker.create(&spec).await).await {
+        Err(Error::Docker(error)) if !error.is_away() => {
+            disown(scene, things, &[Kind::Container]).await?;
+            return Err(error.into());
+        }
+        created => created?,
+    };
+    Point::ContainerMade.reach();
+    let made = [row.to(Stage::Made)];
+    booked.step(Move::Run, made.clone()).await?;
+    things.change(&made);
+    Point::RunStored.reach();
+    scene.go_on()?;
+    tell(events, AgentEvent::Status { phase: Phase::Running });
+    scene.start.set(Some(scene.began.elapsed()));
+    booked.ask(async || container.start().await).await?;
+    Point::Started.reach();
+    Ok(AtWork { container, workspace, tap, left: spec.limits.runtime.duration() })
+}
+
+/// Waits for the agent's end, and brings it about if its time is over, its workspace is too large, or somebody asks.
+async fn watch(scene: &Scene<'_>, at_work: AtWork) -> Result<Ended, Error> {
+    let AtWork { mut container, workspace, tap, left } = at_work;
+    let (pieces, output) = mpsc::channel(BACKLOG);
+    let ended = async {
+        let killed_by = tokio::select! {
+            over = container.over(&pieces) => { over?; None }
+            () = tokio::time::sleep(left) => Some(KilledBy::Timeout),
+            () = scene.cancel.cancelled() => Some(KilledBy::Cancel),
+            _exceeded = workspace.watch() => Some(KilledBy::Disk),
+        };
+        if killed_by.is_some() {
+            Box::pin(stop(scene, &mut container, &pieces)).await?;
+        }
+        drop(pieces);
+        let ended = container.ended(killed_by).await?;
+        Point::Ended.reach();
+        Ok::<_, Error>(ended)
+    };
+    let watched = (&scene.host.data_plane, &scene.order().run_id);
+    let relay = relay(watched, tap, output, scene.events);
+    tokio::pin!(relay, ended);
+    tokio::select! {
+        ended = &mut ended => {
+            drop(tokio::time::timeout(TAP_GRACE, relay).await);
+            ended
+        }
+        () = &mut relay => ended.await,
+    }
+}
+
+/// Ends the agent, however long Docker is away: it is over its time, and nobody else will.
+async fn stop(
+    scene: &Scene<'_>,
+    container: &mut Container,
+    pieces: &mpsc::Sender<Piece>,
+) -> Result<(), Error> {
+    loop {
+        match scene.booked.act(Box::pin(container.stop(pieces))).await? {
+            Err(error) if error.is_away() => tokio::time::sleep(PAUSE).await,
+            stopped => return Ok(stopped?),
+        }
+    }
+}

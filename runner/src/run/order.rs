@@ -1,0 +1,93 @@
+//! What is to be run, for whom; and how that is stored.
+
+use platform_core::{
+    grant::Correlation,
+    id::{AccountId, AgentId, RunId},
+};
+use platform_runtime::settings::Agent;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    conversation::Message,
+    store::{NewRun, Record},
+};
+
+/// What is to be run, for whom.
+#[derive(Debug, Clone)]
+pub(crate) struct Order {
+    pub(crate) run_id: RunId,
+    pub(crate) account: AccountId,
+    pub(crate) correlation: Correlation,
+    pub(crate) agent_id: AgentId,
+    pub(crate) wanted: Wanted,
+}
+
+/// What is wanted. Whatever changes what is run is in it, so that the same id never stands for two things, and whoever takes
+/// the run over needs nothing else.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Wanted {
+    pub(crate) agent: Agent,
+    /// Model the agent is told to ask for.
+    pub(crate) model: String,
+    pub(crate) messages: Vec<Message>,
+    #[serde(default)]
+    pub(crate) keep: Keep,
+}
+
+/// What stays when the run has ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Keep {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Its workspace.
+    Workspace,
+}
+
+/// Whose run it is, for whoever shows it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Subject<'o> {
+    pub(crate) run: &'o RunId,
+    pub(crate) agent: &'o AgentId,
+    pub(crate) account: &'o AccountId,
+}
+
+/// An order that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("the order of run {run} was stored by a program that is not compatible with this one")]
+pub(crate) struct Unreadable {
+    run: RunId,
+    #[source]
+    source: serde_json::Error,
+}
+
+impl Order {
+    pub(crate) const fn subject(&self) -> Subject<'_> {
+        Subject { run: &self.run_id, agent: &self.agent_id, account: &self.account }
+    }
+
+    /// As it is stored.
+    pub(super) fn row(&self) -> Result<NewRun, serde_json::Error> {
+        Ok(NewRun {
+            run: self.run_id.clone(),
+            account: self.account.clone(),
+            agent: self.agent_id.clone(),
+            correlation: self.correlation.clone(),
+            wanted: serde_json::to_string(&self.wanted)?,
+        })
+    }
+
+    /// As it was stored.
+    pub(super) fn stored(record: &Record) -> Result<Self, Unreadable> {
+        let run = &record.run;
+        let unreadable = |source| Unreadable { run: run.run.clone(), source };
+        Ok(Self {
+            run_id: run.run.clone(),
+            account: run.account.clone(),
+            correlation: run.correlation.clone(),
+            agent_id: run.agent.clone(),
+            wanted: serde_json::from_str(&record.wanted).map_err(unreadable)?,
+        })
+    }
+}

@@ -1,0 +1,133 @@
+//! What may be there of a run, by its rows; and its removal, which needs nothing but those.
+
+use platform_core::{control::Usage, id::WorkspaceId, limit::Millis};
+use platform_runtime::report;
+
+use super::{Error, Scene, order::Keep};
+use crate::{
+    data_plane,
+    failpoint::Point,
+    store::{Change, Kind, Resource, Stage},
+};
+
+/// How long calls may go on once their container is gone. Nobody is left to read their answers.
+const DRAIN: Millis = Millis(100);
+
+/// What the data plane says of a run that it does not know.
+const UNKNOWN: &str = "run_unknown";
+
+/// What may be there of a run.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Things(Vec<Change>);
+
+/// What became of a run's things.
+#[derive(Debug, Default)]
+pub(super) struct Removed {
+    /// What its calls used.
+    pub(super) usage: Usage,
+    /// What of them is gone, or stays because it is to.
+    pub(super) changes: Vec<Change>,
+}
+
+impl Things {
+    pub(super) fn of(resources: &[Resource]) -> Self {
+        let left = resources.iter().filter(|thing| matches!(thing.stage, Stage::Wanted | Stage::Made));
+        let change = |thing: &Resource| Change::wanted(thing.kind, thing.name.as_str()).to(thing.stage);
+        Self(left.map(change).collect())
+    }
+
+    /// The last one of a kind.
+    pub(super) fn last(&self, kind: Kind) -> Option<&Change> {
+        self.0.iter().rev().find(|thing| thing.kind == kind)
+    }
+
+    /// Those of `kinds`.
+    fn all(&self, kinds: &[Kind]) -> Vec<Change> {
+        self.0.iter().filter(|thing| kinds.contains(&thing.kind)).cloned().collect()
+    }
+
+    /// They come to the stage that `changes` say.
+    pub(super) fn change(&mut self, changes: &[Change]) {
+        for change in changes {
+            self.0.retain(|thing| (thing.kind, &thing.name) != (change.kind, &change.name));
+            if matches!(change.stage, Stage::Wanted | Stage::Made) {
+                self.0.push(change.clone());
+            }
+        }
+    }
+
+    /// Whatever is only wanted, as made.
+    pub(super) fn made(&self) -> Vec<Change> {
+        self.0.iter().map(|thing| thing.to(Stage::Made)).collect()
+    }
+}
+
+/// Removes what others made for an agent that never ran. Grant and listener stay: whoever goes on uses them.
+pub(super) async fn clear(scene: &Scene<'_>, things: &mut Things) -> Result<(), Error> {
+    let mut gone = Vec::new();
+    for thing in things.all(&[Kind::Container, Kind::Workspace]) {
+        remove(scene, &thing).await?;
+        gone.push(thing.to(Stage::Removed));
+    }
+    if !gone.is_empty() {
+        scene.booked.change(gone.clone()).await?;
+        things.change(&gone);
+    }
+    Ok(())
+}
+
+/// Removes everything, or as much as goes. What is not removed is logged, and stays in its row for the reaper.
+pub(super) async fn remove_all(scene: &Scene<'_>, things: &Things) -> Removed {
+    let mut removed = Removed::default();
+    for kind in [Kind::Container, Kind::Volume, Kind::Grant, Kind::Listener, Kind::Workspace] {
+        for thing in things.all(&[kind]) {
+            if kind == Kind::Workspace && scene.order().wanted.keep == Keep::Workspace {
+                removed.changes.push(thing.to(Stage::Kept));
+                continue;
+            }
+            match remove(scene, &thing).await {
+                Ok(usage) => {
+                    removed.usage = usage.unwrap_or(removed.usage);
+                    removed.changes.push(thing.to(Stage::Removed));
+                }
+                Err(error) => {
+                    let (run, error) = (&scene.order().run_id, report::chain(&error));
+                    tracing::warn!(%run, kind = kind.name(), name = thing.name, error, "stays behind");
+                }
+            }
+        }
+        match kind {
+            Kind::Container => Point::ContainerRemoved.reach(),
+            Kind::Grant => Point::GrantClosed.reach(),
+            Kind::Workspace => Point::WorkspaceRemoved.reach(),
+            Kind::Volume | Kind::Listener => {}
+        }
+    }
+    removed
+}
+
+/// Removes one thing, if it is there; of a grant it tells what was used.
+async fn remove(scene: &Scene<'_>, thing: &Change) -> Result<Option<Usage>, Error> {
+    let Scene { host, booked, .. } = *scene;
+    match thing.kind {
+        Kind::Container => booked.ask(async || host.docker.remove(&thing.name).await).await?,
+        Kind::Workspace => {
+            // A name that is none was never made.
+            if let Ok(id) = WorkspaceId::parse(&thing.name) {
+                booked.act(host.workspaces.remove(&id)).await??;
+            }
+        }
+        Kind::Grant => {
+            let run = &booked.order.run_id;
+            return match booked.ask(async || host.data_plane.close(run, booked.epoch(), DRAIN).await).await {
+                Ok(view) => Ok(Some(view.usage)),
+                // It was never registered, or is long forgotten.
+                Err(Error::DataPlane(data_plane::Error::Refused { code, .. })) if code == UNKNOWN => Ok(None),
+                Err(error) => Err(error),
+            };
+        }
+        // It goes with the grant; nothing makes volumes yet.
+        Kind::Listener | Kind::Volume => {}
+    }
+    Ok(None)
+}

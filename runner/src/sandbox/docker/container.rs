@@ -1,0 +1,179 @@
+//! A container that exists: started, listened to, waited for, stopped.
+//!
+//! Whoever made it is attached to it from before its start and misses nothing. Whoever finds it, after a restart of its own
+//! or of Docker, reads what Docker kept of its output.
+
+use std::time::Duration;
+
+use bollard::{
+    Docker as Client,
+    errors::Error as ClientError,
+    models::ContainerState,
+    query_parameters::{
+        AttachContainerOptionsBuilder, InspectContainerOptions, KillContainerOptionsBuilder,
+        LogsOptionsBuilder, StartContainerOptions, StopContainerOptionsBuilder, WaitContainerOptions,
+    },
+};
+use futures_util::StreamExt;
+use platform_core::limit::ByteSize;
+use tokio::{sync::mpsc, time::Instant};
+
+use super::{AWAY, Error, PAUSE, is_away, is_gone, is_not_found, output::Output, patiently, refused};
+use crate::sandbox::{Ended, KilledBy, Piece};
+
+/// How long output may still come after a container has ended.
+const OUTPUT_GRACE: Duration = Duration::from_secs(5);
+/// How long an agent that is told to end may take.
+const STOP_GRACE_S: i32 = 2;
+
+/// A container. It stays until [`super::Docker::remove`].
+#[derive(Debug)]
+pub(crate) struct Container {
+    docker: Client,
+    /// Its id: a name may come to stand for another one.
+    id: String,
+    output: Output,
+}
+
+/// What there is under a name.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// Nothing.
+    Nothing,
+    /// A container whose agent was never started.
+    Fresh,
+    /// One whose agent runs.
+    Running(Container),
+    /// One whose agent has ended.
+    Ended(Container),
+}
+
+impl Container {
+    /// One that was just made.
+    pub(super) async fn attach(docker: &Client, name: &str, most: ByteSize) -> Result<Self, Error> {
+        let id = inspect(docker, name).await.map_err(refused("inspect", name))?.0;
+        let options = AttachContainerOptionsBuilder::new().stream(true).stdout(true).stderr(true).build();
+        let attached = docker.attach_container(&id, Some(options)).await;
+        let attached = attached.map_err(refused("attach to", name))?;
+        Ok(Self { docker: docker.clone(), id, output: Output::from(attached.output, most) })
+    }
+
+    pub(super) async fn find(docker: &Client, name: &str, most: ByteSize) -> Result<Found, Error> {
+        let (id, state) = match inspect(docker, name).await {
+            Ok(found) => found,
+            Err(error) if is_not_found(&error) => return Ok(Found::Nothing),
+            Err(error) => return Err(refused("inspect", name)(error)),
+        };
+        // Docker writes the year 1 for never.
+        if state.started_at.as_ref().is_none_or(|at| at.starts_with("0001-")) {
+            return Ok(Found::Fresh);
+        }
+        let output = Output::from(logs(docker, &id), most);
+        let container = Self { docker: docker.clone(), id, output };
+        Ok(if is_running(&state) { Found::Running(container) } else { Found::Ended(container) })
+    }
+
+    /// Lets the agent run. Once more changes nothing while it runs.
+    pub(crate) async fn start(&self) -> Result<(), Error> {
+        let started = self.docker.start_container(&self.id, None::<StartContainerOptions>).await;
+        started.map_err(refused("start", &self.id))
+    }
+
+    /// Passes its output on as it comes, until it has ended. Cancel safe: what was read is kept.
+    pub(crate) async fn over(&mut self, pieces: &mpsc::Sender<Piece>) -> Result<(), Error> {
+        loop {
+            {
+                let waited = wait(&self.docker, &self.id);
+                tokio::pin!(waited);
+                tokio::select! {
+                    waited = &mut waited => {
+                        waited?;
+                        drop(tokio::time::timeout(OUTPUT_GRACE, self.output.read(pieces)).await);
+                    }
+                    () = self.output.read(pieces) => waited.await?,
+                }
+            }
+            if !is_running(&self.inspect().await?) {
+                return Ok(());
+            }
+            // Docker went away in the middle, and the container did not.
+            tokio::time::sleep(PAUSE).await;
+            self.output.again(logs(&self.docker, &self.id));
+        }
+    }
+
+    /// Tells the agent to end, and ends it if it does not. Ready when it is over.
+    pub(crate) async fn stop(&mut self, pieces: &mpsc::Sender<Piece>) -> Result<(), Error> {
+        let (docker, id) = (self.docker.clone(), self.id.clone());
+        let stopped = async {
+            let options = StopContainerOptionsBuilder::new().t(STOP_GRACE_S).build();
+            match docker.stop_container(&id, Some(options)).await {
+                // It may have ended by itself at the same moment.
+                Err(source) if !is_gone(&source) => kill(&docker, &id).await,
+                _ => Ok(()),
+            }
+        };
+        tokio::try_join!(stopped, self.over(pieces)).map(|((), ())| ())
+    }
+
+    /// How it ended; `killed_by` says who ended it.
+    pub(crate) async fn ended(self, killed_by: Option<KilledBy>) -> Result<Ended, Error> {
+        let state = self.inspect().await?;
+        let (stdout, stderr) = self.output.finish();
+        Ok(Ended {
+            exit_code: state.exit_code,
+            oom_seen: state.oom_killed.unwrap_or(false),
+            killed_by,
+            stdout,
+            stderr,
+        })
+    }
+
+    async fn inspect(&self) -> Result<ContainerState, Error> {
+        Ok(inspect(&self.docker, &self.id).await.map_err(refused("inspect", &self.id))?.1)
+    }
+}
+
+fn is_running(state: &ContainerState) -> bool {
+    state.running.unwrap_or(false) || state.paused.unwrap_or(false)
+}
+
+/// Id and state of a container, by name or id.
+async fn inspect(docker: &Client, container: &str) -> Result<(String, ContainerState), ClientError> {
+    let inspect = async || docker.inspect_container(container, None::<InspectContainerOptions>).await;
+    let inspected = patiently(inspect).await?;
+    Ok((inspected.id.unwrap_or_default(), inspected.state.unwrap_or_default()))
+}
+
+/// What Docker kept of a container's output, and what comes.
+fn logs(
+    docker: &Client,
+    id: &str,
+) -> impl futures_util::Stream<Item = Result<bollard::container::LogOutput, ClientError>> + Send + use<> {
+    let options = LogsOptionsBuilder::new().follow(true).stdout(true).stderr(true).build();
+    docker.logs(id, Some(options))
+}
+
+/// Ready when the container has ended, or perhaps before if Docker is away meanwhile.
+async fn wait(docker: &Client, id: &str) -> Result<(), Error> {
+    let deadline = Instant::now() + AWAY;
+    loop {
+        let mut waited = docker.wait_container(id, None::<WaitContainerOptions>);
+        match waited.next().await {
+            // Any exit code but 0 comes as an error.
+            None | Some(Ok(_) | Err(ClientError::DockerContainerWaitError { .. })) => return Ok(()),
+            Some(Err(error)) if is_away(&error) && Instant::now() < deadline => {
+                tokio::time::sleep(PAUSE).await;
+            }
+            Some(Err(source)) => return Err(refused("wait for", id)(source)),
+        }
+    }
+}
+
+async fn kill(docker: &Client, id: &str) -> Result<(), Error> {
+    let options = KillContainerOptionsBuilder::new().signal("SIGKILL").build();
+    match docker.kill_container(id, Some(options)).await {
+        Err(source) if !is_gone(&source) => Err(refused("kill", id)(source)),
+        _ => Ok(()),
+    }
+}

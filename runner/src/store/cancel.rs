@@ -1,0 +1,63 @@
+//! Asking for a run to stop. Whoever works on it finds that out by itself.
+
+use platform_core::{event::RunErrorCode, id::RunId};
+
+use super::{
+    Again, Store,
+    error::{Error, failed},
+    row::Run,
+};
+use crate::lifecycle::{Failure, Move, State};
+
+const ASK: &str = "UPDATE runs SET cancel_asked = COALESCE(cancel_asked, $1), changed = $1 \
+     WHERE run = $2 AND installation = $3 AND ended IS NULL";
+const IS_ASKED: &str = "SELECT count(*) FROM runs WHERE run = $1 AND cancel_asked IS NOT NULL";
+
+impl Store {
+    /// Asks for `run` to stop; returns it as it is now. One that has ended stays as it is.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] if there is no such run.
+    pub async fn ask_cancel(&self, run: &RunId) -> Result<Run, Error> {
+        self.retrying(Again::Always, async |_| self.ask_cancel_once(run).await).await
+    }
+
+    async fn ask_cancel_once(&self, run: &RunId) -> Result<Run, Error> {
+        let action = "ask for a run to stop";
+        let mut tx = self.begin().await?;
+        let now = tx.now;
+        sqlx::query(ASK)
+            .bind(now)
+            .bind(run.as_str())
+            .bind(self.installation.as_str())
+            .execute(tx.connection())
+            .await
+            .map_err(failed(action))?;
+        let mut run = self.find(&mut tx, run).await?;
+        if run.state == State::Queued && run.lease.is_none() {
+            // Nobody works on it, so nobody would find out.
+            let withdraw = Move::Withdraw(Failure {
+                code: RunErrorCode::Cancelled,
+                message: "cancelled before it began".to_owned(),
+            });
+            if let Ok(after) = run.state.after(&withdraw) {
+                tx.make(&mut run, after, &withdraw).await?;
+            }
+        }
+        tx.commit(action).await?;
+        Ok(run)
+    }
+
+    /// Whether somebody has asked for `run` to stop.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn is_cancel_asked(&self, run: &RunId) -> Result<bool, Error> {
+        self.retrying(Again::Always, async |_| {
+            let asked = sqlx::query_scalar(IS_ASKED).bind(run.as_str()).fetch_one(&self.pool).await;
+            let asked: i64 = asked.map_err(failed("look whether a run is to stop"))?;
+            Ok(asked > 0)
+        })
+        .await
+    }
+}

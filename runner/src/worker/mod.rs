@@ -1,0 +1,200 @@
+//! What `sluice up` does besides watching over the proxy: it works on runs that were ordered, and on those that others left.
+//!
+//! Two halves, so that a store that hesitates does not hold up what containers print: one takes runs, the other lives them.
+//! Not here: how a run is lived (`run`).
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use platform_core::{control::Usage, id::RunId};
+use platform_runtime::{report, settings::Settings};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    run::{self, Booked, BookingError, Finished, Host},
+    sandbox::docker::{self, Docker},
+    store::{self, Run, Store},
+    workspace,
+};
+
+/// How often it is looked for runs.
+const LOOK: Duration = Duration::from_millis(250);
+/// Pause after something failed that will fail again at once.
+const PAUSE: Duration = Duration::from_secs(2);
+/// Events of a run that nobody reads.
+const EVENTS: usize = 16;
+
+/// What happens to the runs in progress when work stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AtEnd {
+    /// They go on; whoever starts next takes them over.
+    Leave,
+    /// They are cancelled.
+    Cancel,
+}
+
+/// Why there is no work.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// The store cannot be opened.
+    #[error("the store")]
+    Store(#[from] store::Error),
+    /// Docker does not answer.
+    #[error("Docker")]
+    Docker(#[from] docker::Error),
+    /// There is no place for workspaces.
+    #[error("workspaces")]
+    Workspaces(#[from] workspace::Error),
+}
+
+/// A run to live, and its place among those at a time; who takes a run over has it beyond that number.
+struct Work {
+    booked: Booked,
+    place: Option<OwnedSemaphorePermit>,
+}
+
+/// Opens what is needed, trying again until it is there; `None` once `stop` is triggered.
+pub(crate) async fn surroundings(
+    settings: &Settings,
+    open: impl AsyncFn() -> Result<Store, store::Error>,
+    stop: &CancellationToken,
+) -> Option<Host> {
+    let mut said = String::new();
+    loop {
+        let host = async {
+            let store = open().await?;
+            let docker = Docker::connect(&settings.sandbox.docker_socket).await?;
+            Ok::<_, Error>(Host::of(settings, docker, store)?)
+        };
+        let error = tokio::select! {
+            host = host => match host {
+                Ok(host) => return Some(host),
+                Err(error) => report::chain(&error),
+            },
+            () = stop.cancelled() => return None,
+        };
+        if error != said {
+            tracing::warn!(error, "no run can be worked on until this is mended; it is tried again");
+            said = error;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(PAUSE) => {}
+            () = stop.cancelled() => return None,
+        }
+    }
+}
+
+/// Works on runs, at most `most` new ones at a time, until `stop` is triggered.
+pub(crate) async fn work(host: &Host, most: u32, stop: &CancellationToken, at_end: AtEnd) {
+    let places = Arc::new(Semaphore::new(most as usize));
+    let (to, from) = mpsc::channel(1);
+    let cancel = CancellationToken::new();
+    tokio::select! {
+        () = take(host, places, to) => {}
+        () = live(host, from, &cancel, stop, at_end) => {}
+    }
+    if let Err(error) = host.store.release(&host.worker).await {
+        tracing::warn!(error = %report::chain(&error), "runs are not given back: others wait until their leases are over");
+    }
+}
+
+/// Takes runs, those that were left first, and hands them on.
+async fn take(host: &Host, places: Arc<Semaphore>, to: mpsc::Sender<Work>) {
+    loop {
+        match next(host, &places).await {
+            Ok(Some(work)) => {
+                if to.send(work).await.is_err() {
+                    return;
+                }
+            }
+            Ok(None) => tokio::time::sleep(LOOK).await,
+            Err(error) => {
+                tracing::warn!(error = %report::chain(&error), "runs cannot be taken");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn next(host: &Host, places: &Arc<Semaphore>) -> Result<Option<Work>, BookingError> {
+    let since = run::now();
+    let left = host.store.take_over(&host.worker, host.lease).await.map_err(BookingError::NotStored)?;
+    if let Some(run) = left {
+        tracing::info!(run = %run.run, state = %run.state, epoch = run.epoch, "taken over");
+        return book(host, &run, since).await.map(|booked| booked.map(|booked| Work { booked, place: None }));
+    }
+    let Ok(place) = Arc::clone(places).try_acquire_owned() else { return Ok(None) };
+    if let Err(error) = host.workspaces.room() {
+        tracing::warn!(error = %report::chain(&error), "runs wait");
+        return Ok(None);
+    }
+    let since = run::now();
+    let claimed = host.store.claim(&host.worker, host.lease).await.map_err(BookingError::NotStored)?;
+    let Some(run) = claimed else { return Ok(None) };
+    book(host, &run, since).await.map(|booked| booked.map(|booked| Work { booked, place: Some(place) }))
+}
+
+/// The run, ready to be lived; `None` if nobody can live it.
+async fn book(host: &Host, run: &Run, since: Duration) -> Result<Option<Booked>, BookingError> {
+    match Booked::taken(host, run, since).await {
+        Ok(booked) => Ok(Some(booked)),
+        Err(error @ BookingError::Unreadable(_)) => {
+            tracing::error!(run = %run.run, error = %report::chain(&error), "it stays as it is");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Lives the runs that come from `from`.
+async fn live(
+    host: &Host,
+    mut from: mpsc::Receiver<Work>,
+    cancel: &CancellationToken,
+    stop: &CancellationToken,
+    at_end: AtEnd,
+) {
+    let mut lives = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            work = from.recv() => match work {
+                Some(work) => lives.push(one(host, work, cancel)),
+                None => return,
+            },
+            Some((run, finished)) = lives.next(), if !lives.is_empty() => tell(&run, &finished),
+            () = stop.cancelled() => break,
+        }
+    }
+    if at_end == AtEnd::Cancel {
+        cancel.cancel();
+        while let Some((run, finished)) = lives.next().await {
+            tell(&run, &finished);
+        }
+    }
+}
+
+async fn one(host: &Host, work: Work, cancel: &CancellationToken) -> (RunId, Finished) {
+    let Work { booked, place } = work;
+    // What happens meanwhile is for nobody yet; how it ends is stored.
+    let (events, mut ignored) = mpsc::channel(EVENTS);
+    let ignore = async { while ignored.recv().await.is_some() {} };
+    let execute = async {
+        let events = events;
+        run::execute(host, &booked, &events, cancel).await
+    };
+    let (finished, ()) = tokio::join!(execute, ignore);
+    drop(place);
+    (booked.order.run_id.clone(), finished)
+}
+
+fn tell(run: &RunId, finished: &Finished) {
+    let Usage { calls, .. } = finished.usage;
+    let took = finished.duration.as_millis();
+    match &finished.answer {
+        Ok(_) => tracing::info!(%run, calls, took_ms = took, "run succeeded"),
+        Err(failure) => {
+            tracing::info!(%run, calls, took_ms = took, code = failure.code.code(), "run ended: {}", failure.message);
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Runs survive whoever works on them: killed at any point, stopped, started again.
+
+use std::{fs, os::unix::process::ExitStatusExt, time::Duration};
+
+use harness::{
+    Up, World,
+    docker::{containers_of, starts},
+    eventually::eventually_within,
+};
+use runner::failpoint::Point;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::sandbox::shell_agent;
+
+/// Short, so that a run whose worker died is soon taken over.
+const LEASE: &str = "[worker]\nlease = '2s'\n";
+/// Longest from a kill to the end of the run: the lease, and everything anew on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(40);
+
+/// A world without a proxy: `sluice up` starts one.
+async fn world(agent: &str) -> World {
+    let mut world = World::with(&format!("{agent}{LEASE}")).await;
+    assert!(world.stop_proxy().await);
+    world
+}
+
+/// Orders a run that `sluice up` is to work on.
+async fn order(world: &World, run: &str, agent: &str) {
+    let outcome = world.sluice().run(&["run", "--detach", "--run-id", run, "--agent", agent, "q"]).await;
+    assert_eq!((outcome.code, outcome.stdout.trim()), (Some(0), run), "{outcome:?}");
+}
+
+/// Everything that is known of a run.
+async fn record(world: &World, run: &str) -> Value {
+    let outcome = world.sluice().run(&["runs", "show", run, "--json"]).await;
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    outcome.result()
+}
+
+async fn state(world: &World, run: &str) -> String {
+    record(world, run).await["state"].as_str().unwrap().to_owned()
+}
+
+/// The run as it is once it has ended.
+async fn ended(world: &World, run: &str) -> Value {
+    let over = |record: &Value| !record["ended_ms"].is_null();
+    eventually_within(PATIENCE, &format!("{run} ends"), || record(world, run), over).await
+}
+
+/// Answers from the model, by the one call that a run makes.
+const ASKS: &str = "sandbox:agent";
+
+#[tokio::test]
+async fn an_order_is_worked_on_by_whoever_is_there() {
+    let world = world("").await;
+    order(&world, "r1", ASKS).await;
+    assert_eq!(state(&world, "r1").await, "queued", "nobody is there");
+    let up = Up::start(world.sluice()).await;
+    let waited = world.sluice().run(&["runs", "wait", "r1"]).await;
+    assert_eq!(waited.code, Some(0), "{waited:?}");
+    assert_eq!(waited.stdout.trim(), record(&world, "r1").await["answer"].as_str().unwrap());
+    order(&world, "r1", ASKS).await;
+    assert_eq!(world.upstream.ledger().all().len(), 1, "the same order again is the same run");
+    assert_eq!(starts(&world.installation(), "r1").await, 1);
+    up.stop(Signal::TERM).await;
+    world.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn a_worker_that_dies_between_any_two_steps_loses_nothing_and_does_nothing_twice() {
+    let world = world("").await;
+    for point in Point::ALL {
+        let run = format!("r-{}", point.name());
+        let armed = world.sluice().env("SLUICE_FAILPOINT", &format!("{}:kill", point.name()));
+        let mut up = Up::start(armed).await;
+        order(&world, &run, ASKS).await;
+        assert_eq!(up.child.wait().await.unwrap().signal(), Some(9), "{} was reached", point.name());
+        // The proxy goes on, and whoever comes next adopts it.
+        let next = Up::start(world.sluice()).await;
+        assert!(next.said.contains("adopted"), "{}", next.said);
+        let record = ended(&world, &run).await;
+        assert_eq!(record["state"], "succeeded", "{}: {record:#}", point.name());
+        assert_eq!(
+            starts(&world.installation(), &run).await,
+            1,
+            "{}: an agent is started once",
+            point.name()
+        );
+        eventually_within(PATIENCE, "nothing is left", || left(&world), String::is_empty).await;
+        next.stop(Signal::TERM).await;
+        kill(up.proxy_pid);
+    }
+    assert_eq!(world.upstream.ledger().all().len(), Point::ALL.len(), "one call of each run");
+}
+
+/// What is left of runs; empty if nothing.
+async fn left(world: &World) -> String {
+    let mut left = containers_of(&world.installation()).await;
+    for dir in ["run/runs", "workspaces"] {
+        let entries = fs::read_dir(world.path().join(dir)).into_iter().flatten();
+        left.extend(entries.map(|entry| entry.unwrap().path().display().to_string()));
+    }
+    left.join(", ")
+}
+
+fn kill(pid: u32) {
+    // It may be gone already, which is as good.
+    kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::KILL).ok();
+}
+
+/// An agent that says something, waits until it may go on, and says something else.
+fn patient() -> String {
+    shell_agent("echo before; until [ -e go ]; do sleep 0.1; done; echo after", "runtime = '60s'")
+}
+
+#[tokio::test]
+async fn twenty_agents_at_work_do_not_notice_that_their_worker_is_killed_and_another_comes() {
+    const RUNS: usize = 20;
+    let world = world(&patient()).await;
+    world.reconfigure("lease = '2s'", &format!("lease = '2s'\nruns = {RUNS}"));
+    let mut up = Up::start(world.sluice()).await;
+    let runs: Vec<_> = (0..RUNS).map(|n| format!("r{n}")).collect();
+    for run in &runs {
+        order(&world, run, "test:sh").await;
+    }
+    for run in &runs {
+        eventually_within(PATIENCE, "they run", || state(&world, run), |state| state == "running").await;
+    }
+    // The first ones end while nobody looks.
+    kill(up.child.id().unwrap());
+    up.child.wait().await.unwrap();
+    for run in &runs[..RUNS / 2] {
+        let_go(&world, run).await;
+    }
+    let next = Up::start(world.sluice()).await;
+    for run in &runs[RUNS / 2..] {
+        let_go(&world, run).await;
+    }
+    for run in &runs {
+        let record = ended(&world, run).await;
+        assert_eq!(
+            (&record["state"], &record["answer"]),
+            (&json!("succeeded"), &json!("before\nafter")),
+            "{record:#}"
+        );
+        assert_eq!(
+            (record["epoch"].as_u64(), starts(&world.installation(), run).await),
+            (Some(2), 1),
+            "{run}"
+        );
+    }
+    next.stop(Signal::TERM).await;
+    kill(up.proxy_pid);
+    world.assert_nothing_left().await;
+}
+
+/// Lets a patient agent go on.
+async fn let_go(world: &World, run: &str) {
+    fs::write(world.workspace(run).await.join("go"), "").unwrap();
+}
+
+#[tokio::test]
+async fn a_worker_that_is_stopped_leaves_its_runs_to_the_next_at_once() {
+    let world = world(&patient()).await;
+    world.reconfigure("lease = '2s'", "lease = '10min'");
+    let up = Up::start(world.sluice()).await;
+    order(&world, "r1", "test:sh").await;
+    eventually_within(PATIENCE, "it runs", || state(&world, "r1"), |state| state == "running").await;
+    up.stop(Signal::TERM).await;
+    let containers = containers_of(&world.installation()).await;
+    assert_eq!(containers.len(), 1, "the agent is still at work");
+    let next = Up::start(world.sluice()).await;
+    let_go(&world, "r1").await;
+    assert_eq!(ended(&world, "r1").await["answer"], "before\nafter");
+    next.stop(Signal::TERM).await;
+    world.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn runs_are_cancelled_wherever_they_are() {
+    let world = world(&patient()).await;
+    order(&world, "waits", "test:sh").await;
+    let cancel = async |run| world.sluice().run(&["runs", "cancel", run]).await;
+    let outcome = cancel("waits").await;
+    assert_eq!((outcome.code, outcome.stdout.trim()), (Some(0), "waits cancelled"), "{outcome:?}");
+
+    let up = Up::start(world.sluice()).await;
+    order(&world, "works", "test:sh").await;
+    eventually_within(PATIENCE, "it runs", || state(&world, "works"), |state| state == "running").await;
+    assert_eq!(cancel("works").await.stdout.trim(), "works cancelled");
+    let waited = world.sluice().run(&["runs", "wait", "works"]).await;
+    assert_eq!(waited.code, Some(130), "{waited:?}");
+    assert_eq!(cancel("works").await.stdout.trim(), "works cancelled", "once more changes nothing");
+
+    // What somebody works on in another process finds it out as well.
+    let child = world.sluice().spawn(&["run", "--agent", "test:sh", "--run-id", "here", "q"]);
+    world.workspace("here").await;
+    eventually_within(PATIENCE, "it runs", || state(&world, "here"), |state| state == "running").await;
+    cancel("here").await;
+    assert_eq!(child.wait_with_output().await.unwrap().status.code(), Some(130));
+    let unknown = cancel("nobody").await;
+    assert_eq!(unknown.code, Some(1), "{unknown:?}");
+    up.stop(Signal::TERM).await;
+    world.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn a_run_outlives_its_proxy() {
+    let world = world(&patient()).await;
+    let up = Up::start(world.sluice()).await;
+    order(&world, "r1", "test:sh").await;
+    eventually_within(PATIENCE, "it runs", || state(&world, "r1"), |state| state == "running").await;
+    kill(up.proxy_pid);
+    let back = || async { world.control.health().await.map(|health| health.pid).unwrap_or(up.proxy_pid) };
+    let proxy = eventually_within(PATIENCE, "the proxy is back", back, |pid| *pid != up.proxy_pid).await;
+    let_go(&world, "r1").await;
+    assert_eq!(ended(&world, "r1").await["answer"], "before\nafter");
+    up.stop(Signal::TERM).await;
+    kill(proxy);
+    world.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn a_workspace_is_kept_when_that_is_asked_for() {
+    let world = World::with(&shell_agent("echo work > result; echo done", "")).await;
+    let outcome = world.sluice().run(&["run", "--agent", "test:sh", "--run-id", "r1", "--keep", "q"]).await;
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let record = record(&world, "r1").await;
+    let stages: Vec<_> = record["resources"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|thing| (&thing["kind"], &thing["stage"]))
+        .collect();
+    assert!(stages.contains(&(&json!("workspace"), &json!("kept"))), "{stages:?}");
+    assert_eq!(fs::read_to_string(world.workspace("r1").await.join("result")).unwrap(), "work\n");
+}
