@@ -133,7 +133,7 @@ async fn a_row_whose_thing_is_gone_says_so_once_its_run_has_ended() {
     killed(&world, "r1").await;
     let run = show(&world, "r1").await;
     docker(&["rm", "--force", &name(&run, "container")]).await;
-    world.control.close(&RunId::parse("r1").unwrap(), 0).await.unwrap();
+    world.control.close_in(1, &RunId::parse("r1").unwrap(), 0).await.unwrap();
     fs::remove_dir_all(world.path().join("workspaces")).unwrap();
     assert_eq!(became(&gc(&world, &[]).await.1, "r1"), [""; 0]);
     assert_eq!(stages(&show(&world, "r1").await), ["made"; 4], "its holder may be about to say so");
