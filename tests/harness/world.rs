@@ -273,7 +273,22 @@ impl World {
         }
     }
 
-    /// Asserts that no run has left anything: no container, no socket directory, no workspace.
+    /// Path of the one workspace there is, as soon as there is one.
+    ///
+    /// # Panics
+    /// If there is none, or more than one.
+    pub async fn workspace(&self) -> PathBuf {
+        let trees = || async {
+            let workspaces = fs::read_dir(self.path().join("workspaces")).into_iter().flatten().flatten();
+            let trees = workspaces.filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."));
+            trees.map(|entry| entry.path().join("tree")).filter(|tree| tree.exists()).collect::<Vec<_>>()
+        };
+        let mut trees = eventually("there is a workspace", trees, |trees| !trees.is_empty()).await;
+        assert_eq!(trees.len(), 1, "{trees:?}");
+        trees.remove(0)
+    }
+
+    /// Asserts that no run has left anything: no container, no socket directory, no workspace, no mount, no device.
     ///
     /// # Panics
     /// If something is left.
@@ -288,6 +303,11 @@ impl World {
                 .collect();
             assert_eq!(left, Vec::<PathBuf>::new(), "something is left in {dir}");
         }
+        let mounts = crate::mounts::below(self.path());
+        assert_eq!(mounts, Vec::<PathBuf>::new(), "mounts are left");
+        // A container that is being made just now has copies of all mounts for a moment.
+        let devices = || async { crate::mounts::loops_below(self.path()) };
+        eventually("no loop device is left", devices, Vec::is_empty).await;
     }
 }
 
@@ -295,11 +315,15 @@ impl Drop for World {
     /// A test that failed half-way may have left containers; one that passed has seen that there are none, and has
     /// let no secret out.
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        let canaries = if std::thread::panicking() {
             crate::docker::remove_containers_of(&self.installation());
+            Vec::new()
         } else {
-            assert_eq!(self.canaries(), Vec::<String>::new(), "a secret is where it must not be");
-        }
+            self.canaries()
+        };
+        // Of processes that were killed. Their directories could not be removed.
+        crate::mounts::remove_below(self.path());
+        assert_eq!(canaries, Vec::<String>::new(), "a secret is where it must not be");
     }
 }
 

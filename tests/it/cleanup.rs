@@ -16,7 +16,7 @@ const LINGER: &str = "touch up; sleep 60";
 /// A run `r1` that has begun, and the workspace it has.
 async fn begin(world: &World) -> (Child, PathBuf) {
     let child = world.sluice().spawn(&["run", "--agent", "test:sh", "--run-id", "r1", "--json", "q"]);
-    let workspace = world.path().join("workspaces/r1");
+    let workspace = world.workspace().await;
     let up = || async { workspace.join("up").exists() };
     eventually("the agent runs", up, |up| *up).await;
     (child, workspace)

@@ -143,6 +143,13 @@ text_id! {
 }
 
 text_id! {
+    /// A workspace. Not its run's id: it may outlive the run, and knowing one says nothing about another.
+    WorkspaceId, "a workspace id",
+    "32 lower-case hexadecimal digits",
+    |text| SocketDirName::accepts(text)
+}
+
+text_id! {
     /// One of the secrets that run tokens are signed with. Names it where it must not be shown itself.
     SecretId, "an id of a secret",
     "1 to 32 letters, digits, `_`, `.` or `-`, not starting with a sign",
@@ -177,6 +184,14 @@ fn is_agent_word(word: &str) -> bool {
 
 impl SocketDirName {
     /// The name that spells `bits`, which must come from the system's random source.
+    #[must_use]
+    pub fn from_random(bits: u128) -> Self {
+        Self(format!("{bits:032x}").into())
+    }
+}
+
+impl WorkspaceId {
+    /// The id that spells `bits`, which must come from the system's random source.
     #[must_use]
     pub fn from_random(bits: u128) -> Self {
         Self(format!("{bits:032x}").into())

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use platform_core::event::RunErrorCode;
 use platform_runtime::{config::Mistakes, settings::token_secrets};
 
-use crate::{data_plane, run::BookingError, sandbox::docker, store, supervise};
+use crate::{data_plane, run::BookingError, sandbox::docker, store, supervise, workspace};
 
 /// How a command ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +64,10 @@ pub(super) fn of_error(error: &(dyn std::error::Error + 'static)) -> Exit {
             BookingError::Before { .. } => Exit::Usage,
             BookingError::NotStored(error) => of_store(error),
         }
-    } else if error.is::<data_plane::Error>() || error.is::<docker::Error>() || error.is::<supervise::Error>()
+    } else if error.is::<data_plane::Error>()
+        || error.is::<docker::Error>()
+        || error.is::<workspace::Error>()
+        || error.is::<supervise::Error>()
     {
         Exit::Unavailable
     } else {

@@ -25,7 +25,7 @@ use crate::{
     data_plane::DataPlane,
     run::{self, Booked, Host, Order},
     sandbox::docker::Docker,
-    workspace::Message,
+    workspace::{Message, Workspaces},
 };
 
 /// Events between the run and the terminal.
@@ -91,7 +91,10 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit,
     let data_plane = DataPlane::at(&settings.proxy.control_socket());
     let order = order(context, &data_plane, arguments).await?;
     let store = context.store().await?;
-    let host = Host::of(settings, Docker::connect(&settings.sandbox.docker_socket).await?, store);
+    let docker = Docker::connect(&settings.sandbox.docker_socket).await?;
+    let workspaces = Workspaces::open(&settings.sandbox)?;
+    workspaces.room()?.enough()?;
+    let host = Host::of(settings, docker, store, workspaces);
     host.data_plane.health().await?;
     let cancel = cancelled_by_signals()?;
     let booked = Booked::book(&host, &order).await?;

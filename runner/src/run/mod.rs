@@ -9,16 +9,13 @@ mod booked;
 mod plan;
 mod relay;
 
-use std::{
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use platform_core::{
     control::{Register, RunView, Usage},
     event::{AgentEvent, Phase, RunErrorCode},
     grant::Correlation,
-    id::{AccountId, AgentId, InstallationId, RunId, SocketDirName},
+    id::{AccountId, AgentId, InstallationId, RunId, SocketDirName, WorkspaceId},
     limit::Millis,
 };
 use platform_runtime::{
@@ -39,7 +36,7 @@ use crate::{
     },
     store::{self, Change, Kind, Stage, Step, Store, Worker},
     verdict,
-    workspace::{self, Message, Workspace},
+    workspace::{self, Exceeded, Message, Workspaces},
 };
 
 /// How long calls may go on once their container is gone. Nobody is left to read their answers.
@@ -56,19 +53,19 @@ pub(crate) struct Host {
     pub(crate) docker: Docker,
     pub(crate) store: Store,
     pub(crate) worker: Worker,
-    pub(crate) workspaces: PathBuf,
+    pub(crate) workspaces: Workspaces,
     pub(crate) installation: InstallationId,
 }
 
 impl Host {
-    /// What `settings` say, on a Docker that answers and a store that is open.
-    pub(crate) fn of(settings: &Settings, docker: Docker, store: Store) -> Self {
+    /// What `settings` say, on a Docker that answers, a store that is open and a place for workspaces.
+    pub(crate) fn of(settings: &Settings, docker: Docker, store: Store, workspaces: Workspaces) -> Self {
         Self {
             data_plane: DataPlane::at(&settings.proxy.control_socket()),
             docker,
             store,
             worker: Worker::this_process(),
-            workspaces: settings.sandbox.workspace_dir.clone(),
+            workspaces,
             installation: settings.sandbox.installation.clone(),
         }
     }
@@ -121,7 +118,9 @@ struct Made {
     /// What may be there by its rows.
     wanted: Vec<Change>,
     registered: bool,
-    workspace: Option<Workspace>,
+    workspace: Option<WorkspaceId>,
+    /// Why its container was stopped, if that was for the sake of the disk.
+    exceeded: Option<Exceeded>,
     container: Option<Container>,
     start: Option<Duration>,
 }
@@ -175,7 +174,12 @@ async fn live(scene: &Scene<'_>) -> Finished {
     tell(scene.events, AgentEvent::Status { phase: Phase::Settling });
     let (ended, answer) = match outcome {
         Ok(ended) => {
-            let answer = verdict::judge(&scene.order.agent, &ended);
+            let answer = match made.exceeded {
+                Some(exceeded) => {
+                    Err(Failure { code: RunErrorCode::ContainerFailed, message: exceeded.to_string() })
+                }
+                None => verdict::judge(&scene.order.agent, &ended),
+            };
             (Some(ended), answer)
         }
         Err(error) => (None, Err(internal(&error))),
@@ -194,17 +198,16 @@ async fn attempt(scene: &Scene<'_>, made: &mut Made) -> Result<Ended, Error> {
     let Scene { host, order, booked, events, .. } = *scene;
     tell(events, AgentEvent::Status { phase: Phase::Preparing });
     let socket_dir = SocketDirName::from_random(random::bits());
+    let id = Workspaces::new_id();
     let things = [
-        Change::wanted(Kind::Workspace, host.workspaces.join(order.run_id.as_str()).display().to_string()),
+        Change::wanted(Kind::Workspace, id.as_str()),
         Change::wanted(Kind::Grant, order.run_id.as_str()),
         Change::wanted(Kind::Listener, socket_dir.as_str()),
     ];
     booked.step(Step::from(Move::Prepare).with(things.clone())).await?;
     made.wanted.extend(things);
-    // First, because only one of two runs with the same id can make it: the other must not close this one's grant.
-    let workspace =
-        made.workspace.insert(Workspace::create(&host.workspaces, &order.run_id, &order.messages)?);
-    let workspace = workspace.path().to_owned();
+    let id = made.workspace.insert(id);
+    let workspace = host.workspaces.create(id, &order.messages).await?;
     let register = Register { grant: plan::grant(order), socket_dir: Some(socket_dir) };
     let registered = host.data_plane.register(&register).await;
     // An answer that was lost may have been a yes.
@@ -214,7 +217,7 @@ async fn attempt(scene: &Scene<'_>, made: &mut Made) -> Result<Ended, Error> {
     let unexpected = || data_plane::Error::Unexpected("a run without a socket of its own".to_owned());
     let socket = registered?.socket.ok_or_else(unexpected)?;
     let tap = host.data_plane.tap(&order.run_id).await?;
-    let spec = plan::spec(host, order, &workspace, socket.path);
+    let spec = plan::spec(host, order, workspace.path(), socket.path);
     tell(events, AgentEvent::Status { phase: Phase::Starting });
     let container = Change::wanted(Kind::Container, spec.name.as_str());
     booked.step(Step::from(Move::Start).with(made.all(Stage::Made)).with([container.clone()])).await?;
@@ -225,14 +228,26 @@ async fn attempt(scene: &Scene<'_>, made: &mut Made) -> Result<Ended, Error> {
     tell(events, AgentEvent::Status { phase: Phase::Running });
     made.start = Some(scene.began.elapsed());
     let relay = relay(tap, output, events);
-    let running = running.run(spec.limits, pieces, scene.cancel);
-    tokio::pin!(relay, running);
+    let stop = scene.cancel.child_token();
+    let running = running.run(spec.limits, pieces, &stop);
+    let bounded = async {
+        tokio::pin!(running);
+        tokio::select! {
+            ended = &mut running => ended,
+            exceeded = workspace.watch() => {
+                made.exceeded = Some(exceeded);
+                stop.cancel();
+                running.await
+            }
+        }
+    };
+    tokio::pin!(relay, bounded);
     tokio::select! {
-        ended = &mut running => {
+        ended = &mut bounded => {
             drop(tokio::time::timeout(TAP_GRACE, relay).await);
             Ok(ended?)
         }
-        () = &mut relay => Ok(running.await?),
+        () = &mut relay => Ok(bounded.await?),
     }
 }
 
@@ -285,9 +300,10 @@ async fn remove(scene: &Scene<'_>, made: Made) -> (Usage, Vec<Change>) {
         }
     }
     if let Some(workspace) = made.workspace
-        && !workspace.remove()
+        && let Err(error) = host.workspaces.remove(&workspace).await
     {
         stays(&[Kind::Workspace]);
+        tracing::warn!(%workspace, error = %report::chain(&error), "workspace stays behind");
     }
     (usage, gone)
 }

@@ -74,7 +74,7 @@ async fn what_ran_is_told_with_how_it_ended_and_what_it_used() {
 async fn a_run_is_stored_before_anything_of_it_is_there() {
     let world = world_with("touch up; until [ -e go ]; do sleep 0.02; done").await;
     let child = world.sluice().spawn(&["run", "--agent", "test:sh", "--run-id", "r1", "--json", "q"]);
-    let workspace = world.path().join("workspaces/r1");
+    let workspace = world.workspace().await;
     eventually("the agent runs", || async { workspace.join("up").exists() }, |up| *up).await;
     let running = ls(&world, &["--state", "running"]).await;
     assert_eq!(each(&running, "run_id"), ["r1"]);
@@ -87,7 +87,7 @@ async fn a_run_is_stored_before_anything_of_it_is_there() {
         thing["name"].as_str().unwrap().to_owned()
     };
     // What the rows name is what is there, so whoever reads them finds it.
-    assert_eq!(name("workspace"), workspace.display().to_string());
+    assert_eq!(workspace, world.path().join("workspaces").join(name("workspace")).join("tree"));
     assert!(world.path().join("run/runs").join(name("listener")).join("llm.sock").exists());
     let containers = docker::containers_of(&world.installation()).await;
     assert!(containers.iter().any(|found| found.contains(&name("container"))), "{containers:?}");
@@ -133,7 +133,7 @@ async fn a_run_never_runs_twice() {
 async fn a_run_whose_process_was_killed_is_told_with_what_it_left() {
     let world = world_with("touch up; sleep 60").await;
     let mut child = world.sluice().spawn(&["run", "--agent", "test:sh", "--run-id", "r1", "q"]);
-    let up = world.path().join("workspaces/r1/up");
+    let up = world.workspace().await.join("up");
     eventually("the agent runs", || async { up.exists() }, |up| *up).await;
     child.kill().await.unwrap();
     let left = show(&world, "r1").await;

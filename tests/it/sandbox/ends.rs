@@ -40,8 +40,8 @@ async fn an_agent_that_reports_a_failure_is_believed() {
 async fn an_interrupted_run_is_cancelled_and_leaves_nothing() {
     for signal in [interrupt, harness::sluice::terminate] {
         let world = World::with(&shell_agent("touch /workspace/up; trap '' INT TERM; sleep 60", "")).await;
-        let up = world.path().join("workspaces/r1/up");
         let mut child = world.sluice().spawn(&["run", "--agent", "test:sh", "--run-id", "r1", "q"]);
+        let up = world.workspace().await.join("up");
         eventually("the agent is up", || async { up.exists() }, |up| *up).await;
         signal(&child);
         assert_eq!(child.wait().await.unwrap().code(), Some(130));

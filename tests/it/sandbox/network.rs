@@ -105,8 +105,8 @@ async fn a_grant_that_is_closed_answers_no_more_while_its_container_lives() {
         "",
     ))
     .await;
-    let workspace = world.path().join("workspaces/r1");
     let close = async {
+        let workspace = world.workspace().await;
         eventually("the agent has asked", || async { workspace.join("asked").exists() }, |asked| *asked)
             .await;
         world.control.close(&"r1".parse().unwrap(), 0).await.unwrap();

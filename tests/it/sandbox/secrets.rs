@@ -32,12 +32,14 @@ async fn the_upstreams_key_is_nowhere_an_agent_can_read() {
     let plant =
         "PLANTED=$key sleep 10 & bash -c 'sleep 10; true' $key & until [ -e /proc/$!/cwd ]; do :; done";
     let mut world = world_with(&search(plant)).await;
-    world.has_planted("messages.json");
+    world.has_planted(".cogni/");
     // Questions are kept where runs are.
     world.has_planted("store/");
     let outcome = world.sluice().run(&["run", "--agent", "test:sh", CANARY_KEY]).await;
-    let found: Vec<_> = outcome.stdout.lines().collect();
-    assert_eq!(found, ["/workspace/.cogni/messages.json", "/environ", "/cmdline"], "{outcome:?}");
+    let mut found: Vec<_> = outcome.stdout.lines().collect();
+    found.sort_unstable();
+    let question = ["/workspace/.cogni/conversation.md", "/workspace/.cogni/messages.json"];
+    assert_eq!(found, ["/cmdline", "/environ", question[0], question[1]], "{outcome:?}");
 }
 
 #[tokio::test]
@@ -65,8 +67,8 @@ async fn the_environment_is_the_images_and_the_public_names() {
 async fn docker_is_neither_reachable_from_inside_nor_told_the_key() {
     assert_eq!(inside("ls /var/run/docker.sock /run/docker.sock 2>/dev/null | wc -l").await, "0\n");
     let world = World::with(&shell_agent("touch /workspace/up; sleep 10", "")).await;
-    let up = world.path().join("workspaces/r1/up");
     let mut child = world.sluice().spawn(&["run", "--agent", "test:sh", "--run-id", "r1", "q"]);
+    let up = world.workspace().await.join("up");
     eventually("the agent is up", || async { up.exists() }, |up| *up).await;
     let inspected = docker(&["inspect", &format!("sluice-{}-r1", world.installation())]).await;
     assert!(inspected.contains("OPENAI_API_BASE") && !inspected.contains(CANARY_KEY), "{inspected}");

@@ -10,8 +10,8 @@ use super::{run, shell_agent};
 async fn host_and_agent_see_the_same_workspace_while_the_run_lives() {
     let script = "echo from inside > /workspace/note; while [ ! -e /workspace/reply ]; do sleep 0.05; done; cat /workspace/reply";
     let world = World::with(&shell_agent(script, "")).await;
-    let workspace = world.path().join("workspaces/r1");
     let outside = async {
+        let workspace = world.workspace().await;
         let note = workspace.join("note");
         eventually(
             "the note is there",
