@@ -211,7 +211,8 @@ async fn socket(host: Host, probe: &Order, cancel: &CancellationToken) -> Check 
     let (finished, ()) = tokio::join!(
         async move {
             let events = events;
-            run::execute(&host, probe, &booked, &events, cancel).await
+            // Large, and the doctor waits for it as one of many.
+            Box::pin(run::execute(&host, probe, &booked, &events, cancel)).await
         },
         async { while ignored.recv().await.is_some() {} },
     );

@@ -286,7 +286,7 @@ async fn a_tree_of_traps_is_removed_and_nothing_else() {
         }
         fs::create_dir_all(tree.join("closed/closed")).unwrap();
         for closed in ["closed/closed", "closed", ""] {
-            fs::set_permissions(tree.join(closed), fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(tree.join(closed), fs::Permissions::from_mode(0o000)).unwrap();
         }
         // Control: a removal that follows links takes what it leads to.
         assert!(fs::read_dir(tree.join("link")).unwrap().count() == 1 && fs::metadata("/etc/shadow").is_ok());
