@@ -22,6 +22,7 @@ pub mod lines;
 pub mod lingering;
 pub mod litellm;
 pub mod metrics;
+pub mod mounts;
 pub mod nginx;
 mod process;
 pub mod puppet;

@@ -283,13 +283,13 @@ impl World {
             let record = (shown.code == Some(0)).then(|| shown.result())?;
             let workspace =
                 record["resources"].as_array()?.iter().rfind(|thing| thing["kind"] == "workspace")?;
-            let path = self.path().join("workspaces").join(workspace["name"].as_str()?);
+            let path = self.path().join("workspaces").join(workspace["name"].as_str()?).join("tree");
             path.join(".cogni/messages.json").exists().then_some(path)
         };
         eventually("the run has a workspace", look, Option::is_some).await.unwrap()
     }
 
-    /// Asserts that no run has left anything: no container, no socket directory, no workspace.
+    /// Asserts that no run has left anything: no container, no socket directory, no workspace, no mount, no device.
     ///
     /// # Panics
     /// If something is left.
@@ -304,6 +304,11 @@ impl World {
                 .collect();
             assert_eq!(left, Vec::<PathBuf>::new(), "something is left in {dir}");
         }
+        let mounts = crate::mounts::below(self.path());
+        assert_eq!(mounts, Vec::<PathBuf>::new(), "mounts are left");
+        // A container that is being made just now has copies of all mounts for a moment.
+        let devices = || async { crate::mounts::loops_below(self.path()) };
+        eventually("no loop device is left", devices, Vec::is_empty).await;
     }
 }
 
@@ -311,11 +316,15 @@ impl Drop for World {
     /// A test that failed half-way may have left containers; one that passed has seen that there are none, and has
     /// let no secret out.
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        let canaries = if std::thread::panicking() {
             crate::docker::remove_containers_of(&self.installation());
+            Vec::new()
         } else {
-            assert_eq!(self.canaries(), Vec::<String>::new(), "a secret is where it must not be");
-        }
+            self.canaries()
+        };
+        // Of processes that were killed. Their directories could not be removed.
+        crate::mounts::remove_below(self.path());
+        assert_eq!(canaries, Vec::<String>::new(), "a secret is where it must not be");
     }
 }
 

@@ -17,7 +17,7 @@ use crate::{
     run::{self, Booked, BookingError, Finished, Host},
     sandbox::docker::{self, Docker},
     store::{self, Run, Store},
-    workspace,
+    workspace::{self, Workspaces},
 };
 
 /// How often it is looked for runs.
@@ -67,7 +67,7 @@ pub(crate) async fn surroundings(
         let host = async {
             let store = open().await?;
             let docker = Docker::connect(&settings.sandbox.docker_socket).await?;
-            Ok::<_, Error>(Host::of(settings, docker, store)?)
+            Ok::<_, Error>(Host::of(settings, docker, store, Workspaces::open(&settings.sandbox)?))
         };
         let error = tokio::select! {
             host = host => match host {
@@ -137,7 +137,7 @@ async fn next(host: &Host, places: &Arc<Semaphore>) -> Result<Option<Work>, Book
         return book(host, &run, since).await.map(|booked| booked.map(|booked| Work { booked, place: None }));
     }
     let Ok(place) = Arc::clone(places).try_acquire_owned() else { return Ok(None) };
-    if let Err(error) = host.workspaces.room() {
+    if let Err(error) = host.workspaces.room().and_then(|room| room.enough()) {
         tracing::warn!(error = %report::chain(&error), "runs wait");
         return Ok(None);
     }
