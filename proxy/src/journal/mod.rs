@@ -5,8 +5,8 @@
 //! for another thread. What a line holds: [`platform_core::record`].
 //!
 //! A call takes a [`Room`] before it is let through, marks itself before its first byte goes upstream, and appends its record,
-//! which clears the mark. A proxy that is killed in between leaves the mark, and the next one writes the record. Whatever has
-//! to be done besides is [`Keeper`]'s.
+//! after which the mark means nothing. A proxy that is killed in between leaves the mark, and the next one writes the record.
+//! Whatever has to be done besides is [`Keeper`]'s.
 
 mod checkpoint;
 mod consumers;
@@ -255,7 +255,7 @@ impl Journal {
         match (&self.sync, slot) {
             (None, None) | (Some(_), None) => Ok(Synced::Now),
             (None, Some(slot)) => {
-                self.marks.clear(slot);
+                self.marks.release(slot);
                 Ok(Synced::Now)
             }
             (Some(sync), Some(slot)) => Ok(sync.of(&file, Some(slot))),
