@@ -31,6 +31,7 @@ pub mod sdks;
 pub mod shared;
 pub mod sluice;
 pub mod soak;
+pub mod stepped;
 pub mod stranger;
 pub mod terminal;
 pub mod tls_door;
