@@ -69,6 +69,9 @@ pub(crate) enum Error {
 }
 
 impl Away for Error {
+    /// Another proxy is there within a second, if another one comes.
+    const PATIENCE: Duration = Duration::from_secs(15);
+
     fn is_away(&self) -> bool {
         matches!(self, Self::NotRunning { .. } | Self::Broken(_) | Self::Silent | Self::Gone)
     }

@@ -134,6 +134,8 @@ async fn a_row_whose_thing_is_gone_says_so_once_its_run_has_ended() {
     let run = show(&world, "r1").await;
     docker(&["rm", "--force", &name(&run, "container")]).await;
     world.control.close_in(1, &RunId::parse("r1").unwrap(), 0).await.unwrap();
+    let unmounted = Command::new("umount").arg(world.workspace("r1").await).status().await.unwrap();
+    assert!(unmounted.success());
     fs::remove_dir_all(world.path().join("workspaces")).unwrap();
     assert_eq!(became(&gc(&world, &[]).await.1, "r1"), [""; 0]);
     assert_eq!(stages(&show(&world, "r1").await), ["made"; 4], "its holder may be about to say so");

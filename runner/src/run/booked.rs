@@ -23,8 +23,6 @@ const RENEWALS: u32 = 4;
 const LOOK: Duration = Duration::from_millis(500);
 /// How long it is tried to store how a run ended.
 const INSIST: Duration = Duration::from_secs(300);
-/// How long Docker or the data plane may be away.
-const AWAY: Duration = Duration::from_secs(120);
 /// Pause before something is asked again.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -181,7 +179,7 @@ impl Booked {
     where
         super::Error: From<E>,
     {
-        let deadline = Instant::now() + AWAY;
+        let deadline = Instant::now() + E::PATIENCE;
         loop {
             match self.act(act()).await? {
                 Err(error) if error.is_away() && Instant::now() < deadline => sleep(PAUSE).await,

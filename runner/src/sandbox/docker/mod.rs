@@ -70,6 +70,8 @@ pub(crate) enum Error {
 }
 
 impl Away for Error {
+    const PATIENCE: Duration = AWAY;
+
     fn is_away(&self) -> bool {
         match self {
             Self::Unreachable { .. } => true,
