@@ -160,6 +160,18 @@ impl Docker {
             _ => Ok(()),
         }
     }
+
+    /// Removes the container called `name` unless its agent runs; there may be none. Whoever asks looks again.
+    pub(crate) async fn discard(&self, name: &str) -> Result<(), Error> {
+        let options = RemoveContainerOptionsBuilder::new().v(true).build();
+        match self.0.remove_container(name, Some(options)).await {
+            // It runs, or is on its way out.
+            Err(error) if is_taken(&error) => tokio::time::sleep(PAUSE).await,
+            Err(error) if !is_not_found(&error) => return Err(refused("remove", name)(error)),
+            _ => {}
+        }
+        Ok(())
+    }
 }
 
 /// Does `once` until Docker answers.
