@@ -17,16 +17,19 @@ pub mod dozing;
 pub mod endurance;
 pub mod events;
 pub mod eventually;
+mod gate;
 pub mod idle_soak;
 pub mod lines;
 pub mod lingering;
 pub mod litellm;
 pub mod metrics;
 pub mod nginx;
+mod postgres;
 mod process;
 pub mod puppet;
 pub mod random;
 pub mod raw;
+pub mod runner_chaos;
 pub mod sdks;
 pub mod shared;
 pub mod sluice;
@@ -46,10 +49,12 @@ pub use self::{
     control::Control,
     detour::Detour,
     eventually::eventually,
+    gate::Gate,
     lines::Lines,
     lingering::LingeringUpstream,
     litellm::LiteLlm,
     nginx::OriginalProxy,
+    postgres::Postgres,
     process::binary,
     puppet::Puppet,
     raw::Raw,

@@ -23,6 +23,7 @@ use crate::{
     agent::Agent,
     canary::{self, CANARY_KEY, Places, Spy},
     control::Control,
+    docker,
     eventually::eventually,
     process::binary,
     sluice::Sluice,
@@ -289,21 +290,33 @@ impl World {
         eventually("the run has a workspace", look, Option::is_some).await.unwrap()
     }
 
-    /// Asserts that no run has left anything: no container, no socket directory, no workspace.
+    /// What runs have left, in words: containers, volumes, socket directories, workspaces, mounts.
+    ///
+    /// # Panics
+    /// Never.
+    pub async fn left(&self) -> Vec<String> {
+        let of = self.installation();
+        let (containers, volumes) = tokio::join!(docker::containers_of(&of), docker::volumes_of(&of));
+        let mut left: Vec<_> = containers.into_iter().map(|name| format!("container {name}")).collect();
+        left.extend(volumes.into_iter().map(|name| format!("volume {name}")));
+        for dir in ["run/runs", "workspaces"] {
+            let entries = fs::read_dir(self.path().join(dir)).into_iter().flatten().flatten();
+            left.extend(entries.map(|entry| entry.path().display().to_string()));
+        }
+        let (mounts, ours) =
+            (fs::read_to_string("/proc/self/mounts").unwrap(), self.path().join("workspaces"));
+        let of_ours =
+            |line: &&str| line.split(' ').nth(1).is_some_and(|point| Path::new(point).starts_with(&ours));
+        left.extend(mounts.lines().filter(of_ours).map(|line| format!("mount {line}")));
+        left
+    }
+
+    /// Asserts that no run has left anything.
     ///
     /// # Panics
     /// If something is left.
     pub async fn assert_nothing_left(&self) {
-        let containers = crate::docker::containers_of(&self.installation()).await;
-        assert_eq!(containers, Vec::<String>::new(), "containers are left");
-        for dir in ["run/runs", "workspaces"] {
-            let left: Vec<_> = fs::read_dir(self.path().join(dir))
-                .into_iter()
-                .flatten()
-                .map(|entry| entry.unwrap().path())
-                .collect();
-            assert_eq!(left, Vec::<PathBuf>::new(), "something is left in {dir}");
-        }
+        assert_eq!(self.left().await, Vec::<String>::new(), "something is left");
     }
 }
 
@@ -312,7 +325,7 @@ impl Drop for World {
     /// let no secret out.
     fn drop(&mut self) {
         if std::thread::panicking() {
-            crate::docker::remove_containers_of(&self.installation());
+            docker::remove_containers_of(&self.installation());
         } else {
             assert_eq!(self.canaries(), Vec::<String>::new(), "a secret is where it must not be");
         }

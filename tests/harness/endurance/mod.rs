@@ -4,7 +4,7 @@
 //! the proxy tells is compared with what a follower of the journal has summed up; at the end, the journal with what the
 //! upstream saw. Not here: a clock that is stepped, which needs a clock that can be (the proxy's own unit tests).
 
-mod auditor;
+pub(crate) mod auditor;
 mod findings;
 mod operations;
 
