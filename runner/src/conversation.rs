@@ -22,3 +22,14 @@ pub(crate) enum Role {
     /// A model.
     Assistant,
 }
+
+impl Role {
+    /// Its name, as programs and people read it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+        }
+    }
+}

@@ -13,6 +13,7 @@ use crate::{
     run::{self, Booked, Host, Order},
     sandbox::docker::Docker,
     store::{self, Store},
+    workspace::{self, Workspaces},
 };
 
 /// One thing that was looked at.
@@ -56,6 +57,7 @@ impl Check {
 const DOCKER: &str = "docker";
 const IMAGES: &str = "images";
 const STORE: &str = "store";
+const WORKSPACES: &str = "workspaces";
 const PROXY: &str = "proxy";
 const UPSTREAM: &str = "upstream";
 const SOCKET: &str = "socket in a container";
@@ -76,16 +78,17 @@ pub(crate) async fn examine(
         None => Check::unknown(IMAGES, DOCKER),
     });
     checks.push(store_check(&store));
+    let workspaces = Workspaces::open(&settings.sandbox);
+    checks.push(workspaces_check(workspaces.as_ref()));
     let proxy = proxy(&data_plane).await;
     let proxy_is_there = proxy.is_ok();
     checks.push(proxy);
     checks.push(if proxy_is_there { upstream(&data_plane).await } else { Check::unknown(UPSTREAM, PROXY) });
-    let needed = checks.iter().take(4).find(|check| !check.is_ok()).map(|check| check.name);
-    checks.push(match docker.zip(store.ok()) {
-        Some((docker, store)) if needed.is_none() => match Host::of(settings, docker, store) {
-            Ok(host) => socket(host, probe, cancel).await,
-            Err(error) => Check::broken(SOCKET, report::chain(&error), "look at sandbox.workspace_dir"),
-        },
+    let needed = checks.iter().take(5).find(|check| !check.is_ok()).map(|check| check.name);
+    checks.push(match docker.zip(store.ok()).zip(workspaces.ok()) {
+        Some(((docker, store), workspaces)) if needed.is_none() => {
+            socket(Host::of(settings, docker, store, workspaces), probe, cancel).await
+        }
         _ => Check::unknown(SOCKET, needed.unwrap_or(DOCKER)),
     });
     checks
@@ -128,6 +131,24 @@ fn store_check(store: &Result<Store, store::Error>) -> Check {
     match store {
         Ok(store) => Check::ok(STORE, store.describe()),
         Err(error) => Check::broken(STORE, report::chain(error), "mend that, or set store.url"),
+    }
+}
+
+fn workspaces_check(workspaces: Result<&Workspaces, &workspace::Error>) -> Check {
+    let mend = "mend that, or set sandbox.workspace_dir to where it is better";
+    let broken = |error| Check::broken(WORKSPACES, report::chain(error), mend);
+    let workspaces = match workspaces {
+        Ok(workspaces) => workspaces,
+        Err(error) => return broken(error),
+    };
+    match workspaces.room() {
+        Ok(room) if room.is_enough() => Check::ok(WORKSPACES, format!("{}; {room}", workspaces.describe())),
+        Ok(room) => Check::broken(
+            WORKSPACES,
+            format!("too little room for {}: {room}", workspaces.describe()),
+            "remove what fills the disk, or lower sandbox.disk_reserve or sandbox.workspace_size",
+        ),
+        Err(error) => broken(&error),
     }
 }
 
@@ -190,7 +211,8 @@ async fn socket(host: Host, probe: Order, cancel: &CancellationToken) -> Check {
     let (finished, ()) = tokio::join!(
         async move {
             let events = events;
-            run::execute(&host, &booked, &events, cancel).await
+            // Large, and the doctor waits for it as one of many.
+            Box::pin(run::execute(&host, &booked, &events, cancel)).await
         },
         async { while ignored.recv().await.is_some() {} },
     );

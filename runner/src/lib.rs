@@ -12,6 +12,7 @@ mod doctor;
 mod envelope;
 pub mod failpoint;
 pub mod lifecycle;
+mod reaper;
 mod run;
 mod sandbox;
 pub mod store;

@@ -6,7 +6,7 @@ use platform_runtime::settings::{Agent, Protocol};
 use crate::{
     envelope::{self, Said},
     lifecycle::Failure,
-    sandbox::{Ended, KilledBy},
+    sandbox::Ended,
 };
 
 /// What the end of a container means for the run.
@@ -14,7 +14,6 @@ pub(crate) fn judge(agent: &Agent, ended: &Ended) -> Result<String, Failure> {
     let said = envelope::read(agent.protocol, &ended.stdout.text);
     if let Some(code) = ended.error_code() {
         let message = match (code, said) {
-            _ if ended.killed_by == Some(KilledBy::Disk) => "its workspace grew too large".to_owned(),
             (RunErrorCode::Timeout, _) => format!("stopped after {}", agent.runtime),
             (RunErrorCode::OomKilled, _) => format!("needed more than {} of memory", agent.memory),
             (RunErrorCode::Cancelled, _) => "cancelled".to_owned(),

@@ -8,7 +8,12 @@ use std::{
 };
 
 use platform_core::name::label;
-use tokio::process::{Child, Command};
+use platform_runtime::task;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{UnixListener, UnixStream},
+    process::{Child, Command},
+};
 
 /// Runs `docker` with `arguments` and returns what it printed.
 ///
@@ -110,7 +115,56 @@ pub async fn volumes_of(installation: &str) -> Vec<String> {
 
 /// Removes all containers of an installation, as well as that goes: for a test that has failed already.
 pub(crate) fn remove_containers_of(installation: &str) {
-    let list = format!("docker ps --all --quiet --filter label={}={installation}", label::INSTALLATION);
-    let script = format!("{list} | xargs --no-run-if-empty docker rm --force --volumes");
+    let by = |filter: String| format!("docker ps --all --quiet --filter {filter}");
+    let (label, name) =
+        (by(format!("label={}={installation}", label::INSTALLATION)), by(format!("name={installation}")));
+    let script = format!("({label}; {name}) | sort -u | xargs --no-run-if-empty docker rm --force --volumes");
     std::process::Command::new("sh").args(["-c", &script]).output().ok();
+}
+
+/// Docker, but for removing containers: that it refuses.
+#[derive(Debug)]
+pub struct UnwillingDocker(PathBuf);
+
+impl UnwillingDocker {
+    /// Serves its API on `socket`.
+    ///
+    /// # Panics
+    /// If it cannot.
+    #[must_use]
+    pub fn on(socket: &Path) -> Self {
+        let listener = UnixListener::bind(socket).unwrap();
+        task::spawn("unwilling docker", async move {
+            while let Ok((client, _)) = listener.accept().await {
+                task::spawn("unwilling docker's client", serve(client));
+            }
+        });
+        Self(socket.to_owned())
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn socket(&self) -> &Path {
+        &self.0
+    }
+}
+
+async fn serve(mut client: UnixStream) -> std::io::Result<()> {
+    const REFUSAL: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\ncontent-type: application/json\r\n\
+                             content-length: 23\r\n\r\n{\"message\":\"not today\"}";
+    let mut docker = UnixStream::connect("/var/run/docker.sock").await?;
+    let (mut asked, mut answered) = (vec![0; 64 << 10], vec![0; 64 << 10]);
+    loop {
+        tokio::select! {
+            length = client.read(&mut asked) => match length? {
+                0 => return Ok(()),
+                length if asked.starts_with(b"DELETE ") && length > 7 => client.write_all(REFUSAL).await?,
+                length => docker.write_all(&asked[..length]).await?,
+            },
+            length = docker.read(&mut answered) => match length? {
+                0 => return Ok(()),
+                length => client.write_all(&answered[..length]).await?,
+            },
+        }
+    }
 }

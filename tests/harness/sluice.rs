@@ -48,6 +48,16 @@ impl Sluice {
         self
     }
 
+    /// Starts it by `words`, a program and arguments that go before its own.
+    #[must_use]
+    pub fn under(self, words: &[&str]) -> Self {
+        let (inner, mut command) = (self.command.as_std(), Command::new(words[0]));
+        command.args(&words[1..]).arg(inner.get_program()).args(inner.get_args()).env_clear();
+        command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        Self { command }
+    }
+
     /// Lets it read `file` as its standard input.
     #[must_use]
     pub fn stdin(mut self, file: File) -> Self {

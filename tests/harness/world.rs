@@ -25,6 +25,7 @@ use crate::{
     control::Control,
     docker,
     eventually::eventually,
+    mounts,
     process::binary,
     sluice::Sluice,
 };
@@ -284,16 +285,16 @@ impl World {
             let record = (shown.code == Some(0)).then(|| shown.result())?;
             let workspace =
                 record["resources"].as_array()?.iter().rfind(|thing| thing["kind"] == "workspace")?;
-            let path = self.path().join("workspaces").join(workspace["name"].as_str()?);
+            let path = self.path().join("workspaces").join(workspace["name"].as_str()?).join("tree");
             path.join(".cogni/messages.json").exists().then_some(path)
         };
         eventually("the run has a workspace", look, Option::is_some).await.unwrap()
     }
 
-    /// What runs have left, in words: containers, volumes, socket directories, workspaces, mounts.
+    /// What runs have left, in words: containers, volumes, socket directories, workspaces, mounts, loop devices.
     ///
     /// # Panics
-    /// Never.
+    /// If Docker does not tell.
     pub async fn left(&self) -> Vec<String> {
         let of = self.installation();
         let (containers, volumes) = tokio::join!(docker::containers_of(&of), docker::volumes_of(&of));
@@ -303,20 +304,28 @@ impl World {
             let entries = fs::read_dir(self.path().join(dir)).into_iter().flatten().flatten();
             left.extend(entries.map(|entry| entry.path().display().to_string()));
         }
-        let (mounts, ours) =
-            (fs::read_to_string("/proc/self/mounts").unwrap(), self.path().join("workspaces"));
-        let of_ours =
-            |line: &&str| line.split(' ').nth(1).is_some_and(|point| Path::new(point).starts_with(&ours));
-        left.extend(mounts.lines().filter(of_ours).map(|line| format!("mount {line}")));
+        left.extend(mounts::below(self.path()).into_iter().map(|point| format!("mount {}", point.display())));
+        left.extend(
+            mounts::loops_below(self.path()).into_iter().map(|file| format!("loop device of {file}")),
+        );
         left
     }
 
-    /// Asserts that no run has left anything.
+    /// Asserts that no run has left anything: no container, no socket directory, no workspace, no mount, no device.
     ///
     /// # Panics
     /// If something is left.
     pub async fn assert_nothing_left(&self) {
-        assert_eq!(self.left().await, Vec::<String>::new(), "something is left");
+        // A container that is being made just now has copies of all mounts for a moment, and devices with them.
+        let left = || async {
+            let left = self.left().await;
+            if left.iter().all(|thing| thing.starts_with("loop device")) {
+                left
+            } else {
+                panic!("left: {left:?}")
+            }
+        };
+        eventually("nothing is left", left, Vec::is_empty).await;
     }
 }
 
@@ -324,11 +333,15 @@ impl Drop for World {
     /// A test that failed half-way may have left containers; one that passed has seen that there are none, and has
     /// let no secret out.
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        let canaries = if std::thread::panicking() {
             docker::remove_containers_of(&self.installation());
+            Vec::new()
         } else {
-            assert_eq!(self.canaries(), Vec::<String>::new(), "a secret is where it must not be");
-        }
+            self.canaries()
+        };
+        // Of processes that were killed. Their directories could not be removed.
+        mounts::remove_below(self.path());
+        assert_eq!(canaries, Vec::<String>::new(), "a secret is where it must not be");
     }
 }
 

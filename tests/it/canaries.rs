@@ -137,7 +137,7 @@ async fn a_secret_in_a_container_or_its_output_is_found() {
             "what Docker is told",
             "what Docker tells",
             "-r1.1: ",
-            "/leak",
+            "tree/leak",
             "stdout of sluice",
             "store/sluice.db",
         ],

@@ -30,6 +30,7 @@ mod limits;
 mod metrics;
 mod openclaw;
 mod path;
+mod reaper;
 mod refusals;
 mod reload;
 mod restart;

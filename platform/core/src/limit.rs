@@ -241,6 +241,12 @@ pub mod sandbox {
     pub const TMP: ByteSize = ByteSize::mib(64);
     /// Size of `/run`.
     pub const RUN: ByteSize = ByteSize::mib(8);
+    /// Size of a workspace.
+    pub const WORKSPACE: ByteSize = ByteSize::mib(1 << 10);
+    /// Size of a workspace for each file that may be in it: more files than a checkout with its dependencies has.
+    pub const WORKSPACE_PER_FILE: ByteSize = ByteSize::kib(8);
+    /// What must be left on the disk of workspaces for one more to be made.
+    pub const DISK_RESERVE: ByteSize = ByteSize::mib(2 << 10);
 }
 
 #[cfg(test)]

@@ -95,6 +95,8 @@ pub mod path {
     pub const COGNI_DIR: &str = ".cogni";
     /// The conversation, relative to [`COGNI_DIR`] (*specified*).
     pub const MESSAGES_FILE: &str = "messages.json";
+    /// The same conversation for readers of Markdown, relative to [`COGNI_DIR`].
+    pub const CONVERSATION_FILE: &str = "conversation.md";
     /// What [`super::env::OPENAI_API_BASE`] is set to (*specified*).
     pub const API_BASE: &str = "http://localhost:8080";
 }

@@ -14,10 +14,12 @@ use platform_runtime::{
 use super::{
     Context, Error,
     exit::Exit,
+    gc,
     run::{cancelled_by_signals, new_run_id},
 };
 use crate::{
     doctor::{self, Check, Verdict},
+    reaper::{Act, Mode, Reaper},
     run::{Keep, Order, Wanted},
 };
 
@@ -26,6 +28,19 @@ pub(super) struct Arguments {
     /// Print JSON instead of a list
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    left: Left,
+}
+
+/// What is done about what is left of runs.
+#[derive(clap::Args)]
+struct Left {
+    /// Remove what is left of runs that are over, as `sluice runs gc` does, and explain each decision
+    #[arg(long)]
+    reap: bool,
+    /// With --reap: only explain
+    #[arg(long, requires = "reap")]
+    dry_run: bool,
 }
 
 pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
@@ -45,15 +60,32 @@ pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Ex
         },
     };
     let store = context.store().await;
+    let reaper = store.as_ref().ok().filter(|_| arguments.left.reap);
+    let reaper = reaper.map(|store| Reaper::of(&context.settings, store.clone()));
     let checks = doctor::examine(&context.settings, store, probe, &cancelled_by_signals()?).await;
     let ready = checks.iter().all(Check::is_ok);
+    let act = if arguments.left.dry_run { Act::Say } else { Act::Do };
+    let mode = Mode { act, ..Mode::default() };
+    // After the probe: what a run of our own leaves would be found, too.
+    let reaped = match reaper {
+        Some(reaper) => Some(reaper.pass(mode).await),
+        None => None,
+    };
     let mut out = io::stdout();
     if arguments.json {
-        writeln!(out, "{}", serde_json::json!({ "ready": ready, "checks": checks }))?;
+        let mut report = serde_json::json!({ "ready": ready, "checks": checks });
+        if let Some(reaped) = &reaped {
+            report["reaped"] = serde_json::to_value(reaped)?;
+        }
+        writeln!(out, "{}", terminal::safe_json(&report.to_string()))?;
     } else {
         checks.iter().try_for_each(|check| print(&mut out, check))?;
+        if let Some(reaped) = &reaped {
+            writeln!(out)?;
+            gc::print(&mut out, reaped)?;
+        }
     }
-    Ok(if ready { Exit::Success } else { Exit::Unavailable })
+    Ok(if ready { reaped.as_ref().map_or(Exit::Success, gc::exit) } else { Exit::Unavailable })
 }
 
 fn print(out: &mut impl Write, check: &Check) -> io::Result<()> {

@@ -68,8 +68,8 @@ pub(super) fn of_error(error: &(dyn std::error::Error + 'static)) -> Exit {
         }
     } else if error.is::<data_plane::Error>()
         || error.is::<docker::Error>()
-        || error.is::<supervise::Error>()
         || error.is::<workspace::Error>()
+        || error.is::<supervise::Error>()
     {
         Exit::Unavailable
     } else {

@@ -7,6 +7,7 @@ mod config;
 mod doctor;
 mod exit;
 mod freeze;
+mod gc;
 mod limit;
 mod metrics;
 mod reload;
@@ -88,6 +89,10 @@ enum Command {
     /// List the agents that can run here
     Agents(agents::Arguments),
     /// Look whether everything is there that a run needs
+    #[command(after_help = "\
+Examples:
+  sluice doctor
+  sluice doctor --reap --dry-run    what is left of runs that are over, and what would become of it?")]
     Doctor(doctor::Arguments),
     /// Who called what: watch, explain, sum up, export and check the journal of model calls
     #[command(subcommand)]
@@ -178,7 +183,9 @@ pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let environment = Environment::capture();
     telemetry::init(
-        environment.get(name::env::SLUICE_LOG).or(Some("warn,runner::supervise=info,runner::worker=info")),
+        environment
+            .get(name::env::SLUICE_LOG)
+            .or(Some("warn,runner::supervise=info,runner::worker=info,runner::reaper=info")),
     );
     let outcome = dispatch(arguments, environment).unwrap_or_else(|error| {
         report::error("sluice", error.as_ref());

@@ -28,6 +28,7 @@ use crate::{
     run::{self, Booked, BookingError, Host, Keep, Order, Wanted},
     sandbox::docker::Docker,
     store::{Created, Store},
+    workspace::Workspaces,
 };
 
 /// Events between the run and the terminal.
@@ -104,7 +105,10 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit,
     if detach {
         return leave(&store, &order, output).await;
     }
-    let host = Host::of(settings, Docker::connect(&settings.sandbox.docker_socket).await?, store)?;
+    let docker = Docker::connect(&settings.sandbox.docker_socket).await?;
+    let workspaces = Workspaces::open(&settings.sandbox)?;
+    workspaces.room()?.enough()?;
+    let host = Host::of(settings, docker, store, workspaces);
     host.data_plane.health().await?;
     let cancel = cancelled_by_signals()?;
     let booked = match Booked::book(&host, order).await {

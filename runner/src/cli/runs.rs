@@ -13,6 +13,7 @@ use serde_json::json;
 use super::{
     Context, Error,
     exit::Exit,
+    gc,
     run::{OutputArguments, cancelled_by_signals},
     table::Table,
     wait,
@@ -38,6 +39,17 @@ Examples:
   sluice runs show run-19c1-5f0e
   sluice runs show run-19c1-5f0e --json | jq .usage")]
     Show(ShowArguments),
+    /// Remove what is left of runs that are over, and say why what stays does
+    ///
+    /// Only what is proven to be this installation's and dead: its run has ended, and the store has a row of this very thing.
+    /// `sluice up` does the same at its start and from time to time.
+    #[command(after_help = "\
+Examples:
+  sluice runs gc --dry-run                  what would be removed, and why?
+  sluice runs gc
+  sluice runs gc --kept                     workspaces that were kept, too
+  sluice runs gc --json | jq -r '.things[] | select(.outcome == \"unknown\").name'")]
+    Gc(gc::Arguments),
     /// Wait until a run has ended, and show its answer
     #[command(after_help = "\
 Examples:
@@ -110,6 +122,7 @@ pub(super) async fn runs(context: &Context, command: Command) -> Result<Exit, Er
     match command {
         Command::Ls(arguments) => ls(context, arguments).await,
         Command::Show(arguments) => show(context, arguments).await,
+        Command::Gc(arguments) => gc::gc(context, arguments).await,
         Command::Wait(arguments) => {
             let store = context.store().await?;
             wait::wait(&store, &arguments.run, arguments.output, &cancelled_by_signals()?).await

@@ -59,7 +59,7 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     let worked = async {
         let at_end = if by == RunBy::Person { AtEnd::Cancel } else { AtEnd::Leave };
         if let Some(host) = worker::surroundings(settings, async || context.store().await, &cancel).await {
-            worker::work(&host, settings.worker.runs, &cancel, at_end).await;
+            Box::pin(worker::work(&host, settings, &cancel, at_end)).await;
         }
         // The proxy last: runs that are cancelled are closed there.
         proxy_stop.cancel();

@@ -28,7 +28,7 @@ use crate::{
         docker::{Container, Found},
     },
     store::{Change, Kind, Stage},
-    workspace::Workspace,
+    workspace::{Workspace, Workspaces},
 };
 
 /// Events that wait for a slow reader before live ones are left out.
@@ -120,6 +120,7 @@ async fn keep(scene: &Scene<'_>, things: &mut Things, change: Change) -> Result<
 
 /// What is there before the container.
 struct Prepared {
+    id: WorkspaceId,
     workspace: Workspace,
     socket_dir: PathBuf,
     tap: Lines,
@@ -129,8 +130,8 @@ async fn prepare(scene: &Scene<'_>, things: &mut Things) -> Result<Prepared, Err
     let Scene { host, booked, events, .. } = *scene;
     scene.go_on()?;
     tell(events, AgentEvent::Status { phase: Phase::Preparing });
-    host.workspaces.room()?;
-    let id = WorkspaceId::from_random(random::bits());
+    host.workspaces.room()?.enough()?;
+    let id = Workspaces::new_id();
     let mut wanted = vec![Change::wanted(Kind::Workspace, id.as_str())];
     if things.last(Kind::Listener).is_none() {
         let socket_dir = SocketDirName::from_random(random::bits());
@@ -150,7 +151,7 @@ async fn prepare(scene: &Scene<'_>, things: &mut Things) -> Result<Prepared, Err
         registered => registered?,
     };
     Point::Registered.reach();
-    Ok(Prepared { workspace, socket_dir, tap })
+    Ok(Prepared { id, workspace, socket_dir, tap })
 }
 
 /// What is there under these names was made by somebody else, and is not to be removed by us.
@@ -185,9 +186,9 @@ async fn register(scene: &Scene<'_>, things: &Things) -> Result<(PathBuf, Lines)
 
 async fn start(scene: &Scene<'_>, things: &mut Things, prepared: Prepared) -> Result<AtWork, Error> {
     let Scene { host, booked, events, .. } = *scene;
-    let Prepared { workspace, socket_dir, tap } = prepared;
+    let Prepared { id, workspace, socket_dir, tap } = prepared;
     scene.go_on()?;
-    let spec = plan::spec(scene, &workspace, socket_dir);
+    let spec = plan::spec(scene, (&id, workspace.path()), socket_dir);
     tell(events, AgentEvent::Status { phase: Phase::Starting });
     let row = Change::wanted(Kind::Container, spec.name.as_str());
     let mut changes = things.made();
@@ -226,7 +227,10 @@ async fn watch(scene: &Scene<'_>, at_work: AtWork) -> Result<Ended, Error> {
                 over = container.over(&pieces) => { over?; None }
                 () = tokio::time::sleep(left) => Some(KilledBy::Timeout),
                 () = scene.cancel.cancelled() => Some(KilledBy::Cancel),
-                _exceeded = workspace.watch() => Some(KilledBy::Disk),
+                exceeded = workspace.watch() => {
+                    scene.exceeded.set(Some(exceeded));
+                    Some(KilledBy::Disk)
+                }
             },
         };
         if let Some(by) = killed_by {

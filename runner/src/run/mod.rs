@@ -47,7 +47,7 @@ use crate::{
     },
     store::{self, Record, Store, Worker},
     verdict,
-    workspace::{self, Workspaces},
+    workspace::{self, Exceeded, Workspaces},
 };
 
 /// What a run needs from its surroundings.
@@ -64,17 +64,17 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// What `settings` say, on a Docker that answers and a store that is open.
-    pub(crate) fn of(settings: &Settings, docker: Docker, store: Store) -> Result<Self, workspace::Error> {
-        Ok(Self {
+    /// What `settings` say, on a Docker that answers, a store that is open and a place for workspaces.
+    pub(crate) fn of(settings: &Settings, docker: Docker, store: Store, workspaces: Workspaces) -> Self {
+        Self {
             data_plane: DataPlane::at(&settings.proxy.control_socket()),
             docker,
             store,
             worker: Worker::this_process(),
             lease: settings.worker.lease,
-            workspaces: Workspaces::open(&settings.sandbox)?,
+            workspaces,
             installation: settings.sandbox.installation.clone(),
-        })
+        }
     }
 }
 
@@ -158,6 +158,8 @@ struct Scene<'s> {
     began: Instant,
     /// From the order to the start of the container.
     start: Cell<Option<Duration>>,
+    /// Why its container was stopped, if that was for the sake of the disk.
+    exceeded: Cell<Option<Exceeded>>,
 }
 
 impl Scene<'_> {
@@ -181,7 +183,8 @@ pub(crate) async fn execute(
     cancel: &CancellationToken,
 ) -> Finished {
     let (cancel, began) = (cancel.child_token(), Instant::now());
-    let scene = Scene { host, booked, events, cancel, began, start: Cell::new(None) };
+    let scene =
+        Scene { host, booked, events, cancel, began, start: Cell::new(None), exceeded: Cell::new(None) };
     let finished = tokio::select! {
         finished = Box::pin(live(&scene)) => finished,
         // From here on everything of the run is another's to decide, also what is half made.
@@ -219,7 +222,12 @@ async fn live(scene: &Scene<'_>) -> Finished {
 fn conclude(scene: &Scene<'_>, outcome: Result<Ended, Error>) -> (Option<Ended>, Ending) {
     match outcome {
         Ok(ended) => {
-            let answer = verdict::judge(&scene.order().wanted.agent, &ended);
+            let answer = match scene.exceeded.get() {
+                Some(exceeded) => {
+                    Err(Failure { code: RunErrorCode::ContainerFailed, message: exceeded.to_string() })
+                }
+                None => verdict::judge(&scene.order().wanted.agent, &ended),
+            };
             let exit_code = ended.exit_code;
             (Some(ended), Ending { exit_code, answer })
         }

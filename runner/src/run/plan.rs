@@ -2,23 +2,20 @@
 
 use std::{
     collections::BTreeMap,
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use platform_core::{
     grant::{CallLimits, Listener, RunGrant, Tap},
-    id::RunId,
+    id::{RunId, WorkspaceId},
     limit::Millis,
     name::{env, path},
     token::UnixSeconds,
 };
 
 use super::{Host, Order, Scene};
-use crate::{
-    sandbox::{Limits, SandboxSpec, docker},
-    workspace::Workspace,
-};
+use crate::sandbox::{Limits, SandboxSpec, docker};
 
 /// What a run may take to start and to end beyond its own time, a take-over or two included.
 const START_AND_END: Duration = Duration::from_secs(600);
@@ -57,7 +54,11 @@ fn end(runtime: Millis) -> UnixSeconds {
     UnixSeconds((now + runtime.duration() + START_AND_END).as_secs())
 }
 
-pub(super) fn spec(scene: &Scene<'_>, workspace: &Workspace, socket_dir: PathBuf) -> SandboxSpec {
+pub(super) fn spec(
+    scene: &Scene<'_>,
+    (id, workspace): (&WorkspaceId, &Path),
+    socket_dir: PathBuf,
+) -> SandboxSpec {
     let Scene { host, booked, .. } = *scene;
     let Order { run_id, agent_id, wanted, .. } = &booked.order;
     let agent = &wanted.agent;
@@ -67,14 +68,14 @@ pub(super) fn spec(scene: &Scene<'_>, workspace: &Workspace, socket_dir: PathBuf
         (env::COGNI_MODEL, wanted.model.clone()),
         (env::LLM_PROXY_SOCKET, path::SOCKET.to_owned()),
     ];
-    let labels = [host.installation.as_str(), run_id.as_str(), agent_id.as_str(), workspace.id().as_str()];
+    let labels = [host.installation.as_str(), run_id.as_str(), agent_id.as_str(), id.as_str()];
     SandboxSpec {
         name: container(host, run_id, booked.epoch()),
         image: agent.image.clone(),
         argv: agent.argv.clone(),
         environment: BTreeMap::from(environment),
         labels: docker::labels(labels, booked.epoch()),
-        workspace: workspace.path().to_owned(),
+        workspace: workspace.to_owned(),
         socket_dir,
         limits: Limits {
             runtime: agent.runtime,

@@ -119,6 +119,16 @@ pub enum Error {
         /// Its name.
         name: String,
     },
+    /// It is for whoever holds its run to say what became of it.
+    #[error("the {kind} {name} of run {run} is not for others to remove: the run goes on, or began anew")]
+    NotOver {
+        /// The run.
+        run: String,
+        /// Kind of the thing.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+    },
     /// Too much for one row.
     #[error("{what} has {bytes} bytes, more than {most}")]
     TooLarge {

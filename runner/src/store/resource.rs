@@ -1,10 +1,11 @@
 //! What was made for a run: a row exists before the thing does, and says so until the thing is certainly gone.
 
+use platform_core::id::RunId;
 use serde::Serialize;
 use sqlx::any::AnyRow;
 
 use super::{
-    Store, Tx,
+    Again, Store, Tx,
     error::{Error, failed},
     row::{Run, UnixMillis, count, number, parsed, storable, text},
 };
@@ -137,6 +138,15 @@ const LEFT: &str = concat!(
     " FROM resources WHERE state <> 'removed' \
      AND run IN (SELECT run FROM runs WHERE installation = $1) ORDER BY changed, run, kind, name"
 );
+const NAMED: &str = concat!(
+    "SELECT ",
+    resource_columns!(),
+    " FROM resources WHERE kind = $1 AND name = $2 \
+     AND run IN (SELECT run FROM runs WHERE installation = $3) ORDER BY changed, run"
+);
+const REMOVED: &str = "UPDATE resources SET state = 'removed', changed = $1 \
+     WHERE run = $2 AND kind = $3 AND name = $4 AND epoch = $5 \
+     AND run IN (SELECT run FROM runs WHERE installation = $6 AND ended IS NOT NULL)";
 
 impl Resource {
     fn read(row: &AnyRow) -> Result<Self, Error> {
@@ -160,6 +170,51 @@ impl Store {
     pub async fn left(&self) -> Result<Vec<Resource>, Error> {
         let rows = sqlx::query(LEFT).bind(self.installation.as_str()).fetch_all(&self.pool).await;
         rows.map_err(failed("list what was made"))?.iter().map(Resource::read).collect()
+    }
+
+    /// Everything of this kind that was ever called `name`, of whatever run.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn named(&self, kind: Kind, name: &str) -> Result<Vec<Resource>, Error> {
+        let query = sqlx::query(NAMED).bind(kind.name()).bind(name).bind(self.installation.as_str());
+        let rows = query.fetch_all(&self.pool).await;
+        rows.map_err(failed("look for what was made"))?.iter().map(Resource::read).collect()
+    }
+
+    /// `run`, and everything that was ever made for it, at one moment.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] if there is no such run.
+    pub async fn made_for(&self, run: &RunId) -> Result<(Run, Vec<Resource>), Error> {
+        self.retrying(Again::Always, async |_| {
+            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+            let found = self.find(&mut tx, run).await?;
+            let made = tx.resources(run.as_str()).await?;
+            tx.commit("list what was made").await?;
+            Ok((found, made))
+        })
+        .await
+    }
+
+    /// Keeps that `thing` is gone, in nobody's name: nobody holds a run that has ended. One that was started anew has a
+    /// holder again, and what it has wanted since has another epoch.
+    ///
+    /// # Errors
+    /// [`Error::NotOver`] if its run has not ended, or wanted it again since.
+    pub async fn removed(&self, thing: &Resource) -> Result<(), Error> {
+        self.retrying(Again::Always, async |_| {
+            let mut tx = self.begin().await?;
+            let query = sqlx::query(REMOVED).bind(tx.now).bind(&thing.run).bind(thing.kind.name());
+            let query = query.bind(&thing.name).bind(i64::try_from(thing.epoch).unwrap_or(i64::MAX));
+            let changed = query.bind(self.installation.as_str()).execute(tx.connection()).await;
+            if changed.map_err(failed("keep what is gone"))?.rows_affected() == 0 {
+                let (kind, name) = (thing.kind.name(), thing.name.clone());
+                return Err(Error::NotOver { run: thing.run.clone(), kind, name });
+            }
+            tx.commit("keep what is gone").await
+        })
+        .await
     }
 }
 

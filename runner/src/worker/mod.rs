@@ -1,7 +1,8 @@
-//! What `sluice up` does besides watching over the proxy: it works on runs that were ordered, and on those that others left.
+//! What `sluice up` does besides watching over the proxy: it works on runs that were ordered and on those that others left,
+//! and has removed what is left behind.
 //!
-//! Two halves, so that a store that hesitates does not hold up what containers print: one takes runs, the other lives them.
-//! Not here: how a run is lived (`run`).
+//! Taking runs and living them are apart, so that a store that hesitates does not hold up what containers print. Not here:
+//! how a run is lived (`run`), and what may be removed (`reaper`).
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,10 +13,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    reaper::{Mode, Reaper},
     run::{self, Booked, BookingError, Finished, Host},
     sandbox::docker::{self, Docker},
     store::{self, Run, Store},
-    workspace,
+    workspace::{self, Workspaces},
 };
 
 /// How often it is looked for runs.
@@ -65,7 +67,7 @@ pub(crate) async fn surroundings(
         let host = async {
             let store = open().await?;
             let docker = Docker::connect(&settings.sandbox.docker_socket).await?;
-            Ok::<_, Error>(Host::of(settings, docker, store)?)
+            Ok::<_, Error>(Host::of(settings, docker, store, Workspaces::open(&settings.sandbox)?))
         };
         let error = tokio::select! {
             host = host => match host {
@@ -85,17 +87,27 @@ pub(crate) async fn surroundings(
     }
 }
 
-/// Works on runs, at most `most` new ones at a time, until `stop` is triggered.
-pub(crate) async fn work(host: &Host, most: u32, stop: &CancellationToken, at_end: AtEnd) {
-    let places = Arc::new(Semaphore::new(most as usize));
+/// Works on runs and removes what they leave behind, until `stop` is triggered.
+pub(crate) async fn work(host: &Host, settings: &Settings, stop: &CancellationToken, at_end: AtEnd) {
+    let places = Arc::new(Semaphore::new(settings.worker.runs as usize));
     let (to, from) = mpsc::channel(1);
-    let cancel = CancellationToken::new();
+    let reaper = Reaper::of(settings, host.store.clone());
     tokio::select! {
         () = take(host, places, to) => {}
-        () = live(host, from, &cancel, stop, at_end) => {}
+        () = live(host, from, stop, at_end) => {}
+        () = reap(&reaper, settings.worker.reap_every.duration()) => {}
     }
     if let Err(error) = host.store.release(&host.worker).await {
         tracing::warn!(error = %report::chain(&error), "runs are not given back: others wait until their leases are over");
+    }
+}
+
+/// Looks for what is left behind, at once and then every so often.
+async fn reap(reaper: &Reaper, every: Duration) {
+    loop {
+        // It tells what it did, and what is wrong, in the log.
+        drop(Box::pin(reaper.pass(Mode::default())).await);
+        tokio::time::sleep(every).await;
     }
 }
 
@@ -125,7 +137,7 @@ async fn next(host: &Host, places: &Arc<Semaphore>) -> Result<Option<Work>, Book
         return book(host, &run, since).await.map(|booked| booked.map(|booked| Work { booked, place: None }));
     }
     let Ok(place) = Arc::clone(places).try_acquire_owned() else { return Ok(None) };
-    if let Err(error) = host.workspaces.room() {
+    if let Err(error) = host.workspaces.room().and_then(|room| room.enough()) {
         tracing::warn!(error = %report::chain(&error), "runs wait");
         return Ok(None);
     }
@@ -148,18 +160,13 @@ async fn book(host: &Host, run: &Run, since: Duration) -> Result<Option<Booked>,
 }
 
 /// Lives the runs that come from `from`.
-async fn live(
-    host: &Host,
-    mut from: mpsc::Receiver<Work>,
-    cancel: &CancellationToken,
-    stop: &CancellationToken,
-    at_end: AtEnd,
-) {
+async fn live(host: &Host, mut from: mpsc::Receiver<Work>, stop: &CancellationToken, at_end: AtEnd) {
+    let cancel = CancellationToken::new();
     let mut lives = FuturesUnordered::new();
     loop {
         tokio::select! {
             work = from.recv() => match work {
-                Some(work) => lives.push(one(host, work, cancel)),
+                Some(work) => lives.push(one(host, work, &cancel)),
                 None => return,
             },
             Some((run, finished)) = lives.next(), if !lives.is_empty() => tell(&run, &finished),

@@ -5,7 +5,7 @@ use std::fs;
 use platform_core::{control::Cursor, limit::Millis};
 use runner::{
     lifecycle::Move,
-    store::{Change, Created, Error, Filter, For, Kind, Onto, Record, Rows, Step, Store, Worker},
+    store::{Change, Created, Error, Filter, For, Kind, Onto, Record, Rows, SCHEMA, Step, Store, Worker},
 };
 
 use crate::place::{Place, id, moves, order};
@@ -90,7 +90,7 @@ async fn half_a_backup_is_none(place: Place) {
     let lines: Vec<_> = whole.lines().collect();
     let changed = whole.replacen("acct-1", "acct-7", 1);
     let without_one = [&lines[..3], &lines[4..]].concat().join("\n");
-    let newer = whole.replacen("\"schema\":1", "\"schema\":999", 1);
+    let newer = whole.replacen(&format!("\"schema\":{SCHEMA}"), "\"schema\":999", 1);
     let other_table = whole.replacen("\"table\":\"runs\"", "\"table\":\"pg_authid\"", 1);
     let before = everything(&store).await;
     for spoiled in [

@@ -20,6 +20,7 @@ crate::on_both!(
     a_run_goes_its_way_and_tells_of_it,
     what_its_state_does_not_allow_changes_nothing,
     a_thing_has_a_row_before_it_is_there,
+    what_is_gone_is_said_in_nobodys_name_once_nobody_holds_the_run,
     events_are_bounded,
     any_text_comes_back,
     runs_are_listed_in_pages,
@@ -132,6 +133,36 @@ async fn a_thing_has_a_row_before_it_is_there(place: Place) {
     assert_eq!(store.left().await.unwrap(), vec![]);
     let things = store.record(&hold.run).await.unwrap().resources;
     assert!(things.len() == 2 && things.iter().all(|thing| thing.epoch == 1 && !thing.owner.is_empty()));
+}
+
+async fn what_is_gone_is_said_in_nobodys_name_once_nobody_holds_the_run(place: Place) {
+    let store = place.open().await;
+    let hold = begun(&store, "r1").await;
+    let container = Change::wanted(Kind::Container, "c1");
+    store.step(&hold, &Step::from(Move::Prepare).with([container.clone()])).await.unwrap();
+    let made = async || store.made_for(&hold.run).await.unwrap().1.remove(0);
+    let (first, refused) = (made().await, async |thing| {
+        matches!(store.removed(thing).await, Err(Error::NotOver { kind: "container", .. }))
+    });
+    assert!(refused(&first).await, "its holder is there");
+    for step in [Move::Settle(Ending::without_agent(cancelled())), Move::Finish(Usage::default())] {
+        store.step(&hold, &step.into()).await.unwrap();
+    }
+    assert_eq!(store.named(Kind::Container, "c1").await.unwrap(), store.left().await.unwrap());
+    store.start_anew(&hold).await.unwrap();
+    let anew = store.claim(&Worker::this_process(), LONG).await.unwrap().unwrap().hold();
+    store.step(&anew, &Step::from(Move::Prepare).with([container])).await.unwrap();
+    for step in [Move::Settle(Ending::without_agent(cancelled())), Move::Finish(Usage::default())] {
+        store.step(&anew, &step.into()).await.unwrap();
+    }
+    assert!(refused(&first).await, "it was wanted again since");
+    let second = made().await;
+    store.removed(&second).await.unwrap();
+    store.removed(&second).await.unwrap();
+    assert_eq!((made().await.stage, store.left().await.unwrap()), (Stage::Removed, vec![]));
+    assert_eq!(store.named(Kind::Container, "c1").await.unwrap().len(), 1, "it is known for good");
+    assert_eq!(store.named(Kind::Workspace, "c1").await.unwrap(), vec![]);
+    assert!(matches!(store.made_for(&id("r9")).await, Err(Error::Unknown { .. })));
 }
 
 async fn events_are_bounded(place: Place) {

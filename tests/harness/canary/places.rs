@@ -30,6 +30,8 @@ impl Places {
             search(&format!("name of a file in {}", dir.display()), entry.file_name().as_bytes());
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() => Self::files(&path),
+                // What is in a workspace's image is seen where that is mounted.
+                Ok(kind) if kind.is_file() && path.ends_with("image") => {}
                 Ok(kind) if kind.is_file() && !SECRET_FILES.iter().any(|name| path.ends_with(name)) => {
                     if let Ok(content) = fs::read(&path) {
                         search(&path.display().to_string(), &content);

@@ -1,7 +1,5 @@
 //! What runs do in a play, and how each must end, whatever happens to everybody but itself.
 
-use std::ops::RangeInclusive;
-
 use platform_core::event::RunErrorCode;
 use runner::store::Record;
 use serde_json::json;
@@ -43,7 +41,7 @@ impl Script {
             Self::Asks => asks("fake-words5"),
             Self::AsksLong => asks("fake-words5-firstbyte1500ms"),
             Self::Sleeps => "sleep 2; echo slept".to_owned(),
-            Self::Prints => "seq -s, 1 9000; sleep 1; seq -s, 9001 18000; echo end".to_owned(),
+            Self::Prints => "seq 1 9000 | xargs -n 1000; sleep 1; seq 9001 18000 | xargs -n 1000; echo end".to_owned(),
             Self::Hangs => "trap '' TERM; while :; do sleep 1; done".to_owned(),
             Self::Waits => "echo begun; sleep 100".to_owned(),
         }
@@ -68,7 +66,7 @@ impl Script {
         let said = match self {
             Self::Asks | Self::AsksLong => "Hello from the scripted upstream,\ndone".to_owned(),
             Self::Sleeps => "slept".to_owned(),
-            Self::Prints => format!("{}\n{}\nend", numbers(1..=9000), numbers(9001..=18000)),
+            Self::Prints => (0..18).map(numbers).collect::<String>() + "end",
             Self::Hangs => return ("timed_out", None),
             Self::Waits => return ("cancelled", None),
         };
@@ -94,15 +92,17 @@ pub(super) fn is_container_failed(record: &Record) -> bool {
     record.run.error.as_ref().is_some_and(|failure| failure.code == RunErrorCode::ContainerFailed)
 }
 
-fn numbers(range: RangeInclusive<u32>) -> String {
-    range.map(|number| number.to_string()).collect::<Vec<_>>().join(",")
+/// A line, shorter than what Docker's log cuts into pieces.
+fn numbers(thousand: u32) -> String {
+    let numbers = (1..=1000).map(|number| (thousand * 1000 + number).to_string());
+    numbers.collect::<Vec<_>>().join(" ") + "\n"
 }
 
 fn asks(model: &str) -> String {
     let body = json!({ "model": model, "messages": [{ "role": "user", "content": "hello" }] });
     format!(
         "until said=$(curl -s -m 30 -H 'content-type: application/json' -d '{body}' \
-         \"$OPENAI_API_BASE/v1/chat/completions\" | jq -er '.choices[0].message.content // empty' 2>/dev/null); \
-         do sleep 0.2; done; echo \"$said\"; echo done"
+         \"$OPENAI_API_BASE/v1/chat/completions\" | jq -er '.choices[0].message.content // empty' 2>/dev/null) \
+         && [ -n \"$said\" ]; do sleep 0.2; done; echo \"$said\"; echo done"
     )
 }

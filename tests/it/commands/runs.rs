@@ -87,7 +87,7 @@ async fn a_run_is_stored_before_anything_of_it_is_there() {
         thing["name"].as_str().unwrap().to_owned()
     };
     // What the rows name is what is there, so whoever reads them finds it.
-    assert!(workspace.ends_with(name("workspace")), "{}", workspace.display());
+    assert_eq!(workspace, world.path().join("workspaces").join(name("workspace")).join("tree"));
     assert!(world.path().join("run/runs").join(name("listener")).join("llm.sock").exists());
     let containers = docker::containers_of(&world.installation()).await;
     assert!(containers.iter().any(|found| found.contains(&name("container"))), "{containers:?}");

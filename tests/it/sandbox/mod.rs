@@ -1,5 +1,6 @@
 //! What a sandbox is denied and what it is granted, seen from inside a real container.
 
+mod disk;
 mod ends;
 mod limits;
 mod network;

@@ -109,7 +109,7 @@ async fn a_grant_that_is_closed_answers_no_more_while_its_container_lives() {
         let workspace = world.workspace("r1").await;
         eventually("the agent has asked", || async { workspace.join("asked").exists() }, |asked| *asked)
             .await;
-        world.control.close(&"r1".parse().unwrap(), 0).await.unwrap();
+        world.control.close_in(1, &"r1".parse().unwrap(), 0).await.unwrap();
         std::fs::write(workspace.join("closed"), "").unwrap();
     };
     let (outcome, ()) = tokio::join!(run(&world), close);

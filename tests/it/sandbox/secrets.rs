@@ -32,12 +32,14 @@ async fn the_upstreams_key_is_nowhere_an_agent_can_read() {
     let plant =
         "PLANTED=$key sleep 10 & bash -c 'sleep 10; true' $key & until [ -e /proc/$!/cwd ]; do :; done";
     let mut world = world_with(&search(plant)).await;
-    world.has_planted("messages.json");
+    world.has_planted(".cogni/");
     // Questions are kept where runs are.
     world.has_planted("store/");
     let outcome = world.sluice().run(&["run", "--agent", "test:sh", CANARY_KEY]).await;
-    let found: Vec<_> = outcome.stdout.lines().collect();
-    assert_eq!(found, ["/workspace/.cogni/messages.json", "/environ", "/cmdline"], "{outcome:?}");
+    let mut found: Vec<_> = outcome.stdout.lines().collect();
+    found.sort_unstable();
+    let question = ["/workspace/.cogni/conversation.md", "/workspace/.cogni/messages.json"];
+    assert_eq!(found, ["/cmdline", "/environ", question[0], question[1]], "{outcome:?}");
 }
 
 #[tokio::test]

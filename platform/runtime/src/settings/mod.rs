@@ -29,7 +29,7 @@ pub use self::{
     journal::{Durability, Journal},
     proxy::{Connections, Proxy, Serves},
     runs::StaticRun,
-    sandbox::Sandbox,
+    sandbox::{Sandbox, WorkspaceForm},
     store::Store,
     upstream::{BaseUrl, Scheme, Upstream},
     worker::Worker,

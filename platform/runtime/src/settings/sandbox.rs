@@ -2,9 +2,17 @@
 
 use std::path::PathBuf;
 
-use platform_core::id::InstallationId;
+use platform_core::{
+    id::InstallationId,
+    limit::{self, ByteSize},
+};
 
-use crate::config::Section;
+use crate::config::{Section, written_as_word};
+
+/// Least size of a workspace. A file system takes some 5 MiB of it.
+const SMALLEST: ByteSize = ByteSize::mib(16);
+/// A file takes no less of a workspace than this.
+const BLOCK: u64 = 4096;
 
 /// `[sandbox]`
 #[derive(Debug, Clone)]
@@ -13,17 +21,74 @@ pub struct Sandbox {
     pub docker_socket: PathBuf,
     /// Workspaces of runs.
     pub workspace_dir: PathBuf,
+    /// What workspaces are.
+    pub workspaces: WorkspaceForm,
+    /// Size of one.
+    pub workspace_size: ByteSize,
+    /// Files and directories in one.
+    pub workspace_files: u64,
+    /// What must be left on their disk for one more to be made.
+    pub disk_reserve: ByteSize,
     /// Tells this installation's containers from another's on the same Docker.
     pub installation: InstallationId,
 }
 
+/// What a workspace is on the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkspaceForm {
+    /// An image where that works, else a directory.
+    Auto,
+    /// A file system of its own, in a file.
+    Image,
+    /// A directory that is watched while its run lives.
+    Directory,
+}
+
+written_as_word!(WorkspaceForm { Auto: "auto", Image: "image", Directory: "directory" });
+
 impl Sandbox {
     pub(super) fn section(section: &Section<'_>) -> Self {
         let field = |name, doc| section.field(name, doc);
+        let docker_socket = field("docker_socket", "Docker's API socket.").or("/var/run/docker.sock".into());
+        let workspace_dir = field(
+            "workspace_dir",
+            "Directory of the runs' workspaces: one of its own, which only `sluice` can enter.",
+        )
+        .or("/var/lib/sluicegate/workspaces".into());
+        let workspaces = field(
+            "workspaces",
+            "What a workspace is: `image`, a file system of its own in a sparse file, which cannot grow beyond its size and is gone at once; `directory`, which is watched, and its run ended when it is too large; `auto`, an image where this host allows it.",
+        )
+        .or(WorkspaceForm::Auto);
+        let workspace_size =
+            field("workspace_size", "Size of a run's workspace.").or(limit::sandbox::WORKSPACE);
+        let workspace_files: Option<u64> = field(
+            "workspace_files",
+            "Files and directories in a workspace; one for each 8 KiB of its size if absent.",
+        )
+        .optional();
+        let disk_reserve =
+            field("disk_reserve", "No run begins that could leave less than this on the disk of workspaces.")
+                .or(limit::sandbox::DISK_RESERVE);
+        if workspace_size < SMALLEST {
+            section.reject("workspace_size", format!("a workspace has at least {SMALLEST}"));
+        } else if let Some(files) = workspace_files
+            && !(64..=workspace_size.0 / BLOCK).contains(&files)
+        {
+            let most = workspace_size.0 / BLOCK;
+            section.reject(
+                "workspace_files",
+                format!("expected 64 to {most}: a file takes at least 4 KiB of the {workspace_size} in a workspace"),
+            );
+        }
         Self {
-            docker_socket: field("docker_socket", "Docker's API socket.").or("/var/run/docker.sock".into()),
-            workspace_dir: field("workspace_dir", "Directory of the runs' workspaces.")
-                .or("/var/lib/sluicegate/workspaces".into()),
+            docker_socket,
+            workspace_dir,
+            workspaces,
+            workspace_size,
+            workspace_files: workspace_files
+                .unwrap_or(workspace_size.0 / limit::sandbox::WORKSPACE_PER_FILE.0),
+            disk_reserve,
             installation: field(
                 "installation",
                 "Name of this installation; containers of another are never touched.",

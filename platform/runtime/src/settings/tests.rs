@@ -63,6 +63,21 @@ fn base_urls_are_checked_where_they_are_written() {
 }
 
 #[test]
+fn a_workspace_has_room_for_the_files_that_may_be_in_it() {
+    let settings = parse("[sandbox]\nworkspace_size = '2 GiB'").unwrap();
+    assert_eq!(settings.sandbox.workspace_files, 262_144);
+    for (text, key) in [
+        ("workspace_size = '1 KiB'", "workspace_size"),
+        ("workspace_size = '16 MiB'\nworkspace_files = 100000", "workspace_files"),
+        ("workspace_files = 1", "workspace_files"),
+        ("workspaces = 'zfs'", "workspaces"),
+    ] {
+        let error = parse(&format!("[sandbox]\n{text}")).unwrap_err().to_string();
+        assert!(error.contains(&format!("sandbox.{key}: ")), "{text}: {error}");
+    }
+}
+
+#[test]
 fn a_password_in_the_stores_url_is_refused_and_not_repeated() {
     for url in
         ["postgres://u:canary@h/d", "postgres://h/d?password=canary", "mysql://canary@h", "sqlite://canary"]

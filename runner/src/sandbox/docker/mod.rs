@@ -4,6 +4,7 @@
 //! [`AWAY`]; who changes something is told, and decides. Whatever changes something may be asked for twice.
 
 mod container;
+mod listed;
 mod output;
 mod request;
 
@@ -22,6 +23,7 @@ use tokio::time::Instant;
 
 pub(crate) use self::{
     container::{Container, Found},
+    listed::{Listed, Removal},
     request::labels,
 };
 use super::SandboxSpec;

@@ -1,0 +1,88 @@
+//! `sluice runs gc`: removes what is left of runs that are over, and says why what stays does.
+
+use std::io::{self, Write};
+
+use platform_runtime::terminal;
+
+use super::{Context, Error, exit::Exit, table::Table};
+use crate::reaper::{Act, Leftovers, Mode, Outcome, Reaper, Report};
+
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// Only say what would be removed
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    also: Also,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is not removed unless somebody says so.
+#[derive(clap::Args)]
+struct Also {
+    /// Remove also what this store knows nothing of: containers with this installation's label and name, grants at its proxy,
+    /// workspaces in its directory. Not where anybody else shares these
+    #[arg(long)]
+    unknown: bool,
+    /// Remove also workspaces of ended runs that were kept on purpose
+    #[arg(long)]
+    kept: bool,
+}
+
+pub(super) async fn gc(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
+    let Arguments { dry_run, also, json } = arguments;
+    let leftovers = |asked| if asked { Leftovers::Remove } else { Leftovers::Leave };
+    let act = if dry_run { Act::Say } else { Act::Do };
+    let mode = Mode { act, unknown: leftovers(also.unknown), kept: leftovers(also.kept) };
+    let report = Reaper::of(&context.settings, context.store().await?).pass(mode).await;
+    let mut out = io::stdout();
+    if json {
+        writeln!(out, "{}", terminal::safe_json(&serde_json::to_string(&report)?))?;
+    } else {
+        print(&mut out, &report)?;
+    }
+    Ok(exit(&report))
+}
+
+/// The exit for a pass that came to `report`.
+pub(super) fn exit(report: &Report) -> Exit {
+    let failed = |outcome: &Outcome| matches!(outcome, Outcome::Failed { .. });
+    if !report.blind.is_empty() {
+        Exit::Unavailable
+    } else if report.entries.iter().any(|entry| failed(&entry.outcome)) {
+        Exit::Failure
+    } else {
+        Exit::Success
+    }
+}
+
+/// As a person reads it.
+pub(super) fn print(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    for blind in &report.blind {
+        let error = terminal::safe(&blind.error).replace('\n', " ");
+        writeln!(out, "{} was not looked at: {error}", blind.part)?;
+    }
+    let mut table = Table::new(["THING", "NAME", "RUN", "IS", "BECAUSE"]);
+    for entry in &report.entries {
+        let run = entry.run.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
+        let why = match &entry.outcome {
+            Outcome::Failed { error } => format!("{}; {error}", entry.why),
+            _ => entry.why.clone(),
+        };
+        let (kind, outcome) = (entry.kind.name().to_owned(), entry.outcome.name().to_owned());
+        table.row([kind, entry.name.clone(), run, outcome, why]);
+    }
+    if !report.entries.is_empty() {
+        write!(out, "{table}")?;
+    }
+    let names = ["removed", "was gone", "would be removed", "failed", "unknown", "kept"];
+    let counts: Vec<_> = names
+        .into_iter()
+        .map(|name| (name, report.count(name)))
+        .filter(|(_, count)| *count > 0)
+        .map(|(name, count)| format!("{count} {name}"))
+        .collect();
+    writeln!(out, "{}", if counts.is_empty() { "nothing is left".to_owned() } else { counts.join(", ") })
+}

@@ -1,0 +1,306 @@
+//! What is dead. Pure: from what was seen to what becomes of it, and why.
+//!
+//! A thing is removed if its run has ended and a row of that run names this very thing; a container also if a run that
+//! goes on says that it is gone, and it is of an earlier epoch: whoever was taken over made it too late. A row is
+//! written before each thing, so what no row names was made by somebody else: another installation's store, a person.
+//! Names may collide between stores, sockets' directories cannot, they are random: a container has to mount its own
+//! run's.
+//!
+//! A lease that is over proves nothing. Whoever takes the run over decides about what was made for it.
+
+use std::{
+    collections::BTreeSet,
+    fmt,
+    time::{Duration, SystemTime},
+};
+
+use platform_core::{
+    control::RunState,
+    id::{InstallationId, RunId},
+};
+
+use super::{
+    evidence::{Grant, Standing, Thing},
+    space::Space,
+};
+use crate::{
+    lifecycle::State,
+    sandbox::docker::Listed,
+    store::{Kind, Resource, Stage},
+};
+
+/// How old must be what no row names before it is removed on demand: somebody may be about to use it.
+pub(super) const GRACE: Duration = Duration::from_mins(10);
+
+/// What is asked of a pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Mode {
+    pub(crate) act: Act,
+    pub(crate) unknown: Leftovers,
+    pub(crate) kept: Leftovers,
+}
+
+/// Whether anything is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Act {
+    /// What is decided.
+    #[default]
+    Do,
+    /// Nothing: only said.
+    Say,
+}
+
+/// What becomes of things that the reaper does not remove by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Leftovers {
+    /// They stay.
+    #[default]
+    Leave,
+    /// They go.
+    Remove,
+}
+
+/// What is decided by, besides what was seen.
+#[derive(Debug)]
+pub(super) struct Terms<'t> {
+    pub(super) mode: Mode,
+    pub(super) installation: &'t InstallationId,
+    /// This host, as owners of things are called by it.
+    pub(super) host: &'t str,
+    /// Runs that the proxy opens by itself.
+    pub(super) configured: &'t BTreeSet<RunId>,
+    pub(super) now: SystemTime,
+}
+
+/// What is decided about a thing, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Decision {
+    /// It stays.
+    Keep(Kept),
+    /// It goes.
+    Remove(Dead),
+    /// Nothing proves whose it is: a person decides.
+    Unknown(Strange),
+}
+
+/// Why a thing stays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// Its run goes on: it is for whoever holds the run, or takes it over.
+    Lives(State),
+    /// Somebody wanted it to stay.
+    Deliberately,
+    /// The proxy opens it by itself.
+    Configured,
+    /// It is on its way.
+    Closing,
+    /// It is a container's.
+    InUse(String),
+    /// From here nobody can see whether it is gone.
+    Elsewhere(String),
+    /// It may have been made just now.
+    Young,
+}
+
+/// What proves that a thing is dead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dead {
+    /// Its run has ended.
+    Ended(State),
+    /// It was made by somebody who had been taken over.
+    Fenced { made: u64, present: u64 },
+    /// It is not there, and its run has ended: only its row is left.
+    Gone(State),
+    /// Nothing does; but a person has asked.
+    OnDemand(Strange),
+}
+
+/// Why nobody knows whose a thing is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Strange {
+    /// The store does not know its run.
+    NoRun,
+    /// Nothing says what run it belongs to.
+    NoRow,
+    /// It has our label, and is not called what we would call it.
+    OtherName,
+    /// The store knows its run, which never made it.
+    NeverWanted,
+    /// It mounts a socket that its run never had.
+    OtherSocket,
+}
+
+/// What becomes of `thing`, of whose run the store says `standing`, if anything.
+pub(super) fn judge(thing: &Thing, standing: Option<&Standing>, terms: &Terms<'_>) -> Decision {
+    match thing {
+        Thing::Container(found) => container(found, standing, terms),
+        Thing::Grant(grant) => self::grant(grant, standing, terms),
+        Thing::Workspace(space) => workspace(space, standing, terms),
+        Thing::Row(row) => self::row(row, standing, terms),
+    }
+}
+
+fn container(found: &Listed, standing: Option<&Standing>, terms: &Terms<'_>) -> Decision {
+    let Some(standing) = standing else {
+        return if is_called_as_ours(found, terms.installation) {
+            nobodys(Strange::NoRun, Some(found.created), terms)
+        } else {
+            Decision::Unknown(Strange::OtherName)
+        };
+    };
+    let over = standing.state.is_final();
+    if !over && found.epoch() >= standing.epoch {
+        return Decision::Keep(Kept::Lives(standing.state));
+    }
+    let Some(row) = standing.row(Kind::Container, &found.name) else {
+        return Decision::Unknown(Strange::NeverWanted);
+    };
+    let has = |dir: &str| standing.row(Kind::Listener, dir).is_some();
+    if !found.socket_dir().is_some_and(has) {
+        return Decision::Unknown(Strange::OtherSocket);
+    }
+    match (over, row.stage) {
+        (true, stage) if may_go(stage) => Decision::Remove(Dead::Ended(standing.state)),
+        (true, _) => Decision::Keep(Kept::Deliberately),
+        (false, Stage::Removed) => {
+            Decision::Remove(Dead::Fenced { made: found.epoch(), present: standing.epoch })
+        }
+        (false, _) => Decision::Keep(Kept::Lives(standing.state)),
+    }
+}
+
+fn grant(grant: &Grant, standing: Option<&Standing>, terms: &Terms<'_>) -> Decision {
+    if terms.configured.contains(&grant.run) {
+        return Decision::Keep(Kept::Configured);
+    }
+    let Some(standing) = standing else { return nobodys(Strange::NoRun, None, terms) };
+    if !standing.state.is_final() {
+        return Decision::Keep(Kept::Lives(standing.state));
+    }
+    let Some(row) = standing.row(Kind::Grant, grant.run.as_str()) else {
+        return Decision::Unknown(Strange::NeverWanted);
+    };
+    let has = |dir: &str| standing.row(Kind::Listener, dir).is_some();
+    if grant.socket_dir.as_ref().is_some_and(|dir| !has(dir.as_str())) {
+        return Decision::Unknown(Strange::OtherSocket);
+    }
+    match grant.state {
+        _ if !may_go(row.stage) => Decision::Keep(Kept::Deliberately),
+        RunState::Open => Decision::Remove(Dead::Ended(standing.state)),
+        RunState::Closing | RunState::Closed => Decision::Keep(Kept::Closing),
+    }
+}
+
+fn workspace(space: &Space, standing: Option<&Standing>, terms: &Terms<'_>) -> Decision {
+    let in_use = space.users.first().map(|user| Decision::Keep(Kept::InUse(user.clone())));
+    let Some(standing) = standing else {
+        return in_use.unwrap_or_else(|| nobodys(Strange::NoRow, Some(space.changed), terms));
+    };
+    if !standing.state.is_final() {
+        return Decision::Keep(Kept::Lives(standing.state));
+    }
+    let Some(row) = standing.row(Kind::Workspace, space.id.as_str()) else {
+        return Decision::Unknown(Strange::NeverWanted);
+    };
+    if !may_go(row.stage) && terms.mode.kept == Leftovers::Leave {
+        return Decision::Keep(Kept::Deliberately);
+    }
+    in_use.unwrap_or(Decision::Remove(Dead::Ended(standing.state)))
+}
+
+/// Of a thing that is not there.
+fn row(row: &Resource, standing: Option<&Standing>, terms: &Terms<'_>) -> Decision {
+    let Some(standing) = standing else { return Decision::Unknown(Strange::NoRun) };
+    if !standing.state.is_final() {
+        return Decision::Keep(Kept::Lives(standing.state));
+    }
+    let host = row.owner.split('/').next().unwrap_or_default();
+    let on_demand = row.kind == Kind::Workspace && terms.mode.kept == Leftovers::Remove;
+    if !may_go(row.stage) && !on_demand {
+        Decision::Keep(Kept::Deliberately)
+    } else if host == terms.host {
+        Decision::Remove(Dead::Gone(standing.state))
+    } else {
+        Decision::Keep(Kept::Elsewhere(host.to_owned()))
+    }
+}
+
+/// Whether what stands at `stage` goes with its run. What is added to the stages one day does not, until it is said here.
+const fn may_go(stage: Stage) -> bool {
+    matches!(stage, Stage::Wanted | Stage::Made | Stage::Removed)
+}
+
+/// Whether we would have given it this name: `sluice-{installation}-{run}`, with or without `.{epoch}`.
+fn is_called_as_ours(found: &Listed, installation: &InstallationId) -> bool {
+    let Some(run) = found.run().filter(|run| RunId::accepts(run)) else { return false };
+    let plain = format!("sluice-{installation}-{run}");
+    found.name == plain || found.name == format!("{plain}.{}", found.epoch())
+}
+
+/// Of a thing that is `since` that old, where that is known, and nobody's.
+fn nobodys(why: Strange, since: Option<SystemTime>, terms: &Terms<'_>) -> Decision {
+    let age = since.map(|since| terms.now.duration_since(since).unwrap_or_default());
+    match terms.mode.unknown {
+        Leftovers::Leave => Decision::Unknown(why),
+        Leftovers::Remove if age.is_some_and(|age| age < GRACE) => Decision::Keep(Kept::Young),
+        Leftovers::Remove => Decision::Remove(Dead::OnDemand(why)),
+    }
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Keep(why) => why.fmt(f),
+            Self::Remove(why) => why.fmt(f),
+            Self::Unknown(why) => why.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lives(state) => write!(f, "its run is {state}"),
+            Self::Deliberately => f.write_str("its run has ended, and it was kept on purpose"),
+            Self::Configured => f.write_str("the configuration opens it"),
+            Self::Closing => f.write_str("it is being closed"),
+            Self::InUse(container) => write!(f, "container {container} has it mounted"),
+            Self::Elsewhere(host) => {
+                write!(f, "it was made on host {host}, and only there can be looked for it")
+            }
+            Self::Young => {
+                write!(f, "nothing proves whose it is, and it is younger than {} min", GRACE.as_secs() / 60)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Dead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ended(state) => write!(f, "its run has ended: {state}"),
+            Self::Fenced { made, present } => {
+                write!(
+                    f,
+                    "it is of epoch {made}; its run was taken over, is at epoch {present} and has it removed"
+                )
+            }
+            Self::Gone(state) => write!(f, "it is not there, and its run has ended: {state}"),
+            Self::OnDemand(why) => write!(f, "{why}; asked for with --unknown"),
+        }
+    }
+}
+
+impl fmt::Display for Strange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoRun => "this store knows no such run",
+            Self::NoRow => "no row of this store names it",
+            Self::OtherName => "it has our label, but is not called what we would call it",
+            Self::NeverWanted => "its run never wanted it: another store's run of the same name may have",
+            Self::OtherSocket => {
+                "it has a socket that its run never had: another store's run of the same name may have"
+            }
+        })
+    }
+}

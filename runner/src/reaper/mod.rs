@@ -1,0 +1,116 @@
+//! Removes what is left of runs that are over, and only what is proven to be that.
+//!
+//! A pass looks at Docker, the proxy, the disk and the store, decides about each thing by itself, and acts. Between
+//! looking and acting a run may be taken over or started anew: right before each act the store is asked again and the
+//! thing judged again, and what is done is done to a container's id, not to its name. What cannot be looked at is left
+//! alone. One thing that cannot be removed does not keep the others; each is logged once, not in each pass.
+//!
+//! Not here: ending runs whose holder is gone. Whoever takes such a run over does that.
+
+mod act;
+mod decision;
+mod evidence;
+mod report;
+mod space;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::BTreeSet,
+    sync::{Mutex, PoisonError},
+    time::SystemTime,
+};
+
+use platform_core::id::RunId;
+use platform_runtime::settings::{Sandbox, Settings};
+
+pub(crate) use self::{
+    decision::{Act, Leftovers, Mode},
+    report::{Entry, Outcome, Report},
+};
+use self::{
+    decision::{Decision, Terms, judge},
+    evidence::{Evidence, Thing},
+    report::Told,
+};
+use crate::{
+    data_plane::DataPlane,
+    store::{Store, Worker},
+};
+
+/// What looks for things that are left, and removes them.
+#[derive(Debug)]
+pub(crate) struct Reaper {
+    data_plane: DataPlane,
+    store: Store,
+    sandbox: Sandbox,
+    /// This host, as owners of things are called by it.
+    host: String,
+    configured: BTreeSet<RunId>,
+    told: Mutex<Told>,
+}
+
+impl Reaper {
+    /// One for what `settings` say is ours.
+    pub(crate) fn of(settings: &Settings, store: Store) -> Self {
+        let worker = Worker::this_process().to_string();
+        Self {
+            data_plane: DataPlane::at(&settings.proxy.control_socket()),
+            store,
+            sandbox: settings.sandbox.clone(),
+            host: worker.split('/').next().unwrap_or_default().to_owned(),
+            configured: settings.runs.keys().cloned().collect(),
+            told: Mutex::default(),
+        }
+    }
+
+    /// Looks at everything once, and removes what is dead. Two at once do no harm. Cancel safe: what was begun with a
+    /// thing is found by the next pass.
+    pub(crate) async fn pass(&self, mode: Mode) -> Report {
+        let Evidence { things, runs, blind } = Evidence::look(self).await;
+        let terms = Terms {
+            mode,
+            installation: &self.sandbox.installation,
+            host: &self.host,
+            configured: &self.configured,
+            now: SystemTime::now(),
+        };
+        let mut dying = BTreeSet::new();
+        let mut entries = Vec::new();
+        for (mut thing, run) in things {
+            // Containers come first: who goes does not use anything any more.
+            if let Thing::Workspace(space) = &mut thing {
+                space.users.retain(|user| !dying.contains(user));
+            }
+            let decision = judge(&thing, run.as_ref().and_then(|run| runs.get(run)), &terms);
+            let dead = matches!(decision, Decision::Remove(_));
+            if dead && thing.kind() == crate::store::Kind::Container {
+                dying.insert(thing.name().to_owned());
+            }
+            let (decision, outcome) = match mode.act {
+                Act::Do if dead => self.act(&thing, run.as_ref(), &terms, decision).await,
+                Act::Do | Act::Say => {
+                    let outcome = Outcome::of(&decision);
+                    (decision, outcome)
+                }
+            };
+            entries.push(Entry::new(&thing, run, &decision, outcome));
+        }
+        let report = Report { act: mode.act, blind, entries };
+        self.tell(&report);
+        report
+    }
+
+    /// Logs what was done, and what is wrong if it was not wrong before.
+    fn tell(&self, report: &Report) {
+        for Entry { kind, name, outcome, why, .. } in &report.entries {
+            if *outcome == Outcome::Removed {
+                tracing::info!(kind = kind.name(), name, why, "removed what was left");
+            }
+        }
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        for news in told.news(report) {
+            tracing::warn!("{news}");
+        }
+    }
+}

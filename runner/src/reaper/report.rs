@@ -1,0 +1,165 @@
+//! What a pass came to, for people and programs.
+
+use std::collections::BTreeSet;
+
+use platform_core::id::RunId;
+use serde::{Serialize, Serializer};
+
+use super::{
+    decision::{Act, Decision},
+    evidence::{Blind, Thing},
+};
+use crate::store::Kind;
+
+/// What a pass came to.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    #[serde(rename = "dry_run", serialize_with = "dry_run")]
+    pub(crate) act: Act,
+    /// What could not be looked at.
+    pub(crate) blind: Vec<Blind>,
+    /// Everything that was looked at.
+    #[serde(rename = "things")]
+    pub(crate) entries: Vec<Entry>,
+}
+
+/// A thing, and what became of it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Entry {
+    pub(crate) kind: Kind,
+    pub(crate) name: String,
+    /// The run it belongs to, by its own word or by its row.
+    pub(crate) run: Option<RunId>,
+    #[serde(flatten)]
+    pub(crate) outcome: Outcome,
+    pub(crate) why: String,
+}
+
+/// What became of a thing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub(crate) enum Outcome {
+    /// It stays.
+    Kept,
+    /// It stays, because nothing proves whose it is.
+    Unknown,
+    /// It is dead, and nothing was to be done.
+    WouldRemove,
+    /// It was dead, and is gone.
+    Removed,
+    /// It was dead, and gone already; now its row says so.
+    WasGone,
+    /// It is dead, and could not be removed.
+    Failed {
+        /// Why not.
+        error: String,
+    },
+}
+
+impl Outcome {
+    /// What becomes of a thing while nothing is done.
+    pub(super) const fn of(decision: &Decision) -> Self {
+        match decision {
+            Decision::Keep(_) => Self::Kept,
+            Decision::Remove(_) => Self::WouldRemove,
+            Decision::Unknown(_) => Self::Unknown,
+        }
+    }
+
+    /// In a word or three.
+    pub(crate) const fn name(&self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Unknown => "unknown",
+            Self::WouldRemove => "would be removed",
+            Self::Removed => "removed",
+            Self::WasGone => "was gone",
+            Self::Failed { .. } => "failed",
+        }
+    }
+}
+
+impl Entry {
+    pub(super) fn new(thing: &Thing, run: Option<RunId>, decision: &Decision, outcome: Outcome) -> Self {
+        Self { kind: thing.kind(), name: thing.name().to_owned(), run, outcome, why: decision.to_string() }
+    }
+}
+
+impl Report {
+    /// Things that came to `outcome`, by its name.
+    pub(crate) fn count(&self, outcome: &str) -> usize {
+        self.entries.iter().filter(|entry| entry.outcome.name() == outcome).count()
+    }
+}
+
+/// What is wrong, as far as it was told: what stays wrong is not told again.
+#[derive(Debug, Default)]
+pub(super) struct Told(BTreeSet<String>);
+
+impl Told {
+    /// What is wrong by `report` and was not before.
+    pub(super) fn news(&mut self, report: &Report) -> Vec<String> {
+        let blind = report.blind.iter().map(|Blind { part, error }| {
+            ((*part).to_owned(), format!("{part} cannot be searched for what is left of runs: {error}"))
+        });
+        let wrong = report.entries.iter().filter_map(|Entry { kind, name, outcome, why, .. }| {
+            let thing = format!("{} {name}", kind.name());
+            let what = match outcome {
+                Outcome::Failed { error } => format!("{thing} cannot be removed ({why}): {error}"),
+                Outcome::Unknown => format!("{thing} is left alone: {why}"),
+                Outcome::Kept | Outcome::WouldRemove | Outcome::Removed | Outcome::WasGone => return None,
+            };
+            Some((format!("{thing} {}", outcome.name()), what))
+        });
+        let (wrong, mut news) = (blind.chain(wrong), Vec::new());
+        let wrong = wrong.map(|(key, what)| {
+            if !self.0.contains(&key) {
+                news.push(what);
+            }
+            key
+        });
+        self.0 = wrong.collect();
+        news
+    }
+}
+
+fn dry_run<S: Serializer>(act: &Act, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_bool(*act == Act::Say)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_told_once_until_it_was_right() {
+        let report = |outcome: Option<Outcome>, blind: Option<&str>| Report {
+            act: Act::Do,
+            blind: blind.map(|error| Blind { part: "proxy", error: error.to_owned() }).into_iter().collect(),
+            entries: outcome
+                .map(|outcome| Entry {
+                    kind: Kind::Container,
+                    name: "c1".to_owned(),
+                    run: None,
+                    outcome,
+                    why: "its run has ended".to_owned(),
+                })
+                .into_iter()
+                .collect(),
+        };
+        let failed = |error: &str| Some(Outcome::Failed { error: error.to_owned() });
+        let mut told = Told::default();
+        for (report, news) in [
+            (report(failed("no"), None), 1),
+            (report(failed("not now"), None), 0),
+            (report(failed("no"), Some("gone")), 1),
+            (report(Some(Outcome::Unknown), Some("still gone")), 1),
+            (report(Some(Outcome::Removed), None), 0),
+            (report(failed("no"), Some("gone")), 2),
+            (report(Some(Outcome::Kept), None), 0),
+        ] {
+            let told = told.news(&report);
+            assert_eq!(told.len(), news, "{told:?} of {report:?}");
+        }
+    }
+}

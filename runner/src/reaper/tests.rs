@@ -1,0 +1,465 @@
+//! What becomes of what, row by row; and that nothing of a run that goes on ever goes.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use platform_core::{
+    control::{RunState, Usage},
+    event::RunErrorCode,
+    grant::Correlation,
+    id::{AccountId, AgentId, InstallationId, RunId, SocketDirName, WorkspaceId},
+    limit::Millis,
+    name::{label, path},
+};
+use platform_runtime::{config::Sources, settings::Settings};
+use proptest::{
+    prelude::{Just, Strategy, any, prop_oneof, proptest},
+    sample::select,
+};
+
+use super::{
+    Outcome as Became, Reaper,
+    decision::{Act, Dead, Decision, GRACE, Kept, Leftovers, Mode, Strange, Terms, judge},
+    evidence::{Grant, Standing, Thing},
+    space::Space,
+};
+use crate::{
+    lifecycle::{Ending, Failure, Move, Outcome, State},
+    sandbox::docker::Listed,
+    store::{
+        Address, Change, Created, For, Hold, Kind, NewRun, Resource, Stage, Step, Store, UnixMillis, Worker,
+    },
+};
+
+const ENDED: State = State::Ended(Outcome::Failed);
+const HERE: &str = "here";
+/// What a directory of a run's socket is called.
+const OURS: u128 = 7;
+const THEIRS: u128 = 8;
+const W1: &str = "00000000000000000000000000000001";
+/// A workspace of nobody.
+const W9: &str = "00000000000000000000000000000009";
+
+fn dir_name(bits: u128) -> String {
+    SocketDirName::from_random(bits).as_str().to_owned()
+}
+
+fn long_ago() -> SystemTime {
+    SystemTime::now() - 2 * GRACE
+}
+
+/// A container with our label that says it is of run `r1`.
+fn container(name: &str, epoch: u64, socket: u128) -> Thing {
+    let labels = [
+        (label::INSTALLATION, "here".to_owned()),
+        (label::RUN_ID, "r1".to_owned()),
+        (label::EPOCH, epoch.to_string()),
+    ];
+    Thing::Container(Listed {
+        id: "id".to_owned(),
+        name: name.to_owned(),
+        labels: labels.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
+        created: long_ago(),
+        mounts: vec![(PathBuf::from("/run/runs").join(dir_name(socket)), path::SOCKET_DIR.to_owned())],
+    })
+}
+
+/// The name that a container of run `r1` has.
+fn named(epoch: u64) -> String {
+    format!("sluice-here-r1.{epoch}")
+}
+
+fn grant(state: RunState, socket: Option<u128>) -> Thing {
+    let run = RunId::parse("r1").unwrap();
+    Thing::Grant(Grant { run, state, epoch: 1, socket_dir: socket.map(SocketDirName::from_random) })
+}
+
+fn workspace(id: &str, users: &[&str]) -> Thing {
+    let (id, users) =
+        (WorkspaceId::parse(id).unwrap(), users.iter().map(|user| (*user).to_owned()).collect());
+    Thing::Workspace(Space { id, changed: long_ago(), users })
+}
+
+fn row(kind: Kind, name: &str, stage: Stage) -> Resource {
+    Resource {
+        run: "r1".to_owned(),
+        kind,
+        name: name.to_owned(),
+        epoch: 1,
+        owner: format!("{HERE}/1/2"),
+        stage,
+        changed: UnixMillis(0),
+    }
+}
+
+/// A run with everything it made, in its first epoch.
+fn run(state: State, epoch: u64, stage: Stage) -> Option<Standing> {
+    let rows = vec![
+        row(Kind::Container, &named(1), stage),
+        row(Kind::Grant, "r1", stage),
+        row(Kind::Listener, &dir_name(OURS), stage),
+        row(Kind::Workspace, W1, stage),
+    ];
+    Some(Standing { state, epoch, rows })
+}
+
+fn decide(thing: &Thing, standing: Option<&Standing>, mode: Mode) -> Decision {
+    let configured = BTreeSet::from([RunId::parse("configured").unwrap()]);
+    let installation = InstallationId::parse("here").unwrap();
+    let terms = Terms {
+        mode,
+        installation: &installation,
+        host: HERE,
+        configured: &configured,
+        now: SystemTime::now(),
+    };
+    judge(thing, standing, &terms)
+}
+
+/// Each thing, what the store says of its run, and what becomes of it.
+fn check(rows: impl IntoIterator<Item = (&'static str, Thing, Option<Standing>, Decision)>) {
+    for (what, thing, standing, expected) in rows {
+        let decision = decide(&thing, standing.as_ref(), Mode::default());
+        assert_eq!(decision, expected, "{what}");
+        assert!(!decision.to_string().is_empty());
+    }
+}
+
+const LIVES: Decision = Decision::Keep(Kept::Lives(State::Running));
+const DEAD: Decision = Decision::Remove(Dead::Ended(ENDED));
+
+#[test]
+fn a_container_goes_with_its_run_and_only_if_it_is_the_runs() {
+    use Stage::{Made, Removed, Wanted};
+    use State::{Queued, Running};
+    let fenced = Decision::Remove(Dead::Fenced { made: 1, present: 3 });
+    let of = |epoch| container(&named(epoch), epoch, OURS);
+    let unnamed = || container(&named(2), 2, OURS);
+    check([
+        ("the present epoch's", of(1), run(Running, 1, Made), LIVES),
+        ("that is about to be made", of(1), run(Running, 1, Wanted), LIVES),
+        ("said to be gone in the present epoch: its holder knows", of(1), run(Running, 1, Removed), LIVES),
+        ("an earlier epoch's, to be adopted", of(1), run(Running, 3, Made), LIVES),
+        ("an earlier epoch's, perhaps made", of(1), run(Running, 3, Wanted), LIVES),
+        ("an earlier epoch's that was said to be gone", of(1), run(Running, 3, Removed), fenced),
+        (
+            "the same of a run nobody has claimed anew",
+            of(1),
+            run(Queued, 1, Removed),
+            Decision::Keep(Kept::Lives(Queued)),
+        ),
+        (
+            "an earlier epoch's that no row names",
+            unnamed(),
+            run(Running, 3, Made),
+            Decision::Unknown(Strange::NeverWanted),
+        ),
+        ("a later epoch's: this store is older than it", unnamed(), run(Running, 1, Made), LIVES),
+        ("of a run that ended", of(1), run(ENDED, 1, Made), DEAD),
+        ("perhaps made for it", of(1), run(ENDED, 1, Wanted), DEAD),
+        ("made after it was said to be gone", of(1), run(ENDED, 1, Removed), DEAD),
+        ("that no row names", unnamed(), run(ENDED, 3, Made), Decision::Unknown(Strange::NeverWanted)),
+        (
+            "another store's of the same name",
+            container(&named(1), 1, THEIRS),
+            run(ENDED, 1, Made),
+            Decision::Unknown(Strange::OtherSocket),
+        ),
+        (
+            "another store's of the same name, while ours goes on",
+            container(&named(1), 1, THEIRS),
+            run(Running, 3, Removed),
+            Decision::Unknown(Strange::OtherSocket),
+        ),
+        (
+            "with our label and another name",
+            container("web", 1, OURS),
+            run(ENDED, 1, Made),
+            Decision::Unknown(Strange::NeverWanted),
+        ),
+        ("of a run that the store does not know", of(1), None, Decision::Unknown(Strange::NoRun)),
+        (
+            "of no such run, with another name",
+            container("web", 1, OURS),
+            None,
+            Decision::Unknown(Strange::OtherName),
+        ),
+    ]);
+}
+
+#[test]
+fn a_container_without_a_word_of_its_epoch_is_of_none() {
+    let Thing::Container(mut found) = container("sluice-here-r1", 0, OURS) else { unreachable!() };
+    found.labels.remove(label::EPOCH);
+    assert_eq!(found.epoch(), 0);
+    let mut standing = run(State::Running, 1, Stage::Made).unwrap();
+    standing.rows.push(row(Kind::Container, "sluice-here-r1", Stage::Made));
+    assert_eq!(decide(&Thing::Container(found), Some(&standing), Mode::default()), LIVES);
+}
+
+#[test]
+fn a_grant_is_closed_when_its_run_has_ended() {
+    use RunState::{Closing, Open};
+    use Stage::{Made, Removed};
+    let nothing = Some(Standing { state: ENDED, epoch: 1, rows: Vec::new() });
+    let configured = Thing::Grant(Grant {
+        run: RunId::parse("configured").unwrap(),
+        state: Open,
+        epoch: 1,
+        socket_dir: None,
+    });
+    check([
+        ("of a run that goes on", grant(Open, Some(OURS)), run(State::Running, 1, Made), LIVES),
+        (
+            "said to be closed, while its run goes on",
+            grant(Open, None),
+            run(State::Running, 3, Removed),
+            LIVES,
+        ),
+        ("of a run that ended", grant(Open, Some(OURS)), run(ENDED, 1, Made), DEAD),
+        ("with a proxy that tells no directory", grant(Open, None), run(ENDED, 1, Made), DEAD),
+        ("opened after it was said to be closed", grant(Open, Some(OURS)), run(ENDED, 1, Removed), DEAD),
+        ("on its way", grant(Closing, None), run(ENDED, 1, Made), Decision::Keep(Kept::Closing)),
+        (
+            "another store's",
+            grant(Open, Some(THEIRS)),
+            run(ENDED, 1, Made),
+            Decision::Unknown(Strange::OtherSocket),
+        ),
+        ("that its run never wanted", grant(Open, None), nothing, Decision::Unknown(Strange::NeverWanted)),
+        ("of a run that the store does not know", grant(Open, None), None, Decision::Unknown(Strange::NoRun)),
+        ("that the configuration opens", configured.clone(), None, Decision::Keep(Kept::Configured)),
+        (
+            "that the configuration opens, named like one of ours",
+            configured,
+            run(ENDED, 1, Made),
+            Decision::Keep(Kept::Configured),
+        ),
+    ]);
+}
+
+#[test]
+fn a_workspace_goes_when_its_run_has_ended_and_nobody_uses_it() {
+    use Stage::{Made, Removed};
+    let used = || Decision::Keep(Kept::InUse("c1".to_owned()));
+    check([
+        ("of a run that goes on", workspace(W1, &[]), run(State::Running, 1, Made), LIVES),
+        (
+            "said to be gone, while its run goes on",
+            workspace(W1, &[]),
+            run(State::Running, 3, Removed),
+            LIVES,
+        ),
+        ("of a run that ended", workspace(W1, &[]), run(ENDED, 1, Made), DEAD),
+        ("made after it was said to be gone", workspace(W1, &[]), run(ENDED, 1, Removed), DEAD),
+        ("that a container has mounted", workspace(W1, &["c1"]), run(ENDED, 1, Made), used()),
+        ("that no row names", workspace(W9, &[]), None, Decision::Unknown(Strange::NoRow)),
+        ("that no row names and a container has mounted", workspace(W9, &["c1"]), None, used()),
+    ]);
+}
+
+#[test]
+fn a_workspace_that_was_kept_goes_on_demand_and_with_it_nothing_else() {
+    use Stage::{Kept as Stays, Made};
+    let on_demand = Mode { kept: Leftovers::Remove, ..Mode::default() };
+    let kept = || Decision::Keep(Kept::Deliberately);
+    let gone = Thing::Row(row(Kind::Workspace, W1, Stays));
+    for (what, thing, standing, before, demanded) in [
+        ("kept", workspace(W1, &[]), run(ENDED, 1, Stays), kept(), DEAD),
+        (
+            "kept, and used",
+            workspace(W1, &["c1"]),
+            run(ENDED, 1, Stays),
+            kept(),
+            Decision::Keep(Kept::InUse("c1".to_owned())),
+        ),
+        ("kept, and gone", gone, run(ENDED, 1, Stays), kept(), Decision::Remove(Dead::Gone(ENDED))),
+        ("of a run that goes on", workspace(W1, &[]), run(State::Running, 1, Stays), LIVES, LIVES),
+        (
+            "that nobody knows",
+            workspace(W9, &[]),
+            None,
+            Decision::Unknown(Strange::NoRow),
+            Decision::Unknown(Strange::NoRow),
+        ),
+        ("not a workspace", container(&named(1), 1, OURS), run(ENDED, 1, Stays), kept(), kept()),
+        ("not kept", workspace(W1, &[]), run(ENDED, 1, Made), DEAD, DEAD),
+    ] {
+        let decided = [Mode::default(), on_demand].map(|mode| decide(&thing, standing.as_ref(), mode));
+        assert_eq!(decided, [before, demanded], "{what}");
+    }
+}
+
+#[test]
+fn a_row_of_what_is_gone_is_closed_on_the_host_it_is_of() {
+    use Stage::{Made, Wanted};
+    let thing = |stage| Thing::Row(row(Kind::Container, &named(1), stage));
+    let mut far = row(Kind::Workspace, W1, Made);
+    far.owner = "there/1/2".to_owned();
+    let gone = || Decision::Remove(Dead::Gone(ENDED));
+    check([
+        ("of a run that ended", thing(Made), run(ENDED, 1, Made), gone()),
+        ("of what perhaps never was", thing(Wanted), run(ENDED, 1, Wanted), gone()),
+        ("of a run that began anew meanwhile", thing(Made), run(State::Running, 2, Made), LIVES),
+        (
+            "of another host",
+            Thing::Row(far),
+            run(ENDED, 1, Made),
+            Decision::Keep(Kept::Elsewhere("there".to_owned())),
+        ),
+    ]);
+}
+
+#[test]
+fn what_nobody_knows_goes_on_demand_if_it_is_called_as_ours_and_not_of_just_now() {
+    let on_demand = Mode { unknown: Leftovers::Remove, ..Mode::default() };
+    let removed = |why| Decision::Remove(Dead::OnDemand(why));
+    let mut young = workspace(W9, &[]);
+    if let Thing::Workspace(space) = &mut young {
+        space.changed = SystemTime::now() - GRACE / 2;
+    }
+    for (what, thing, standing, expected) in [
+        ("container", container(&named(1), 1, OURS), None, removed(Strange::NoRun)),
+        ("grant", grant(RunState::Open, None), None, removed(Strange::NoRun)),
+        ("workspace", workspace(W9, &[]), None, removed(Strange::NoRow)),
+        ("workspace of just now", young, None, Decision::Keep(Kept::Young)),
+        ("used workspace", workspace(W9, &["c1"]), None, Decision::Keep(Kept::InUse("c1".to_owned()))),
+        // What contradicts itself is somebody else's, whatever is asked.
+        ("other name", container("web", 1, OURS), None, Decision::Unknown(Strange::OtherName)),
+        (
+            "other socket",
+            container(&named(1), 1, THEIRS),
+            run(ENDED, 1, Stage::Made),
+            Decision::Unknown(Strange::OtherSocket),
+        ),
+        (
+            "never wanted",
+            container(&named(2), 2, OURS),
+            run(ENDED, 3, Stage::Made),
+            Decision::Unknown(Strange::NeverWanted),
+        ),
+    ] {
+        assert_eq!(decide(&thing, standing.as_ref(), on_demand), expected, "{what}");
+    }
+}
+
+/// A store in which run `r1` has ended, with a container that is said to be there.
+async fn ended(dir: &Path) -> (Store, Hold) {
+    let address = Address::parse(&format!("sqlite://{}/private/sluice.db", dir.display()), None).unwrap();
+    let store = Store::open(&address, InstallationId::parse("here").unwrap()).await.unwrap();
+    let new = NewRun {
+        run: RunId::parse("r1").unwrap(),
+        account: AccountId::parse("acct-1").unwrap(),
+        agent: AgentId::parse("a:b").unwrap(),
+        correlation: Correlation::default(),
+        wanted: "{}".to_owned(),
+    };
+    let worker = Worker::this_process();
+    let Created::New(run) = store.create(&new, For::Me(&worker, Millis::seconds(60))).await.unwrap() else {
+        panic!("it is new")
+    };
+    let failure = Failure { code: RunErrorCode::Internal, message: String::new() };
+    let wanted = [Change::wanted(Kind::Container, named(1)), Change::wanted(Kind::Listener, dir_name(OURS))];
+    for step in [
+        Step::from(Move::Prepare).with(wanted),
+        Move::Settle(Ending::without_agent(failure)).into(),
+        Move::Finish(Usage::default()).into(),
+    ] {
+        store.step(&run.hold(), &step).await.unwrap();
+    }
+    (store, run.hold())
+}
+
+#[tokio::test]
+async fn a_run_that_begins_anew_between_look_and_act_keeps_everything() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, hold) = ended(dir.path()).await;
+    let (installation, configured) = (InstallationId::parse("here").unwrap(), BTreeSet::new());
+    let text = format!(
+        "[sandbox]\ndocker_socket = '{0}/nowhere'\ninstallation = 'here'\n[proxy]\nrun_dir = '{0}'\n",
+        dir.path().display()
+    );
+    let sources = Sources { file: Some(("s.toml".into(), text)), ..Sources::default() };
+    let reaper = Reaper::of(&Settings::read(&sources).unwrap(), store.clone());
+    let (mode, now) = (Mode::default(), SystemTime::now());
+    let terms = Terms { mode, installation: &installation, host: HERE, configured: &configured, now };
+    let container = container(&named(1), 1, OURS);
+    let standing = Standing::from(store.made_for(&hold.run).await.unwrap());
+    let judged = judge(&container, Some(&standing), &terms);
+    assert_eq!(judged, DEAD);
+    // The control: it goes as far as asking Docker.
+    let (_, became) = reaper.act(&container, Some(&hold.run), &terms, judged.clone()).await;
+    assert!(matches!(&became, Became::Failed { error } if error.contains("nowhere")), "{became:?}");
+    store.start_anew(&hold).await.unwrap();
+    let acted = reaper.act(&container, Some(&hold.run), &terms, judged).await;
+    assert_eq!(acted, (Decision::Keep(Kept::Lives(State::Queued)), Became::Kept));
+    assert!(store.removed(&standing.rows[0]).await.is_err(), "nor does anybody say that it is gone");
+}
+
+fn stages() -> impl Strategy<Value = Stage> {
+    select(vec![Stage::Wanted, Stage::Made, Stage::Kept, Stage::Removed])
+}
+
+fn things() -> impl Strategy<Value = Thing> {
+    let sockets = select(vec![OURS, THEIRS]);
+    let names =
+        prop_oneof![(0_u64..4).prop_map(named), Just("web".to_owned()), Just("sluice-here-r1".to_owned())];
+    let states = select(vec![RunState::Open, RunState::Closing, RunState::Closed]);
+    let rows = (select(vec![Kind::Container, Kind::Grant, Kind::Listener, Kind::Workspace]), stages());
+    prop_oneof![
+        (names, 0_u64..4, sockets).prop_map(|(name, epoch, socket)| container(&name, epoch, socket)),
+        states.prop_map(|state| grant(state, None)),
+        any::<bool>().prop_map(|used| workspace(W1, if used { &["c1"] } else { &[] })),
+        rows.prop_map(|(kind, stage)| Thing::Row(row(kind, W1, stage))),
+    ]
+}
+
+fn standings() -> impl Strategy<Value = Standing> {
+    let states = vec![
+        State::Queued,
+        State::Preparing,
+        State::Starting,
+        State::Running,
+        State::Settling(Outcome::Failed),
+        ENDED,
+    ];
+    let kinds = select(vec![
+        (Kind::Container, named(1)),
+        (Kind::Container, named(2)),
+        (Kind::Container, "web".to_owned()),
+        (Kind::Grant, "r1".to_owned()),
+        (Kind::Listener, dir_name(OURS)),
+        (Kind::Workspace, W1.to_owned()),
+    ]);
+    let rows = proptest::collection::vec((kinds, stages()), 0..8);
+    (select(states), 0_u64..4, rows).prop_map(|(state, epoch, rows)| {
+        let rows: HashMap<_, _> =
+            rows.into_iter().map(|((kind, name), stage)| ((kind.name(), name), (kind, stage))).collect();
+        let rows = rows.into_iter().map(|((_, name), (kind, stage))| row(kind, &name, stage)).collect();
+        Standing { state, epoch, rows }
+    })
+}
+
+fn modes() -> impl Strategy<Value = Mode> {
+    let leftovers = || select(vec![Leftovers::Leave, Leftovers::Remove]);
+    (leftovers(), leftovers()).prop_map(|(unknown, kept)| Mode { act: Act::Do, unknown, kept })
+}
+
+proptest! {
+    #[test]
+    fn nothing_of_a_run_that_goes_on_is_ever_dead(thing in things(), standing in standings(), mode in modes()) {
+        let Decision::Remove(why) = decide(&thing, Some(&standing), mode) else { return Ok(()) };
+        let its_row = standing.row(thing.kind(), thing.name());
+        if standing.state.is_final() {
+            assert!(matches!(thing, Thing::Row(_)) || its_row.is_some(), "without a row: {thing:?}, {why:?}");
+        } else {
+            // The one exception: an earlier epoch's container that the run has as removed.
+            let Thing::Container(found) = &thing else { panic!("{thing:?} of a run that is {}", standing.state) };
+            assert!(found.epoch() < standing.epoch, "{found:?} at {}", standing.epoch);
+            assert_eq!(its_row.map(|row| row.stage), Some(Stage::Removed), "{found:?}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Workspaces as images: a file system of their own, in a sparse file, on a loop device that goes with its mount.
+//!
+//! Made and mounted by `mkfs.ext4` and `mount`, because attaching a loop device takes ioctls, which are unsafe code here,
+//! and a dance with everybody else who attaches one, which `mount` knows. Unmounting is one system call.
+
+use std::{
+    ffi::OsStr,
+    fs,
+    os::unix::{
+        fs::{MetadataExt, PermissionsExt},
+        net::UnixStream,
+        process::CommandExt,
+    },
+    path::Path,
+    process::{Command, Stdio},
+    time::{Duration, SystemTime},
+};
+
+use platform_core::limit::ByteSize;
+use platform_runtime::random;
+
+use super::{Bounds, Error, place::Place};
+
+/// Where programs are looked for. Nothing else of our environment reaches them.
+const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
+/// Without barriers and order: nothing here has to survive the machine, and an agent's fsync(2) is not to be the host's.
+/// Without `discard`: it makes deleting five times as slow. Inode tables are zero already, in a file that was just made.
+const OPTIONS: &str = "loop,nosuid,nodev,noatime,nobarrier,data=writeback,noinit_itable,errors=remount-ro";
+/// Blocks are of 4 KiB. The journal is the smallest there is, and not for safety: without one, ext4 does not use inodes
+/// again that were deleted in the last minutes, and looks at each of them whenever it wants one. 20,000 files that had
+/// been deleted took 52 s to be written again instead of 3.
+const FEATURES: [&str; 10] = [
+    "-b",
+    "4096",
+    "-m",
+    "0",
+    "-O",
+    "^resize_inode",
+    "-J",
+    "size=4",
+    "-E",
+    "lazy_itable_init=1,lazy_journal_init=1,nodiscard",
+];
+/// What an image is made of when it is only tried whether one can be.
+const TRIAL: Bounds = Bounds { size: ByteSize::mib(16), files: 64 };
+/// Names of trials begin so. They are no ids: nobody takes one for a workspace.
+const TRIAL_NAME: &str = ".trial-";
+/// How old a trial is that nobody is at any more.
+const FORGOTTEN: Duration = Duration::from_secs(60);
+
+/// Tries whether an image can be made and mounted below `root`, and Docker on `docker` would see it.
+pub(super) fn attempt(root: &Path, docker: &Path) -> Result<(), Error> {
+    remove_forgotten(root);
+    if !shares_mounts(docker) {
+        return Err(Error::MountsApart { docker: docker.to_owned() });
+    }
+    let place = Place::of(root, &format!("{TRIAL_NAME}{:016x}", random::bits() & u128::from(u64::MAX)));
+    place.claim()?;
+    let tried = make(&place, TRIAL).and_then(|()| mount(&place));
+    let removed = place.remove();
+    tried.and(removed)
+}
+
+/// Removes trials whose process was killed.
+fn remove_forgotten(root: &Path) {
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let Some(name) = name.to_str().filter(|name| name.starts_with(TRIAL_NAME)) else { continue };
+        let made = entry.metadata().and_then(|found| found.modified());
+        let age = made.ok().and_then(|made| SystemTime::now().duration_since(made).ok());
+        if age.is_some_and(|age| age > FORGOTTEN)
+            && let Err(error) = Place::of(root, name).remove()
+        {
+            tracing::warn!(name, error = platform_runtime::report::chain(&error), "trial stays behind");
+        }
+    }
+}
+
+/// Whether whoever listens on `docker` has the mounts we have. Nobody there is as good: no run begins without Docker.
+fn shares_mounts(docker: &Path) -> bool {
+    let Ok(stream) = UnixStream::connect(docker) else { return true };
+    let pid = stream
+        .set_nonblocking(true)
+        .and_then(|()| tokio::net::UnixStream::from_std(stream))
+        .and_then(|stream| stream.peer_cred())
+        .map(|peer| peer.pid());
+    let namespace = |process: &str| {
+        fs::metadata(format!("/proc/{process}/ns/mnt")).ok().map(|found| (found.dev(), found.ino()))
+    };
+    // A process in a container that we do not see has the id 0, and no entry in /proc.
+    let theirs = pid.ok().flatten().and_then(|pid| namespace(&pid.to_string()));
+    theirs.is_some() && theirs == namespace("self")
+}
+
+/// Makes the image of `place`, empty.
+pub(super) fn make(place: &Place, bounds: Bounds) -> Result<(), Error> {
+    let image = &place.image;
+    let file = fs::File::create_new(image).map_err(Error::io("make", image))?;
+    file.set_permissions(fs::Permissions::from_mode(0o600)).map_err(Error::io("set the mode of", image))?;
+    file.set_len(bounds.size.0).map_err(Error::io("set the size of", image))?;
+    let files = bounds.files.to_string();
+    let options = ["-F", "-q", "-N", &files];
+    let arguments: Vec<_> =
+        options.iter().chain(&FEATURES).map(OsStr::new).chain([image.as_os_str()]).collect();
+    program("mkfs.ext4", image, &arguments)
+}
+
+/// Mounts the image of `place` on its tree, with nothing in it but what an agent and we put there.
+pub(super) fn mount(place: &Place) -> Result<(), Error> {
+    let options = ["-n", "-i", "-t", "ext4", "-o", OPTIONS, "--"];
+    let paths = [place.image.as_os_str(), place.tree.as_os_str()];
+    let arguments: Vec<_> = options.iter().map(OsStr::new).chain(paths).collect();
+    program("mount", &place.image, &arguments)?;
+    // Root's, so an agent could not remove it. After a mending it may hold something, and stays.
+    fs::remove_dir(place.tree.join("lost+found")).ok();
+    Ok(())
+}
+
+/// Gives the host back what was deleted in the image of `place`, which is mounted.
+pub(super) fn trim(place: &Place) -> Result<(), Error> {
+    program("fstrim", &place.tree, &[place.tree.as_os_str()])
+}
+
+/// Makes the image of `place` whole again if the machine went down while it was mounted. What was written last may be
+/// lost. Not touched while anybody has it: a container may, where we do not.
+pub(super) fn mend(place: &Place) -> Result<(), Error> {
+    if is_attached(&place.image) {
+        return Ok(());
+    }
+    program("e2fsck", &place.image, &[OsStr::new("-p"), place.image.as_os_str()])
+}
+
+/// Whether a loop device has the file.
+fn is_attached(image: &Path) -> bool {
+    let devices = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let backing = devices.map(|device| fs::read_to_string(device.path().join("loop/backing_file")));
+    backing.flatten().any(|backing| Path::new(backing.trim_end_matches('\n')) == image)
+}
+
+/// Runs a program that works on `path` to its end. Not in our process group: Ctrl-C is for us to act upon.
+pub(super) fn program(program: &'static str, path: &Path, arguments: &[&OsStr]) -> Result<(), Error> {
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear().env("PATH", PATH).stdin(Stdio::null()).process_group(0);
+    let output = command.output().map_err(|source| Error::NoProgram { program, source })?;
+    // e2fsck: 1 is "mended".
+    if output.status.success() || (program == "e2fsck" && output.status.code() == Some(1)) {
+        return Ok(());
+    }
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let last = stderr.lines().map(str::trim).rfind(|line| !line.is_empty());
+    let said = last.map_or_else(|| output.status.to_string(), |line| line.chars().take(300).collect());
+    Err(Error::Program { program, path: path.to_owned(), said })
+}

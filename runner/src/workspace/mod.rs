@@ -1,0 +1,279 @@
+//! Workspaces: what containers have as `/workspace`, each with an id and a lifetime of its own.
+//!
+//! ```text
+//! root/        ours alone; a container has a tree mounted, so nobody else has to get in
+//!   <id>/      one workspace
+//!     image    a file system in a sparse file, where the host allows that
+//!     tree/    what the container sees: the image's mount point, or else a directory that is watched
+//! ```
+//!
+//! With an image, an agent can fill its own file system and nothing else, and whatever it leaves there is gone with an
+//! unmount. What is in a tree is an agent's: the host looks at it through [`Workspace::read`] alone. Who has which
+//! workspace and for how long is not known here, but in the store.
+
+mod conversation;
+mod error;
+mod image;
+mod place;
+mod reading;
+mod room;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+use std::{
+    fs,
+    path::{Path, PathBuf, absolute},
+    sync::Arc,
+};
+
+use platform_core::{id::WorkspaceId, limit::ByteSize};
+use platform_runtime::{
+    random, report,
+    settings::{Sandbox, WorkspaceForm},
+};
+use tokio::{sync::oneshot, task::spawn_blocking};
+
+use self::place::Place;
+pub(crate) use self::{error::Error, room::Room, watch::Exceeded};
+use crate::conversation::Message;
+
+/// Where workspaces are, and what they are there. Decided once, in [`Workspaces::open`].
+#[derive(Debug, Clone)]
+pub(crate) struct Workspaces(Arc<Site>);
+
+#[derive(Debug)]
+struct Site {
+    root: PathBuf,
+    form: Form,
+    bounds: Bounds,
+    reserve: ByteSize,
+}
+
+/// What new workspaces are. Those that are there already are what they were made.
+#[derive(Debug, PartialEq, Eq)]
+enum Form {
+    Image,
+    Directory {
+        /// Why not an image, if nobody chose so.
+        because: Option<String>,
+    },
+}
+
+/// What a workspace may hold.
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    size: ByteSize,
+    files: u64,
+}
+
+/// A workspace that is there. Dropping it changes nothing.
+#[derive(Debug)]
+pub(crate) struct Workspace {
+    tree: PathBuf,
+    /// What nobody but us enforces.
+    watched: Option<watch::Watched>,
+}
+
+impl Workspaces {
+    /// Makes the root if it is not there, and tries what a workspace can be here: takes some 20 ms.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub(crate) fn open(settings: &Sandbox) -> Result<Self, Error> {
+        let configured = &settings.workspace_dir;
+        let root = absolute(configured).map_err(Error::io("find", configured))?;
+        place::private_root(&root)?;
+        let tried = || image::attempt(&root, &settings.docker_socket);
+        let form = match settings.workspaces {
+            WorkspaceForm::Directory => Form::Directory { because: None },
+            WorkspaceForm::Image => {
+                tried().map_err(|source| Error::NoImages { source: Box::new(source) })?;
+                Form::Image
+            }
+            WorkspaceForm::Auto => tried().map_or_else(
+                |error| {
+                    let because = report::chain(&error);
+                    tracing::warn!(because, "workspaces are directories: images are not possible here");
+                    Form::Directory { because: Some(because) }
+                },
+                |()| Form::Image,
+            ),
+        };
+        let bounds = Bounds { size: settings.workspace_size, files: settings.workspace_files };
+        Ok(Self(Arc::new(Site { root, form, bounds, reserve: settings.disk_reserve })))
+    }
+
+    /// An id for a new workspace.
+    pub(crate) fn new_id() -> WorkspaceId {
+        WorkspaceId::from_random(random::bits())
+    }
+
+    /// What workspaces are here, for people.
+    pub(crate) fn describe(&self) -> String {
+        let Site { root, form, bounds: Bounds { size, files }, .. } = &*self.0;
+        let what = match form {
+            Form::Image => "images".to_owned(),
+            Form::Directory { because: None } => "watched directories".to_owned(),
+            Form::Directory { because: Some(because) } => {
+                format!("watched directories, because images are not possible here ({because}),")
+            }
+        };
+        format!("{what} of {size} and {files} files in {}", root.display())
+    }
+
+    /// Makes workspace `id` with `conversation` in it. Nothing is left when this fails; dropped before its end, it removes
+    /// again what it makes.
+    pub(crate) async fn create(
+        &self,
+        id: &WorkspaceId,
+        conversation: &[Message],
+    ) -> Result<Workspace, Error> {
+        let (site, id, conversation) = (Arc::clone(&self.0), id.clone(), conversation.to_owned());
+        let (tell, told) = oneshot::channel();
+        spawn_blocking(move || {
+            let unheard = tell.send(site.create(&id, &conversation));
+            if let Err(Ok(_workspace)) = unheard
+                && let Err(error) = site.place(&id).remove()
+            {
+                tracing::warn!(%id, error = report::chain(&error), "workspace stays behind");
+            }
+        });
+        told.await.unwrap_or(Err(Error::Thread))
+    }
+
+    /// Workspace `id`, which is there already. Where it needs a mount and has none, it is mounted again, and mended
+    /// before if the machine went down while it was in use.
+    pub(crate) async fn adopt(&self, id: &WorkspaceId) -> Result<Workspace, Error> {
+        let (site, id) = (Arc::clone(&self.0), id.clone());
+        blocking(move || site.adopt(&id)).await
+    }
+
+    /// Removes workspace `id` in whatever state it is; none is as good as one that is gone. Where a container still has
+    /// it, an image goes on existing for that container alone, until its end; a directory is emptied under it.
+    pub(crate) async fn remove(&self, id: &WorkspaceId) -> Result<(), Error> {
+        let place = self.0.place(id);
+        blocking(move || place.remove()).await
+    }
+
+    /// Unmounts workspace `id` and leaves it for [`Workspaces::adopt`] or [`Workspaces::remove`]: what is kept after its
+    /// run takes no mount, no device and no more room than it has. Without effect on a directory.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for runs that are kept"))]
+    pub(crate) async fn set_aside(&self, id: &WorkspaceId) -> Result<(), Error> {
+        let (place, id) = (self.0.place(id), id.clone());
+        blocking(move || {
+            if place.has_image()
+                && place.is_mounted()?
+                && let Err(error) = image::trim(&place)
+            {
+                tracing::warn!(%id, error = report::chain(&error), "what was deleted still takes room");
+            }
+            place.unmount()
+        })
+        .await
+    }
+
+    /// The workspaces on disk, half-made ones and all.
+    pub(crate) fn list(&self) -> Result<Vec<WorkspaceId>, Error> {
+        let unreadable = || Error::io("list", &self.0.root);
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.0.root).map_err(unreadable())? {
+            let name = entry.map_err(unreadable())?.file_name();
+            found.extend(name.to_str().and_then(|name| WorkspaceId::parse(name).ok()));
+        }
+        Ok(found)
+    }
+
+    /// Whether the disk has room for one more. Asked before a run is begun.
+    pub(crate) fn room(&self) -> Result<Room, Error> {
+        let promised = match self.0.form {
+            Form::Image => self.list()?.iter().map(|id| self.0.place(id).may_grow()).sum(),
+            // To know what these may still take, all of them would have to be walked through.
+            Form::Directory { .. } => 0,
+        };
+        let files = match self.0.form {
+            Form::Image => place::FILES,
+            Form::Directory { .. } => self.0.bounds.files,
+        };
+        let needed = Bounds { size: self.0.bounds.size, files };
+        Room::of(&self.0.root, needed, ByteSize(promised), self.0.reserve)
+    }
+}
+
+impl Site {
+    fn place(&self, id: &WorkspaceId) -> Place {
+        Place::of(&self.root, id.as_str())
+    }
+
+    fn create(&self, id: &WorkspaceId, messages: &[Message]) -> Result<Workspace, Error> {
+        let place = self.place(id);
+        place.claim()?;
+        let filled = self.fill(&place, messages);
+        if filled.is_err()
+            && let Err(error) = place.remove()
+        {
+            tracing::warn!(%id, error = report::chain(&error), "workspace stays behind");
+        }
+        filled?;
+        Ok(self.workspace(place))
+    }
+
+    fn fill(&self, place: &Place, messages: &[Message]) -> Result<(), Error> {
+        if self.form == Form::Image {
+            image::make(place, self.bounds)?;
+            image::mount(place)?;
+        }
+        place::give(&place.tree, place::DIRECTORY)?;
+        conversation::write(&place.tree, messages)
+    }
+
+    fn adopt(&self, id: &WorkspaceId) -> Result<Workspace, Error> {
+        let place = self.place(id);
+        if !place.tree.is_dir() {
+            return Err(Error::Unknown { id: id.clone(), root: self.root.clone() });
+        }
+        if place.has_image() && !place.is_mounted()? {
+            let mounted = image::mend(&place).and_then(|()| image::mount(&place));
+            // Somebody else may have been faster.
+            if mounted.is_err() && !place.is_mounted()? {
+                mounted?;
+            }
+        }
+        Ok(self.workspace(place))
+    }
+
+    fn workspace(&self, place: Place) -> Workspace {
+        let watched =
+            (!place.has_image()).then(|| watch::Watched::new(&place.tree, self.bounds, self.reserve));
+        Workspace { tree: place.tree, watched }
+    }
+}
+
+impl Workspace {
+    /// The directory that a container is to have mounted.
+    pub(crate) fn path(&self) -> &Path {
+        &self.tree
+    }
+
+    /// What is in the file at `relative`, if that is one file with one name, below the tree without a link on the way, of
+    /// at most `most` bytes. Blocks for as long as the disk takes.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for what agents leave: results, bundles"))]
+    pub(crate) fn read(&self, relative: &Path, most: ByteSize) -> Result<Vec<u8>, Error> {
+        reading::read(&self.tree, relative, most)
+    }
+
+    /// Returns when there is more in it than may be, and whoever fills it has to be stopped. An image bounds itself: then
+    /// this never returns. Cancel safe.
+    pub(crate) async fn watch(&self) -> Exceeded {
+        match &self.watched {
+            Some(watched) => watched.exceeded().await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    spawn_blocking(work).await.unwrap_or(Err(Error::Thread))
+}

@@ -1,0 +1,153 @@
+//! A workspace's files on the host, and how they are removed whatever state they are in.
+
+use std::{
+    ffi::OsStr,
+    fs, io,
+    os::unix::fs::{MetadataExt, PermissionsExt, chown},
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use platform_core::name::SANDBOX_UID;
+use platform_runtime::socket::private_dir;
+use rustix::{
+    fs::{AtFlags, CWD, StatxAttributes, StatxFlags},
+    io::Errno,
+    mount::{UnmountFlags, unmount},
+};
+
+use super::{Error, image::program};
+
+/// Mode of a directory that is an agent's.
+pub(super) const DIRECTORY: u32 = 0o755;
+/// Mode of a file that is an agent's.
+pub(super) const FILE: u32 = 0o644;
+/// Files of ours that a workspace with an image consists of, and a few more.
+pub(super) const FILES: u64 = 8;
+
+/// How often removal is tried, and for how long what is in use is waited for: whoever reads a file is done by then, and a
+/// `mount` that was under way.
+const TRIES: u32 = 40;
+const PAUSE: Duration = Duration::from_millis(25);
+
+/// Where a workspace's files are.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    dir: PathBuf,
+    pub(super) image: PathBuf,
+    pub(super) tree: PathBuf,
+}
+
+impl Place {
+    pub(super) fn of(root: &Path, name: &str) -> Self {
+        let dir = root.join(name);
+        Self { image: dir.join("image"), tree: dir.join("tree"), dir }
+    }
+
+    /// Makes the directories, which nobody may have made before.
+    pub(super) fn claim(&self) -> Result<(), Error> {
+        match fs::create_dir(&self.dir) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(Error::Taken { path: self.dir.clone() });
+            }
+            made => made.map_err(Error::io("make", &self.dir))?,
+        }
+        private_dir(&self.dir, 0o700)?;
+        Ok(private_dir(&self.tree, 0o700)?)
+    }
+
+    pub(super) fn has_image(&self) -> bool {
+        fs::symlink_metadata(&self.image).is_ok()
+    }
+
+    /// Bytes that an image which is in use may take beyond those it has.
+    pub(super) fn may_grow(&self) -> u64 {
+        if !self.is_mounted().unwrap_or(true) {
+            return 0;
+        }
+        fs::metadata(&self.image).map_or(0, |found| found.len().saturating_sub(found.blocks() * 512))
+    }
+
+    pub(super) fn is_mounted(&self) -> Result<bool, Error> {
+        match rustix::fs::statx(CWD, &self.tree, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::TYPE) {
+            Ok(found) => Ok(found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT)),
+            Err(Errno::NOENT) => Ok(false),
+            Err(error) => Err(Error::io("look at", &self.tree)(error.into())),
+        }
+    }
+
+    /// Unmounts the tree, as often as it is mounted. What somebody still has open then is left to them.
+    pub(super) fn unmount(&self) -> Result<(), Error> {
+        let mut tries = 0..TRIES;
+        while self.is_mounted()? {
+            match unmount(&self.tree, UnmountFlags::NOFOLLOW) {
+                Ok(()) => {}
+                Err(Errno::BUSY) if tries.next().is_some() => thread::sleep(PAUSE),
+                Err(Errno::BUSY) => {
+                    tracing::warn!(tree = %self.tree.display(), "in use: unmounted for all but those who use it");
+                    unmount(&self.tree, UnmountFlags::NOFOLLOW | UnmountFlags::DETACH)
+                        .map_err(|error| Error::io("unmount", &self.tree)(error.into()))?;
+                }
+                Err(error) => return Err(Error::io("unmount", &self.tree)(error.into())),
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes everything. Somebody else may be at it, too, or still be making it.
+    pub(super) fn remove(&self) -> Result<(), Error> {
+        let mut tries = 1..TRIES;
+        loop {
+            self.unmount()?;
+            match self.clear() {
+                Ok(()) => return Ok(()),
+                Err(_busy) if tries.next().is_some() => thread::sleep(PAUSE),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn clear(&self) -> Result<(), Error> {
+        gone(fs::remove_file(&self.image)).map_err(Error::io("remove", &self.image))?;
+        if gone(fs::remove_dir(&self.tree)).and_then(|()| gone(fs::remove_dir(&self.dir))).is_ok() {
+            return Ok(());
+        }
+        // What an agent left in a directory. rm needs few descriptors however deep it is, and follows no link.
+        let arguments =
+            [OsStr::new("-rf"), OsStr::new("--one-file-system"), OsStr::new("--"), self.dir.as_os_str()];
+        program("rm", &self.dir, &arguments)
+    }
+}
+
+fn gone(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// Makes `path` the sandbox's user's with exactly `mode`, whatever the umask says.
+pub(super) fn give(path: &Path, mode: u32) -> Result<(), Error> {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+        .map_err(Error::io("set the mode of", path))?;
+    chown(path, Some(SANDBOX_UID), Some(SANDBOX_UID)).map_err(Error::io("give to the sandbox's user", path))
+}
+
+/// The root is ours alone: only this user gets in from the host, the container has each workspace mounted
+/// directly. One that is there already is not changed: it may be somebody else's.
+pub(super) fn private_root(root: &Path) -> Result<(), Error> {
+    if !root.exists() {
+        let missing: Vec<_> = root.ancestors().skip(1).take_while(|parent| !parent.exists()).collect();
+        for parent in missing.into_iter().rev() {
+            // What is beside the root may be for others.
+            private_dir(parent, 0o755)?;
+        }
+        private_dir(root, 0o700)?;
+    }
+    let mode = fs::metadata(root).map_err(Error::io("look at", root))?.permissions().mode() & 0o7777;
+    if mode & 0o077 != 0 {
+        return Err(Error::Enterable { path: root.to_owned(), mode });
+    }
+    Ok(())
+}

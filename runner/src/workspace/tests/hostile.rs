@@ -1,0 +1,325 @@
+//! What agents leave to harm whoever looks at it or removes it. Each trap first catches somebody who does it plainly.
+
+use std::{
+    ffi::OsStr,
+    fs,
+    io::Write,
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{MetadataExt, PermissionsExt, symlink},
+        net::UnixListener,
+    },
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use platform_core::limit::ByteSize;
+use platform_runtime::settings::{Sandbox, WorkspaceForm};
+use rustix::{
+    fs::{CWD, Mode, OFlags},
+    process::{Resource, getrlimit, setrlimit},
+};
+
+use super::{
+    super::{Error, error::Unreadable},
+    BOTH, Ground, entries, settings,
+};
+
+const MOST: ByteSize = ByteSize::kib(64);
+const SECRET: &str = "the host's own";
+
+fn why(read: Result<Vec<u8>, Error>) -> Unreadable {
+    match read {
+        Err(Error::Unreadable { why, .. }) => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn only_plain_files_beneath_it_are_read() {
+    for form in BOTH {
+        let ground = Ground::of(form).await;
+        let tree = ground.tree();
+        let secret = ground.root.join("secret");
+        fs::write(&secret, SECRET).unwrap();
+        fs::create_dir(tree.join("d")).unwrap();
+        fs::write(tree.join("d/file"), "fine").unwrap();
+        assert_eq!(ground.workspace.read(Path::new("d/file"), MOST).unwrap(), b"fine", "{form:?}");
+        let odd = Path::new(OsStr::from_bytes(b"d/\xff\n"));
+        fs::write(tree.join(odd), "odd").unwrap();
+        assert_eq!(ground.workspace.read(odd, MOST).unwrap(), b"odd", "{form:?}");
+
+        symlink(&secret, tree.join("absolute")).unwrap();
+        symlink("../../secret", tree.join("relative")).unwrap();
+        symlink(&ground.root, tree.join("out")).unwrap();
+        symlink("d", tree.join("inside")).unwrap();
+        symlink("/proc/self/fd/0", tree.join("magic")).unwrap();
+        for (path, plainly) in [
+            ("absolute", true),
+            ("relative", true),
+            ("out/secret", true),
+            ("inside/file", true),
+            ("../../secret", true),
+            ("d/../../../secret", true),
+            ("magic", false),
+        ] {
+            let found = why(ground.workspace.read(Path::new(path), MOST));
+            assert_eq!(found, Unreadable::Elsewhere, "{form:?} {path}");
+            // Control: they all lead somewhere.
+            assert!(!plainly || fs::read(tree.join(path)).is_ok(), "{form:?} {path}");
+        }
+        assert_eq!(why(ground.workspace.read(&secret, MOST)), Unreadable::Elsewhere, "an absolute path");
+        assert_eq!(fs::read_to_string(tree.join("relative")).unwrap(), SECRET, "control");
+        assert_eq!(why(ground.workspace.read(Path::new("d/none"), MOST)), Unreadable::Missing);
+        assert_eq!(why(ground.workspace.read(Path::new("d/file/x"), MOST)), Unreadable::Missing);
+        fs::remove_file(secret).unwrap();
+        ground.remove().await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_file_or_has_two_names_is_not_read() {
+    for form in BOTH {
+        let ground = Ground::of(form).await;
+        let tree = ground.tree();
+        fs::create_dir(tree.join("d")).unwrap();
+        let socket = UnixListener::bind(tree.join("socket")).unwrap();
+        rustix::fs::mknodat(
+            CWD,
+            tree.join("pipe"),
+            rustix::fs::FileType::Fifo,
+            Mode::from_raw_mode(0o666),
+            0,
+        )
+        .unwrap();
+        for name in ["d", "socket", "pipe", "."] {
+            assert_eq!(
+                why(ground.workspace.read(Path::new(name), MOST)),
+                Unreadable::NotAFile,
+                "{form:?} {name}"
+            );
+        }
+        // Control: a plain read of the pipe waits for a writer.
+        let pipe = tree.join("pipe");
+        let plainly = std::thread::spawn(move || fs::read(pipe));
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(!plainly.is_finished(), "control: it hangs");
+        fs::write(tree.join("pipe"), "free").unwrap();
+        assert_eq!(plainly.join().unwrap().unwrap(), b"free");
+
+        let messages = Path::new(".cogni/messages.json");
+        assert!(ground.workspace.read(messages, MOST).is_ok());
+        fs::hard_link(tree.join(messages), tree.join("result.json")).unwrap();
+        for name in ["result.json", ".cogni/messages.json"] {
+            let linked = Unreadable::Linked { names: 2 };
+            assert_eq!(why(ground.workspace.read(Path::new(name), MOST)), linked, "{form:?} {name}");
+            assert!(fs::read(tree.join(name)).is_ok(), "control");
+        }
+        drop(socket);
+        ground.remove().await;
+    }
+}
+
+#[tokio::test]
+async fn no_more_is_read_than_was_asked_for_also_while_a_file_grows() {
+    for form in BOTH {
+        let ground = Ground::of(form).await;
+        let read = |most| ground.workspace.read(Path::new("file"), ByteSize(most));
+        fs::write(ground.tree().join("file"), [7; 1000]).unwrap();
+        assert_eq!(read(1000).unwrap().len(), 1000);
+        assert_eq!(why(read(999)), Unreadable::TooLarge { most: ByteSize(999) });
+        // Larger than memory, and takes no room.
+        let sparse = fs::File::create(ground.tree().join("file")).unwrap();
+        sparse.set_len(60 << 30).unwrap();
+        drop(sparse);
+        assert_eq!(why(read(1000)), Unreadable::TooLarge { most: ByteSize(1000) });
+
+        let path = ground.tree().join("file");
+        fs::write(&path, "").unwrap();
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+                while !stop.load(Ordering::Relaxed) {
+                    file.write_all(&[7; 100]).unwrap();
+                    if file.metadata().unwrap().len() > 1 << 20 {
+                        file.set_len(0).unwrap();
+                    }
+                }
+            });
+            let (mut whole, mut refused) = (0, 0);
+            while whole < 20 || refused < 20 {
+                match read(4000) {
+                    Ok(content) => whole += u32::from(content.len() <= 4000),
+                    Err(error) => {
+                        refused += u32::from(why(Err(error)) == Unreadable::TooLarge { most: ByteSize(4000) })
+                    }
+                }
+                if whole < refused {
+                    fs::File::create(&path).unwrap();
+                }
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        ground.remove().await;
+    }
+}
+
+#[tokio::test]
+async fn a_directory_that_becomes_a_link_while_it_is_read_leads_nowhere() {
+    for form in BOTH {
+        let ground = Ground::of(form).await;
+        let (tree, secrets) = (ground.tree(), ground.root.join("secrets"));
+        fs::create_dir(&secrets).unwrap();
+        fs::write(secrets.join("file"), SECRET).unwrap();
+        fs::create_dir(tree.join("d")).unwrap();
+        fs::write(tree.join("d/file"), "the agent's").unwrap();
+        symlink(&secrets, tree.join("link")).unwrap();
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let (one, other) = (tree.join("d"), tree.join("link"));
+                while !stop.load(Ordering::Relaxed) {
+                    rustix::fs::renameat_with(CWD, &one, CWD, &other, rustix::fs::RenameFlags::EXCHANGE)
+                        .unwrap();
+                }
+            });
+            let (mut own, mut refused, mut betrayed) = (0, 0, 0);
+            for _ in 0..20_000 {
+                match ground.workspace.read(Path::new("d/file"), MOST) {
+                    Ok(content) => {
+                        assert_eq!(content, b"the agent's");
+                        own += 1;
+                    }
+                    Err(error) => {
+                        assert_eq!(why(Err(error)), Unreadable::Elsewhere);
+                        refused += 1;
+                    }
+                }
+                // Control: a look at what it is, then a plain read.
+                let path = tree.join("d/file");
+                let looks_right = fs::symlink_metadata(tree.join("d")).is_ok_and(|found| found.is_dir());
+                if looks_right && fs::read(&path).is_ok_and(|content| content == SECRET.as_bytes()) {
+                    betrayed += 1;
+                }
+            }
+            stop.store(true, Ordering::Relaxed);
+            assert!(
+                own > 0 && refused > 0 && betrayed > 0,
+                "{form:?}: {own} own, {refused} refused, {betrayed} betrayed"
+            );
+        });
+        fs::remove_dir_all(secrets).unwrap();
+        ground.remove().await;
+    }
+}
+
+/// Makes directories in directories, more deeply than a path can name.
+fn nest(tree: &Path, depth: usize) {
+    let open =
+        |at, name: &Path| rustix::fs::openat(at, name, OFlags::PATH | OFlags::DIRECTORY, Mode::empty());
+    let mut at = open(CWD, tree).unwrap();
+    for _ in 0..depth {
+        rustix::fs::mkdirat(&at, "d", Mode::from_raw_mode(0o755)).unwrap();
+        at = rustix::fs::openat(&at, "d", OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_tree_that_is_deep_is_removed() {
+    for form in BOTH {
+        let ground = Ground::of(form).await;
+        nest(ground.tree(), 4000);
+        // Control: with as many descriptors as there often are, the plain way ends half-way.
+        let before = getrlimit(Resource::Nofile);
+        setrlimit(Resource::Nofile, rustix::process::Rlimit { current: Some(1024), ..before }).unwrap();
+        let plainly = fs::remove_dir_all(ground.tree().join("d"));
+        setrlimit(Resource::Nofile, before).unwrap();
+        assert!(plainly.is_err(), "control: {form:?}");
+        ground.remove().await;
+    }
+}
+
+#[tokio::test]
+async fn a_tree_of_many_files_is_removed() {
+    for form in BOTH {
+        let dir = tempfile::tempdir().unwrap();
+        let roomy = Sandbox {
+            workspace_size: ByteSize::mib(256),
+            workspace_files: 30_000,
+            ..settings(dir.path(), form)
+        };
+        let ground = Ground::with(roomy, dir).await;
+        for directory in 0..20 {
+            let directory = ground.tree().join(directory.to_string());
+            fs::create_dir(&directory).unwrap();
+            for file in 0..1000 {
+                fs::write(directory.join(file.to_string()), "x").unwrap();
+            }
+        }
+        ground.remove().await;
+    }
+}
+
+#[tokio::test]
+async fn a_tree_of_traps_is_removed_and_nothing_else() {
+    for form in BOTH {
+        let ground = Ground::of(form).await;
+        let (tree, precious) = (ground.tree(), ground.root.join("precious"));
+        fs::create_dir(&precious).unwrap();
+        fs::write(precious.join("file"), SECRET).unwrap();
+        symlink(&precious, tree.join("link")).unwrap();
+        symlink("/etc/shadow", tree.join("shadow")).unwrap();
+        symlink(".", tree.join("loop")).unwrap();
+        let socket = UnixListener::bind(tree.join("socket")).unwrap();
+        rustix::fs::mknodat(
+            CWD,
+            tree.join("pipe"),
+            rustix::fs::FileType::Fifo,
+            Mode::from_raw_mode(0o666),
+            0,
+        )
+        .unwrap();
+        for name in [&b"-rf"[..], b"\xff\xfe", b"new\nline", &[b'x'; 255]] {
+            fs::create_dir_all(tree.join(OsStr::from_bytes(name)).join("below")).unwrap();
+        }
+        fs::create_dir_all(tree.join("closed/closed")).unwrap();
+        for closed in ["closed/closed", "closed", ""] {
+            fs::set_permissions(tree.join(closed), fs::Permissions::from_mode(0o000)).unwrap();
+        }
+        // Control: a removal that follows links takes what it leads to.
+        assert!(fs::read_dir(tree.join("link")).unwrap().count() == 1 && fs::metadata("/etc/shadow").is_ok());
+        drop(socket);
+        ground.all.remove(&ground.id).await.unwrap();
+        assert_eq!(entries(&ground.root), ["precious"]);
+        assert_eq!(fs::read_to_string(precious.join("file")).unwrap(), SECRET);
+        assert!(fs::metadata("/etc/shadow").unwrap().size() > 0);
+        fs::remove_dir_all(precious).unwrap();
+        ground.assert_gone();
+        ground.without_devices().await;
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_is_used_again_is_another_workspace() {
+    for form in BOTH {
+        let ground = Ground::of(form).await;
+        fs::write(ground.tree().join("left"), "").unwrap();
+        ground.all.remove(&ground.id).await.unwrap();
+        let again = ground.all.create(&ground.id, &[]).await.unwrap();
+        assert_eq!((again.path(), entries(again.path())), (ground.tree(), vec![".cogni".to_owned()]));
+        ground.remove().await;
+    }
+}
+
+#[tokio::test]
+async fn devices_and_set_uid_programs_mean_nothing_in_an_image() {
+    let ground = Ground::of(WorkspaceForm::Image).await;
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let line = mounts.lines().find(|line| line.contains(ground.tree().to_str().unwrap())).unwrap();
+    for option in ["nosuid", "nodev", "noatime", "errors=remount-ro"] {
+        assert!(line.contains(option), "{line}");
+    }
+    ground.remove().await;
+}

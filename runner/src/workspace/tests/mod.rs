@@ -1,0 +1,282 @@
+//! Workspaces of both forms, as they are made, left, found and removed.
+
+mod hostile;
+mod states;
+mod watching;
+
+use std::{
+    fs,
+    io::{self, Write},
+    os::unix::fs::{MetadataExt, PermissionsExt},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use platform_core::{
+    id::{InstallationId, WorkspaceId},
+    limit::ByteSize,
+};
+use platform_runtime::{
+    report,
+    settings::{Sandbox, WorkspaceForm},
+};
+
+use super::{Error, Message, Workspace, Workspaces};
+
+const BOTH: [WorkspaceForm; 2] = [WorkspaceForm::Image, WorkspaceForm::Directory];
+
+fn settings(dir: &Path, form: WorkspaceForm) -> Sandbox {
+    Sandbox {
+        docker_socket: "/nowhere/docker.sock".into(),
+        workspace_dir: dir.join("workspaces"),
+        workspaces: form,
+        workspace_size: ByteSize::mib(64),
+        workspace_files: 8192,
+        disk_reserve: ByteSize(0),
+        installation: InstallationId::parse("test").unwrap(),
+    }
+}
+
+/// Workspaces below a directory of the test's own, and one of them.
+struct Ground {
+    all: Workspaces,
+    id: WorkspaceId,
+    workspace: Workspace,
+    root: PathBuf,
+    _dir: Unmounted,
+}
+
+/// A directory that can be removed whatever a failed test has left mounted in it.
+struct Unmounted(tempfile::TempDir);
+
+impl Drop for Unmounted {
+    fn drop(&mut self) {
+        for point in mounts_below(self.0.path()) {
+            rustix::mount::unmount(point, rustix::mount::UnmountFlags::DETACH).ok();
+        }
+    }
+}
+
+impl Ground {
+    async fn of(form: WorkspaceForm) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        Self::with(settings(dir.path(), form), dir).await
+    }
+
+    async fn with(settings: Sandbox, dir: tempfile::TempDir) -> Self {
+        let (all, id) = (Workspaces::open(&settings).unwrap(), Workspaces::new_id());
+        let dir = Unmounted(dir);
+        let workspace = all.create(&id, &messages()).await.unwrap();
+        Self { all, id, workspace, root: settings.workspace_dir, _dir: dir }
+    }
+
+    fn tree(&self) -> &Path {
+        self.workspace.path()
+    }
+
+    /// Removes it and asserts that nothing is left: no file, no mount, no device.
+    async fn remove(&self) {
+        self.all.remove(&self.id).await.unwrap();
+        self.assert_gone();
+        self.without_devices().await;
+    }
+
+    fn assert_gone(&self) {
+        assert_eq!(entries(&self.root), [""; 0]);
+        assert_eq!(mounts_below(&self.root), Vec::<PathBuf>::new());
+    }
+
+    /// Waits for the loop devices to go. Whoever makes a container has copies of all mounts for a moment.
+    async fn without_devices(&self) {
+        until("the loop devices are gone", || devices_below(&self.root).is_empty()).await;
+    }
+}
+
+/// Waits for `what`.
+async fn until(what: &str, is_so: impl Fn() -> bool) {
+    let wait = async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), wait).await.unwrap_or_else(|_| panic!("not so: {what}"));
+}
+
+fn messages() -> [Message; 1] {
+    [Message { role: Role::User, content: "hello \"there\"".to_owned() }]
+}
+
+fn entries(dir: &Path) -> Vec<String> {
+    let names = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name());
+    names.map(|name| name.to_string_lossy().into_owned()).collect()
+}
+
+fn mounts_below(dir: &Path) -> Vec<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let points = mounts.lines().filter_map(|line| line.split(' ').nth(4)).map(PathBuf::from);
+    points.filter(|point| point.starts_with(dir)).collect()
+}
+
+/// Files below `dir` that loop devices have.
+fn devices_below(dir: &Path) -> Vec<String> {
+    let devices = fs::read_dir("/sys/block").unwrap().flatten();
+    let files = devices.filter_map(|device| fs::read_to_string(device.path().join("loop/backing_file")).ok());
+    files.filter(|file| Path::new(file).starts_with(dir)).collect()
+}
+
+/// Writes into `path` until the disk is full; returns why it ended.
+fn fill(path: &Path) -> io::Error {
+    let mut file = fs::File::create(path).unwrap();
+    let piece = vec![7; 1 << 20];
+    loop {
+        if let Err(error) = file.write_all(&piece).and_then(|()| file.sync_data()) {
+            return error;
+        }
+    }
+}
+
+#[tokio::test]
+async fn belongs_to_the_sandboxs_user_and_holds_the_conversation() {
+    for form in BOTH {
+        let ground = Ground::of(form).await;
+        let tree = ground.tree();
+        assert_eq!(entries(tree), [".cogni"], "{form:?}");
+        for (path, mode) in [
+            ("", 0o755),
+            (".cogni", 0o755),
+            (".cogni/messages.json", 0o644),
+            (".cogni/conversation.md", 0o644),
+        ] {
+            let found = fs::metadata(tree.join(path)).unwrap();
+            assert_eq!(
+                (found.uid(), found.gid(), found.mode() & 0o7777),
+                (1001, 1001, mode),
+                "{form:?} {path}"
+            );
+        }
+        let json = fs::read(tree.join(".cogni/messages.json")).unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+        assert_eq!(json, serde_json::json!([{ "role": "user", "content": "hello \"there\"" }]));
+        assert!(fs::read_to_string(tree.join(".cogni/conversation.md")).unwrap().contains("## user\n"));
+        assert_eq!(fs::metadata(&ground.root).unwrap().mode() & 0o777, 0o700);
+        ground.remove().await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_there_is_listed_and_only_what_is_removed_goes() {
+    for form in BOTH {
+        let ground = Ground::of(form).await;
+        let other = Workspaces::new_id();
+        ground.all.create(&other, &[]).await.unwrap();
+        fs::create_dir(ground.root.join("somebody's")).unwrap();
+        let mut found = ground.all.list().unwrap();
+        found.sort();
+        let mut expected = [ground.id.clone(), other.clone()];
+        expected.sort();
+        assert_eq!(found, expected);
+        ground.all.remove(&other).await.unwrap();
+        ground.all.remove(&other).await.unwrap();
+        assert_eq!(ground.all.list().unwrap(), std::slice::from_ref(&ground.id));
+        fs::remove_dir(ground.root.join("somebody's")).unwrap();
+        ground.remove().await;
+    }
+}
+
+#[tokio::test]
+async fn a_workspace_is_made_once() {
+    for form in BOTH {
+        let ground = Ground::of(form).await;
+        fs::write(ground.tree().join("work"), "done").unwrap();
+        let again = ground.all.create(&ground.id, &[]).await.unwrap_err();
+        assert!(matches!(again, Error::Taken { .. }), "{again:?}");
+        assert_eq!(fs::read(ground.tree().join("work")).unwrap(), b"done", "the first one is untouched");
+        ground.remove().await;
+    }
+}
+
+#[tokio::test]
+async fn many_are_made_and_removed_at_once() {
+    let ground = Ground::of(WorkspaceForm::Image).await;
+    let others = (0..24).map(|_| async {
+        let id = Workspaces::new_id();
+        let made = ground.all.create(&id, &messages()).await.unwrap();
+        fs::write(made.path().join("whose"), id.as_str()).unwrap();
+        assert_eq!(fs::read_to_string(made.path().join("whose")).unwrap(), id.as_str());
+        ground.all.remove(&id).await.unwrap();
+    });
+    futures_util::future::join_all(others).await;
+    ground.remove().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_made_leaves_nothing_and_says_why() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = Sandbox { workspace_files: 1 << 20, ..settings(dir.path(), WorkspaceForm::Image) };
+    let all = Workspaces::open(&settings).unwrap();
+    let error = report::chain(&all.create(&Workspaces::new_id(), &messages()).await.unwrap_err());
+    assert!(error.contains("mkfs.ext4 failed on") && error.contains("inode"), "{error}");
+    assert_eq!(entries(&settings.workspace_dir), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_creation_that_nobody_waits_for_is_undone() {
+    let ground = Ground::of(WorkspaceForm::Image).await;
+    let id = Workspaces::new_id();
+    let image = ground.root.join(id.as_str()).join("image");
+    tokio::select! {
+        biased;
+        () = until("it is half made", || image.exists()) => {}
+        made = ground.all.create(&id, &[]) => panic!("it was made before it was dropped: {made:?}"),
+    }
+    until("it is removed", || !image.parent().unwrap().exists()).await;
+    ground.remove().await;
+}
+
+#[tokio::test]
+async fn an_image_bounds_bytes_and_files_and_takes_no_more_than_is_in_it() {
+    let ground = Ground::of(WorkspaceForm::Image).await;
+    let image = ground.root.join(ground.id.as_str()).join("image");
+    let taken = || fs::metadata(&image).unwrap().blocks() * 512;
+    assert!(taken() < 2 << 20, "an empty one takes {}", taken());
+    let full = fill(&ground.tree().join("large"));
+    assert_eq!(full.kind(), io::ErrorKind::StorageFull, "{full}");
+    assert!(taken() > 48 << 20 && taken() <= 64 << 20, "{}", taken());
+    fs::remove_file(ground.tree().join("large")).unwrap();
+    ground.all.set_aside(&ground.id).await.unwrap();
+    assert!(taken() < 12 << 20, "what is deleted is the host's again, but for {}", taken());
+    ground.all.adopt(&ground.id).await.unwrap();
+    let many = (0..).find_map(|number| fs::write(ground.tree().join(number.to_string()), "").err()).unwrap();
+    assert_eq!(many.kind(), io::ErrorKind::StorageFull, "{many}");
+    let made = entries(ground.tree()).len();
+    assert!((7000..9000).contains(&made), "{made} files of 8192");
+    ground.remove().await;
+}
+
+#[tokio::test]
+async fn a_root_that_others_can_enter_is_refused_and_left_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = settings(dir.path(), WorkspaceForm::Auto);
+    fs::create_dir(&settings.workspace_dir).unwrap();
+    fs::set_permissions(&settings.workspace_dir, fs::Permissions::from_mode(0o777)).unwrap();
+    let refused = Workspaces::open(&settings).unwrap_err();
+    assert!(report::chain(&refused).contains("chmod 700"), "{refused:?}");
+    assert_eq!(fs::metadata(&settings.workspace_dir).unwrap().mode() & 0o777, 0o777);
+}
+
+#[tokio::test]
+async fn room_counts_what_was_promised_and_what_is_in_reserve() {
+    let ground = Ground::of(WorkspaceForm::Image).await;
+    let room = ground.all.room().unwrap();
+    assert!(room.is_enough() && room.to_string().contains("of it promised to runs"), "{room}");
+    ground.all.set_aside(&ground.id).await.unwrap();
+    let room = ground.all.room().unwrap();
+    assert!(!room.to_string().contains("promised"), "what is set aside does not grow: {room}");
+    ground.remove().await;
+    for form in BOTH {
+        let dir = tempfile::tempdir().unwrap();
+        let greedy = Sandbox { disk_reserve: ByteSize(1 << 60), ..settings(dir.path(), form) };
+        let refused = Workspaces::open(&greedy).unwrap().room().unwrap().enough().unwrap_err();
+        assert!(refused.to_string().contains("sandbox.disk_reserve"), "{refused}");
+    }
+}

@@ -1,0 +1,219 @@
+//! Whatever state a workspace is in, it is found again or removed.
+
+use std::{
+    fs,
+    io::Read,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use platform_runtime::settings::WorkspaceForm;
+
+use super::{
+    super::{Bounds, Error, Workspaces, image, place::Place},
+    BOTH, Ground, devices_below, entries, messages, mounts_below, settings,
+};
+
+/// Another one below the same root, in the state that `make` leaves it in, is removed.
+async fn is_removed(state: &str, make: impl FnOnce(&Place, Bounds)) {
+    let ground = Ground::of(WorkspaceForm::Image).await;
+    let id = Workspaces::new_id();
+    let place = Place::of(&ground.root, id.as_str());
+    make(&place, ground.all.0.bounds);
+    assert!(ground.root.join(id.as_str()).exists(), "{state}: nothing is there");
+    ground.all.remove(&id).await.unwrap_or_else(|error| panic!("{state}: {error:?}"));
+    assert_eq!(entries(&ground.root), [ground.id.as_str()], "{state}");
+    assert!(ground.tree().join(".cogni").exists(), "{state}: another one is gone, too");
+    ground.remove().await;
+}
+
+#[tokio::test]
+async fn what_is_half_made_is_removed() {
+    is_removed("a directory", |place, _| fs::create_dir(place.tree.parent().unwrap()).unwrap()).await;
+    is_removed("no image", |place, _| place.claim().unwrap()).await;
+    is_removed("an empty image", |place, _| {
+        place.claim().unwrap();
+        fs::write(&place.image, "").unwrap();
+    })
+    .await;
+    is_removed("an image without mount", |place, bounds| {
+        place.claim().unwrap();
+        image::make(place, bounds).unwrap();
+    })
+    .await;
+    is_removed("a mount with nothing in it", mounted).await;
+}
+
+fn mounted(place: &Place, bounds: Bounds) {
+    place.claim().unwrap();
+    image::make(place, bounds).unwrap();
+    image::mount(place).unwrap();
+}
+
+#[tokio::test]
+async fn what_is_mounted_strangely_is_removed() {
+    is_removed("mounted twice", |place, bounds| {
+        mounted(place, bounds);
+        let again = Command::new("mount").arg("--bind").args([&place.tree, &place.tree]).status().unwrap();
+        assert!(again.success());
+        assert_eq!(mounts_below(&place.tree).len(), 2);
+    })
+    .await;
+    is_removed("a mount whose image was deleted", |place, bounds| {
+        mounted(place, bounds);
+        fs::remove_file(&place.image).unwrap();
+    })
+    .await;
+    is_removed("another file system on its place", |place, _| {
+        place.claim().unwrap();
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "none"]).arg(&place.tree).status().unwrap();
+        assert!(mounted.success());
+        fs::write(place.tree.join("file"), "").unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_somebody_has_open_is_removed_and_goes_when_they_let_go() {
+    let ground = Ground::of(WorkspaceForm::Image).await;
+    let open = fs::File::open(ground.tree().join(".cogni/messages.json")).unwrap();
+    let naive = rustix::mount::unmount(ground.tree(), rustix::mount::UnmountFlags::empty());
+    assert_eq!(naive, Err(rustix::io::Errno::BUSY), "control: it cannot just be unmounted");
+    ground.all.remove(&ground.id).await.unwrap();
+    ground.assert_gone();
+    assert_eq!(devices_below(&ground.root).len(), 1, "control: a device that is in use is seen");
+    drop(open);
+    ground.without_devices().await;
+}
+
+/// A process in a mount namespace of its own, which has copies of all mounts of this moment.
+struct Holder(Child);
+
+impl Holder {
+    /// One that has `tree` mounted elsewhere as well, as a container has it.
+    fn of(tree: &Path) -> Self {
+        Self::after("mount --bind \"$0\" /mnt", tree)
+    }
+
+    fn after(script: &str, tree: &Path) -> Self {
+        let script = format!("{script} && echo && exec sleep 60");
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "private", "sh", "-c", &script]).arg(tree);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        Self(child)
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_a_container_still_has_is_removed_and_goes_with_that() {
+    let ground = Ground::of(WorkspaceForm::Image).await;
+    let holder = Holder::of(ground.tree());
+    ground.all.remove(&ground.id).await.unwrap();
+    ground.assert_gone();
+    assert_eq!(devices_below(&ground.root).len(), 1, "control: a device that is in use is seen");
+    drop(holder);
+    ground.without_devices().await;
+}
+
+#[tokio::test]
+async fn copies_of_a_mount_go_with_the_directory_it_was_on() {
+    let ground = Ground::of(WorkspaceForm::Image).await;
+    let holder = Holder::after("true", ground.tree());
+    ground.all.set_aside(&ground.id).await.unwrap();
+    assert_eq!(devices_below(&ground.root).len(), 1, "control: the other namespace has it");
+    ground.remove().await;
+    drop(holder);
+}
+
+#[tokio::test]
+async fn what_was_left_is_found_again_as_it_was() {
+    for form in BOTH {
+        let ground = Ground::of(form).await;
+        fs::write(ground.tree().join("work"), "done").unwrap();
+        for away in [false, true] {
+            if away {
+                ground.all.set_aside(&ground.id).await.unwrap();
+                assert_eq!(mounts_below(&ground.root), Vec::<PathBuf>::new());
+            }
+            // What new ones are here does not matter for one that is there.
+            for other in BOTH {
+                let again = Workspaces::open(&settings(ground.root.parent().unwrap(), other)).unwrap();
+                assert_eq!(again.list().unwrap(), std::slice::from_ref(&ground.id));
+                let adopted = again.adopt(&ground.id).await.unwrap();
+                assert_eq!(fs::read(adopted.path().join("work")).unwrap(), b"done", "{form:?} {away}");
+                assert_eq!(adopted.watched.is_some(), form == WorkspaceForm::Directory);
+            }
+        }
+        ground.remove().await;
+        let gone = ground.all.adopt(&ground.id).await.unwrap_err();
+        assert!(matches!(gone, Error::Unknown { .. }), "{gone:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_container_still_has_is_mounted_again_as_the_same() {
+    let ground = Ground::of(WorkspaceForm::Image).await;
+    let holder = Holder::of(ground.tree());
+    ground.all.set_aside(&ground.id).await.unwrap();
+    let inside = PathBuf::from(format!("/proc/{}/root/mnt", holder.0.id()));
+    fs::write(inside.join("late"), "from inside").unwrap();
+    let adopted = ground.all.adopt(&ground.id).await.unwrap();
+    assert_eq!(fs::read(adopted.path().join("late")).unwrap(), b"from inside");
+    assert_eq!(devices_below(&ground.root).len(), 1);
+    drop(holder);
+    ground.remove().await;
+}
+
+#[tokio::test]
+async fn what_a_machine_that_went_down_left_is_mended() {
+    let ground = Ground::of(WorkspaceForm::Image).await;
+    fs::write(ground.tree().join("work"), "done").unwrap();
+    rustix::fs::syncfs(fs::File::open(ground.tree()).unwrap()).unwrap();
+    // The image as it is while it is mounted, which is how it is after a power failure.
+    let id = Workspaces::new_id();
+    let place = Place::of(&ground.root, id.as_str());
+    place.claim().unwrap();
+    fs::copy(Place::of(&ground.root, ground.id.as_str()).image, &place.image).unwrap();
+    let state = Command::new("dumpe2fs").arg("-h").arg(&place.image).output().unwrap();
+    assert!(String::from_utf8_lossy(&state.stdout).contains("needs_recovery"), "control: {state:?}");
+    let adopted = ground.all.adopt(&id).await.unwrap();
+    assert_eq!(fs::read(adopted.path().join("work")).unwrap(), b"done");
+    ground.all.remove(&id).await.unwrap();
+    // One that is beyond that is refused, and can be removed.
+    place.claim().unwrap();
+    fs::write(&place.image, "not an image").unwrap();
+    let refused = ground.all.adopt(&id).await.unwrap_err();
+    assert!(matches!(refused, Error::Program { program: "e2fsck", .. }), "{refused:?}");
+    ground.all.remove(&id).await.unwrap();
+    ground.remove().await;
+}
+
+#[tokio::test]
+async fn trials_of_killed_processes_are_removed_and_younger_ones_left() {
+    let ground = Ground::of(WorkspaceForm::Image).await;
+    let [old, young] = [".trial-old", ".trial-young"].map(|name| Place::of(&ground.root, name));
+    for trial in [&old, &young] {
+        mounted(trial, ground.all.0.bounds);
+    }
+    let long_ago = std::time::SystemTime::now() - Duration::from_secs(3600);
+    fs::File::open(old.tree.parent().unwrap()).unwrap().set_modified(long_ago).unwrap();
+    let again = Workspaces::open(&settings(ground.root.parent().unwrap(), WorkspaceForm::Image)).unwrap();
+    assert!(young.tree.exists() && !old.tree.exists());
+    assert_eq!(again.list().unwrap(), std::slice::from_ref(&ground.id));
+    young.remove().unwrap();
+    again.create(&Workspaces::new_id(), &messages()).await.unwrap();
+    for id in again.list().unwrap() {
+        again.remove(&id).await.unwrap();
+    }
+    ground.assert_gone();
+    ground.without_devices().await;
+}

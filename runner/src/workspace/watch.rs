@@ -1,0 +1,148 @@
+//! Workspaces that are directories: nothing bounds them, so they are measured again and again.
+//!
+//! Between two looks an agent can write more than it may, and files that it has open and removed are seen in no tree:
+//! therefore the disk is looked at as well. An image has neither weakness.
+
+use std::{
+    ffi::OsString,
+    fmt, io,
+    os::unix::ffi::OsStringExt,
+    path::{Path, PathBuf},
+    rc::Rc,
+    time::{Duration, Instant},
+};
+
+use platform_core::limit::ByteSize;
+use rustix::{
+    fs::{AtFlags, Dir, FileType, OFlags, StatxFlags, statx},
+    io::Errno,
+};
+use tokio::{task::spawn_blocking, time::sleep};
+
+use super::{Bounds, Room, reading};
+
+/// Shortest and longest pause between two looks. A look takes a tenth of the time at most, up to the longest pause.
+const SHORTEST: Duration = Duration::from_millis(250);
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// What became too much.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exceeded {
+    /// Bytes.
+    Size(ByteSize),
+    /// Files and directories.
+    Files(u64),
+    /// Directories in directories: more than a path can name.
+    Depth,
+    /// Not this workspace alone, perhaps not this one at all, but the disk is nearly full.
+    Disk,
+}
+
+impl fmt::Display for Exceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Size(size) => write!(f, "its workspace grew beyond {size}"),
+            Self::Files(files) => write!(f, "its workspace had more than {files} files"),
+            Self::Depth => {
+                write!(f, "directories in its workspace were nested more deeply than a path can be long")
+            }
+            Self::Disk => write!(f, "the disk of workspaces was nearly full"),
+        }
+    }
+}
+
+/// A directory and what it may hold.
+#[derive(Debug, Clone)]
+pub(super) struct Watched {
+    tree: PathBuf,
+    bounds: Bounds,
+    reserve: ByteSize,
+}
+
+impl Watched {
+    pub(super) fn new(tree: &Path, bounds: Bounds, reserve: ByteSize) -> Self {
+        Self { tree: tree.to_owned(), bounds, reserve }
+    }
+
+    /// Returns when it holds more.
+    pub(super) async fn exceeded(&self) -> Exceeded {
+        loop {
+            let (watched, began) = (self.clone(), Instant::now());
+            match spawn_blocking(move || watched.look()).await {
+                Ok(Ok(Some(exceeded))) => return exceeded,
+                Ok(Ok(None)) => {}
+                Ok(Err(error)) => tracing::warn!(tree = %self.tree.display(), %error, "cannot be measured"),
+                Err(error) => tracing::warn!(tree = %self.tree.display(), %error, "cannot be measured"),
+            }
+            sleep((began.elapsed() * 10).clamp(SHORTEST, LONGEST)).await;
+        }
+    }
+
+    /// Whether it holds too much now.
+    pub(super) fn look(&self) -> io::Result<Option<Exceeded>> {
+        let room = Room::of(&self.tree, self.bounds, ByteSize(0), self.reserve);
+        if room.is_ok_and(|room| room.is_critical()) {
+            return Ok(Some(Exceeded::Disk));
+        }
+        let root = reading::root(&self.tree)?;
+        let mut sum = Sum { bytes: 0, files: 0, bounds: self.bounds };
+        // Names with the path of the directory they are in, which they share.
+        let mut ahead = vec![(Rc::new(PathBuf::new()), OsString::from("."))];
+        while let Some((parent, name)) = ahead.pop() {
+            let path = Rc::new(parent.join(name));
+            match reading::open(&root, &path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW) {
+                Ok(directory) => {
+                    let more = sum.add(Dir::new(directory)?, |name| ahead.push((Rc::clone(&path), name)))?;
+                    if more.is_some() {
+                        return Ok(more);
+                    }
+                }
+                Err(Errno::NAMETOOLONG) => return Ok(Some(Exceeded::Depth)),
+                // It was there a moment ago: what it is now, the next look sees.
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV | Errno::AGAIN) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(None)
+    }
+}
+
+struct Sum {
+    bytes: u64,
+    files: u64,
+    bounds: Bounds,
+}
+
+impl Sum {
+    /// Adds what is in `directory`, and names the directories there.
+    fn add(&mut self, mut directory: Dir, mut below: impl FnMut(OsString)) -> io::Result<Option<Exceeded>> {
+        while let Some(entry) = directory.next() {
+            let entry = entry?;
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            let found = match statx(directory.fd()?, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BASIC_STATS)
+            {
+                Ok(found) => found,
+                Err(Errno::NOENT) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            self.files += 1;
+            let is_directory = FileType::from_raw_mode(found.stx_mode.into()) == FileType::Directory;
+            // A file with several names has all of them here.
+            let names = if is_directory { 1 } else { found.stx_nlink.max(1) };
+            self.bytes += found.stx_blocks * 512 / u64::from(names);
+            if self.bytes > self.bounds.size.0 {
+                return Ok(Some(Exceeded::Size(self.bounds.size)));
+            }
+            if self.files > self.bounds.files {
+                return Ok(Some(Exceeded::Files(self.bounds.files)));
+            }
+            if is_directory {
+                below(OsString::from_vec(name.to_bytes().to_vec()));
+            }
+        }
+        Ok(None)
+    }
+}

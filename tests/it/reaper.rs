@@ -1,0 +1,365 @@
+//! What is left of runs that are over is removed; what lives, is somebody else's, or cannot be looked at stays.
+
+use std::fs;
+
+use harness::{
+    Outcome, World,
+    docker::{UnwillingDocker, containers_of, docker},
+    eventually,
+    store::{self, end},
+};
+use platform_core::id::RunId;
+use serde_json::{Value, json};
+
+use crate::sandbox::{shell_agent, world_with};
+
+/// Goes on until somebody ends it.
+const LINGER: &str = "sleep 600";
+
+/// A run whose process was killed in the middle: everything of it is there, and nobody is.
+async fn killed(world: &World, run: &str) {
+    let mut child = world.sluice().spawn(&["run", "--agent", "test:sh", "--run-id", run, "q"]);
+    let running = || async {
+        let shown = show(world, run).await;
+        if shown["state"] == "running" {
+            container_state(&name(&shown, "container")).await
+        } else {
+            String::new()
+        }
+    };
+    eventually("the agent runs", running, |state| state == "running").await;
+    child.kill().await.unwrap();
+}
+
+async fn container_state(container: &str) -> String {
+    let filter = format!("name=^/{container}$");
+    docker(&["ps", "--all", "--filter", &filter, "--format", "{{.State}}"]).await
+}
+
+async fn show(world: &World, run: &str) -> Value {
+    let outcome = world.sluice().run(&["runs", "show", run, "--json"]).await;
+    if outcome.code == Some(0) { outcome.result() } else { Value::Null }
+}
+
+/// What the run's row of a kind calls its thing.
+fn name(run: &Value, kind: &str) -> String {
+    let rows = run["resources"].as_array().unwrap();
+    rows.iter().find(|row| row["kind"] == kind).unwrap()["name"].as_str().unwrap().to_owned()
+}
+
+async fn gc(world: &World, more: &[&str]) -> (Outcome, Vec<Value>) {
+    let outcome = world.sluice().run(&[&["runs", "gc", "--json"], more].concat()).await;
+    let things = outcome.result()["things"].as_array().unwrap().clone();
+    (outcome, things)
+}
+
+/// What became of a run's things, as `kind outcome`.
+fn became(things: &[Value], run: &str) -> Vec<String> {
+    let mut found: Vec<_> = things
+        .iter()
+        .filter(|thing| thing["run"] == run)
+        .map(|thing| format!("{} {}", thing["kind"].as_str().unwrap(), thing["outcome"].as_str().unwrap()))
+        .collect();
+    found.sort();
+    found
+}
+
+fn stages(run: &Value) -> Vec<String> {
+    let rows = run["resources"].as_array().unwrap();
+    rows.iter().map(|row| row["stage"].as_str().unwrap().to_owned()).collect()
+}
+
+async fn at_the_proxy(world: &World) -> Vec<String> {
+    let answer = world.control.send(http::Method::GET, "/v1/runs", String::new()).await;
+    let runs: Vec<Value> = serde_json::from_str(&answer.text()).unwrap();
+    let mut ids: Vec<_> =
+        runs.iter().map(|run| run["grant"]["run_id"].as_str().unwrap().to_owned()).collect();
+    ids.sort();
+    ids
+}
+
+fn workspaces(world: &World) -> usize {
+    fs::read_dir(world.path().join("workspaces")).unwrap().count()
+}
+
+#[tokio::test]
+async fn what_is_left_of_a_run_that_has_ended_is_removed_and_of_one_that_goes_on_nothing() {
+    let world = world_with(LINGER).await;
+    killed(&world, "over").await;
+    killed(&world, "live").await;
+    let kept = ["container kept", "grant kept", "workspace kept"];
+    let (outcome, things) = gc(&world, &[]).await;
+    // Nobody lives them, and yet: it is for whoever takes them over.
+    assert_eq!(
+        (outcome.code, became(&things, "over"), became(&things, "live")),
+        (Some(0), kept.map(str::to_owned).to_vec(), kept.map(str::to_owned).to_vec())
+    );
+    end(&world, "over").await;
+    let (outcome, things) = gc(&world, &["--dry-run"]).await;
+    assert_eq!((outcome.code, &outcome.result()["dry_run"]), (Some(0), &json!(true)));
+    assert_eq!(
+        became(&things, "over"),
+        ["container would_remove", "grant would_remove", "workspace would_remove"]
+    );
+    assert_eq!(
+        (containers_of(&world.installation()).await.len(), workspaces(&world)),
+        (2, 2),
+        "it was only said"
+    );
+
+    let (outcome, things) = gc(&world, &[]).await;
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    assert_eq!(became(&things, "over"), ["container removed", "grant removed", "workspace removed"]);
+    assert_eq!(became(&things, "live"), kept);
+    assert_eq!(stages(&show(&world, "over").await), ["removed"; 4]);
+    let live = show(&world, "live").await;
+    assert_eq!(containers_of(&world.installation()).await, [name(&live, "container")]);
+    assert_eq!(container_state(&name(&live, "container")).await, "running");
+    assert_eq!((at_the_proxy(&world).await, workspaces(&world)), (vec!["live".to_owned()], 1));
+    assert_eq!(stages(&live), ["made"; 4]);
+    assert_eq!(became(&gc(&world, &[]).await.1, "over"), [""; 0], "nothing is left of it to tell of");
+
+    end(&world, "live").await;
+    let table = world.sluice().run(&["runs", "gc"]).await;
+    assert!(table.code == Some(0) && table.stdout.ends_with("\n3 removed\n"), "{table:?}");
+    assert!(table.stdout.contains("its run has ended: failed"), "{table:?}");
+    assert_eq!(world.sluice().run(&["runs", "gc"]).await.stdout, "nothing is left\n");
+    world.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn a_row_whose_thing_is_gone_says_so_once_its_run_has_ended() {
+    let world = world_with(LINGER).await;
+    killed(&world, "r1").await;
+    let run = show(&world, "r1").await;
+    docker(&["rm", "--force", &name(&run, "container")]).await;
+    world.control.close_in(1, &RunId::parse("r1").unwrap(), 0).await.unwrap();
+    fs::remove_dir_all(world.path().join("workspaces")).unwrap();
+    assert_eq!(became(&gc(&world, &[]).await.1, "r1"), [""; 0]);
+    assert_eq!(stages(&show(&world, "r1").await), ["made"; 4], "its holder may be about to say so");
+    end(&world, "r1").await;
+    // On another host it may be there all the same.
+    let owned_by = async |host: &str| {
+        store::rewrite(&world, |table, row| {
+            if table == "resources" {
+                row["owner"] = json!(format!("{host}/1/2"));
+            }
+        })
+        .await;
+    };
+    owned_by("elsewhere").await;
+    assert_eq!(
+        became(&gc(&world, &[]).await.1, "r1"),
+        ["container kept", "grant kept", "listener kept", "workspace kept"]
+    );
+    assert_eq!(stages(&show(&world, "r1").await), ["made"; 4]);
+    owned_by(fs::read_to_string("/proc/sys/kernel/hostname").unwrap().trim()).await;
+    let things = gc(&world, &[]).await.1;
+    assert_eq!(
+        became(&things, "r1"),
+        ["container was_gone", "grant was_gone", "listener was_gone", "workspace was_gone"]
+    );
+    assert_eq!(stages(&show(&world, "r1").await), ["removed"; 4]);
+}
+
+/// Makes a container that looks like what it says.
+async fn plant(name: &str, labels: &[(&str, &str)], socket_dir: Option<&str>) {
+    let labels: Vec<_> = labels.iter().map(|(key, value)| format!("--label={key}={value}")).collect();
+    let mount = socket_dir.map(|dir| format!("--volume={dir}:/llm-sock:ro"));
+    let mut arguments = vec!["create", "--network=none", "--name", name];
+    arguments.extend(labels.iter().map(String::as_str).chain(mount.as_deref()));
+    arguments.extend(["sluicegate/sandbox-runtime:latest", "true"]);
+    docker(&arguments).await;
+}
+
+/// Containers of this test that a reaper would remove which believes in a label or a name.
+async fn believed(world: &World, filter: &str) -> Vec<String> {
+    let filter = filter.replace("HERE", &world.installation());
+    let names = docker(&["ps", "--all", "--filter", &filter, "--format", "{{.Names}}"]).await;
+    names.lines().filter(|name| name.contains(&world.installation())).map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn what_is_not_proven_to_be_ours_survives() {
+    let world = world_with(LINGER).await;
+    for run in ["r1", "r2", "r3"] {
+        killed(&world, run).await;
+        end(&world, run).await;
+    }
+    let here = world.installation();
+    let (r1, r2, r3) = (show(&world, "r1").await, show(&world, "r2").await, show(&world, "r3").await);
+    // In the place of r2's container one without labels, in that of r3's another store's.
+    for run in [&r2, &r3] {
+        docker(&["rm", "--force", &name(run, "container")]).await;
+    }
+    let ours = |run| [("sluicegate.installation", here.as_str()), ("sluicegate.run", run)];
+    let theirs = [("sluicegate.installation", "somebody-else"), ("sluicegate.run", "r1")];
+    let socket =
+        |run: &Value| world.path().join("run/runs").join(name(run, "listener")).display().to_string();
+    let elsewhere = world.path().join("elsewhere").display().to_string();
+    let foreign = [
+        (name(&r2, "container"), vec![], Some(socket(&r2))),
+        (name(&r3, "container"), ours("r3").to_vec(), Some(elsewhere)),
+        (format!("{here}-another-installations"), theirs.to_vec(), Some(socket(&r1))),
+        (format!("{here}-somebodys"), ours("r1").to_vec(), Some(socket(&r1))),
+        (format!("sluice-{here}-never"), ours("never").to_vec(), None),
+    ];
+    for (name, labels, socket) in &foreign {
+        plant(name, labels, socket.as_deref()).await;
+    }
+    let stranger = world.run("stranger", "acct-1").await;
+    let strangers = world.path().join("workspaces").join("5".repeat(32));
+    fs::create_dir(&strangers).unwrap();
+
+    let (outcome, things) = gc(&world, &[]).await;
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    assert!(
+        became(&things, "r1").contains(&"container removed".to_owned()),
+        "the control: it removes what is dead"
+    );
+    assert_eq!(became(&things, "stranger"), ["grant unknown"]);
+    assert_eq!(became(&things, "never"), ["container unknown"]);
+    let unknown = things.iter().find(|thing| thing["name"] == "5".repeat(32)).unwrap();
+    assert_eq!((&unknown["outcome"], &unknown["run"]), (&json!("unknown"), &Value::Null));
+    assert_eq!(stranger.agent.get("/v1/models").await.status, 200);
+    assert!(strangers.exists());
+    for (name, ..) in &foreign {
+        assert_eq!(container_state(name).await, "created", "{name}");
+    }
+    // Asked for, and yet not: they were made just now. What contradicts itself is not even asked about.
+    let (_, things) = gc(&world, &["--unknown"]).await;
+    assert_eq!(
+        (became(&things, "never"), became(&things, "stranger")),
+        (vec!["container kept".to_owned()], vec!["grant removed".to_owned()])
+    );
+    assert_eq!(
+        became(&things, "r3").iter().filter(|what| what.starts_with("container")).collect::<Vec<_>>(),
+        ["container unknown"]
+    );
+    // Whoever believes in labels, or in names, removes what is not theirs.
+    assert_eq!(believed(&world, "label=sluicegate.installation=HERE").await.len(), 3);
+    assert_eq!(believed(&world, "name=^/sluice-HERE-").await.len(), 3);
+    assert_eq!(believed(&world, "label=sluicegate.run=r1").await.len(), 2);
+    for (name, ..) in &foreign {
+        docker(&["rm", "--force", name]).await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_holder_made_after_it_was_taken_over_goes_while_the_run_goes_on() {
+    let world = world_with(LINGER).await;
+    killed(&world, "r1").await;
+    let container = name(&show(&world, "r1").await, "container");
+    // Restored, a run that goes on is at a later epoch. Its container may still be adopted.
+    store::rewrite(&world, |_, _| ()).await;
+    assert!(show(&world, "r1").await["epoch"].as_u64().unwrap() > 1);
+    assert_eq!(became(&gc(&world, &[]).await.1, "r1"), ["container kept", "grant kept", "workspace kept"]);
+    store::rewrite(&world, |table, row| {
+        if table == "resources" && row["kind"] == "container" {
+            row["state"] = json!("removed");
+        }
+    })
+    .await;
+    let (outcome, things) = gc(&world, &[]).await;
+    assert_eq!(became(&things, "r1"), ["container removed", "grant kept", "workspace kept"], "{outcome:?}");
+    assert!(outcome.stdout.contains("its run was taken over"), "{outcome:?}");
+    assert_eq!(container_state(&container).await, "");
+    end(&world, "r1").await;
+    gc(&world, &[]).await;
+    world.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_looked_at_stays_and_the_rest_goes() {
+    let mut world = world_with(LINGER).await;
+    killed(&world, "r1").await;
+    killed(&world, "r2").await;
+    end(&world, "r1").await;
+    end(&world, "r2").await;
+    let run = show(&world, "r1").await;
+    let (outcome, things) = gc(&world, &["--set", "sandbox.docker_socket=/nowhere/docker.sock"]).await;
+    assert_eq!(
+        (outcome.code, became(&things, "r1")),
+        (Some(69), vec!["grant removed".to_owned()]),
+        "{outcome:?}"
+    );
+    assert_eq!(outcome.result()["blind"][0]["part"], "docker");
+    assert_eq!(
+        (container_state(&name(&run, "container")).await.as_str(), workspaces(&world)),
+        ("running", 2)
+    );
+
+    world.stop_proxy().await;
+    let (outcome, things) = gc(&world, &[]).await;
+    assert_eq!(
+        (outcome.code, became(&things, "r1")),
+        (Some(69), vec!["container removed".to_owned(), "workspace removed".to_owned()])
+    );
+    let table = world.sluice().run(&["runs", "gc"]).await;
+    assert!(table.stdout.starts_with("proxy was not looked at: no proxy answers"), "{table:?}");
+    world.start_proxy().await;
+    gc(&world, &[]).await;
+    for run in ["r1", "r2"] {
+        assert_eq!(stages(&show(&world, run).await), ["removed"; 4]);
+    }
+    world.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn one_thing_that_cannot_be_removed_does_not_keep_the_others() {
+    let world = world_with(LINGER).await;
+    killed(&world, "r1").await;
+    end(&world, "r1").await;
+    let unwilling = UnwillingDocker::on(&world.path().join("unwilling.sock"));
+    let setting = format!("sandbox.docker_socket={}", unwilling.socket().display());
+    let (outcome, things) = gc(&world, &["--set", &setting]).await;
+    assert_eq!(
+        (outcome.code, became(&things, "r1")),
+        (Some(1), ["container failed", "grant removed", "workspace kept"].map(str::to_owned).to_vec()),
+        "{outcome:?}"
+    );
+    let container = things.iter().find(|thing| thing["kind"] == "container").unwrap();
+    assert!(container["error"].as_str().unwrap().contains("not today"), "{container}");
+    assert!(outcome.stdout.contains("has it mounted"), "{outcome:?}");
+    let (outcome, things) = gc(&world, &[]).await;
+    assert_eq!(
+        (outcome.code, became(&things, "r1")),
+        (Some(0), ["container removed", "workspace removed"].map(str::to_owned).to_vec())
+    );
+    world.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn a_workspace_that_was_kept_goes_when_somebody_says_so() {
+    let world = world_with("touch result").await;
+    let kept = world.sluice().run(&["run", "--agent", "test:sh", "--run-id", "r1", "--keep", "q"]).await;
+    assert_eq!(kept.code, Some(0), "{kept:?}");
+    assert_eq!(became(&gc(&world, &[]).await.1, "r1"), ["workspace kept"]);
+    assert!(world.workspace("r1").await.join("result").exists());
+    assert_eq!(became(&gc(&world, &["--kept"]).await.1, "r1"), ["workspace removed"]);
+    world.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn doctor_explains_what_it_would_remove_and_removes_it_when_asked() {
+    let world = World::with(&shell_agent(LINGER, "")).await;
+    killed(&world, "r1").await;
+    end(&world, "r1").await;
+    let refused = world.sluice().run(&["doctor", "--dry-run"]).await;
+    assert!(refused.code == Some(2) && refused.stderr.contains("--reap"), "{refused:?}");
+    let explained = world.sluice().run(&["doctor", "--reap", "--dry-run"]).await;
+    assert!(explained.stdout.contains("would be removed  its run has ended: failed"), "{explained:?}");
+    assert!(
+        explained.code == Some(0) && explained.stdout.ends_with("\n3 would be removed\n"),
+        "{explained:?}"
+    );
+    assert_eq!(containers_of(&world.installation()).await.len(), 1);
+    let removed = world.sluice().run(&["doctor", "--reap", "--json"]).await;
+    let things = removed.result()["reaped"]["things"].as_array().unwrap().clone();
+    assert_eq!(
+        became(&things, "r1"),
+        ["container removed", "grant removed", "workspace removed"],
+        "{removed:?}"
+    );
+    world.assert_nothing_left().await;
+}
