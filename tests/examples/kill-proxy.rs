@@ -61,6 +61,7 @@ fn told(play: &Play, began: Instant, findings: &Findings) -> Value {
         "times_the_follower_began_again": findings.follower_connections,
         "over_their_limit": findings.over,
         "runs_that_used_all_their_calls": findings.used_up,
+        "runs_whose_time_was_over_by_the_clock": findings.timed_out,
         "closed_runs_opened_again": findings.reopened,
         "started_on_a_full_disk": findings.started_on_a_full_disk,
         "longest_gap_ms": findings.longest_gap_ms,

@@ -35,6 +35,7 @@ pub mod sdks;
 pub mod shared;
 pub mod sluice;
 pub mod soak;
+pub mod stepped;
 pub mod store;
 pub mod stranger;
 pub mod terminal;

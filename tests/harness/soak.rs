@@ -3,14 +3,17 @@
 //! Looked at between bouts of load, when no call is under way: what is held then is held for nothing. The first third is for
 //! pools, buffers and the allocator to find their size; from then on nothing may grow.
 
-use std::{fs, sync::Arc, time::Duration};
+use std::{collections::HashSet, fs, sync::Arc, time::Duration};
 
 use bench::{
     load::{Connection, Target},
     measure::process,
 };
 use http::Method;
-use platform_core::control::{AccountView, RunView};
+use platform_core::{
+    control::{AccountView, RunView},
+    record::ExchangeRecord,
+};
 use platform_runtime::task;
 use serde::Serialize;
 
@@ -160,15 +163,28 @@ async fn look(world: &World, calls: u64) -> Sample {
         threads: threads.trim().parse().unwrap(),
         in_flight: health.in_flight,
         reserved: views.flatten().map(|view| view.reserved).sum(),
-        marks: marks(&world.path().join("state/journal/marks")),
+        marks: marks(world).await,
     }
 }
 
-/// Slots of the file of marks that hold something.
-fn marks(path: &std::path::Path) -> u64 {
+/// Calls that the next proxy would take for interrupted: those with a mark and without a record after the line it names.
+async fn marks(world: &World) -> u64 {
     const SLOT: usize = 4096;
-    let slots = fs::read(path).unwrap_or_default();
-    slots.chunks(SLOT).filter(|slot| slot.iter().take(8).any(|byte| *byte != 0)).count() as u64
+    const HEAD: usize = 24;
+    let slots = fs::read(world.path().join("state/journal/marks")).unwrap_or_default();
+    let number = |slot: &[u8], at: usize| u64::from_le_bytes(slot[at..at + 8].try_into().unwrap());
+    let marks: Vec<(u64, ExchangeRecord)> = slots
+        .chunks_exact(SLOT)
+        .filter(|slot| number(slot, 0) > 0)
+        .map(|slot| {
+            let end = HEAD + usize::try_from(number(slot, 0)).unwrap();
+            (number(slot, 16), serde_json::from_slice(&slot[HEAD..end]).unwrap())
+        })
+        .collect();
+    let Some(after) = marks.iter().map(|(after, _)| *after).min() else { return 0 };
+    let told = world.control.journal(after).await;
+    let told: HashSet<_> = told.iter().map(|line| line.record.litellm_call_id).collect();
+    marks.iter().filter(|(_, record)| !told.contains(&record.litellm_call_id)).count() as u64
 }
 
 /// What has grown from the second third to the last; nothing, as it should be.

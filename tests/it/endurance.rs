@@ -16,6 +16,8 @@ async fn endures(play: Play) {
     for outcome in ["complete", "upstream_gone", "client_gone"] {
         assert!(of(outcome) > 0, "seed {}: {outcome}: {findings:#?}", play.seed);
     }
+    assert!(findings.timed_out > 0, "seed {}: the clock passed the end of runs: {findings:#?}", play.seed);
+    assert_eq!(of("timed_out"), 0, "seed {}: no call's limit goes by it: {findings:#?}", play.seed);
     assert!(findings.follower_connections > play.kills, "seed {}: {findings:#?}", play.seed);
 }
 

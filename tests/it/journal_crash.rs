@@ -19,6 +19,7 @@ use platform_runtime::task;
 use serde_json::json;
 
 const CHAT: &str = "/v1/chat/completions";
+const MARKS: &str = "state/journal/marks";
 /// How often the proxy is killed under load.
 const KILLS: usize = 6;
 /// Agents that call all the time.
@@ -30,6 +31,12 @@ fn seen(world: &World) -> BTreeMap<String, usize> {
         *seen.entry(call.header("x-litellm-call-id")[0].to_owned()).or_default() += 1;
         seen
     })
+}
+
+/// Slots with a mark in them: of calls in flight, and of some that are over.
+fn marks(world: &World) -> usize {
+    let marks = fs::read(world.path().join(MARKS)).unwrap();
+    marks.chunks(4096).filter(|slot| slot[..8] != [0; 8]).count()
 }
 
 fn id(line: &JournalLine) -> String {
@@ -123,7 +130,7 @@ async fn a_call_that_was_interrupted_is_taken_for_the_most_it_can_have_used() {
 async fn without_marks_a_call_that_was_interrupted_would_be_lost() {
     let mut world = World::start().await;
     killed_in_the_middle(&mut world).await;
-    fs::remove_file(world.path().join("state/journal/marks")).unwrap();
+    fs::remove_file(world.path().join(MARKS)).unwrap();
     world.start_proxy().await;
     assert_eq!((world.journal().await.len(), seen(&world).len()), (0, 2));
 }
@@ -142,10 +149,49 @@ async fn what_ends_however_it_ends_leaves_no_mark() {
     world.records(12).await;
     let load = || async { world.control.health().await.unwrap().in_flight };
     eventually("all calls have ended", load, |in_flight| *in_flight == 0).await;
-    let marks = fs::read(world.path().join("state/journal/marks")).unwrap();
-    let left = marks.chunks(4096).filter(|slot| slot[..8] != [0; 8]).count();
-    assert!(marks.iter().any(|byte| *byte != 0), "there were marks");
-    assert_eq!(left, 0);
+    assert!(fs::read(world.path().join(MARKS)).unwrap().iter().any(|byte| *byte != 0), "there were marks");
+    let marks = || async { marks(&world) };
+    eventually("its marks are swept", marks, |marks| *marks == 0).await;
+}
+
+#[tokio::test]
+async fn an_orderly_stop_leaves_no_mark_and_the_start_after_it_finds_nothing() {
+    let mut world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    let call = || async {
+        run.agent.chat("fake").await;
+        marks(&world)
+    };
+    eventually("a mark stays when its call ends", call, |marks| *marks > 0).await;
+    let lines = world.journal().await;
+    assert!(world.stop_proxy().await);
+    assert_eq!(marks(&world), 0);
+    world.start_proxy().await;
+    assert_eq!(world.journal().await, lines);
+}
+
+#[tokio::test]
+async fn marks_that_were_not_swept_make_no_call_interrupted() {
+    let mut world = World::start().await;
+    let mut found = 0;
+    for round in 0..3 {
+        let run = world.run(&format!("r{round}"), "acct-1").await;
+        let streams: Vec<_> = (0..8).map(|_| run.agent.stream("fake-words20-gap1ms")).collect();
+        for stream in futures_util::future::join_all(streams).await {
+            stream.until_break().await.1.unwrap();
+        }
+        let call = || async {
+            run.agent.chat("fake").await;
+            marks(&world)
+        };
+        eventually("marks are there", call, |marks| *marks > 0).await;
+        let lines = world.journal().await;
+        world.kill_proxy().await;
+        found += marks(&world);
+        world.start_proxy().await;
+        assert_eq!(world.journal().await, lines);
+    }
+    assert!(found > 0, "the proxy found some");
 }
 
 #[tokio::test]

@@ -235,3 +235,32 @@ async fn a_flood_of_refusals_is_summed_up_and_counted_whole() {
     let usage = world.control.run(&run.grant.run_id).await.unwrap().usage;
     assert_eq!(usage.refused, 300, "what was counted is written when the proxy stops");
 }
+
+/// Lines of `run`, and the calls they stand for.
+async fn told(world: &World, run: &Run) -> (usize, u64) {
+    let mut lines = world.journal().await;
+    lines.retain(|line| line.record.run_id == run.grant.run_id);
+    (lines.len(), lines.iter().map(|line| line.record.calls).sum())
+}
+
+#[tokio::test]
+async fn so_is_a_flood_of_calls_that_are_answered_without_the_upstream() {
+    let mut world = World::start().await;
+    let (flood, calls) = (world.run("flood", "acct-1").await, world.run("calls", "acct-1").await);
+    for _ in 0..600 {
+        assert_eq!(flood.agent.get("/v1/models").await.status, 200);
+    }
+    let usage = world.control.run(&flood.grant.run_id).await.unwrap().usage;
+    assert_eq!((usage.calls, usage.refused), (600, 0));
+    // The control: what was sent has a line for each call, however many.
+    for _ in 0..200 {
+        assert_eq!(calls.agent.chat("fake").await.status, 200);
+    }
+    assert!(world.stop_proxy().await);
+    world.start_proxy().await;
+    let (lines, counted) = told(&world, &flood).await;
+    assert!(lines < 400, "{lines} lines");
+    assert_eq!(counted, 600);
+    assert_eq!(told(&world, &calls).await, (200, 200));
+    assert_eq!(world.control.run(&flood.grant.run_id).await.unwrap().usage, usage);
+}

@@ -106,7 +106,7 @@ pub const FIELDS: [Field; 33] = [
     field(
         "duration_us",
         Holds::Count,
-        "Microseconds from the call's beginning to its end. Of an `interrupted` call that was found after the proxy died: to its mark. Of several calls: from the first refusal to the last.",
+        "Microseconds from the call's beginning to its end. Of an `interrupted` call that was found after the proxy died: to its mark. Of several calls: from the end of the first to that of the last.",
     ),
     field("tokens", Holds::Fields(&TOKENS), "Tokens used."),
     field("tokens_source", Holds::Word(tokens_sources), "How well the tokens are known."),
@@ -122,7 +122,7 @@ pub const FIELDS: [Field; 33] = [
     field(
         "calls",
         Holds::Count,
-        "How many calls it stands for: more than one only where refused calls are summed up.",
+        "How many calls it stands for: more than one only where calls are summed up of which nothing was sent.",
     ),
     field("tap", Holds::Word(taps), "Whether the answer could be watched."),
     field(

@@ -187,10 +187,10 @@ pub mod journal {
     pub const KEEP: Millis = Millis::seconds(90 * DAY);
     /// Size of all files together at which the oldest are removed.
     pub const DISK_BUDGET: ByteSize = ByteSize::mib(8 << 10);
-    /// Calls refused before anything was sent that one run has journaled one by one: so many at once,
-    pub const REFUSED_AT_ONCE: u32 = 100;
+    /// Calls of which nothing was sent that one run has journaled one by one: so many at once,
+    pub const UNSENT_AT_ONCE: u32 = 100;
     /// and so many a second in the long run. Beyond that they are counted.
-    pub const REFUSED_PER_SECOND: u32 = 20;
+    pub const UNSENT_PER_SECOND: u32 = 20;
 }
 
 /// Defaults of an agent.

@@ -111,7 +111,7 @@ pub struct ExchangeRecord {
     pub tools: Vec<JournalText>,
     /// What kind of call it was.
     pub kind: Kind,
-    /// How many calls it stands for: more than one only where a flood of refusals is summed up.
+    /// How many calls it stands for: more than one only where a flood of calls is summed up of which nothing was sent.
     #[serde(default = "one")]
     pub calls: u64,
     /// Whether the answer could be watched.

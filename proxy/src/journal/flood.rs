@@ -1,5 +1,6 @@
-//! Floods of calls that are refused before anything was sent: beyond a rate per run they are counted and summed up, so that
-//! nobody fills the disk with them. The same happens to them when there is no space for lines.
+//! Floods of calls of which nothing was sent, because they are refused, end before that, or are answered here: beyond a rate per
+//! run they are counted and summed up, so that nobody fills the disk with them. The same happens to them when there is no space
+//! for lines. They have used nothing that costs.
 //!
 //! In memory only: a proxy that is killed loses what was counted in the last second.
 
@@ -11,7 +12,7 @@ use std::{
 
 use platform_core::{
     id::RunId,
-    limit::journal::{REFUSED_AT_ONCE, REFUSED_PER_SECOND},
+    limit::journal::{UNSENT_AT_ONCE, UNSENT_PER_SECOND},
     record::ExchangeRecord,
 };
 
@@ -35,21 +36,21 @@ struct Flood {
 struct Sum {
     /// The first call, with the numbers of all.
     record: ExchangeRecord,
-    /// When it was refused.
+    /// When it ended.
     first: Duration,
 }
 
 impl Floods {
     /// Whether `record` is to be written at `now`. If not, it is counted.
     pub(super) fn passes(&self, record: &ExchangeRecord, now: Duration) -> bool {
-        let between = Duration::from_secs(1) / REFUSED_PER_SECOND;
+        let between = Duration::from_secs(1) / UNSENT_PER_SECOND;
         let mut runs = self.runs();
         let flood = match runs.get_mut(&record.run_id) {
             Some(flood) => flood,
             None => runs.entry(record.run_id.clone()).or_default(),
         };
         let due = flood.due.max(now) + between;
-        if due > now + between * REFUSED_AT_ONCE {
+        if due > now + between * UNSENT_AT_ONCE {
             flood.count(record, now);
             return false;
         }
@@ -102,8 +103,9 @@ impl Flood {
 impl Sum {
     fn is_like(&self, other: &ExchangeRecord) -> bool {
         let one = &self.record;
-        (one.refusal, one.identity, one.route, one.attempt, one.status)
-            == (other.refusal, other.identity, other.route, other.attempt, other.status)
+        (one.outcome, one.refusal, one.timeout) == (other.outcome, other.refusal, other.timeout)
+            && (one.identity, one.route, one.attempt, one.status)
+                == (other.identity, other.route, other.attempt, other.status)
             && one.rule == other.rule
             && one.account == other.account
     }

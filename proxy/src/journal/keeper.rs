@@ -1,5 +1,5 @@
-//! What has to be done about the journal once in a while, by a thread of its own: floods summed up, old segments ended, sums
-//! written down, what is old removed.
+//! What has to be done about the journal once in a while, by a thread of its own: floods summed up, marks swept, old segments
+//! ended, sums written down, what is old removed.
 
 use std::{
     io,
@@ -47,7 +47,7 @@ impl Keeper {
         Ok(Self { stop, thread })
     }
 
-    /// Writes what was counted, and ends the thread. Blocks for a moment.
+    /// Writes what was counted, leaves no mark but of calls in flight, and ends the thread. Blocks for a moment.
     pub(crate) fn stop(self) {
         drop(self.stop);
         if self.thread.join().is_err() {
@@ -64,11 +64,13 @@ impl Duty {
             }
         }
         self.journal.sum_up(None);
+        self.journal.marks.sweep();
     }
 
     fn tick(&mut self, now: SystemTime) -> Result<(), Error> {
         let journal = &self.journal;
         journal.sum_up(None);
+        journal.marks.sweep();
         journal.find_space();
         let first = journal.end_old_segment(now)?;
         let before = self.summed.map_or_else(|| journal.checkpoint().map(|sums| sums.seq), Ok)?;

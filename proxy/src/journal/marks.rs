@@ -2,7 +2,11 @@
 //!
 //! One file of slots of one size, set aside beforehand, each for one call at a time. A slot begins with the length of what it
 //! holds, 0 for nothing; a sum tells a mark that was written whole from one that a failing machine tore, which was never relied
-//! on. Not here: what becomes of marks that are found at the start (`recovery`).
+//! on.
+//!
+//! A mark stays when its call has its record: the next call's is written over it, or it is swept, by and by and before that
+//! record is removed. Until then the record tells that the mark means nothing. Not here: what becomes of marks that are found at
+//! the start (`recovery`).
 
 use std::{
     cell::RefCell,
@@ -10,7 +14,7 @@ use std::{
     io,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use platform_core::record::ExchangeRecord;
@@ -34,7 +38,10 @@ pub(super) struct Marks {
 
 #[derive(Debug)]
 struct Free {
-    slots: Vec<Slot>,
+    /// With nothing in them.
+    clean: Vec<Slot>,
+    /// With marks of calls that have their record. They are used first.
+    over: Vec<Slot>,
     /// Slots there are.
     count: u32,
 }
@@ -62,19 +69,19 @@ impl Slot {
 }
 
 impl Marks {
-    /// Opens the file at `path`, or makes it, and returns the whole marks in it.
+    /// Opens the file at `path`, or makes it, and returns the whole marks in it. They have to be cleared before it is used.
     pub(super) fn open(path: &Path) -> Result<(Self, Vec<Found>), Error> {
         let file = private(OpenOptions::new().create(true).truncate(false).read(true).write(true))
             .open(path)
             .map_err(Error::io("open", path))?;
         let length = file.metadata().map_err(Error::io("look at", path))?.len();
         let count = u32::try_from(length / SLOT as u64).unwrap_or(u32::MAX);
-        let slots: Vec<_> = (0..count).rev().map(Slot).collect();
+        let clean: Vec<_> = (0..count).rev().map(Slot).collect();
         let mut found = Vec::new();
-        for slot in &slots {
+        for slot in &clean {
             found.extend(read(&file, path, slot)?);
         }
-        let free = Mutex::new(Free { slots, count });
+        let free = Mutex::new(Free { clean, over: Vec::new(), count });
         Ok((Self { path: path.to_owned(), file: Arc::new(file), free }, found))
     }
 
@@ -113,10 +120,24 @@ impl Marks {
         }
     }
 
-    /// The call has its record.
-    pub(super) fn clear(&self, slot: Slot) {
+    /// The call has its record, so its slot is free.
+    pub(super) fn release(&self, slot: Slot) {
+        self.free().over.push(slot);
+    }
+
+    /// Clears the marks of calls that have their record.
+    pub(super) fn sweep(&self) {
+        // Those that are over now, and not all that will be while this goes on.
+        let count = self.free().over.len();
+        for _ in 0..count {
+            let Some(slot) = self.free().over.pop() else { return };
+            self.clear(slot);
+        }
+    }
+
+    fn clear(&self, slot: Slot) {
         match self.file.write_all_at(&[0; 8], slot.offset()) {
-            Ok(()) => self.free.lock().unwrap_or_else(PoisonError::into_inner).slots.push(slot),
+            Ok(()) => self.free().clean.push(slot),
             // It is not used again: the next start finds the call's record, and so does not count it twice.
             Err(error) => tracing::error!(path = %self.path.display(), %error, "cannot clear a mark"),
         }
@@ -124,13 +145,17 @@ impl Marks {
 
     /// Removes all marks.
     pub(super) fn clear_all(&self) -> io::Result<()> {
-        let count = self.free.lock().unwrap_or_else(PoisonError::into_inner).count;
+        let count = self.free().count;
         (0..count).try_for_each(|slot| self.file.write_all_at(&[0; 8], Slot(slot).offset()))
     }
 
+    fn free(&self) -> MutexGuard<'_, Free> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn take(&self) -> io::Result<Slot> {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(slot) = free.slots.pop() {
+        let mut free = self.free();
+        if let Some(slot) = free.over.pop().or_else(|| free.clean.pop()) {
             return Ok(slot);
         }
         // Zeros and not only their length, so that a full disk is met here.
@@ -138,8 +163,8 @@ impl Marks {
         self.file.write_all_at(&vec![0; MORE * SLOT], Slot(count).offset())?;
         let more = count + u32::try_from(MORE).unwrap_or(0);
         free.count = more;
-        free.slots.extend((count..more).rev().map(Slot));
-        free.slots.pop().ok_or_else(|| io::ErrorKind::StorageFull.into())
+        free.clean.extend((count..more).rev().map(Slot));
+        free.clean.pop().ok_or_else(|| io::ErrorKind::StorageFull.into())
     }
 }
 

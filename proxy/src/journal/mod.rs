@@ -5,8 +5,8 @@
 //! for another thread. What a line holds: [`platform_core::record`].
 //!
 //! A call takes a [`Room`] before it is let through, marks itself before its first byte goes upstream, and appends its record,
-//! which clears the mark. A proxy that is killed in between leaves the mark, and the next one writes the record. Whatever has
-//! to be done besides is [`Keeper`]'s.
+//! after which the mark means nothing. A proxy that is killed in between leaves the mark, and the next one writes the record.
+//! Whatever has to be done besides is [`Keeper`]'s.
 
 mod checkpoint;
 mod consumers;
@@ -35,11 +35,7 @@ use std::{
     time::{Instant, SystemTime},
 };
 
-use platform_core::{
-    control::JournalState,
-    id::RunId,
-    record::{ExchangeRecord, Outcome},
-};
+use platform_core::{control::JournalState, id::RunId, record::ExchangeRecord};
 use platform_runtime::settings::{self, Durability};
 use tokio::sync::watch;
 
@@ -233,14 +229,13 @@ impl Journal {
         Ok(self.sync.as_ref().map_or(Synced::Now, |sync| sync.of(self.marks.file(), None)))
     }
 
-    /// Appends `record`; when this returns, it has been handed to the kernel. A call that is refused without a mark may instead
-    /// be counted, to be summed up with others. What it returns is ready when the answer's last bytes may leave.
+    /// Appends `record`; when this returns, it has been handed to the kernel. Of a call without a mark nothing was sent: it may
+    /// instead be counted, to be summed up with others. What it returns is ready when the answer's last bytes may leave.
     ///
     /// # Errors
     /// If it could not be written whole. The journal then stops for good: calls are refused, not forgotten.
-    pub(crate) fn append(&self, record: &ExchangeRecord, room: Option<Room>) -> Result<Synced, Error> {
-        let is_marked = room.as_ref().is_some_and(|room| room.slot.is_some());
-        if record.outcome == Outcome::Refused && !is_marked {
+    pub(crate) fn append(&self, record: &ExchangeRecord, mut room: Option<Room>) -> Result<Synced, Error> {
+        let Some(slot) = room.as_mut().and_then(|room| room.slot.take()) else {
             let now = clock::uptime(Instant::now());
             if self.floods.passes(record, now) {
                 match room.or_else(|| self.room()) {
@@ -249,16 +244,14 @@ impl Journal {
                 }
             }
             return Ok(Synced::Now);
-        }
+        };
         let file = self.write(record)?;
-        let slot = room.and_then(|mut room| room.slot.take());
-        match (&self.sync, slot) {
-            (None, None) | (Some(_), None) => Ok(Synced::Now),
-            (None, Some(slot)) => {
-                self.marks.clear(slot);
+        match &self.sync {
+            None => {
+                self.marks.release(slot);
                 Ok(Synced::Now)
             }
-            (Some(sync), Some(slot)) => Ok(sync.of(&file, Some(slot))),
+            Some(sync) => Ok(sync.of(&file, Some(slot))),
         }
     }
 
@@ -282,7 +275,7 @@ impl Journal {
         Ok(file)
     }
 
-    /// Writes what was counted of refused calls, of `run` or of all; what finds no space is counted on.
+    /// Writes what was counted of calls, of `run` or of all; what finds no space is counted on.
     pub(crate) fn sum_up(&self, run: Option<&RunId>) {
         let now = clock::uptime(Instant::now());
         for record in self.floods.take(run, now) {
@@ -294,7 +287,7 @@ impl Journal {
                 tracing::error!(
                     calls = record.calls,
                     error = &error as &dyn std::error::Error,
-                    "refused calls are not in the journal"
+                    "calls that were counted are not in the journal"
                 );
             }
         }

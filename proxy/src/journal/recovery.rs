@@ -1,7 +1,8 @@
 //! Recovery: calls that were in flight when a proxy died get their record when the next one starts.
 //!
-//! A mark whose call is in the journal after the line that the mark names was left between record and clearing: it means
-//! nothing. Records come first and marks are cleared when all of them are written, so that recovery may itself die anywhere.
+//! A mark whose call is in the journal after the line that the mark names means nothing. Marks are swept every second, so what
+//! has to be read for that is what a second has brought, or the longest call in flight. Records come first and marks are cleared
+//! when all of them are written, so that recovery may itself die anywhere.
 
 use std::collections::HashMap;
 

@@ -36,6 +36,7 @@ impl Journal {
             if !is_due || end > summed.min(slowest) {
                 break;
             }
+            self.forget_marks()?;
             match fs::remove_file(&segment.path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(Error::io("remove", &segment.path)(error));
@@ -52,6 +53,12 @@ impl Journal {
         };
         self.weigh(weight);
         Ok(())
+    }
+
+    /// Without its record a mark would be taken for that of a call that was interrupted.
+    fn forget_marks(&self) -> Result<(), Error> {
+        self.marks.sweep();
+        self.marks.file().sync_data().map_err(Error::io("sync", self.marks.path()))
     }
 
     fn weigh(&self, weight: Weight) {

@@ -94,7 +94,7 @@ struct Asked {
     /// How often it was asked so far.
     times: u64,
     files: Vec<Arc<File>>,
-    /// To be cleared afterwards.
+    /// To be free afterwards.
     slots: Vec<Slot>,
     is_last: bool,
 }
@@ -113,7 +113,7 @@ impl Disk {
         Ok(Self { orders, thread: Some(thread) })
     }
 
-    /// Has `file` synced, and then `slot` cleared.
+    /// Has `file` synced, and then `slot` free.
     pub(super) fn of(&self, file: &Arc<File>, slot: Option<Slot>) -> Synced {
         let mut asked = self.orders.asked();
         asked.times += 1;
@@ -163,7 +163,7 @@ impl Orders {
                 return;
             }
             match files.iter().try_for_each(|file| file.sync_data()) {
-                Ok(()) => slots.into_iter().for_each(|slot| marks.clear(slot)),
+                Ok(()) => slots.into_iter().for_each(|slot| marks.release(slot)),
                 Err(error) => {
                     tracing::error!(%error, "the journal cannot be written to the disk: no more calls are let through");
                     self.stopped.store(true, Ordering::Relaxed);

@@ -185,7 +185,7 @@ impl Books {
         let account = self.accounts.entry(record.account.to_string()).or_default();
         for sums in [run, account] {
             sums.tokens += tokens;
-            sums.calls += 1;
+            sums.calls += record.calls;
         }
     }
 }

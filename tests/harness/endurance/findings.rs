@@ -32,6 +32,8 @@ pub struct Findings {
     pub over: Vec<String>,
     /// Runs that had used all they may.
     pub used_up: u64,
+    /// Runs whose time was over by the clock.
+    pub timed_out: u64,
     /// Runs that were closed and could be opened again.
     pub reopened: Vec<String>,
     /// How often it was started on a disk that was full.

@@ -1,8 +1,12 @@
-//! A proxy that is killed again and again under load, while upstream, disk, clients, follower and control plane fail too.
+//! A proxy that is killed again and again under load, while upstream, disk, clients, follower and control plane fail too, and
+//! somebody sets the clock forward and back.
 //!
 //! The random numbers come from a seed; how the pieces interleave is the machine's. After each restart, and at the end, what
 //! the proxy tells is compared with what a follower of the journal has summed up; at the end, the journal with what the
-//! upstream saw. Not here: a clock that is stepped, which needs a clock that can be (the proxy's own unit tests).
+//! upstream saw.
+//!
+//! Of the clock: a run is closed once the clock has shown the moment at which its time is over, for good, also if the clock is
+//! set back; and not before it has, however often it is set back. Nothing else goes by the time of day.
 
 pub(crate) mod auditor;
 mod findings;
@@ -17,8 +21,9 @@ use bench::upstream::ScriptedUpstream;
 use http::Method;
 use platform_core::{
     budget::{Budget, Limit, LimitView},
-    control::{AccountView, RunView},
+    control::{AccountView, RunState, RunView},
     grant::RunGrant,
+    token::UnixSeconds,
 };
 use tokio::task::JoinHandle;
 
@@ -31,6 +36,7 @@ use crate::{
     detour::Detour,
     eventually::eventually_within,
     random::Random,
+    stepped::SteppedClock,
     volume::{FileSystem, Volume},
     world::{Run, World, grant},
 };
@@ -43,6 +49,10 @@ const ACCOUNTS: [&str; 2] = ["acct-1", "acct-2"];
 /// Calls a run may make, and tokens it may use.
 const RUN_CALLS: u64 = 150;
 const RUN_TOKENS: u64 = 60_000;
+/// Half of the runs have so many seconds by the wall clock, which is set by up to twice as many.
+const RUN_SECONDS: u64 = 1800;
+/// Seconds that may pass between a look at the clock and what is decided by it.
+const MOMENTS: u64 = 10;
 /// How long a machine may take to find everything at rest after a kill.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Small, so that files of the journal change often, and what was acknowledged is removed.
@@ -79,6 +89,7 @@ struct Stage {
     volume: Option<Volume>,
     auditor: Auditor,
     world: World,
+    clock: SteppedClock,
     detour: Detour,
     random: Random,
     runs: Vec<Run>,
@@ -120,18 +131,17 @@ impl Stage {
             .map(|account| format!("[accounts.'{account}']\ntotal_tokens = {most}\ncalls_in_flight = 40\n"));
         let mut world =
             World::in_front_of(upstream, &detour.base_url(), &(journal + &accounts.concat())).await;
-        let mut volume = None;
-        if let Some((kind, mib)) = play.disk {
-            assert!(world.stop_proxy().await);
-            volume = Some(Volume::on(&world.path().join("state"), kind, mib));
-            world.start_proxy().await;
-        }
+        assert!(world.stop_proxy().await);
+        let volume = play.disk.map(|(kind, mib)| Volume::on(&world.path().join("state"), kind, mib));
+        let clock = SteppedClock::new(world.path());
+        world.start_proxy_with(&clock.variables()).await;
         let auditor = Auditor::of(world.control.clone()).await;
         let mut stage = Self {
             play,
             volume,
             auditor,
             world,
+            clock,
             detour,
             random: Random::of(play.seed),
             runs: Vec::new(),
@@ -154,12 +164,15 @@ impl Stage {
         let account = ACCOUNTS[self.random.below(ACCOUNTS.len())];
         let budget =
             Budget { requests: Some(RUN_CALLS), total_tokens: Some(RUN_TOKENS), ..Budget::default() };
-        let grant = RunGrant { budget, ..grant(&format!("r{}", self.opened), account) };
+        let is_timed = self.random.below(2) == 0;
+        let expires = is_timed.then(|| UnixSeconds(self.clock.now() + RUN_SECONDS));
+        let grant = RunGrant { budget, expires, ..grant(&format!("r{}", self.opened), account) };
         self.runs.push(self.world.run_with(grant).await);
     }
 
     /// A machine that fails.
     async fn kill(&mut self) {
+        self.runs_end().await;
         self.world.kill_proxy().await;
         let killed = Instant::now();
         self.calls_end().await;
@@ -172,7 +185,7 @@ impl Stage {
             volume.free();
         }
         self.detour.let_through();
-        self.world.start_proxy().await;
+        self.world.start_proxy_with(&self.clock.variables()).await;
         // Nobody opens them again but the proxy, and at the paths where they were.
         for run in &self.runs {
             assert_eq!(run.agent.get("/health").await.status, 200, "{}", run.grant.run_id);
@@ -194,6 +207,21 @@ impl Stage {
         let grant = &self.closed[self.random.below(self.closed.len())];
         if self.world.control.register(grant).await.is_ok() {
             self.findings.reopened.push(grant.run_id.to_string());
+        }
+    }
+
+    /// Those runs end whose time is over by the clock, or is within moments.
+    async fn runs_end(&mut self) {
+        let now = self.clock.now() + MOMENTS;
+        let is_over = |run: &mut Run| run.grant.expires.is_some_and(|expires| expires.0 <= now);
+        for run in self.runs.extract_if(.., is_over).collect::<Vec<_>>() {
+            let view = || self.world.control.run(&run.grant.run_id);
+            let is_closed =
+                |view: &Result<RunView, _>| matches!(view, Ok(view) if view.state == RunState::Closed);
+            eventually_within(PATIENCE, "a run whose time is over is closed", view, is_closed).await.unwrap();
+            self.findings.timed_out += 1;
+            self.closed.push(run.grant);
+            self.open().await;
         }
     }
 
@@ -253,6 +281,13 @@ impl Stage {
             volume.free();
         }
         self.come_to_rest().await;
+        self.runs_end().await;
+        for run in &self.runs {
+            let view = self.world.control.run(&run.grant.run_id).await.unwrap();
+            assert_eq!(view.state, RunState::Open, "{view:?}");
+        }
+        let verified = self.world.sluice().run(&["audit", "verify"]).await;
+        assert_eq!(verified.code, Some(0), "{verified:?}");
         for grant in std::mem::take(&mut self.closed) {
             if self.world.control.register(&grant).await.is_ok() {
                 self.findings.reopened.push(grant.run_id.to_string());

@@ -34,6 +34,10 @@ const MODELS: [&str; 11] = [
 const CALLS: usize = 48;
 /// Of an answer. The longest takes more, which the upstream does not care for.
 const MAX_TOKENS: u64 = 100;
+/// Seconds by which the clock is wrong before it is set the other way.
+const FAR: i64 = 3 * 3600;
+/// Most seconds by which it is set.
+const MOST: usize = 3600;
 const CHAT: &str = "/v1/chat/completions";
 
 impl Stage {
@@ -50,6 +54,7 @@ impl Stage {
             175..275 => "cut a client",
             275..320 => "half a request",
             320..440 => "finish",
+            440..455 => "set the clock",
             _ => "call",
         };
         self.away = self.away.saturating_sub(1);
@@ -73,6 +78,7 @@ impl Stage {
             "cut a client" => self.cut().await,
             "half a request" => self.half().await,
             "finish" => self.finish().await,
+            "set the clock" => self.set_the_clock().await,
             _ => self.call().await,
         }
     }
@@ -122,6 +128,15 @@ impl Stage {
         self.world.control.close(&run.grant.run_id, drain_ms).await.unwrap();
         self.closed.push(run.grant);
         self.open().await;
+    }
+
+    /// Forward or back, and never far from the machine's.
+    async fn set_the_clock(&mut self) {
+        let by = 1 + self.random.below(MOST) as i64;
+        let ahead = self.clock.ahead();
+        let is_back = ahead > FAR || (ahead > -FAR && self.random.below(2) == 0);
+        self.clock.step(if is_back { -by } else { by });
+        self.runs_end().await;
     }
 
     async fn stop_and_go_on(&mut self) {

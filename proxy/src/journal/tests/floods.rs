@@ -40,6 +40,25 @@ fn a_flood_is_summed_up_and_no_call_is_lost() {
 }
 
 #[test]
+fn calls_that_ended_differently_are_summed_up_apart() {
+    let state = tempfile::tempdir().unwrap();
+    let journal = open(state.path()).unwrap();
+    let ends = [Outcome::Complete, Outcome::ClientGone, Outcome::RunClosed];
+    for n in 0..3000 {
+        drop(journal.append(&ExchangeRecord { outcome: ends[n % 3], ..record("r1") }, None).unwrap());
+    }
+    journal.sum_up(None);
+    let all = told(state.path());
+    assert!(all.len() < 200, "{}", all.len());
+    for end in ends {
+        let calls: u64 = all.iter().filter(|record| record.outcome == end).map(|record| record.calls).sum();
+        assert_eq!(calls, 1000, "{end}");
+    }
+    let spent = journal.spent(|_| false).unwrap();
+    assert_eq!(spent.by_run.values().map(|usage| (usage.calls, usage.refused)).next(), Some((3000, 0)));
+}
+
+#[test]
 fn words_that_agents_choose_make_no_more_lines_than_there_may_be() {
     let state = tempfile::tempdir().unwrap();
     let journal = open(state.path()).unwrap();

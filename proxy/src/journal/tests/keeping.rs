@@ -8,6 +8,7 @@ use std::{
 
 use platform_core::{
     control::{Cursor, JournalState},
+    id::CallId,
     limit::{ByteSize, Millis},
     money::NanoDollars,
     record::{ExchangeRecord, hash},
@@ -78,6 +79,40 @@ fn what_was_spent_is_known_when_its_lines_are_gone() {
 }
 
 #[test]
+fn a_mark_goes_before_the_record_of_its_call_does() {
+    let state = tempfile::tempdir().unwrap();
+    let settings = settings::Journal {
+        segment_size: ByteSize(1500),
+        disk_budget: ByteSize(4000),
+        ..settings::Journal::default()
+    };
+    let journal = Journal::open(state.path(), settings).unwrap();
+    // All of them at once, so that each has a slot of its own.
+    let calls: Vec<_> = (1..=40)
+        .map(|n| {
+            let call = ExchangeRecord { litellm_call_id: CallId::new(1, n), ..paid("r1") };
+            let mut room = journal.room().unwrap();
+            drop(journal.mark(&mut room, &call).unwrap());
+            (call, room)
+        })
+        .collect();
+    for (call, room) in calls {
+        drop(journal.append(&call, Some(room)).unwrap());
+    }
+    let marks = state.path().join("journal/marks");
+    let left = fs::read(&marks).unwrap();
+    assert!(left.chunks(4096).take(40).all(|slot| slot[..8] != [0; 8]), "marks stay when their calls end");
+    tend(&journal, SystemTime::now());
+    let oldest = journal.oldest().unwrap();
+    assert!(oldest > 20, "{oldest}");
+    drop(journal);
+    assert_eq!(open_small(state.path()).last_seq(), 40, "nothing was in flight");
+    // The control: with the marks of before, calls whose records were removed are taken for interrupted.
+    fs::write(&marks, left).unwrap();
+    assert_eq!(open_small(state.path()).last_seq(), 40 + oldest - 1);
+}
+
+#[test]
 fn sums_that_do_not_fit_are_not_believed() {
     let state = tempfile::tempdir().unwrap();
     let journal = filled(state.path(), settings::Journal::default());
@@ -127,12 +162,19 @@ fn a_consumer_that_nobody_remembers_does_not_fill_the_disk() {
     journal.acknowledge("gone", cursor(&journal, state.path(), 1)).unwrap();
     let now = SystemTime::now();
     let mut states = vec![];
-    while journal.last_seq() < 60 {
+    // Calls that were let through before: their records are written whatever happens.
+    let let_through = || {
+        let mut room = journal.room().unwrap();
+        drop(journal.mark(&mut room, &paid("even")).unwrap());
+        room
+    };
+    let rooms: Vec<_> = (0..20).map(|_| let_through()).collect();
+    for room in rooms {
         tend(&journal, now);
         let state = journal.state();
         states.extend((states.last() != Some(&state)).then_some(state));
         assert_eq!(journal.room().is_some(), state.is_open());
-        append(&journal, &paid("even"));
+        drop(journal.append(&paid("even"), Some(room)).unwrap());
     }
     assert_eq!(states, [JournalState::Open, JournalState::Over, JournalState::Shut]);
     journal.acknowledge("gone", cursor(&journal, state.path(), 60)).unwrap();

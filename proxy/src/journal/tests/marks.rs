@@ -1,6 +1,9 @@
 //! The file of marks: what is marked is found, what is torn is not, whatever is done in whatever order.
 
-use std::{collections::BTreeMap, fs};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+};
 
 use platform_core::record::ExchangeRecord;
 use proptest::prelude::*;
@@ -21,7 +24,8 @@ fn found(path: &std::path::Path) -> BTreeMap<u64, u64> {
 #[derive(Debug, Clone)]
 enum Step {
     Mark,
-    Clear(usize),
+    Release(usize),
+    Sweep,
     /// The process ends, and the next one goes on with what it finds.
     Restart,
 }
@@ -29,7 +33,8 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         4 => Just(Step::Mark),
-        3 => any::<usize>().prop_map(Step::Clear),
+        3 => any::<usize>().prop_map(Step::Release),
+        1 => Just(Step::Sweep),
         1 => Just(Step::Restart),
     ];
     prop::collection::vec(step, 0..300)
@@ -39,32 +44,44 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn what_is_marked_and_not_cleared_is_found(steps in steps()) {
+    fn what_is_marked_and_not_over_is_found_and_what_is_swept_is_not(steps in steps()) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("marks");
         let mut marks = Marks::open(&path).unwrap().0;
-        let (mut held, mut expected) = (Vec::new(), BTreeMap::new());
+        // `over` are those that may be found, until a slot is used again or swept.
+        let (mut held, mut expected, mut over) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
+        let check = |expected: &BTreeMap<u64, u64>, over: &BTreeSet<u64>| {
+            let mut found = found(&path);
+            found.retain(|n, _| !over.contains(n));
+            assert_eq!(&found, expected);
+        };
         for (n, step) in (0..).zip(steps) {
             match step {
                 Step::Mark => {
                     held.push((n, marks.mark(n * 10, &named(n)).unwrap()));
                     expected.insert(n, n * 10);
                 }
-                Step::Clear(at) if !held.is_empty() => {
+                Step::Release(at) if !held.is_empty() => {
                     let (n, slot) = held.swap_remove(at % held.len());
-                    marks.clear(slot);
+                    marks.release(slot);
                     expected.remove(&n);
+                    over.insert(n);
                 }
-                Step::Clear(_) => {}
+                Step::Release(_) => {}
+                Step::Sweep => {
+                    marks.sweep();
+                    over.clear();
+                    check(&expected, &over);
+                }
                 Step::Restart => {
-                    prop_assert_eq!(found(&path), std::mem::take(&mut expected));
+                    check(&expected, &over);
                     marks.clear_all().unwrap();
-                    held.clear();
+                    (held, expected, over) = Default::default();
                     marks = Marks::open(&path).unwrap().0;
                 }
             }
         }
-        prop_assert_eq!(found(&path), expected);
+        check(&expected, &over);
     }
 
     #[test]

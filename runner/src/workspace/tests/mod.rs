@@ -22,6 +22,7 @@ use platform_runtime::{
 };
 
 use super::{Error, Message, Workspace, Workspaces};
+use crate::conversation::Role;
 
 const BOTH: [WorkspaceForm; 2] = [WorkspaceForm::Image, WorkspaceForm::Directory];
 
