@@ -198,7 +198,8 @@ fn refused<'c>(action: &'static str, container: &'c str) -> impl FnOnce(ClientEr
 const fn is_away(error: &ClientError) -> bool {
     matches!(
         error,
-        ClientError::HyperResponseError { .. }
+        ClientError::HyperLegacyError { .. }
+            | ClientError::HyperResponseError { .. }
             | ClientError::HttpClientError { .. }
             | ClientError::IOError { .. }
             | ClientError::RequestTimeoutError
