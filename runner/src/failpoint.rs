@@ -3,7 +3,10 @@
 //! Armed by the environment (`SLUICE_FAILPOINT=container-made:kill`), in builds with debug assertions only: in a release
 //! the points are empty.
 
-use std::sync::OnceLock;
+use std::sync::{
+    OnceLock,
+    atomic::{AtomicBool, Ordering},
+};
 
 use rustix::process::{Signal, getpid, kill_process};
 
@@ -49,6 +52,8 @@ enum Action {
 }
 
 static ARMED: OnceLock<(Point, Action)> = OnceLock::new();
+/// Whoever goes on after it stood still goes on.
+static REACHED: AtomicBool = AtomicBool::new(false);
 
 impl Point {
     /// All of them, in the order in which a run comes by.
@@ -90,12 +95,15 @@ impl Point {
         }
     }
 
-    /// Dies or stands still here, if that was asked for.
+    /// Dies or stands still here, if that was asked for; the first time only.
     pub(crate) fn reach(self) {
         if !cfg!(debug_assertions) {
             return;
         }
         let Some((_, action)) = ARMED.get().filter(|(point, _)| *point == self) else { return };
+        if REACHED.swap(true, Ordering::Relaxed) {
+            return;
+        }
         let signal = match action {
             Action::Kill => Signal::KILL,
             Action::Stop => Signal::STOP,

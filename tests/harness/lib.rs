@@ -17,6 +17,7 @@ pub mod dozing;
 pub mod endurance;
 pub mod events;
 pub mod eventually;
+mod gate;
 pub mod idle_soak;
 pub mod lines;
 pub mod lingering;
@@ -24,10 +25,12 @@ pub mod litellm;
 pub mod metrics;
 pub mod mounts;
 pub mod nginx;
+mod postgres;
 mod process;
 pub mod puppet;
 pub mod random;
 pub mod raw;
+pub mod runner_chaos;
 pub mod sdks;
 pub mod shared;
 pub mod sluice;
@@ -49,10 +52,12 @@ pub use self::{
     control::Control,
     detour::Detour,
     eventually::eventually,
+    gate::Gate,
     lines::Lines,
     lingering::LingeringUpstream,
     litellm::LiteLlm,
     nginx::OriginalProxy,
+    postgres::Postgres,
     process::binary,
     puppet::Puppet,
     raw::Raw,

@@ -65,6 +65,23 @@ impl Sluice {
         self
     }
 
+    /// Has it write what it would say of itself at the end of `file`: nobody has to read it for it to go on.
+    ///
+    /// # Panics
+    /// If the file cannot be opened.
+    #[must_use]
+    pub fn log_to(mut self, file: &Path) -> Self {
+        self.command.stderr(File::options().create(true).append(true).open(file).unwrap());
+        self
+    }
+
+    /// Lets nobody read what it prints.
+    #[must_use]
+    pub fn silent(mut self) -> Self {
+        self.command.stdout(Stdio::null());
+        self
+    }
+
     /// Runs it with `arguments` to its end.
     pub async fn run(mut self, arguments: &[&str]) -> Outcome {
         self.command.args(arguments);

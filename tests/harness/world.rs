@@ -23,7 +23,9 @@ use crate::{
     agent::Agent,
     canary::{self, CANARY_KEY, Places, Spy},
     control::Control,
+    docker,
     eventually::eventually,
+    mounts,
     process::binary,
     sluice::Sluice,
 };
@@ -289,26 +291,41 @@ impl World {
         eventually("the run has a workspace", look, Option::is_some).await.unwrap()
     }
 
+    /// What runs have left, in words: containers, volumes, socket directories, workspaces, mounts, loop devices.
+    ///
+    /// # Panics
+    /// If Docker does not tell.
+    pub async fn left(&self) -> Vec<String> {
+        let of = self.installation();
+        let (containers, volumes) = tokio::join!(docker::containers_of(&of), docker::volumes_of(&of));
+        let mut left: Vec<_> = containers.into_iter().map(|name| format!("container {name}")).collect();
+        left.extend(volumes.into_iter().map(|name| format!("volume {name}")));
+        for dir in ["run/runs", "workspaces"] {
+            let entries = fs::read_dir(self.path().join(dir)).into_iter().flatten().flatten();
+            left.extend(entries.map(|entry| entry.path().display().to_string()));
+        }
+        left.extend(mounts::below(self.path()).into_iter().map(|point| format!("mount {}", point.display())));
+        left.extend(
+            mounts::loops_below(self.path()).into_iter().map(|file| format!("loop device of {file}")),
+        );
+        left
+    }
+
     /// Asserts that no run has left anything: no container, no socket directory, no workspace, no mount, no device.
     ///
     /// # Panics
     /// If something is left.
     pub async fn assert_nothing_left(&self) {
-        let containers = crate::docker::containers_of(&self.installation()).await;
-        assert_eq!(containers, Vec::<String>::new(), "containers are left");
-        for dir in ["run/runs", "workspaces"] {
-            let left: Vec<_> = fs::read_dir(self.path().join(dir))
-                .into_iter()
-                .flatten()
-                .map(|entry| entry.unwrap().path())
-                .collect();
-            assert_eq!(left, Vec::<PathBuf>::new(), "something is left in {dir}");
-        }
-        let mounts = crate::mounts::below(self.path());
-        assert_eq!(mounts, Vec::<PathBuf>::new(), "mounts are left");
-        // A container that is being made just now has copies of all mounts for a moment.
-        let devices = || async { crate::mounts::loops_below(self.path()) };
-        eventually("no loop device is left", devices, Vec::is_empty).await;
+        // A container that is being made just now has copies of all mounts for a moment, and devices with them.
+        let left = || async {
+            let left = self.left().await;
+            if left.iter().all(|thing| thing.starts_with("loop device")) {
+                left
+            } else {
+                panic!("left: {left:?}")
+            }
+        };
+        eventually("nothing is left", left, Vec::is_empty).await;
     }
 }
 
@@ -317,13 +334,13 @@ impl Drop for World {
     /// let no secret out.
     fn drop(&mut self) {
         let canaries = if std::thread::panicking() {
-            crate::docker::remove_containers_of(&self.installation());
+            docker::remove_containers_of(&self.installation());
             Vec::new()
         } else {
             self.canaries()
         };
         // Of processes that were killed. Their directories could not be removed.
-        crate::mounts::remove_below(self.path());
+        mounts::remove_below(self.path());
         assert_eq!(canaries, Vec::<String>::new(), "a secret is where it must not be");
     }
 }

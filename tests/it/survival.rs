@@ -87,26 +87,41 @@ async fn a_worker_that_dies_between_any_two_steps_loses_nothing_and_does_nothing
             "{}: an agent is started once",
             point.name()
         );
-        eventually_within(PATIENCE, "nothing is left", || left(&world), String::is_empty).await;
+        eventually_within(PATIENCE, "nothing is left", || world.left(), Vec::is_empty).await;
         next.stop(Signal::TERM).await;
         kill(up.proxy_pid);
     }
     assert_eq!(world.upstream.ledger().all().len(), Point::ALL.len(), "one call of each run");
 }
 
-/// What is left of runs; empty if nothing.
-async fn left(world: &World) -> String {
-    let mut left = containers_of(&world.installation()).await;
-    for dir in ["run/runs", "workspaces"] {
-        let entries = fs::read_dir(world.path().join(dir)).into_iter().flatten();
-        left.extend(entries.map(|entry| entry.unwrap().path().display().to_string()));
-    }
-    left.join(", ")
-}
-
 fn kill(pid: u32) {
     // It may be gone already, which is as good.
     kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::KILL).ok();
+}
+
+#[tokio::test]
+async fn why_an_agent_was_ended_is_not_forgotten_with_who_ended_it() {
+    let hangs = "[agents.'test:late']\nargv = ['sleep', '60']\nprotocol = 'text'\nruntime = '2s'\n\
+                 [agents.'test:long']\nargv = ['sleep', '60']\nprotocol = 'text'\n";
+    let world = world(hangs).await;
+    for (run, end) in [("late", "timed_out"), ("long", "cancelled")] {
+        let mut up = Up::start(world.sluice().env("SLUICE_FAILPOINT", "ended:kill")).await;
+        order(&world, run, &format!("test:{run}")).await;
+        eventually_within(PATIENCE, "it runs", || state(&world, run), |state| state == "running").await;
+        if run == "long" {
+            let mut cancel = world.sluice().spawn(&["runs", "cancel", run]);
+            up.child.wait().await.unwrap();
+            cancel.kill().await.unwrap();
+        } else {
+            up.child.wait().await.unwrap();
+        }
+        let next = Up::start(world.sluice()).await;
+        let record = ended(&world, run).await;
+        assert_eq!((&record["state"], &record["epoch"]), (&json!(end), &json!(2)), "{record:#}");
+        next.stop(Signal::TERM).await;
+        kill(up.proxy_pid);
+    }
+    world.assert_nothing_left().await;
 }
 
 /// An agent that says something, waits until it may go on, and says something else.

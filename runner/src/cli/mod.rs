@@ -183,7 +183,9 @@ pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let environment = Environment::capture();
     telemetry::init(
-        environment.get(name::env::SLUICE_LOG).or(Some("warn,runner::supervise=info,runner::worker=info,runner::reaper=info")),
+        environment
+            .get(name::env::SLUICE_LOG)
+            .or(Some("warn,runner::supervise=info,runner::worker=info,runner::reaper=info")),
     );
     let outcome = dispatch(arguments, environment).unwrap_or_else(|error| {
         report::error("sluice", error.as_ref());

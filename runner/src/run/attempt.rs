@@ -64,7 +64,7 @@ pub(super) async fn attempt(scene: &Scene<'_>, things: &mut Things) -> Result<En
         Before::Ended(mut container) => {
             let (pieces, _nobody) = mpsc::channel(1);
             container.over(&pieces).await?;
-            Ok(container.ended(None).await?)
+            Ok(container.ended(scene.booked.past().stopping).await?)
         }
         Before::Nothing => {
             things::clear(scene, things).await?;
@@ -76,18 +76,30 @@ pub(super) async fn attempt(scene: &Scene<'_>, things: &mut Things) -> Result<En
 }
 
 /// Looks what became of an agent that others let run.
-async fn take_up(scene: &Scene<'_>, things: &Things) -> Result<Before, Error> {
+async fn take_up(scene: &Scene<'_>, things: &mut Things) -> Result<Before, Error> {
     let Scene { host, booked, .. } = *scene;
-    let (State::Running, Some(row)) = (booked.state(), things.last(Kind::Container)) else {
-        return Ok(Before::Nothing);
-    };
     let agent = &scene.order().wanted.agent;
-    let container = match host.docker.find(&row.name, agent.output).await? {
-        Found::Running(container) => container,
-        Found::Ended(container) => return Ok(Before::Ended(container)),
-        Found::Fresh => return Ok(Before::Nothing),
-        Found::Nothing if row.stage == Stage::Wanted => return Ok(Before::Nothing),
-        Found::Nothing => return Err(Error::Gone),
+    let container = loop {
+        let (State::Running, Some(row)) = (booked.state(), things.last(Kind::Container).cloned()) else {
+            return Ok(Before::Nothing);
+        };
+        match host.docker.find(&row.name, agent.output).await? {
+            Found::Running(container) => {
+                if row.stage == Stage::Wanted {
+                    keep(scene, things, row.to(Stage::Made)).await?;
+                }
+                break container;
+            }
+            Found::Ended(container) => return Ok(Before::Ended(container)),
+            Found::Fresh => {
+                // Stored before it is done: whoever then finds nothing knows why.
+                keep(scene, things, row.to(Stage::Wanted)).await?;
+                // Who held the run before may be about to start it. If that is faster, it runs, and stays.
+                booked.ask(async || host.docker.discard(&row.name).await).await?;
+            }
+            Found::Nothing if row.stage == Stage::Wanted => return Ok(Before::Nothing),
+            Found::Nothing => return Err(Error::Gone),
+        }
     };
     // The data plane learns the epoch: from now on it does nothing for those before.
     let (_, tap) = register(scene, things).await?;
@@ -97,6 +109,13 @@ async fn take_up(scene: &Scene<'_>, things: &Things) -> Result<Before, Error> {
     let ran = booked.past().started.unwrap_or_default();
     let left = agent.runtime.duration().saturating_sub(ran);
     Ok(Before::Runs(AtWork { container, workspace, tap, left }))
+}
+
+/// Stores what becomes of a thing.
+async fn keep(scene: &Scene<'_>, things: &mut Things, change: Change) -> Result<(), Error> {
+    scene.booked.change([change.clone()]).await?;
+    things.change(&[change]);
+    Ok(())
 }
 
 /// What is there before the container.
@@ -202,16 +221,20 @@ async fn watch(scene: &Scene<'_>, at_work: AtWork) -> Result<Ended, Error> {
     let AtWork { mut container, workspace, tap, left } = at_work;
     let (pieces, output) = mpsc::channel(BACKLOG);
     let ended = async {
-        let killed_by = tokio::select! {
-            over = container.over(&pieces) => { over?; None }
-            () = tokio::time::sleep(left) => Some(KilledBy::Timeout),
-            () = scene.cancel.cancelled() => Some(KilledBy::Cancel),
-            exceeded = workspace.watch() => {
-                scene.exceeded.set(Some(exceeded));
-                Some(KilledBy::Disk)
-            }
+        let killed_by = match scene.booked.past().stopping {
+            Some(by) => Some(by),
+            None => tokio::select! {
+                over = container.over(&pieces) => { over?; None }
+                () = tokio::time::sleep(left) => Some(KilledBy::Timeout),
+                () = scene.cancel.cancelled() => Some(KilledBy::Cancel),
+                exceeded = workspace.watch() => {
+                    scene.exceeded.set(Some(exceeded));
+                    Some(KilledBy::Disk)
+                }
+            },
         };
-        if killed_by.is_some() {
+        if let Some(by) = killed_by {
+            scene.booked.stopping(by).await?;
             Box::pin(stop(scene, &mut container, &pieces)).await?;
         }
         drop(pieces);

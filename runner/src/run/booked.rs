@@ -14,7 +14,8 @@ use crate::{
     away::Away,
     failpoint::Point,
     lifecycle::{Ending, Move, State},
-    store::{self, Change, Created, For, Hold, Run, Step, Store},
+    sandbox::KilledBy,
+    store::{self, Change, Created, Event, For, Hold, MOVED, Run, Step, Store},
 };
 
 /// Renewals in the time of a lease: some may fail.
@@ -25,6 +26,8 @@ const LOOK: Duration = Duration::from_millis(500);
 const INSIST: Duration = Duration::from_secs(300);
 /// Pause before something is asked again.
 const PAUSE: Duration = Duration::from_millis(500);
+/// Kind of the event that says why an agent is about to be ended.
+const STOPPING: &str = "stopping";
 
 /// Why a run is not ours to live.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +66,8 @@ pub(super) struct Past {
     pub(super) things: Things,
     /// How long ago they let the agent run.
     pub(super) started: Option<Duration>,
+    /// Why they were about to end the agent, if they were.
+    pub(super) stopping: Option<KilledBy>,
     /// How they found that it ends.
     pub(super) ending: Option<Ending>,
 }
@@ -94,7 +99,8 @@ impl Booked {
         let started = run.started.map(|started| {
             Duration::from_millis(u64::try_from(record.now.0 - started.0).unwrap_or_default())
         });
-        let past = Past { things: Things::of(&record.resources), started, ending };
+        let stopping = stopping(&record.events);
+        let past = Past { things: Things::of(&record.resources), started, stopping, ending };
         Ok(Self { past, ..Self::ours(host, order, run, since) })
     }
 
@@ -140,6 +146,19 @@ impl Booked {
     /// Stores what becomes of things, without a move.
     pub(super) async fn change(&self, changes: impl IntoIterator<Item = Change>) -> Result<(), store::Error> {
         self.take(Step::default().with(changes)).await
+    }
+
+    /// Stores that the agent is about to be ended, and why: whoever finds it ended could not tell.
+    pub(super) async fn stopping(&self, by: KilledBy) -> Result<(), store::Error> {
+        let why = serde_json::to_string(&by).unwrap_or_default();
+        match self.store.append(&self.hold, STOPPING, &why).await {
+            // It is ended all the same.
+            Err(error) if error.is_transient() => {
+                tracing::warn!(run = %self.hold.run, error = %report::chain(&error), "why its agent is ended is not stored");
+                Ok(())
+            }
+            stored => stored.map(drop),
+        }
     }
 
     async fn take(&self, step: Step) -> Result<(), store::Error> {
@@ -230,6 +249,13 @@ impl Booked {
             never = looking => never,
         }
     }
+}
+
+/// Why the agent was about to be ended by whoever held the run last.
+fn stopping(events: &[Event]) -> Option<KilledBy> {
+    let mut since = events.iter().rev().take_while(|event| event.kind != MOVED);
+    let last = since.find(|event| event.kind == STOPPING)?;
+    serde_json::from_str(&last.payload).ok()
 }
 
 /// Time since the host was started, its sleep included.

@@ -183,7 +183,8 @@ pub(crate) async fn execute(
     cancel: &CancellationToken,
 ) -> Finished {
     let (cancel, began) = (cancel.child_token(), Instant::now());
-    let scene = Scene { host, booked, events, cancel, began, start: Cell::new(None), exceeded: Cell::new(None) };
+    let scene =
+        Scene { host, booked, events, cancel, began, start: Cell::new(None), exceeded: Cell::new(None) };
     let finished = tokio::select! {
         finished = Box::pin(live(&scene)) => finished,
         // From here on everything of the run is another's to decide, also what is half made.

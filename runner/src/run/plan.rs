@@ -54,7 +54,11 @@ fn end(runtime: Millis) -> UnixSeconds {
     UnixSeconds((now + runtime.duration() + START_AND_END).as_secs())
 }
 
-pub(super) fn spec(scene: &Scene<'_>, (id, workspace): (&WorkspaceId, &Path), socket_dir: PathBuf) -> SandboxSpec {
+pub(super) fn spec(
+    scene: &Scene<'_>,
+    (id, workspace): (&WorkspaceId, &Path),
+    socket_dir: PathBuf,
+) -> SandboxSpec {
     let Scene { host, booked, .. } = *scene;
     let Order { run_id, agent_id, wanted, .. } = &booked.order;
     let agent = &wanted.agent;

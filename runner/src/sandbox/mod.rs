@@ -63,7 +63,7 @@ pub(crate) struct Ended {
 }
 
 /// Who ended a sandbox.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum KilledBy {
     /// Its time was up.

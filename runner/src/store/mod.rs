@@ -36,6 +36,7 @@ use sqlx::{
     pool::Pool,
 };
 
+pub(crate) use self::step::MOVED;
 pub use self::{
     address::Address,
     backup::{Onto, Rows},

@@ -19,7 +19,7 @@ const PAYLOAD: ByteSize = ByteSize::kib(16);
 /// Events of a run that are kept; the oldest go first.
 const EVENTS: i64 = 500;
 /// Kind of the events that tell of moves.
-const MOVED: &str = "moved";
+pub(crate) const MOVED: &str = "moved";
 
 /// What is done at once for a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -160,12 +160,7 @@ async fn book(host: &Host, run: &Run, since: Duration) -> Result<Option<Booked>,
 }
 
 /// Lives the runs that come from `from`.
-async fn live(
-    host: &Host,
-    mut from: mpsc::Receiver<Work>,
-    stop: &CancellationToken,
-    at_end: AtEnd,
-) {
+async fn live(host: &Host, mut from: mpsc::Receiver<Work>, stop: &CancellationToken, at_end: AtEnd) {
     let cancel = CancellationToken::new();
     let mut lives = FuturesUnordered::new();
     loop {

@@ -4,6 +4,7 @@
 
 mod backups;
 mod crashes;
+mod holders;
 mod leases;
 mod place;
 mod runs;

@@ -8,7 +8,7 @@
 //! Of the clock: a run is closed once the clock has shown the moment at which its time is over, for good, also if the clock is
 //! set back; and not before it has, however often it is set back. Nothing else goes by the time of day.
 
-mod auditor;
+pub(crate) mod auditor;
 mod findings;
 mod operations;
 

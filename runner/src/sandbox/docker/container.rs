@@ -21,7 +21,7 @@ use tokio::{sync::mpsc, time::Instant};
 use super::{AWAY, Error, PAUSE, is_away, is_gone, is_not_found, output::Output, patiently, refused};
 use crate::sandbox::{Ended, KilledBy, Piece};
 
-/// How long output may still come after a container has ended.
+/// How long nothing more may come of the output of a container that has ended, before that was all.
 const OUTPUT_GRACE: Duration = Duration::from_secs(5);
 /// How long an agent that is told to end may take.
 const STOP_GRACE_S: i32 = 2;
@@ -88,12 +88,16 @@ impl Container {
                 tokio::select! {
                     waited = &mut waited => {
                         waited?;
-                        drop(tokio::time::timeout(OUTPUT_GRACE, self.output.read(pieces)).await);
+                        self.output.rest(pieces, OUTPUT_GRACE).await;
                     }
                     () = self.output.read(pieces) => waited.await?,
                 }
             }
             if !is_running(&self.inspect().await?) {
+                if self.output.is_broken() {
+                    self.output.again(logs(&self.docker, &self.id));
+                    self.output.rest(pieces, OUTPUT_GRACE).await;
+                }
                 return Ok(());
             }
             // Docker went away in the middle, and the container did not.

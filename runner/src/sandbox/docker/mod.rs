@@ -164,6 +164,18 @@ impl Docker {
             _ => Ok(()),
         }
     }
+
+    /// Removes the container called `name` unless its agent runs; there may be none. Whoever asks looks again.
+    pub(crate) async fn discard(&self, name: &str) -> Result<(), Error> {
+        let options = RemoveContainerOptionsBuilder::new().v(true).build();
+        match self.0.remove_container(name, Some(options)).await {
+            // It runs, or is on its way out.
+            Err(error) if is_taken(&error) => tokio::time::sleep(PAUSE).await,
+            Err(error) if !is_not_found(&error) => return Err(refused("remove", name)(error)),
+            _ => {}
+        }
+        Ok(())
+    }
 }
 
 /// Does `once` until Docker answers.
@@ -188,7 +200,8 @@ fn refused<'c>(action: &'static str, container: &'c str) -> impl FnOnce(ClientEr
 const fn is_away(error: &ClientError) -> bool {
     matches!(
         error,
-        ClientError::HyperResponseError { .. }
+        ClientError::HyperLegacyError { .. }
+            | ClientError::HyperResponseError { .. }
             | ClientError::HttpClientError { .. }
             | ClientError::IOError { .. }
             | ClientError::RequestTimeoutError

@@ -1,11 +1,11 @@
 //! Both outputs of a container, kept and passed on.
 
-use std::{fmt, pin::Pin};
+use std::{fmt, pin::Pin, time::Duration};
 
 use bollard::{container::LogOutput, errors::Error as ClientError};
 use futures_util::{Stream, StreamExt};
 use platform_core::{event::OutputStream, limit::ByteSize};
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::timeout};
 
 use crate::sandbox::{Capture, Captured, Piece};
 
@@ -14,9 +14,17 @@ type Source = Pin<Box<dyn Stream<Item = Result<LogOutput, ClientError>> + Send>>
 /// What a container prints.
 pub(super) struct Output {
     source: Source,
+    is_broken: bool,
     most: ByteSize,
     stdout: One,
     stderr: One,
+}
+
+/// Whether a source may have more to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum More {
+    Perhaps,
+    Never,
 }
 
 /// One of the two.
@@ -41,7 +49,13 @@ impl Output {
         source: impl Stream<Item = Result<LogOutput, ClientError>> + Send + 'static,
         most: ByteSize,
     ) -> Self {
-        Self { source: Box::pin(source), most, stdout: One::new(most), stderr: One::new(most) }
+        Self {
+            source: Box::pin(source),
+            is_broken: false,
+            most,
+            stdout: One::new(most),
+            stderr: One::new(most),
+        }
     }
 
     /// Begins again with a source that has everything from the beginning. What was told is not told again.
@@ -50,6 +64,7 @@ impl Output {
         source: impl Stream<Item = Result<LogOutput, ClientError>> + Send + 'static,
     ) {
         self.source = Box::pin(source);
+        self.is_broken = false;
         for one in [&mut self.stdout, &mut self.stderr] {
             *one = One { told: one.told, ..One::new(self.most) };
         }
@@ -57,25 +72,53 @@ impl Output {
 
     /// Reads until the source ends. Cancel safe: what was read is kept.
     pub(super) async fn read(&mut self, to: &mpsc::Sender<Piece>) {
-        while let Some(Ok(output)) = self.source.next().await {
-            let (stream, bytes) = match output {
-                LogOutput::StdErr { message } => (OutputStream::Stderr, message),
-                LogOutput::StdOut { message }
-                | LogOutput::Console { message }
-                | LogOutput::StdIn { message } => (OutputStream::Stdout, message),
-            };
-            let one = match stream {
-                OutputStream::Stdout => &mut self.stdout,
-                OutputStream::Stderr => &mut self.stderr,
-            };
-            let new = one.push(&bytes);
-            if !new.is_empty() {
-                let piece = Piece { stream, text: String::from_utf8_lossy(new).into_owned() };
-                // Live output is for whoever can keep up; the capture has it all.
-                drop(to.try_send(piece));
+        while self.piece(to).await == More::Perhaps {}
+    }
+
+    /// Reads what is left when the container has ended: however much that is, as long as it comes. Docker may never say
+    /// that this was all; then nothing comes for as long as `silence`.
+    pub(super) async fn rest(&mut self, to: &mpsc::Sender<Piece>, silence: Duration) {
+        while let Ok(More::Perhaps) = timeout(silence, self.piece(to)).await {}
+    }
+
+    /// Whether the source broke off, and may have had more to say.
+    pub(super) const fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
+    async fn piece(&mut self, to: &mpsc::Sender<Piece>) -> More {
+        match self.source.next().await {
+            Some(Ok(output)) => {
+                self.take(output, to);
+                // Output without end is always ready: the time limit beside us must get its turn.
+                tokio::task::yield_now().await;
+                More::Perhaps
             }
-            // Output without end is always ready: the time limit beside us must get its turn.
-            tokio::task::yield_now().await;
+            Some(Err(error)) => {
+                tracing::debug!(%error, "a container's output breaks off");
+                self.is_broken = true;
+                More::Never
+            }
+            None => More::Never,
+        }
+    }
+
+    fn take(&mut self, output: LogOutput, to: &mpsc::Sender<Piece>) {
+        let (stream, bytes) = match output {
+            LogOutput::StdErr { message } => (OutputStream::Stderr, message),
+            LogOutput::StdOut { message } | LogOutput::Console { message } | LogOutput::StdIn { message } => {
+                (OutputStream::Stdout, message)
+            }
+        };
+        let one = match stream {
+            OutputStream::Stdout => &mut self.stdout,
+            OutputStream::Stderr => &mut self.stderr,
+        };
+        let new = one.push(&bytes);
+        if !new.is_empty() {
+            let piece = Piece { stream, text: String::from_utf8_lossy(new).into_owned() };
+            // Live output is for whoever can keep up; the capture has it all.
+            drop(to.try_send(piece));
         }
     }
 
@@ -112,6 +155,18 @@ mod tests {
             .map(|piece| Ok(LogOutput::StdOut { message: Bytes::from_static(piece.as_bytes()) }))
             .collect();
         futures_util::stream::iter(pieces)
+    }
+
+    #[tokio::test]
+    async fn what_is_left_is_read_to_its_end_however_slowly_it_comes() {
+        let slow = source(&["a", "b", "c", "d", "e"]).then(async |piece| {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            piece
+        });
+        let (to, _told) = mpsc::channel(16);
+        let mut output = Output::from(slow.chain(futures_util::stream::pending()), ByteSize::kib(1));
+        output.rest(&to, Duration::from_secs(1)).await;
+        assert_eq!(output.finish().0.text, "abcde");
     }
 
     #[tokio::test]

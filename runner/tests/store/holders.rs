@@ -1,0 +1,286 @@
+//! Two holders who do anything at any time, against a model of what they may.
+//!
+//! Leases are long, and over when they are given back, so that no clock decides.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use platform_core::{control::Usage, limit::Millis};
+use runner::{
+    lifecycle::{Ending, Move, Outcome, State},
+    store::{Change, Created, Error, For, Hold, Kind, Run, Stage, Step, Store, Worker},
+};
+
+use crate::place::{Place, cancelled, id, moves, order};
+
+const LONG: Millis = Millis::seconds(600);
+const OPERATIONS: usize = 400;
+const SEED: u64 = 0x5eed;
+
+crate::on_both!(
+    whatever_two_holders_do_the_store_does_what_its_model_does,
+    who_gives_its_runs_back_gives_back_its_own,
+    a_run_is_asked_to_stop_wherever_it_is,
+    what_is_kept_stays_when_its_run_has_ended,
+);
+
+/// What a run is to be like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Expected {
+    state: State,
+    epoch: u64,
+    owner: Option<Owner>,
+    is_asked: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Owner {
+    worker: usize,
+    gave_back: bool,
+}
+
+struct Model {
+    store: [Store; 2],
+    workers: [Worker; 2],
+    runs: BTreeMap<String, Expected>,
+    /// Every hold that anybody ever got.
+    holds: Vec<Hold>,
+    numbers: u64,
+}
+
+impl Model {
+    fn below(&mut self, end: usize) -> usize {
+        // xorshift64*
+        self.numbers ^= self.numbers >> 12;
+        self.numbers ^= self.numbers << 25;
+        self.numbers ^= self.numbers >> 27;
+        usize::try_from(self.numbers.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33).unwrap() % end
+    }
+
+    async fn operate(&mut self) {
+        let worker = self.below(2);
+        match self.below(20) {
+            0..3 => self.create(worker).await,
+            3..5 => self.claim(worker).await,
+            5..7 => self.take_over(worker).await,
+            7 => self.release(worker).await,
+            8 => self.ask_cancel(worker).await,
+            9 => self.renew(worker).await,
+            _ => self.step(worker).await,
+        }
+    }
+
+    async fn create(&mut self, worker: usize) {
+        let name = format!("r{}", self.below(40));
+        let is_mine = self.below(2) == 0;
+        let me = self.workers[worker].clone();
+        let who = if is_mine { For::Me(&me, LONG) } else { For::Anybody };
+        let created = self.store[worker].create(&order(&name), who).await.unwrap();
+        if self.runs.contains_key(&name) {
+            assert!(matches!(created, Created::Before(_)), "{created:?}");
+            return;
+        }
+        let Created::New(run) = created else { panic!("{created:?}") };
+        let owner = is_mine.then_some(Owner { worker, gave_back: false });
+        let expected = Expected { state: State::Queued, epoch: u64::from(is_mine), owner, is_asked: false };
+        self.runs.insert(name, expected);
+        if is_mine {
+            self.holds.push(run.hold());
+        }
+    }
+
+    fn got(&mut self, worker: usize, run: &Run) {
+        let expected = self.runs.get_mut(run.run.as_str()).unwrap();
+        expected.epoch += 1;
+        expected.owner = Some(Owner { worker, gave_back: false });
+        assert_eq!((run.epoch, run.state), (expected.epoch, expected.state));
+        self.holds.push(run.hold());
+    }
+
+    async fn claim(&mut self, worker: usize) {
+        let mut waiting = Vec::new();
+        for (name, _) in self.runs.iter().filter(|(_, run)| run.state == State::Queued && run.owner.is_none())
+        {
+            waiting.push((self.store[0].record(&id(name)).await.unwrap().run.created, name.clone()));
+        }
+        let claimed = self.store[worker].claim(&self.workers[worker], LONG).await.unwrap();
+        let first = waiting.into_iter().min().map(|(_, name)| name);
+        assert_eq!(claimed.as_ref().map(|run| run.run.to_string()), first, "the one that waits longest");
+        if let Some(run) = claimed {
+            self.got(worker, &run);
+        }
+    }
+
+    async fn take_over(&mut self, worker: usize) {
+        let left = |run: &Expected| run.owner.is_some_and(|owner| owner.gave_back);
+        let left: BTreeSet<_> =
+            self.runs.iter().filter(|(_, run)| left(run)).map(|(name, _)| name.clone()).collect();
+        match self.store[worker].take_over(&self.workers[worker], LONG).await.unwrap() {
+            None => assert_eq!(left, BTreeSet::new()),
+            Some(run) => {
+                assert!(left.contains(run.run.as_str()), "{run:?} of {left:?}");
+                self.got(worker, &run);
+            }
+        }
+    }
+
+    async fn release(&mut self, worker: usize) {
+        self.store[worker].release(&self.workers[worker]).await.unwrap();
+        for run in self.runs.values_mut() {
+            if let Some(owner) = run.owner.as_mut().filter(|owner| owner.worker == worker) {
+                owner.gave_back = true;
+            }
+        }
+    }
+
+    async fn ask_cancel(&mut self, worker: usize) {
+        let Some(name) = self.any_run() else { return };
+        let run = self.store[worker].ask_cancel(&id(&name)).await.unwrap();
+        let expected = self.runs.get_mut(&name).unwrap();
+        expected.is_asked |= !expected.state.is_final();
+        if expected.state == State::Queued && expected.owner.is_none() {
+            expected.state = State::Ended(Outcome::Cancelled);
+        }
+        assert_eq!(run.state, expected.state);
+    }
+
+    fn any_run(&mut self) -> Option<String> {
+        let at = self.below(self.runs.len().max(1));
+        self.runs.keys().nth(at).cloned()
+    }
+
+    fn any_hold(&mut self) -> Option<Hold> {
+        let back = self.below(12);
+        self.holds.len().checked_sub(1 + back).map(|at| self.holds[at].clone())
+    }
+
+    async fn renew(&mut self, worker: usize) {
+        let Some(hold) = self.any_hold() else { return };
+        let renewed = self.store[worker].renew(&hold, LONG).await;
+        let run = self.runs.get_mut(hold.run.as_str()).unwrap();
+        if run.epoch == hold.epoch {
+            renewed.unwrap();
+            if let Some(owner) = &mut run.owner {
+                owner.gave_back = false;
+            }
+        } else {
+            assert!(matches!(renewed, Err(Error::Fenced { .. })), "{renewed:?}");
+        }
+    }
+
+    async fn step(&mut self, worker: usize) {
+        let Some(hold) = self.any_hold() else { return };
+        let step = match self.below(8) {
+            7 => Move::Withdraw(cancelled()),
+            6 => Move::Settle(Ending::without_agent(cancelled())),
+            5 => Move::Finish(Usage::default()),
+            other => moves()[other].clone(),
+        };
+        let stepped = self.store[worker].step(&hold, &step.clone().into()).await;
+        let run = self.runs.get_mut(hold.run.as_str()).unwrap();
+        match (run.epoch == hold.epoch, run.state.after(&step)) {
+            (false, _) => assert!(matches!(stepped, Err(Error::Fenced { .. })), "{stepped:?}"),
+            (true, Err(_)) => assert!(matches!(stepped, Err(Error::Illegal { .. })), "{stepped:?}"),
+            (true, Ok(after)) => {
+                assert_eq!(stepped.unwrap().state, after);
+                run.state = after;
+            }
+        }
+        if run.state.is_final() {
+            run.owner = None;
+        }
+    }
+
+    async fn compare(&self) {
+        for (name, expected) in &self.runs {
+            let run = self.store[0].record(&id(name)).await.unwrap().run;
+            let owner = expected.owner.map(|owner| (self.workers[owner.worker].to_string(), owner.gave_back));
+            let lease = run.lease.map(|lease| (lease.owner, lease.over));
+            assert_eq!((run.state, run.epoch, lease), (expected.state, expected.epoch, owner), "{name}");
+            let is_asked = self.store[1].is_cancel_asked(&id(name)).await.unwrap();
+            assert_eq!(is_asked, expected.is_asked, "{name}");
+        }
+    }
+}
+
+async fn whatever_two_holders_do_the_store_does_what_its_model_does(place: Place) {
+    let mut model = Model {
+        store: [place.open().await, place.open().await],
+        workers: ["one", "two"].map(Worker::named),
+        runs: BTreeMap::new(),
+        holds: Vec::new(),
+        numbers: SEED,
+    };
+    for _ in 0..OPERATIONS {
+        model.operate().await;
+    }
+    model.compare().await;
+    let ended = model.runs.values().filter(|run| run.state.is_final()).count();
+    let epochs: u64 = model.runs.values().map(|run| run.epoch).sum();
+    assert!(ended > 3 && epochs > model.runs.len() as u64, "{:?}", model.runs);
+}
+
+async fn who_gives_its_runs_back_gives_back_its_own(place: Place) {
+    let store = place.open().await;
+    let (one, two) = (Worker::named("one"), Worker::named("two"));
+    for (run, worker) in [("a", &one), ("b", &two)] {
+        store.create(&order(run), For::Me(worker, LONG)).await.unwrap();
+    }
+    store.release(&Worker::named("nobody")).await.unwrap();
+    assert!(store.take_over(&two, LONG).await.unwrap().is_none());
+    store.release(&one).await.unwrap();
+    let run = store.take_over(&two, LONG).await.unwrap().unwrap();
+    assert_eq!((run.run.as_str(), run.epoch), ("a", 2));
+    assert!(store.take_over(&two, LONG).await.unwrap().is_none(), "the other's is its own");
+    store.release(&one).await.unwrap();
+    assert!(
+        store.take_over(&one, LONG).await.unwrap().is_none(),
+        "what was taken over is given back no more"
+    );
+}
+
+async fn a_run_is_asked_to_stop_wherever_it_is(place: Place) {
+    let store = place.open().await;
+    let worker = Worker::named("one");
+    store.create(&order("waits"), For::Anybody).await.unwrap();
+    let run = store.ask_cancel(&id("waits")).await.unwrap();
+    assert_eq!((run.state, run.error), (State::Ended(Outcome::Cancelled), Some(cancelled_early())));
+    assert!(store.claim(&worker, LONG).await.unwrap().is_none(), "nobody gets it any more");
+
+    let Created::New(run) = store.create(&order("held"), For::Me(&worker, LONG)).await.unwrap() else {
+        panic!("not new")
+    };
+    let hold = run.hold();
+    for step in moves() {
+        let before = store.record(&hold.run).await.unwrap().run;
+        let asked = store.ask_cancel(&hold.run).await.unwrap();
+        assert_eq!((asked.state, &asked.lease), (before.state, &before.lease), "its holder decides");
+        assert!(store.is_cancel_asked(&hold.run).await.unwrap());
+        store.step(&hold, &step.into()).await.unwrap();
+    }
+    let ended = store.record(&hold.run).await.unwrap();
+    assert_eq!(store.ask_cancel(&hold.run).await.unwrap().state, State::Ended(Outcome::Succeeded));
+    assert_eq!(store.record(&hold.run).await.unwrap().run, ended.run, "one that has ended stays as it is");
+    assert!(matches!(store.ask_cancel(&id("nobody")).await.unwrap_err(), Error::Unknown { .. }));
+}
+
+fn cancelled_early() -> runner::lifecycle::Failure {
+    runner::lifecycle::Failure { message: "cancelled before it began".to_owned(), ..cancelled() }
+}
+
+async fn what_is_kept_stays_when_its_run_has_ended(place: Place) {
+    let store = place.open().await;
+    let Created::New(run) = store.create(&order("r1"), For::Me(&Worker::named("one"), LONG)).await.unwrap()
+    else {
+        panic!("not new")
+    };
+    let hold = run.hold();
+    let workspace = Change::wanted(Kind::Workspace, "w1");
+    let [prepare, .., settle, finish] = moves();
+    let unsaid = store.step(&hold, &workspace.to(Stage::Kept).into()).await.unwrap_err();
+    assert!(matches!(unsaid, Error::NotWanted { .. }), "{unsaid:?}");
+    store.step(&hold, &Step::from(prepare).with([workspace.clone()])).await.unwrap();
+    store.step(&hold, &settle.into()).await.unwrap();
+    store.step(&hold, &Step::from(finish).with([workspace.to(Stage::Kept)])).await.unwrap();
+    let left = store.left().await.unwrap();
+    assert_eq!(left.iter().map(|thing| thing.stage).collect::<Vec<_>>(), [Stage::Kept]);
+}

@@ -1,0 +1,123 @@
+//! A Postgres of a test's own, for stories of several programs on one store.
+
+use std::{
+    fs,
+    os::unix::fs::chown,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+use tempfile::TempDir;
+
+use crate::{eventually, process};
+
+/// Where Debian has what initialises and serves a database.
+const PROGRAMS: &str = "/usr/lib/postgresql/15/bin";
+/// Postgres refuses to run as root; this user is everywhere.
+const NOBODY: u32 = 65534;
+
+/// A server that lets everybody in who reaches its socket. Stopped and removed on drop.
+#[derive(Debug)]
+pub struct Postgres {
+    server: Child,
+    dir: TempDir,
+}
+
+impl Postgres {
+    /// Starts one that is empty.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub async fn start() -> Self {
+        let dir = temporary();
+        copy(&cluster(), &dir.path().join("data"));
+        give_away(dir.path());
+        let log = dir.path().join("log");
+        let server = program("postgres")
+            .arg("-D")
+            .arg(dir.path().join("data"))
+            .arg("-k")
+            .arg(dir.path())
+            .args(["-c", "listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=16MB"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(&log).unwrap())
+            .spawn()
+            .unwrap();
+        let postgres = Self { server, dir };
+        let said = || async { fs::read_to_string(&log).unwrap() };
+        eventually("Postgres is ready", said, |said| said.contains("ready to accept")).await;
+        postgres
+    }
+
+    /// Its address, as `store.url` has it.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("postgres:///postgres?host={}&user=sluice", self.dir.path().display())
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        // Fast shutdown: it takes its shared memory with it.
+        let pid = Pid::from_raw(self.server.id().cast_signed()).unwrap();
+        if kill_process(pid, Signal::INT).is_ok() {
+            drop(self.server.wait());
+        }
+    }
+}
+
+/// An empty cluster, made once per checkout, because that takes seconds.
+fn cluster() -> PathBuf {
+    let made = process::binary("sluice").ancestors().nth(2).unwrap().join("tmp/postgres-of-tests");
+    if made.exists() {
+        return made;
+    }
+    fs::create_dir_all(made.parent().unwrap()).unwrap();
+    let dir = temporary();
+    give_away(dir.path());
+    let output = program("initdb")
+        .current_dir(dir.path())
+        .args(["--no-sync", "--wal-segsize=1", "--username=sluice", "--encoding=UTF8", "--locale=C.UTF-8"])
+        .args(["--auth=trust", "--pgdata=data"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    // Of two that make one at once the first wins.
+    let ours = made.with_extension(std::process::id().to_string());
+    copy(&dir.path().join("data"), &ours);
+    if fs::rename(&ours, &made).is_err() {
+        fs::remove_dir_all(&ours).unwrap();
+    }
+    made
+}
+
+/// A program of Postgres, as somebody it runs for.
+fn program(name: &str) -> Command {
+    let path = Path::new(PROGRAMS).join(name);
+    assert!(path.exists(), "no {}: scripts/setup.sh tools installs it", path.display());
+    if !geteuid().is_root() {
+        return Command::new(path);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]).arg(path);
+    command
+}
+
+fn temporary() -> TempDir {
+    tempfile::Builder::new().prefix("sluice-pg-").tempdir_in("/tmp").unwrap()
+}
+
+/// To whom the server runs as.
+fn give_away(dir: &Path) {
+    if geteuid().is_root() {
+        chown(dir, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+}
+
+/// A copy with owners and modes.
+fn copy(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-a").args([from, to]).status().unwrap();
+    assert!(copied.success(), "{} to {}", from.display(), to.display());
+}

@@ -1,0 +1,108 @@
+//! What runs do in a play, and how each must end, whatever happens to everybody but itself.
+
+use platform_core::event::RunErrorCode;
+use runner::store::Record;
+use serde_json::json;
+
+/// What an agent does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Script {
+    /// Asks the model, again if it gets no answer.
+    Asks,
+    /// The same, and the answer takes long.
+    AsksLong,
+    Sleeps,
+    /// Prints more than any pipe holds.
+    Prints,
+    /// Goes on until its time is over, and does not listen.
+    Hangs,
+    /// Goes on until somebody cancels it.
+    Waits,
+}
+
+impl Script {
+    pub(super) const ALL: [Self; 6] =
+        [Self::Asks, Self::AsksLong, Self::Sleeps, Self::Prints, Self::Hangs, Self::Waits];
+
+    /// Its agent's id.
+    pub(super) const fn agent(self) -> &'static str {
+        match self {
+            Self::Asks => "chaos:asks",
+            Self::AsksLong => "chaos:asks-long",
+            Self::Sleeps => "chaos:sleeps",
+            Self::Prints => "chaos:prints",
+            Self::Hangs => "chaos:hangs",
+            Self::Waits => "chaos:waits",
+        }
+    }
+
+    fn shell(self) -> String {
+        match self {
+            Self::Asks => asks("fake-words5"),
+            Self::AsksLong => asks("fake-words5-firstbyte1500ms"),
+            Self::Sleeps => "sleep 2; echo slept".to_owned(),
+            Self::Prints => "seq 1 9000 | xargs -n 1000; sleep 1; seq 9001 18000 | xargs -n 1000; echo end".to_owned(),
+            Self::Hangs => "trap '' TERM; while :; do sleep 1; done".to_owned(),
+            Self::Waits => "echo begun; sleep 100".to_owned(),
+        }
+    }
+
+    /// All of them, as entries of the registry.
+    pub(super) fn registry() -> String {
+        let entry = |script: Self| {
+            let runtime = if script == Self::Hangs { "4s" } else { "2min" };
+            format!(
+                "[agents.'{}']\nargv = ['bash', '-c', {}]\nprotocol = 'text'\nruntime = '{runtime}'\n",
+                script.agent(),
+                // A JSON string is a TOML string.
+                json!(script.shell())
+            )
+        };
+        Self::ALL.map(entry).concat()
+    }
+
+    /// How it must end: its state, and its answer if there is one.
+    fn end(self) -> (&'static str, Option<String>) {
+        let said = match self {
+            Self::Asks | Self::AsksLong => "Hello from the scripted upstream,\ndone".to_owned(),
+            Self::Sleeps => "slept".to_owned(),
+            Self::Prints => (0..18).map(numbers).collect::<String>() + "end",
+            Self::Hangs => return ("timed_out", None),
+            Self::Waits => return ("cancelled", None),
+        };
+        ("succeeded", Some(said))
+    }
+
+    /// How `record` is not as it must be, if it is not.
+    pub(super) fn differs(self, record: &Record) -> Option<String> {
+        let (state, answer) = self.end();
+        if (record.run.state.name(), &record.answer) == (state, &answer) {
+            return None;
+        }
+        let said = record.answer.as_ref().map(|said| {
+            let end: Vec<_> = said.chars().rev().take(40).collect();
+            (said.len(), end.into_iter().rev().collect::<String>())
+        });
+        Some(format!("{self:?}, and not {state}: {said:?} {:?}", record.run))
+    }
+}
+
+/// Whether the record is of a run whose sandbox somebody has killed.
+pub(super) fn is_container_failed(record: &Record) -> bool {
+    record.run.error.as_ref().is_some_and(|failure| failure.code == RunErrorCode::ContainerFailed)
+}
+
+/// A line, shorter than what Docker's log cuts into pieces.
+fn numbers(thousand: u32) -> String {
+    let numbers = (1..=1000).map(|number| (thousand * 1000 + number).to_string());
+    numbers.collect::<Vec<_>>().join(" ") + "\n"
+}
+
+fn asks(model: &str) -> String {
+    let body = json!({ "model": model, "messages": [{ "role": "user", "content": "hello" }] });
+    format!(
+        "until said=$(curl -s -m 30 -H 'content-type: application/json' -d '{body}' \
+         \"$OPENAI_API_BASE/v1/chat/completions\" | jq -er '.choices[0].message.content // empty' 2>/dev/null) \
+         && [ -n \"$said\" ]; do sleep 0.2; done; echo \"$said\"; echo done"
+    )
+}

@@ -1,0 +1,258 @@
+//! Workers, proxy and sandboxes that are killed again and again while runs go on, under a supervisor that starts them again.
+//!
+//! A play has rounds: kills, then quiet, in which everything must come to its end. The random numbers come from a seed, a
+//! round's from its number too; how the pieces interleave is the machine's. What was found is judged here, told by who plays.
+
+mod agents;
+mod judge;
+mod workers;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::{Duration, Instant},
+};
+
+use platform_core::{id::RunId, name::label};
+use runner::store::{Address, Filter, Store};
+use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
+
+use self::{
+    agents::Script,
+    workers::{News, Worker, proxies, signal},
+};
+use crate::{
+    Postgres, World,
+    docker::{Starts, docker},
+    endurance::auditor::Auditor,
+    eventually,
+    random::Random,
+};
+
+/// Runs that have not ended, at most.
+const RUNS: usize = 10;
+/// Kills of a round.
+const KILLS: u64 = 10;
+/// How long a busy machine may take to bring everything to its end.
+const PATIENCE: Duration = Duration::from_secs(90);
+const SETTINGS: &str = "[worker]\nlease = '2s'\nruns = 10\nreap_every = '2s'\n";
+
+/// What happened in a round, and what was found at its end.
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
+pub struct Round {
+    /// Its number, from 0.
+    pub number: u64,
+    /// Deaths: `worker`, `worker at a point`, `proxy`, `sandbox`.
+    pub kills: BTreeMap<String, u64>,
+    /// Workers that stood still and went on.
+    pub stops: u64,
+    /// Runs by how they ended.
+    pub runs: BTreeMap<String, u64>,
+    /// Times somebody took a run over.
+    pub take_overs: u64,
+    /// Calls that the upstream has seen since the play began.
+    pub calls: usize,
+    /// From the last kill until everything was at its end.
+    pub quiet_ms: u64,
+    /// From its beginning to its end.
+    pub seconds: u64,
+    /// Workers that ended by themselves, and their last words.
+    pub ended_by_themselves: Vec<String>,
+    /// Everything that must not be.
+    pub faults: Vec<String>,
+}
+
+/// A run of this round.
+#[derive(Debug)]
+struct Ordered {
+    id: RunId,
+    script: Script,
+    /// Its sandbox was killed.
+    is_killed: bool,
+}
+
+/// A world that is played in.
+#[derive(Debug)]
+pub struct Stage {
+    seed: u64,
+    random: Random,
+    workers: [Worker; 2],
+    runs: Vec<Ordered>,
+    round: Round,
+    /// Ids of calls that the upstream has seen.
+    seen: BTreeSet<String>,
+    auditor: Auditor,
+    /// Before the world, whose directory its file is in.
+    starts: Starts,
+    store: Store,
+    world: World,
+    _postgres: Postgres,
+}
+
+impl Stage {
+    /// Sets the stage of a play with `seed`.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub async fn set(seed: u64) -> Self {
+        let postgres = Postgres::start().await;
+        let mut world = World::with(&format!("{}{SETTINGS}", Script::registry())).await;
+        assert!(world.stop_proxy().await);
+        let sqlite = format!("sqlite://{}/store/sluice.db", world.path().display());
+        world.reconfigure(&sqlite, &postgres.url());
+        let installation = world.installation();
+        let starts = Starts::follow(&installation, &world.path().join("starts")).await;
+        let address = Address::parse(&postgres.url(), None).unwrap();
+        let store = Store::open(&address, installation.parse().unwrap()).await.unwrap();
+        let mut workers = ["one", "two"].map(|name| Worker::new(&world, name));
+        workers[0].start(&world, None);
+        let health = || async { world.control.health().await.map_err(|error| error.to_string()) };
+        eventually("a proxy answers", health, Result::is_ok).await.unwrap();
+        let auditor = Auditor::of(world.control.clone()).await;
+        Self {
+            seed,
+            random: Random::of(seed),
+            workers,
+            runs: Vec::new(),
+            round: Round::default(),
+            seen: BTreeSet::new(),
+            auditor,
+            starts,
+            store,
+            world,
+            _postgres: postgres,
+        }
+    }
+
+    /// Plays a round, and tells what is found.
+    ///
+    /// # Panics
+    /// If the play itself cannot go on.
+    pub async fn round(&mut self, number: u64) -> Round {
+        self.random = Random::of(self.seed.wrapping_mul(0x9e37_79b9).wrapping_add(number * 7919 + 1));
+        self.round = Round { number, ..Round::default() };
+        self.runs.clear();
+        let began = Instant::now();
+        while self.round.kills.values().sum::<u64>() < KILLS {
+            self.tend();
+            self.operate().await;
+            let pause = self.random.below(250);
+            tokio::time::sleep(Duration::from_millis(pause as u64)).await;
+        }
+        self.come_to_rest().await;
+        self.judge().await;
+        self.round.seconds = began.elapsed().as_secs();
+        std::mem::take(&mut self.round)
+    }
+
+    async fn operate(&mut self) {
+        match self.random.below(100) {
+            0..50 => self.order().await,
+            50..58 => self.cancel_one().await,
+            58..72 => {
+                let which = self.random.below(2);
+                if self.workers[which].kill(&mut self.random).await {
+                    self.killed("worker");
+                }
+            }
+            72..77 => {
+                let which = self.random.below(2);
+                self.round.stops += u64::from(self.workers[which].stop(&mut self.random));
+            }
+            77..85 => self.kill_proxy(),
+            85..90 => self.kill_sandbox().await,
+            _ => {}
+        }
+    }
+
+    fn killed(&mut self, what: &str) {
+        *self.round.kills.entry(what.to_owned()).or_default() += 1;
+    }
+
+    fn tend(&mut self) {
+        for which in 0..self.workers.len() {
+            match self.workers[which].tend(&self.world, &mut self.random) {
+                Some(News::Died) => self.killed("worker at a point"),
+                Some(News::Stood) => self.round.stops += 1,
+                Some(News::Ended) => {
+                    let words = self.workers[which].last_words();
+                    self.round.ended_by_themselves.push(words);
+                }
+                None => {}
+            }
+        }
+    }
+
+    async fn order(&mut self) {
+        if self.not_ended().await.len() >= RUNS {
+            return;
+        }
+        let script = Script::ALL[self.random.below(Script::ALL.len())];
+        let id = format!("r{}-{}", self.round.number, self.runs.len());
+        let arguments = ["run", "--detach", "--run-id", &id, "--agent", script.agent(), "q"];
+        let outcome = self.world.sluice().run(&arguments).await;
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        self.runs.push(Ordered { id: RunId::parse(&id).unwrap(), script, is_killed: false });
+    }
+
+    /// Ids of runs that have not ended.
+    async fn not_ended(&self) -> Vec<RunId> {
+        let states = vec!["queued", "preparing", "starting", "running", "settling"];
+        let page = self.store.list(&Filter { states, ..Filter::default() }, 100).await.unwrap();
+        page.runs.into_iter().map(|run| run.run).collect()
+    }
+
+    async fn cancel_one(&mut self) {
+        let waiting: Vec<_> = self.runs.iter().filter(|run| run.script == Script::Waits).collect();
+        if !waiting.is_empty() {
+            let at = self.random.below(waiting.len());
+            self.store.ask_cancel(&waiting[at].id).await.unwrap();
+        }
+    }
+
+    fn kill_proxy(&mut self) {
+        let proxies = proxies(self.world.path());
+        if !proxies.is_empty() {
+            proxies.into_iter().for_each(|pid| signal(Some(pid), Signal::KILL));
+            self.killed("proxy");
+        }
+    }
+
+    /// Kills one that runs.
+    async fn kill_sandbox(&mut self) {
+        let filter = format!("label={}={}", label::INSTALLATION, self.world.installation());
+        let format = format!("{{{{.ID}}}} {{{{.Label {:?}}}}}", label::RUN_ID);
+        let running = docker(&["ps", "--filter", &filter, "--format", &format]).await;
+        let running: Vec<_> = running.lines().filter_map(|line| line.split_once(' ')).collect();
+        if running.is_empty() {
+            return;
+        }
+        let (container, run) = running[self.random.below(running.len())];
+        let mut kill = tokio::process::Command::new("docker");
+        // It may have ended meanwhile.
+        if kill.args(["kill", container]).output().await.unwrap().status.success() {
+            self.killed("sandbox");
+            if let Some(run) = self.runs.iter_mut().find(|ordered| ordered.id.as_str() == run) {
+                run.is_killed = true;
+            }
+        }
+    }
+
+    /// Ends the play.
+    ///
+    /// # Panics
+    /// If something is left.
+    pub async fn end(mut self) {
+        for worker in &mut self.workers {
+            worker.end().await;
+        }
+        self.world.assert_nothing_left().await;
+        assert_eq!(self.world.canaries(), Vec::<String>::new(), "a secret is where it must not be");
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        proxies(self.world.path()).into_iter().for_each(|pid| signal(Some(pid), Signal::KILL));
+    }
+}
