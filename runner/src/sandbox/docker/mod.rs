@@ -185,6 +185,9 @@ const fn is_away(error: &ClientError) -> bool {
     matches!(
         error,
         ClientError::HyperResponseError { .. }
+            // No socket, or nobody behind it.
+            | ClientError::HyperLegacyError { .. }
+            | ClientError::SocketNotFoundError(_)
             | ClientError::HttpClientError { .. }
             | ClientError::IOError { .. }
             | ClientError::RequestTimeoutError
