@@ -61,18 +61,12 @@ fn host_config(spec: &SandboxSpec) -> HostConfig {
     }
 }
 
-/// For whoever finds the container and was not attached to it from its start. Output that is kept whole is in Docker's
-/// buffer whole, so nothing of it is missing; beyond that Docker drops what it has no time for, and so does not hold up
-/// the end of a container that prints without end.
+/// For whoever finds the container and was not attached to it from its start: all that is kept of an output, and of more at
+/// least the end. It costs a container that prints lines of two bytes without end some seconds: Docker writes what it has in
+/// its own buffers before it says that the container has ended. Without waiting for its log it would lose pieces.
 fn log_config(output: ByteSize) -> HostConfigLogConfig {
     let both = (output.0 * 2).max(1 << 16).to_string();
-    let options = [
-        ("mode", "non-blocking"),
-        ("max-buffer-size", both.as_str()),
-        ("max-size", both.as_str()),
-        ("max-file", "2"),
-        ("compress", "false"),
-    ];
+    let options = [("max-size", both.as_str()), ("max-file", "2"), ("compress", "false")];
     let config = options.map(|(key, value)| (key.to_owned(), value.to_owned()));
     HostConfigLogConfig { typ: Some("local".to_owned()), config: Some(config.into()) }
 }
