@@ -3,6 +3,9 @@
 use platform_core::name::label;
 use tokio::process::Command;
 
+/// The socket of the machine's own daemon.
+pub const SOCKET: &str = "/var/run/docker.sock";
+
 /// Runs `docker` with `arguments` and returns what it printed.
 ///
 /// # Panics

@@ -1,6 +1,7 @@
 //! What a sandbox is denied and what it is granted, seen from inside a real container.
 
 mod ends;
+mod hostile;
 mod limits;
 mod network;
 mod secrets;
