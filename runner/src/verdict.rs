@@ -31,7 +31,13 @@ pub(crate) fn judge(agent: &Agent, ended: &Ended) -> Result<String, Failure> {
 }
 
 fn exit_message(ended: &Ended, protocol: Protocol) -> String {
-    let code = ended.exit_code.map_or_else(|| "no exit code".to_owned(), |code| format!("exit code {code}"));
+    let code = match ended.exit_code {
+        None => "no exit code".to_owned(),
+        // Docker was stopped, somebody ended the container, or the agent says what shells say of such an end.
+        Some(code @ 137) => format!("exit code {code}, as after a SIGKILL that was not ours"),
+        Some(code @ 143) => format!("exit code {code}, as after a SIGTERM that was not ours"),
+        Some(code) => format!("exit code {code}"),
+    };
     let hint = match protocol {
         Protocol::Envelope => "and without an envelope",
         Protocol::Text => "",

@@ -15,6 +15,9 @@ use tokio::{
     process::{Child, Command},
 };
 
+/// The socket of the machine's own daemon.
+pub const SOCKET: &str = "/var/run/docker.sock";
+
 /// Runs `docker` with `arguments` and returns what it printed.
 ///
 /// # Panics

@@ -223,6 +223,15 @@ impl World {
         fs::write(self.config(), config.replace(piece, other)).unwrap();
     }
 
+    /// Has whatever reads the configuration from now on speak to the Docker on `socket`, past the ear of the canaries.
+    ///
+    /// # Panics
+    /// If it does so already.
+    pub fn use_docker_on(&self, socket: &Path) {
+        let ear = self.path().join("docker.sock");
+        self.reconfigure(&format!("'{}'", ear.display()), &format!("'{}'", socket.display()));
+    }
+
     /// The journal's file.
     #[must_use]
     pub fn journal_file(&self) -> PathBuf {

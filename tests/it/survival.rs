@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 use crate::sandbox::shell_agent;
 
 /// Short, so that a run whose worker died is soon taken over.
-const LEASE: &str = "[worker]\nlease = '2s'\n";
+pub(crate) const LEASE: &str = "[worker]\nlease = '2s'\n";
 /// Longest from a kill to the end of the run: the lease, and everything anew on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(40);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
 
 /// A world without a proxy: `sluice up` starts one.
 async fn world(agent: &str) -> World {
@@ -26,24 +26,24 @@ async fn world(agent: &str) -> World {
 }
 
 /// Orders a run that `sluice up` is to work on.
-async fn order(world: &World, run: &str, agent: &str) {
+pub(crate) async fn order(world: &World, run: &str, agent: &str) {
     let outcome = world.sluice().run(&["run", "--detach", "--run-id", run, "--agent", agent, "q"]).await;
     assert_eq!((outcome.code, outcome.stdout.trim()), (Some(0), run), "{outcome:?}");
 }
 
 /// Everything that is known of a run.
-async fn record(world: &World, run: &str) -> Value {
+pub(crate) async fn record(world: &World, run: &str) -> Value {
     let outcome = world.sluice().run(&["runs", "show", run, "--json"]).await;
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     outcome.result()
 }
 
-async fn state(world: &World, run: &str) -> String {
+pub(crate) async fn state(world: &World, run: &str) -> String {
     record(world, run).await["state"].as_str().unwrap().to_owned()
 }
 
 /// The run as it is once it has ended.
-async fn ended(world: &World, run: &str) -> Value {
+pub(crate) async fn ended(world: &World, run: &str) -> Value {
     let over = |record: &Value| !record["ended_ms"].is_null();
     eventually_within(PATIENCE, &format!("{run} ends"), || record(world, run), over).await
 }
@@ -171,7 +171,7 @@ async fn twenty_agents_at_work_do_not_notice_that_their_worker_is_killed_and_ano
 }
 
 /// Lets a patient agent go on.
-async fn let_go(world: &World, run: &str) {
+pub(crate) async fn let_go(world: &World, run: &str) {
     fs::write(world.workspace(run).await.join("go"), "").unwrap();
 }
 

@@ -167,10 +167,14 @@ async fn disown(scene: &Scene<'_>, things: &mut Things, kinds: &[Kind]) -> Resul
 async fn register(scene: &Scene<'_>, things: &Things) -> Result<(PathBuf, Lines), Error> {
     let Scene { host, booked, .. } = *scene;
     let run = &scene.order().run_id;
-    let known = booked.ask(async || host.data_plane.run(run).await).await;
+    let known = match booked.epoch() {
+        // Nobody was there before us.
+        1 => None,
+        _ => booked.ask(async || host.data_plane.run(run).await).await.ok(),
+    };
     let grant = match known {
         // Word for word what those before us registered: its end is a time of theirs.
-        Ok(view) if view.state == RunState::Open && booked.epoch() > 1 => view.grant,
+        Some(view) if view.state == RunState::Open => view.grant,
         _ => plan::grant(scene.order()),
     };
     let socket_dir = things.last(Kind::Listener).and_then(|row| SocketDirName::parse(&row.name).ok());

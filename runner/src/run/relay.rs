@@ -8,6 +8,7 @@ use platform_core::{
     id::RunId,
 };
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use super::Finished;
 use crate::{
@@ -19,6 +20,8 @@ use crate::{
 
 /// Pause before a tap is opened again.
 const PAUSE: Duration = Duration::from_millis(200);
+/// For how long nothing comes from a tap whose agent is gone before nothing is expected. The data plane does not hold back.
+const QUIET: Duration = Duration::from_millis(20);
 
 /// Passes on what the container prints and what the data plane sees stream by, until both have ended: `tap`, and where
 /// that breaks off, another one of the same run.
@@ -28,13 +31,17 @@ pub(super) async fn relay(
     mut output: mpsc::Receiver<Piece>,
     events: &mpsc::Sender<AgentEvent>,
 ) {
+    let over = CancellationToken::new();
     let from_tap = async {
         loop {
-            while let Ok(Some(line)) = tap.next().await {
+            while let Some(line) = next(&mut tap, &over).await {
                 match serde_json::from_slice(line) {
                     Ok(event) => streamed(event).into_iter().for_each(|event| tell(events, event)),
                     Err(error) => tracing::debug!(%error, "a tap event that is not in the protocol"),
                 }
+            }
+            if over.is_cancelled() {
+                return;
             }
             // The data plane was restarted, or has closed the run.
             tap = loop {
@@ -51,8 +58,21 @@ pub(super) async fn relay(
         while let Some(Piece { stream, text }) = output.recv().await {
             tell(events, AgentEvent::Log { stream, text });
         }
+        over.cancel();
     };
     tokio::join!(from_tap, from_container);
+}
+
+/// The next line of a tap; `None` if it broke off, or nothing more is to be expected of an agent that is gone.
+async fn next<'t>(tap: &'t mut Lines, over: &CancellationToken) -> Option<&'t [u8]> {
+    let quiet = async {
+        over.cancelled().await;
+        tokio::time::sleep(QUIET).await;
+    };
+    tokio::select! {
+        line = tap.next() => line.ok().flatten(),
+        () = quiet => None,
+    }
 }
 
 fn streamed(event: TapEvent) -> Option<AgentEvent> {

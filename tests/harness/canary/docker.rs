@@ -13,8 +13,7 @@ use std::{
 use memchr::memmem;
 
 use super::{Flow, Places, search};
-
-const DOCKER: &str = "/var/run/docker.sock";
+use crate::docker::SOCKET;
 
 /// Serves Docker's API on a socket of its own until it is dropped.
 #[derive(Debug)]
@@ -33,7 +32,7 @@ impl Spy {
         let shared = shared.to_owned();
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
-                let Ok(docker) = UnixStream::connect(DOCKER) else { continue };
+                let Ok(docker) = UnixStream::connect(SOCKET) else { continue };
                 let (Ok(client_again), Ok(docker_again)) = (client.try_clone(), docker.try_clone()) else {
                     continue;
                 };
@@ -84,7 +83,7 @@ fn before_removal(request: &[u8], shared: &Path) {
 }
 
 fn ask(path: &str) -> std::io::Result<Vec<u8>> {
-    let mut docker = UnixStream::connect(DOCKER)?;
+    let mut docker = UnixStream::connect(SOCKET)?;
     write!(docker, "GET {path} HTTP/1.1\r\nhost: docker\r\nconnection: close\r\n\r\n")?;
     let mut answer = Vec::new();
     docker.read_to_end(&mut answer)?;

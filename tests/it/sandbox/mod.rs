@@ -2,6 +2,7 @@
 
 mod disk;
 mod ends;
+mod hostile;
 mod limits;
 mod network;
 mod secrets;

@@ -19,7 +19,7 @@ use platform_core::limit::ByteSize;
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{AWAY, Error, PAUSE, is_away, is_gone, is_not_found, output::Output, patiently, refused};
-use crate::sandbox::{Ended, KilledBy, Piece};
+use crate::sandbox::{Ended, KilledBy, Piece, SandboxSpec};
 
 /// How long nothing more may come of the output of a container that has ended, before that was all.
 const OUTPUT_GRACE: Duration = Duration::from_secs(5);
@@ -49,13 +49,12 @@ pub(crate) enum Found {
 }
 
 impl Container {
-    /// One that was just made.
-    pub(super) async fn attach(docker: &Client, name: &str, most: ByteSize) -> Result<Self, Error> {
-        let id = inspect(docker, name).await.map_err(refused("inspect", name))?.0;
+    /// The one with this id, which was just made as `spec` asks for.
+    pub(super) async fn attach(docker: &Client, id: String, spec: &SandboxSpec) -> Result<Self, Error> {
         let options = AttachContainerOptionsBuilder::new().stream(true).stdout(true).stderr(true).build();
         let attached = docker.attach_container(&id, Some(options)).await;
-        let attached = attached.map_err(refused("attach to", name))?;
-        Ok(Self { docker: docker.clone(), id, output: Output::from(attached.output, most) })
+        let attached = attached.map_err(refused("attach to", &spec.name))?;
+        Ok(Self { docker: docker.clone(), id, output: Output::from(attached.output, spec.limits.output) })
     }
 
     pub(super) async fn find(docker: &Client, name: &str, most: ByteSize) -> Result<Found, Error> {

@@ -122,16 +122,19 @@ impl Docker {
     /// there is none.
     pub(crate) async fn create(&self, spec: &SandboxSpec) -> Result<Container, Error> {
         let options = CreateContainerOptionsBuilder::new().name(&spec.name).build();
-        match self.0.create_container(Some(options), request::body(spec)).await {
-            Ok(_) => {}
+        let id = match self.0.create_container(Some(options), request::body(spec)).await {
+            Ok(created) => created.id,
             // The answer to an earlier try got lost, or it is another's.
-            Err(error) if is_taken(&error) && self.is_made(spec).await? => {}
+            Err(error) if is_taken(&error) => match self.made(spec).await? {
+                Some(id) => id,
+                None => return Err(refused("create", &spec.name)(error)),
+            },
             Err(error) if is_not_found(&error) => {
                 return Err(Error::NoImage { image: spec.image.clone() });
             }
             Err(source) => return Err(refused("create", &spec.name)(source)),
-        }
-        match Container::attach(&self.0, &spec.name, spec.limits.output).await {
+        };
+        match Container::attach(&self.0, id, spec).await {
             Err(error) if !error.is_away() => {
                 if let Err(error) = self.remove(&spec.name).await {
                     tracing::warn!(error = %report::chain(&error), "a container stays behind");
@@ -142,12 +145,13 @@ impl Docker {
         }
     }
 
-    /// Whether the container that has the name in `spec` is the one that `spec` asks for.
-    async fn is_made(&self, spec: &SandboxSpec) -> Result<bool, Error> {
+    /// Id of the container that has the name in `spec`, if it is the one that `spec` asks for.
+    async fn made(&self, spec: &SandboxSpec) -> Result<Option<String>, Error> {
         let found = self.0.inspect_container(&spec.name, None::<InspectContainerOptions>).await;
         let found = found.map_err(refused("inspect", &spec.name))?;
         let labels = found.config.and_then(|config| config.labels).unwrap_or_default();
-        Ok(spec.labels.iter().all(|(key, value)| labels.get(*key) == Some(value)))
+        let is_ours = spec.labels.iter().all(|(key, value)| labels.get(*key) == Some(value));
+        Ok(found.id.filter(|_id| is_ours))
     }
 
     /// The container called `name`, and how far it has come; for whoever did not make it. `output` is what is kept of each
@@ -200,8 +204,10 @@ fn refused<'c>(action: &'static str, container: &'c str) -> impl FnOnce(ClientEr
 const fn is_away(error: &ClientError) -> bool {
     matches!(
         error,
-        ClientError::HyperLegacyError { .. }
-            | ClientError::HyperResponseError { .. }
+        ClientError::HyperResponseError { .. }
+            // No socket, or nobody behind it.
+            | ClientError::HyperLegacyError { .. }
+            | ClientError::SocketNotFoundError(_)
             | ClientError::HttpClientError { .. }
             | ClientError::IOError { .. }
             | ClientError::RequestTimeoutError

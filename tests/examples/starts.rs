@@ -1,0 +1,31 @@
+//! `starts FILE COUNT AT_A_TIME`: more starts than a test may make, and how long they took, as JSON. Fails if one fails.
+
+#![allow(clippy::unwrap_used, reason = "a measurement that cannot go on has failed, with the place")]
+
+use std::time::Instant;
+
+use bench::measure::machine::Machine;
+use harness::starts::Starts;
+use serde_json::json;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let [file, count, at_a_time] = arguments.as_slice() else { panic!("usage: starts FILE COUNT AT_A_TIME") };
+    let starts = Starts { count: count.parse().unwrap(), at_a_time: at_a_time.parse().unwrap() };
+    let began = Instant::now();
+    let found = starts.run().await;
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap();
+    let command = format!("cargo run -p tests --example starts {}", arguments.join(" "));
+    let record = json!({
+        "command": command,
+        "machine": Machine::here(),
+        "load_average_at_the_end": load.trim(),
+        "seconds": began.elapsed().as_secs(),
+        "starts": starts.count,
+        "at_a_time": starts.at_a_time,
+        "found": found,
+    });
+    std::fs::write(file, format!("{record:#}\n")).unwrap();
+    assert_eq!(found.failures, Vec::<String>::new());
+}

@@ -1,0 +1,172 @@
+//! A Docker daemon of a test's own, which it may kill, hold and start again: others share the machine's.
+//!
+//! It has no network. Its containers' shims are not its children and outlive it, as they do in production; a shell of its
+//! own waits for its owner's end, whatever that is, and ends all of them.
+
+use std::{
+    fs::{self, File},
+    os::unix::process::CommandExt,
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+use crate::{
+    docker::{SOCKET, docker},
+    eventually::eventually_within,
+};
+
+/// Longest start, and longest end.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Ends whatever a daemon in `$1` has left, and nothing else: a container's id is looked at before anything is killed for it.
+const GUARD: &str = r#"
+    cat > /dev/null
+    case "$1" in /tmp/sd-?*) ;; *) exit 1 ;; esac
+    end() { grep -xE '[1-9][0-9]+' | sort -u | xargs -r kill -9; }
+    cat "$1/pid" | end
+    for id in $(ls "$1/data/containers" | grep -xE '[0-9a-f]{64}'); do
+        find /sys/fs/cgroup -path "*/$id/cgroup.procs" -exec cat {} + | end
+        find /sys/fs/cgroup -depth -type d -path "*/$id" -exec rmdir {} +
+    done
+    pgrep -f -- "containerd-shim.* -address $1/exec/containerd/" | end
+    cut -d ' ' -f 2 /proc/mounts | grep "^$1/" | sort -r | xargs -r -n 1 umount --lazy
+    rm -rf "$1"
+"#;
+
+/// What becomes of containers while a daemon is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Containers {
+    /// They go on (`--live-restore`).
+    GoOn,
+    /// They end.
+    End,
+}
+
+/// A daemon. Its containers end with it when it is dropped.
+#[derive(Debug)]
+pub struct Dockerd {
+    daemon: Option<Child>,
+    dir: PathBuf,
+    guard: Child,
+}
+
+impl Dockerd {
+    /// Starts one that has the sandbox's image.
+    ///
+    /// # Panics
+    /// If it does not start; one has to be root.
+    pub async fn start(containers: Containers) -> Self {
+        // The guard removes it. Short, because containerd has sockets below it.
+        let dir = tempfile::Builder::new().prefix("sd-").tempdir_in("/tmp").unwrap().keep();
+        let guard = Command::new("sh")
+            .args(["-c", GUARD, "guard"])
+            .arg(&dir)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            // Who ends a test that hangs ends its group.
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let mut dockerd = Self { daemon: None, dir, guard };
+        dockerd.again(containers).await;
+        let bring = format!(
+            "docker -H unix://{SOCKET} save sluicegate/sandbox-runtime:latest | docker -H {} load",
+            dockerd.host()
+        );
+        let brought = tokio::process::Command::new("sh").args(["-c", &bring]).output().await.unwrap();
+        assert!(brought.status.success(), "{brought:?}");
+        dockerd
+    }
+
+    /// Starts it again.
+    ///
+    /// # Panics
+    /// If it runs, or does not start.
+    pub async fn again(&mut self, containers: Containers) {
+        assert!(self.daemon.is_none(), "it runs");
+        let log = File::options().create(true).append(true).open(self.dir.join("log")).unwrap();
+        // In a network of its own: a daemon that is told to have no bridge removes the one that another daemon has.
+        let mut command = Command::new("unshare");
+        command.args(["--net", "--", "dockerd"]);
+        for (option, name) in [("--data-root", "data"), ("--exec-root", "exec"), ("--pidfile", "pid")] {
+            command.arg(option).arg(self.dir.join(name));
+        }
+        command.args(["--host", &self.host(), "--bridge=none", "--iptables=false", "--ip-forward=false"]);
+        if containers == Containers::GoOn {
+            command.arg("--live-restore");
+        }
+        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).process_group(0);
+        self.daemon = Some(command.spawn().expect("dockerd is needed: run `make setup`"));
+        let host = self.host();
+        let answers = || async {
+            let asked = tokio::process::Command::new("docker").args(["-H", &host, "version"]).output().await;
+            asked.unwrap().status.success()
+        };
+        eventually_within(PATIENCE, "the daemon answers", answers, |answers| *answers).await;
+    }
+
+    /// Ends it: `KILL` as a machine would, `TERM` as a service manager. Returns when it is gone.
+    ///
+    /// # Panics
+    /// If it does not end.
+    pub async fn end(&mut self, signal: Signal) {
+        self.signal(signal);
+        let mut daemon = self.daemon.take().unwrap();
+        let gone = || std::future::ready(daemon.try_wait().unwrap().is_some());
+        eventually_within(PATIENCE, "the daemon ends", gone, |gone| *gone).await;
+        // Its containerd dies with it, a moment later, and leaves a file that stops the next one.
+        let file = self.dir.join("exec/containerd/containerd.pid");
+        let pid = fs::read_to_string(&file).ok().and_then(|pid| Pid::from_raw(pid.trim().parse().ok()?));
+        let gone = || std::future::ready(pid.is_none_or(|pid| test_kill_process(pid).is_err()));
+        eventually_within(PATIENCE, "containerd ends", gone, |gone| *gone).await;
+        for name in ["exec/containerd/containerd.pid", "pid"] {
+            fs::remove_file(self.dir.join(name)).ok();
+        }
+    }
+
+    /// Sends it a signal.
+    ///
+    /// # Panics
+    /// If it does not run.
+    pub fn signal(&self, signal: Signal) {
+        let pid = self.daemon.as_ref().expect("it runs").id();
+        kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
+    }
+
+    /// Its API socket.
+    #[must_use]
+    pub fn socket(&self) -> PathBuf {
+        self.dir.join("docker.sock")
+    }
+
+    /// Runs `docker` with `arguments` on it, and returns what it printed.
+    ///
+    /// # Panics
+    /// If it fails.
+    pub async fn docker(&self, arguments: &[&str]) -> String {
+        docker(&[&["-H", self.host().as_str()], arguments].concat()).await
+    }
+
+    /// Names of all its containers, running or not.
+    pub async fn containers(&self) -> Vec<String> {
+        let names = self.docker(&["ps", "--all", "--format", "{{.Names}}"]).await;
+        names.lines().map(str::to_owned).collect()
+    }
+
+    fn host(&self) -> String {
+        format!("unix://{}", self.socket().display())
+    }
+}
+
+impl Drop for Dockerd {
+    fn drop(&mut self) {
+        drop(self.guard.stdin.take());
+        self.guard.wait().ok();
+        if let Some(daemon) = &mut self.daemon {
+            daemon.wait().ok();
+        }
+    }
+}

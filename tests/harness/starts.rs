@@ -1,0 +1,200 @@
+//! Many runs of the default agent, ordered and waited for by as many people as `sluice up` works for at a time: how long
+//! each took to start and to end, and what those who worked on them used.
+
+use std::{
+    collections::HashMap,
+    fs::{self, File},
+    path::Path,
+};
+
+use bench::measure::process;
+use futures_util::future::join_all;
+use platform_core::name::{header, label};
+use rustix::process::Signal;
+use serde::Serialize;
+use serde_json::Value;
+use tokio::process::Command;
+
+use crate::{docker::SOCKET, eventually::eventually, up::Up, world::World};
+
+/// How many runs, and how many of them at a time.
+#[derive(Debug, Clone, Copy)]
+pub struct Starts {
+    /// In all.
+    pub count: usize,
+    /// At a time.
+    pub at_a_time: usize,
+}
+
+/// What was found.
+#[derive(Debug, Serialize)]
+pub struct Findings {
+    /// Runs that succeeded.
+    pub succeeded: usize,
+    /// What happened to the others.
+    pub failures: Vec<String>,
+    /// From the order to Docker's word that the container runs.
+    pub order_to_container: Spread,
+    /// From the order to the first call that the agent makes.
+    pub order_to_first_call: Spread,
+    /// From the order to the run's end, when nothing of it is left.
+    pub order_to_end: Spread,
+    /// What `sluice up` used.
+    pub up: Used,
+    /// What the proxy used.
+    pub proxy: Used,
+}
+
+/// Milliseconds.
+#[derive(Debug, Default, Serialize)]
+pub struct Spread {
+    /// Half of them took no longer.
+    pub p50_ms: i64,
+    /// Of twenty, nineteen took no longer.
+    pub p95_ms: i64,
+    /// The longest.
+    pub max_ms: i64,
+}
+
+/// What a process used meanwhile.
+#[derive(Debug, Serialize)]
+pub struct Used {
+    /// Processor time, user and system.
+    pub cpu_ms_per_run: f64,
+    /// What it held when the first tenth was over.
+    pub early: Held,
+    /// What it held at the end.
+    pub late: Held,
+}
+
+/// What a process holds.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Held {
+    /// Resident memory, bytes.
+    pub rss: u64,
+    /// Open descriptors.
+    pub descriptors: usize,
+    #[serde(skip)]
+    cpu_ns: u64,
+}
+
+impl Held {
+    fn by(pid: u32) -> Self {
+        let used = process::used(&[pid]).unwrap();
+        let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count();
+        Self { rss: used.rss, descriptors, cpu_ns: used.cpu_ns }
+    }
+}
+
+impl Starts {
+    /// Orders them all and waits for them all.
+    ///
+    /// # Panics
+    /// If anything is left of them, or nobody works on them.
+    pub async fn run(self) -> Findings {
+        let mut world = World::with(&format!("[worker]\nruns = {}\n", self.at_a_time)).await;
+        assert!(world.stop_proxy().await);
+        world.use_docker_on(Path::new(SOCKET));
+        let up = Up::start(world.sluice().env("SLUICE_LOG", "warn")).await;
+        let pids = [up.child.id().unwrap(), up.proxy_pid];
+        let filter = format!("label={}={}", label::INSTALLATION, world.installation());
+        let mut events = Command::new("docker");
+        events.args(["events", "--filter", &filter, "--filter", "event=start", "--format", "{{json .}}"]);
+        // A file, which is never full: whoever does not read holds up Docker.
+        let containers = world.path().join("events");
+        events.stdout(File::create(&containers).unwrap()).kill_on_drop(true);
+        let events = events.spawn().unwrap();
+        // A tenth first: then everybody has found their size.
+        let first = pids.map(Held::by);
+        let mut failures = self.share(&world, 0..self.count / 10).await;
+        let early = pids.map(Held::by);
+        failures.extend(self.share(&world, self.count / 10..self.count).await);
+        let late = pids.map(Held::by);
+        let succeeded = self.count - failures.len();
+        let [up_used, proxy] = [0, 1].map(|which| Used {
+            cpu_ms_per_run: (late[which].cpu_ns - first[which].cpu_ns) as f64 / 1e6 / self.count as f64,
+            early: early[which],
+            late: late[which],
+        });
+        let times = Times::of(&world, &containers, succeeded).await;
+        drop(events);
+        up.stop(Signal::TERM).await;
+        world.assert_nothing_left().await;
+        Findings {
+            succeeded,
+            failures,
+            order_to_container: times.spread(|run| run.container),
+            order_to_first_call: times.spread(|run| run.first_call),
+            order_to_end: times.spread(|run| run.ended),
+            up: up_used,
+            proxy,
+        }
+    }
+
+    /// Those of `runs`; returns what failed.
+    async fn share(self, world: &World, runs: std::ops::Range<usize>) -> Vec<String> {
+        let people = (0..self.at_a_time).map(async |person| {
+            let mut failures = Vec::new();
+            for number in runs.clone().skip(person).step_by(self.at_a_time) {
+                let run = format!("r{number}");
+                let ordered = world.sluice().run(&["run", "--detach", "--run-id", &run, "q"]).await;
+                let waited = world.sluice().run(&["runs", "wait", &run]).await;
+                if (ordered.code, waited.code) != (Some(0), Some(0)) {
+                    failures.push(format!("{run}: {ordered:?} {waited:?}"));
+                }
+            }
+            failures
+        });
+        join_all(people).await.concat()
+    }
+}
+
+/// When what happened to a run, in milliseconds since its order.
+#[derive(Debug, Default, Clone, Copy)]
+struct Run {
+    container: Option<i64>,
+    first_call: Option<i64>,
+    ended: Option<i64>,
+}
+
+struct Times(Vec<Run>);
+
+impl Times {
+    async fn of(world: &World, containers: &Path, count: usize) -> Self {
+        let listed = world.sluice().run(&["runs", "ls", "--json", "--number", "100000"]).await;
+        let mut runs = HashMap::new();
+        for run in listed.result()["runs"].as_array().unwrap() {
+            let ordered = run["created_ms"].as_i64().unwrap();
+            let ended = run["ended_ms"].as_i64().map(|ended| ended - ordered);
+            runs.insert(
+                run["run_id"].as_str().unwrap().to_owned(),
+                (ordered, Run { ended, ..Run::default() }),
+            );
+        }
+        let told = || async { fs::read_to_string(containers).unwrap() };
+        let all = |told: &String| told.lines().count() >= count && told.ends_with('\n');
+        for event in eventually("Docker has told of all", told, all).await.lines() {
+            let event: Value = serde_json::from_str(event).unwrap();
+            let of = event["Actor"]["Attributes"][label::RUN_ID].as_str().unwrap();
+            let at = event["timeNano"].as_i64().unwrap() / 1_000_000;
+            let (ordered, run) = runs.get_mut(of).unwrap();
+            run.container.get_or_insert(at - *ordered);
+        }
+        for call in world.upstream.ledger().all() {
+            if let [of] = call.header(header::COGNI_RUN_ID)[..]
+                && let Some((ordered, run)) = runs.get_mut(of)
+            {
+                run.first_call.get_or_insert(call.unix_ms.cast_signed() - *ordered);
+            }
+        }
+        Self(runs.into_values().map(|(_, run)| run).collect())
+    }
+
+    fn spread(&self, of: impl Fn(&Run) -> Option<i64>) -> Spread {
+        let mut all: Vec<_> = self.0.iter().filter_map(of).collect();
+        all.sort_unstable();
+        let at = |percent: usize| all.get((all.len() * percent / 100).min(all.len().saturating_sub(1)));
+        let at = |percent| at(percent).copied().unwrap_or_default();
+        Spread { p50_ms: at(50), p95_ms: at(95), max_ms: at(100) }
+    }
+}

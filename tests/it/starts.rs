@@ -1,0 +1,19 @@
+//! Many starts, several at a time: none fails, and nothing of them is left.
+
+use harness::starts::Starts;
+
+/// By how much whoever works on runs may grow from the sixth run to the sixtieth.
+const MEMORY: u64 = 8 << 20;
+/// The same of descriptors: connections that are kept.
+const DESCRIPTORS: usize = 16;
+
+#[tokio::test]
+async fn of_sixty_starts_none_fails_and_nothing_is_left() {
+    let starts = Starts { count: 60, at_a_time: 8 };
+    let found = starts.run().await;
+    assert_eq!((found.succeeded, &found.failures), (60, &vec![]), "{found:#?}");
+    for used in [&found.up, &found.proxy] {
+        assert!(used.late.rss <= used.early.rss + MEMORY, "{found:#?}");
+        assert!(used.late.descriptors <= used.early.descriptors + DESCRIPTORS, "{found:#?}");
+    }
+}
