@@ -178,7 +178,7 @@ impl Run {
             identification: Identification::of(&grant)?,
             policy: ArcSwap::from_pointee(Policy::of(&grant, &terms.extra_fields)),
             bodies: Arc::new(Allowance::new(terms.bodies)),
-            tap: (grant.tap == Tap::Text).then(tap::Tap::new),
+            tap: (grant.tap == Tap::Text).then(tap::Tap::default),
             grant,
             in_flight: AtomicU64::new(0),
             idle: Notify::new(),
@@ -329,6 +329,13 @@ impl Run {
     /// A new watcher, if the grant allows one.
     pub(crate) fn watch(&self) -> Option<broadcast::Receiver<TapEvent>> {
         self.tap.as_ref().map(tap::Tap::watch)
+    }
+
+    /// Nobody is told anything any more: every call has ended.
+    pub(crate) fn stop_telling(&self) {
+        if let Some(tap) = &self.tap {
+            tap.close();
+        }
     }
 
     /// How many watch.

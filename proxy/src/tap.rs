@@ -1,6 +1,9 @@
 //! A run's live tap: what its answers say, told to whoever watches, while they say it. In memory only, and bounded: a reader
 //! who does not keep up misses events and is told how many, and slows nobody.
 
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
 use platform_core::{
     control::TapEvent,
     id::CallId,
@@ -12,23 +15,28 @@ use tokio::sync::broadcast;
 
 use crate::usage::Heard;
 
-/// The way to whoever watches a run.
-#[derive(Debug)]
-pub(crate) struct Tap(broadcast::Sender<TapEvent>);
+/// The way to whoever watches a run. It takes some 50 KiB, so it is there from the first watcher until the run is closed:
+/// what is known of closed runs afterwards is small.
+#[derive(Debug, Default)]
+pub(crate) struct Tap(ArcSwapOption<broadcast::Sender<TapEvent>>);
 
 impl Tap {
-    pub(crate) fn new() -> Self {
-        Self(broadcast::Sender::new(TAP_BACKLOG))
-    }
-
     /// A new watcher.
     pub(crate) fn watch(&self) -> broadcast::Receiver<TapEvent> {
-        self.0.subscribe()
+        // Of two first watchers at once one is the first.
+        let made = || Some(Arc::new(broadcast::Sender::new(TAP_BACKLOG)));
+        let events = self.0.rcu(|there| there.clone().or_else(made)).or_else(|| self.0.load_full());
+        events.map_or_else(|| broadcast::Sender::new(1).subscribe(), |events| events.subscribe())
     }
 
     /// How many watch.
     pub(crate) fn watchers(&self) -> usize {
-        self.0.receiver_count()
+        self.0.load().as_ref().map_or(0, |events| events.receiver_count())
+    }
+
+    /// Nobody says anything any more.
+    pub(crate) fn close(&self) {
+        self.0.store(None);
     }
 
     /// An answer said something.
@@ -51,7 +59,9 @@ impl Tap {
 
     fn tell(&self, event: TapEvent) {
         // Nobody watching any more is no failure.
-        drop(self.0.send(event));
+        if let Some(events) = &*self.0.load() {
+            drop(events.send(event));
+        }
     }
 }
 

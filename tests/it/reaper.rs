@@ -10,6 +10,7 @@ use harness::{
 };
 use platform_core::id::RunId;
 use serde_json::{Value, json};
+use tokio::process::Command;
 
 use crate::sandbox::{shell_agent, world_with};
 

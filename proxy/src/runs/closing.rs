@@ -63,6 +63,7 @@ impl Runs {
         self.journal.sum_up(Some(run));
         let view = RunView { socket: None, ..live.view() };
         if self.live.remove(run).is_some() {
+            live.run.stop_telling();
             live.door.remove();
             self.kept.remove(run);
             self.directory.withdraw_all(run);

@@ -19,19 +19,21 @@ async fn a_key_that_the_upstream_does_not_take_is_named_with_its_mending() {
 
 #[tokio::test]
 async fn what_depends_on_something_broken_is_not_guessed_at() {
-    const NO_DOCKER: [&str; 7] = [
+    const NO_DOCKER: [&str; 8] = [
         "broken   docker: ",
         "         mend: ",
         "unknown  images: needs docker",
         "ok       store: ",
+        "ok       workspaces: ",
         "ok       proxy: ",
         "ok       upstream: ",
         "unknown  socket in a container: needs docker",
     ];
-    const NO_PROXY: [&str; 7] = [
+    const NO_PROXY: [&str; 8] = [
         "ok       docker: ",
         "ok       images: ",
         "ok       store: ",
+        "ok       workspaces: ",
         "broken   proxy: ",
         "         mend: ",
         "unknown  upstream: needs proxy",
