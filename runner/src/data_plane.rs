@@ -68,9 +68,16 @@ pub(crate) enum Error {
     Unexpected(String),
 }
 
+impl Error {
+    /// Whether it does not know the run: never, or not any more.
+    pub(crate) fn is_unknown_run(&self) -> bool {
+        matches!(self, Self::Refused { code, .. } if code == "run_unknown")
+    }
+}
+
 impl Away for Error {
-    /// Another proxy is there within a second, if another one comes.
-    const PATIENCE: Duration = Duration::from_secs(15);
+    /// Longer than a proxy takes that drains before the next one comes.
+    const PATIENCE: Duration = Duration::from_secs(40);
 
     fn is_away(&self) -> bool {
         matches!(self, Self::NotRunning { .. } | Self::Broken(_) | Self::Silent | Self::Gone)

@@ -216,11 +216,11 @@ async fn socket(host: Host, probe: Order, cancel: &CancellationToken) -> Check {
         },
         async { while ignored.recv().await.is_some() {} },
     );
-    match finished.answer {
-        Ok(_) => Check::ok(
-            SOCKET,
-            format!("reached in {} ms, container start included", finished.duration.as_millis()),
-        ),
-        Err(failure) => Check::broken(SOCKET, failure.message, mend),
+    match finished.map(|finished| (finished.duration, finished.answer)) {
+        Ok((took, Ok(_))) => {
+            Check::ok(SOCKET, format!("reached in {} ms, container start included", took.as_millis()))
+        }
+        Ok((_, Err(failure))) => Check::broken(SOCKET, failure.message, mend),
+        Err(lost) => Check::broken(SOCKET, report::chain(&lost), mend),
     }
 }

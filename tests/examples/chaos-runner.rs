@@ -25,7 +25,6 @@ async fn main() {
     let mut stage = Stage::set(seed).await;
     while rounds.iter().map(deaths).sum::<u64>() < kills {
         let round = stage.round(rounds.len() as u64).await;
-        println!("{}", json!(round));
         rounds.push(round);
         let command = format!("cargo run -p tests --example chaos-runner FILE {kills} {seed}");
         let record = json!({ "command": command, "seed": seed, "machine": Machine::here(),

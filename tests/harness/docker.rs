@@ -40,19 +40,6 @@ pub async fn containers_of(installation: &str) -> Vec<String> {
     names.lines().map(str::to_owned).collect()
 }
 
-/// How often Docker has lately started a container of an installation's run, by its own account.
-///
-/// # Panics
-/// If it does not tell.
-pub async fn starts(installation: &str, run: &str) -> usize {
-    let (of, run) =
-        (format!("label={}={installation}", label::INSTALLATION), format!("label={}={run}", label::RUN_ID));
-    let now = docker(&["info", "--format", "{{.SystemTime}}"]).await;
-    let range = ["events", "--since", "10m", "--until", &now];
-    let filters = ["--filter", &of, "--filter", &run, "--filter", "event=start"];
-    docker(&[&range[..], &filters].concat()).await.lines().count()
-}
-
 /// Somebody who writes down every start of a container, by Docker's own account: that itself forgets them soon.
 #[derive(Debug)]
 pub struct Starts {

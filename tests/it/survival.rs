@@ -4,7 +4,7 @@ use std::{fs, os::unix::process::ExitStatusExt, time::Duration};
 
 use harness::{
     Up, World,
-    docker::{containers_of, starts},
+    docker::{Starts, containers_of},
     eventually::eventually_within,
 };
 use runner::failpoint::Point;
@@ -48,12 +48,18 @@ pub(crate) async fn ended(world: &World, run: &str) -> Value {
     eventually_within(PATIENCE, &format!("{run} ends"), || record(world, run), over).await
 }
 
+/// Whoever counts the starts of the world's agents.
+async fn follow(world: &World) -> Starts {
+    Starts::follow(&world.installation(), &world.path().join("starts")).await
+}
+
 /// Answers from the model, by the one call that a run makes.
 const ASKS: &str = "sandbox:agent";
 
 #[tokio::test]
 async fn an_order_is_worked_on_by_whoever_is_there() {
     let world = world("").await;
+    let starts = follow(&world).await;
     order(&world, "r1", ASKS).await;
     assert_eq!(state(&world, "r1").await, "queued", "nobody is there");
     let up = Up::start(world.sluice()).await;
@@ -62,7 +68,7 @@ async fn an_order_is_worked_on_by_whoever_is_there() {
     assert_eq!(waited.stdout.trim(), record(&world, "r1").await["answer"].as_str().unwrap());
     order(&world, "r1", ASKS).await;
     assert_eq!(world.upstream.ledger().all().len(), 1, "the same order again is the same run");
-    assert_eq!(starts(&world.installation(), "r1").await, 1);
+    assert_eq!(starts.of("r1"), 1);
     up.stop(Signal::TERM).await;
     world.assert_nothing_left().await;
 }
@@ -70,6 +76,7 @@ async fn an_order_is_worked_on_by_whoever_is_there() {
 #[tokio::test]
 async fn a_worker_that_dies_between_any_two_steps_loses_nothing_and_does_nothing_twice() {
     let world = world("").await;
+    let starts = follow(&world).await;
     for point in Point::ALL {
         let run = format!("r-{}", point.name());
         let armed = world.sluice().env("SLUICE_FAILPOINT", &format!("{}:kill", point.name()));
@@ -81,12 +88,7 @@ async fn a_worker_that_dies_between_any_two_steps_loses_nothing_and_does_nothing
         assert!(next.said.contains("adopted"), "{}", next.said);
         let record = ended(&world, &run).await;
         assert_eq!(record["state"], "succeeded", "{}: {record:#}", point.name());
-        assert_eq!(
-            starts(&world.installation(), &run).await,
-            1,
-            "{}: an agent is started once",
-            point.name()
-        );
+        assert_eq!(starts.of(&run), 1, "{}: an agent is started once", point.name());
         eventually_within(PATIENCE, "nothing is left", || world.left(), Vec::is_empty).await;
         next.stop(Signal::TERM).await;
         kill(up.proxy_pid);
@@ -133,6 +135,7 @@ fn patient() -> String {
 async fn twenty_agents_at_work_do_not_notice_that_their_worker_is_killed_and_another_comes() {
     const RUNS: usize = 20;
     let world = world(&patient()).await;
+    let starts = follow(&world).await;
     world.reconfigure("lease = '2s'", &format!("lease = '2s'\nruns = {RUNS}"));
     let mut up = Up::start(world.sluice()).await;
     let runs: Vec<_> = (0..RUNS).map(|n| format!("r{n}")).collect();
@@ -159,11 +162,7 @@ async fn twenty_agents_at_work_do_not_notice_that_their_worker_is_killed_and_ano
             (&json!("succeeded"), &json!("before\nafter")),
             "{record:#}"
         );
-        assert_eq!(
-            (record["epoch"].as_u64(), starts(&world.installation(), run).await),
-            (Some(2), 1),
-            "{run}"
-        );
+        assert_eq!((record["epoch"].as_u64(), starts.of(run)), (Some(2), 1), "{run}");
     }
     next.stop(Signal::TERM).await;
     kill(up.proxy_pid);

@@ -77,7 +77,7 @@ fn crates_depend_on_nothing_but_what_lies_below_them() {
         ("runner", &["platform-core", "platform-runtime", "gateway-bridge"]),
         ("bench", &[]),
         ("fuzz", &["platform-core", "proxy"]),
-        // Of the runner the names of its failpoints; everything else is seen from outside.
+        // Of the runner its failpoints and what its store says; everything else is seen from outside.
         ("tests", &["platform-core", "platform-runtime", "bench", "runner"]),
     ]);
     let own = ["platform-core", "platform-runtime", "gateway-bridge", "proxy", "runner", "bench", "tests"];

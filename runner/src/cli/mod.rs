@@ -73,7 +73,10 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Start the data plane and keep it running, until Ctrl-C
+    /// Start the data plane and keep it running, and work on runs, until Ctrl-C
+    ///
+    /// Runs of `sluice run --detach` are worked on, runs whose process died are taken over where they stand, and what is left
+    /// behind is removed. Ctrl-C cancels what runs; a service that is stopped (SIGTERM) leaves it to whoever starts next.
     Up,
     /// Run an agent once and show its answer
     Run(run::Arguments),

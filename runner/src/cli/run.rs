@@ -123,6 +123,11 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit,
     let finished = run::execute(&host, &booked, &events, &cancel).await;
     drop(events);
     let shown = display.join().map_err(|_panic| "showing the run failed")?;
+    let finished = match finished {
+        Ok(finished) => finished,
+        // Somebody has taken it over, while we were stopped or asleep, and goes on with it.
+        Err(_lost) => return wait::wait(&host.store, &booked.order.run_id, output, &cancel).await,
+    };
     shown?.result(&booked.order.subject(), &finished)?;
     Ok(finished.answer.map_or_else(|failure| failure.code.into(), |_| Exit::Success))
 }

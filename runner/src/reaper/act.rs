@@ -13,7 +13,7 @@ use crate::{
     data_plane,
     sandbox::docker::{self, Docker, Removal},
     store::{self, Kind, Resource, Stage},
-    workspace::{self, Workspaces},
+    workspace,
 };
 
 /// Why something dead is still there.
@@ -94,9 +94,7 @@ impl Reaper {
                 // Nobody is left to wait for an answer.
                 match self.data_plane.close(&grant.run, epoch, Millis(0)).await {
                     Ok(_) => Ok(Outcome::Removed),
-                    Err(data_plane::Error::Refused { code, .. }) if code == "run_unknown" => {
-                        Ok(Outcome::WasGone)
-                    }
+                    Err(error) if error.is_unknown_run() => Ok(Outcome::WasGone),
                     Err(error) => Err(error.into()),
                 }
             }
@@ -104,7 +102,7 @@ impl Reaper {
                 if !self.sandbox.workspace_dir.join(space.id.as_str()).exists() {
                     return Ok(Outcome::WasGone);
                 }
-                Workspaces::open(&self.sandbox)?.remove(&space.id).await?;
+                workspace::remove(&self.sandbox.workspace_dir, &space.id).await?;
                 Ok(Outcome::Removed)
             }
             Thing::Row(row) => {

@@ -170,7 +170,10 @@ async fn register(scene: &Scene<'_>, things: &Things) -> Result<(PathBuf, Lines)
     let known = match booked.epoch() {
         // Nobody was there before us.
         1 => None,
-        _ => booked.ask(async || host.data_plane.run(run).await).await.ok(),
+        _ => match booked.ask(async || host.data_plane.run(run).await).await {
+            Err(Error::DataPlane(error)) if error.is_unknown_run() => None,
+            known => Some(known?),
+        },
     };
     let grant = match known {
         // Word for word what those before us registered: its end is a time of theirs.

@@ -176,29 +176,28 @@ impl Scene<'_> {
 /// Lives the run that is `booked`, and tells `events` what happens meanwhile; a reader that is too slow misses live pieces,
 /// never the end. Returns when nothing of the run is left, or somebody else has taken it over. To end the run, trigger
 /// `cancel`; whoever drops this leaves the run as it is, for somebody to take over.
+///
+/// # Errors
+/// How it was found out that somebody else has taken the run over, and goes on with it.
 pub(crate) async fn execute(
     host: &Host,
     booked: &Booked,
     events: &mpsc::Sender<AgentEvent>,
     cancel: &CancellationToken,
-) -> Finished {
+) -> Result<Finished, store::Error> {
     let (cancel, began) = (cancel.child_token(), Instant::now());
     let scene =
         Scene { host, booked, events, cancel, began, start: Cell::new(None), exceeded: Cell::new(None) };
     let finished = tokio::select! {
-        finished = Box::pin(live(&scene)) => finished,
+        finished = Box::pin(live(&scene)) => finished?,
         // From here on everything of the run is another's to decide, also what is half made.
-        lost = booked.keep(&scene.cancel) => {
-            let (usage, duration) = (Usage::default(), began.elapsed());
-            let answer = Err(Error::Store(lost).into());
-            Finished { exit_code: None, ended: None, answer, usage, start: None, duration }
-        }
+        lost = booked.keep(&scene.cancel) => return Err(lost),
     };
     announce(&finished, events).await;
-    finished
+    Ok(finished)
 }
 
-async fn live(scene: &Scene<'_>) -> Finished {
+async fn live(scene: &Scene<'_>) -> Result<Finished, store::Error> {
     let mut things = scene.booked.past().things.clone();
     let (ended, ending) = match scene.booked.past().ending.clone() {
         // It is decided how it ends.
@@ -208,6 +207,7 @@ async fn live(scene: &Scene<'_>) -> Finished {
     tell(scene.events, AgentEvent::Status { phase: Phase::Settling });
     let usage = match settle(scene, &things, &ending).await {
         Ok(usage) => usage,
+        Err(lost @ (store::Error::Fenced { .. } | store::Error::Unknown { .. })) => return Err(lost),
         Err(error) => {
             tracing::warn!(run = %scene.order().run_id, error = %report::chain(&error), "the run's end is not stored");
             Usage::default()
@@ -215,7 +215,7 @@ async fn live(scene: &Scene<'_>) -> Finished {
     };
     let Ending { exit_code, answer } = ending;
     let (start, duration) = (scene.start.get(), scene.began.elapsed());
-    Finished { exit_code, ended, answer, usage, start, duration }
+    Ok(Finished { exit_code, ended, answer, usage, start, duration })
 }
 
 /// What the end of the agent means for the run.

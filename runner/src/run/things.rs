@@ -5,16 +5,12 @@ use platform_runtime::report;
 
 use super::{Error, Scene, order::Keep};
 use crate::{
-    data_plane,
     failpoint::Point,
     store::{Change, Kind, Resource, Stage},
 };
 
 /// How long calls may go on once their container is gone. Nobody is left to read their answers.
 const DRAIN: Millis = Millis(100);
-
-/// What the data plane says of a run that it does not know.
-const UNKNOWN: &str = "run_unknown";
 
 /// What may be there of a run.
 #[derive(Debug, Clone, Default)]
@@ -122,7 +118,7 @@ async fn remove(scene: &Scene<'_>, thing: &Change) -> Result<Option<Usage>, Erro
             return match booked.ask(async || host.data_plane.close(run, booked.epoch(), DRAIN).await).await {
                 Ok(view) => Ok(Some(view.usage)),
                 // It was never registered, or is long forgotten.
-                Err(Error::DataPlane(data_plane::Error::Refused { code, .. })) if code == UNKNOWN => Ok(None),
+                Err(Error::DataPlane(error)) if error.is_unknown_run() => Ok(None),
                 Err(error) => Err(error),
             };
         }

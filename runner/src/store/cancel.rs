@@ -34,8 +34,8 @@ impl Store {
             .await
             .map_err(failed(action))?;
         let mut run = self.find(&mut tx, run).await?;
-        if run.state == State::Queued && run.lease.is_none() {
-            // Nobody works on it, so nobody would find out.
+        if run.state == State::Queued && run.lease.as_ref().is_none_or(|lease| lease.over) {
+            // Nobody works on it, so nobody would find out. Who comes back late finds that it has ended.
             let withdraw = Move::Withdraw(Failure {
                 code: RunErrorCode::Cancelled,
                 message: "cancelled before it began".to_owned(),

@@ -34,6 +34,8 @@ macro_rules! abandoned {
     };
 }
 
+const WAITING: &str =
+    "SELECT count(*) FROM runs WHERE installation = $1 AND state = 'queued' AND lease_owner IS NULL";
 const RELEASE: &str = "UPDATE runs SET lease_until = $1 - 1, changed = $1 WHERE installation = $2 AND lease_owner = $3 \
      AND ended IS NULL AND lease_until >= $1";
 
@@ -49,6 +51,20 @@ impl Store {
             Backend::Postgres => queued!(" FOR UPDATE SKIP LOCKED"),
         };
         self.retrying(Again::UnlessDone, async |_| self.take(statement, worker, span).await).await
+    }
+
+    /// Whether a run waits to be claimed.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn is_anything_queued(&self) -> Result<bool, Error> {
+        self.retrying(Again::Always, async |_| {
+            let waiting = sqlx::query_scalar(WAITING).bind(self.installation.as_str());
+            let waiting: i64 =
+                waiting.fetch_one(&self.pool).await.map_err(failed("look whether runs wait"))?;
+            Ok(waiting > 0)
+        })
+        .await
     }
 
     /// Takes over a run whose lease is over, if there is one; the one that was left longest ago. From then on whatever

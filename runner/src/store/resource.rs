@@ -15,7 +15,7 @@ use crate::lifecycle::State;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// A directory on the host; its name is its path.
+    /// A workspace on the host, by its id.
     Workspace,
     /// A run's registration at the data plane, by the run's id.
     Grant,

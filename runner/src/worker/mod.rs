@@ -93,7 +93,7 @@ pub(crate) async fn work(host: &Host, settings: &Settings, stop: &CancellationTo
     let (to, from) = mpsc::channel(1);
     let reaper = Reaper::of(settings, host.store.clone());
     tokio::select! {
-        () = take(host, places, to) => {}
+        () = take(host, places, to, stop) => {}
         () = live(host, from, stop, at_end) => {}
         () = reap(&reaper, settings.worker.reap_every.duration()) => {}
     }
@@ -112,14 +112,11 @@ async fn reap(reaper: &Reaper, every: Duration) {
 }
 
 /// Takes runs, those that were left first, and hands them on.
-async fn take(host: &Host, places: Arc<Semaphore>, to: mpsc::Sender<Work>) {
-    loop {
+async fn take(host: &Host, places: Arc<Semaphore>, to: mpsc::Sender<Work>, stop: &CancellationToken) {
+    while !stop.is_cancelled() {
         match next(host, &places).await {
-            Ok(Some(work)) => {
-                if to.send(work).await.is_err() {
-                    return;
-                }
-            }
+            // Whoever lives them is there for as long as we are.
+            Ok(Some(work)) => drop(to.send(work).await),
             Ok(None) => tokio::time::sleep(LOOK).await,
             Err(error) => {
                 tracing::warn!(error = %report::chain(&error), "runs cannot be taken");
@@ -127,6 +124,7 @@ async fn take(host: &Host, places: Arc<Semaphore>, to: mpsc::Sender<Work>) {
             }
         }
     }
+    std::future::pending().await
 }
 
 async fn next(host: &Host, places: &Arc<Semaphore>) -> Result<Option<Work>, BookingError> {
@@ -141,10 +139,27 @@ async fn next(host: &Host, places: &Arc<Semaphore>) -> Result<Option<Work>, Book
         tracing::warn!(error = %report::chain(&error), "runs wait");
         return Ok(None);
     }
+    if !host.store.is_anything_queued().await.map_err(BookingError::NotStored)? || !is_there(host).await {
+        return Ok(None);
+    }
     let since = run::now();
     let claimed = host.store.claim(&host.worker, host.lease).await.map_err(BookingError::NotStored)?;
     let Some(run) = claimed else { return Ok(None) };
     book(host, &run, since).await.map(|booked| booked.map(|booked| Work { booked, place: Some(place) }))
+}
+
+/// Whether a run could be begun now: what waits while something is away is not failed for that.
+async fn is_there(host: &Host) -> bool {
+    let (data_plane, docker) = tokio::join!(host.data_plane.health(), host.docker.version());
+    let away = [
+        data_plane.err().map(|error| report::chain(&error)),
+        docker.err().map(|error| report::chain(&error)),
+    ];
+    let away: Vec<_> = away.into_iter().flatten().collect();
+    if !away.is_empty() {
+        tracing::warn!(away = away.join("; "), "runs wait");
+    }
+    away.is_empty()
 }
 
 /// The run, ready to be lived; `None` if nobody can live it.
@@ -181,7 +196,7 @@ async fn live(host: &Host, mut from: mpsc::Receiver<Work>, stop: &CancellationTo
     }
 }
 
-async fn one(host: &Host, work: Work, cancel: &CancellationToken) -> (RunId, Finished) {
+async fn one(host: &Host, work: Work, cancel: &CancellationToken) -> (RunId, Result<Finished, store::Error>) {
     let Work { booked, place } = work;
     // What happens meanwhile is for nobody yet; how it ends is stored.
     let (events, mut ignored) = mpsc::channel(EVENTS);
@@ -195,7 +210,11 @@ async fn one(host: &Host, work: Work, cancel: &CancellationToken) -> (RunId, Fin
     (booked.order.run_id.clone(), finished)
 }
 
-fn tell(run: &RunId, finished: &Finished) {
+fn tell(run: &RunId, finished: &Result<Finished, store::Error>) {
+    let finished = match finished {
+        Ok(finished) => finished,
+        Err(lost) => return tracing::info!(%run, "no longer ours: {lost}"),
+    };
     let Usage { calls, .. } = finished.usage;
     let took = finished.duration.as_millis();
     match &finished.answer {

@@ -200,6 +200,12 @@ impl Workspaces {
     }
 }
 
+/// Removes workspace `id` below `root`, whatever new ones would be there.
+pub(crate) async fn remove(root: &Path, id: &WorkspaceId) -> Result<(), Error> {
+    let place = Place::of(&absolute(root).map_err(Error::io("find", root))?, id.as_str());
+    blocking(move || place.remove()).await
+}
+
 impl Site {
     fn place(&self, id: &WorkspaceId) -> Place {
         Place::of(&self.root, id.as_str())

@@ -41,7 +41,9 @@ impl Script {
             Self::Asks => asks("fake-words5"),
             Self::AsksLong => asks("fake-words5-firstbyte1500ms"),
             Self::Sleeps => "sleep 2; echo slept".to_owned(),
-            Self::Prints => "seq 1 9000 | xargs -n 1000; sleep 1; seq 9001 18000 | xargs -n 1000; echo end".to_owned(),
+            Self::Prints => {
+                "seq 1 9000 | xargs -n 1000; sleep 1; seq 9001 18000 | xargs -n 1000; echo end".to_owned()
+            }
             Self::Hangs => "trap '' TERM; while :; do sleep 1; done".to_owned(),
             Self::Waits => "echo begun; sleep 100".to_owned(),
         }

@@ -34,7 +34,7 @@ const RUNS: usize = 10;
 /// Kills of a round.
 const KILLS: u64 = 10;
 /// How long a busy machine may take to bring everything to its end.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(45);
 const SETTINGS: &str = "[worker]\nlease = '2s'\nruns = 10\nreap_every = '2s'\n";
 
 /// What happened in a round, and what was found at its end.

@@ -4,6 +4,9 @@ use platform_core::limit::{self, Millis};
 
 use crate::config::Section;
 
+/// Shortest time between two things that are done for ever.
+const SHORTEST: Millis = Millis::seconds(1);
+
 /// `[worker]`
 #[derive(Debug, Clone)]
 pub struct Worker {
@@ -18,11 +21,11 @@ pub struct Worker {
 impl Worker {
     pub(super) fn section(section: &Section<'_>) -> Self {
         let field = |name, doc| section.field(name, doc);
-        Self {
-            runs: field("runs", "Runs that `sluice up` works on at a time; others wait.").or(limit::worker::RUNS),
+        let settings = Self {
+            runs: field("runs", "Runs that `sluice up` works on at a time; others wait. With 0 it only takes over what others have left.").or(limit::worker::RUNS),
             lease: field(
                 "lease",
-                "How long after its worker was last heard of a run is taken over by another one. Longer than any pause of the host.",
+                "How long after its worker was last heard of a run is taken over by another one, also a run of `sluice run`. Longer than any pause of the host.",
             )
             .or(limit::worker::LEASE),
             reap_every: field(
@@ -30,6 +33,12 @@ impl Worker {
                 "How often `sluice up` looks for what runs have left behind, and removes what is certainly dead.",
             )
             .or(limit::worker::REAP_EVERY),
+        };
+        for (name, value) in [("lease", settings.lease), ("reap_every", settings.reap_every)] {
+            if value < SHORTEST {
+                section.reject(name, format!("{value} is too short: at least {SHORTEST}"));
+            }
         }
+        settings
     }
 }

@@ -3,7 +3,7 @@
 //! Whoever made it is attached to it from before its start and misses nothing. Whoever finds it, after a restart of its own
 //! or of Docker, reads what Docker kept of its output.
 
-use std::time::Duration;
+use std::{cell::Cell, time::Duration};
 
 use bollard::{
     Docker as Client,
@@ -33,6 +33,8 @@ pub(crate) struct Container {
     /// Its id: a name may come to stand for another one.
     id: String,
     output: Output,
+    /// Whether somebody has tried to start it.
+    was_asked: Cell<bool>,
 }
 
 /// What there is under a name.
@@ -54,7 +56,8 @@ impl Container {
         let options = AttachContainerOptionsBuilder::new().stream(true).stdout(true).stderr(true).build();
         let attached = docker.attach_container(&id, Some(options)).await;
         let attached = attached.map_err(refused("attach to", &spec.name))?;
-        Ok(Self { docker: docker.clone(), id, output: Output::from(attached.output, spec.limits.output) })
+        let output = Output::from(attached.output, spec.limits.output);
+        Ok(Self { docker: docker.clone(), id, output, was_asked: Cell::new(false) })
     }
 
     pub(super) async fn find(docker: &Client, name: &str, most: ByteSize) -> Result<Found, Error> {
@@ -63,17 +66,20 @@ impl Container {
             Err(error) if is_not_found(&error) => return Ok(Found::Nothing),
             Err(error) => return Err(refused("inspect", name)(error)),
         };
-        // Docker writes the year 1 for never.
-        if state.started_at.as_ref().is_none_or(|at| at.starts_with("0001-")) {
+        if !was_started(&state) {
             return Ok(Found::Fresh);
         }
         let output = Output::from(logs(docker, &id), most);
-        let container = Self { docker: docker.clone(), id, output };
+        let container = Self { docker: docker.clone(), id, output, was_asked: Cell::new(true) };
         Ok(if is_running(&state) { Found::Running(container) } else { Found::Ended(container) })
     }
 
-    /// Lets the agent run. Once more changes nothing while it runs.
+    /// Lets the agent run. To be asked again if Docker is away: an agent that was started is not started again, not even if
+    /// it has ended meanwhile.
     pub(crate) async fn start(&self) -> Result<(), Error> {
+        if self.was_asked.replace(true) && was_started(&self.inspect().await?) {
+            return Ok(());
+        }
         let started = self.docker.start_container(&self.id, None::<StartContainerOptions>).await;
         started.map_err(refused("start", &self.id))
     }
@@ -135,6 +141,11 @@ impl Container {
     async fn inspect(&self) -> Result<ContainerState, Error> {
         Ok(inspect(&self.docker, &self.id).await.map_err(refused("inspect", &self.id))?.1)
     }
+}
+
+/// Whether its agent ever ran. Docker writes the year 1 for never.
+fn was_started(state: &ContainerState) -> bool {
+    state.started_at.as_ref().is_some_and(|at| !at.starts_with("0001-"))
 }
 
 fn is_running(state: &ContainerState) -> bool {
