@@ -137,8 +137,9 @@ impl Model {
         let run = self.store[worker].ask_cancel(&id(&name)).await.unwrap();
         let expected = self.runs.get_mut(&name).unwrap();
         expected.is_asked |= !expected.state.is_final();
-        if expected.state == State::Queued && expected.owner.is_none() {
+        if expected.state == State::Queued && expected.owner.is_none_or(|owner| owner.gave_back) {
             expected.state = State::Ended(Outcome::Cancelled);
+            expected.owner = None;
         }
         assert_eq!(run.state, expected.state);
     }
