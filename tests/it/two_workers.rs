@@ -97,7 +97,9 @@ impl Scene {
     /// Waits until a worker has said of so many runs that it lives them no more.
     async fn is_done_with(&self, worker: &str, runs: usize) {
         let look = || async { std::fs::read_to_string(self.log(worker)).unwrap() };
-        let done = |log: &String| ["run ended", "run succeeded"].map(|said| log.matches(said).count());
+        let done = |log: &String| {
+            ["run ended", "run succeeded", "no longer ours"].map(|said| log.matches(said).count())
+        };
         let what = format!("{worker} is done with {runs}");
         eventually_within(PATIENCE, &what, look, |log| done(log).into_iter().sum::<usize>() >= runs).await;
     }

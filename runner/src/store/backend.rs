@@ -60,7 +60,11 @@ impl Backend {
                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; \
                  PRAGMA busy_timeout = 5000;"
             }
-            Self::Postgres => "SET application_name = 'sluice'; SET lock_timeout = '10s';",
+            // Who stands still in the middle of a transaction holds the run's row, and nobody could take the run over.
+            Self::Postgres => {
+                "SET application_name = 'sluice'; SET lock_timeout = '10s'; \
+                 SET idle_in_transaction_session_timeout = '2s';"
+            }
         }
     }
 

@@ -186,9 +186,9 @@ pub enum Done {
 
 /// SQLite's codes for "busy" and "locked", and Postgres' for what goes by: lost and refused connections, too many of
 /// them, shutdown, serialization failure, deadlock, lock not available.
-const PASSING: [&str; 24] = [
-    "5", "6", "10", "13", "14", "266", "522", "778", "1034", "261", "262", "517", "773", "08000", "08003",
-    "08006", "40001", "40P01", "53100", "53300", "55P03", "57P01", "57P02", "57P03",
+const PASSING: [&str; 25] = [
+    "5", "6", "10", "13", "14", "266", "522", "778", "1034", "261", "262", "517", "773", "08000", "25P03",
+    "08003", "08006", "40001", "40P01", "53100", "53300", "55P03", "57P01", "57P02", "57P03",
 ];
 
 impl Error {
