@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use platform_core::control::{Readiness, UpstreamHealth, UpstreamState};
 use platform_runtime::{report, settings::Settings};
 use serde::Serialize;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -207,15 +206,7 @@ async fn socket(host: Host, probe: Order, cancel: &CancellationToken) -> Check {
         Ok(booked) => booked,
         Err(error) => return Check::broken(SOCKET, report::chain(&error), "look at the store"),
     };
-    let (events, mut ignored) = mpsc::channel(64);
-    let (finished, ()) = tokio::join!(
-        async move {
-            let events = events;
-            // Large, and the doctor waits for it as one of many.
-            Box::pin(run::execute(&host, &booked, &events, cancel)).await
-        },
-        async { while ignored.recv().await.is_some() {} },
-    );
+    let finished = run::execute_unheard(&host, &booked, cancel).await;
     match finished.map(|finished| (finished.duration, finished.answer)) {
         Ok((took, Ok(_))) => {
             Check::ok(SOCKET, format!("reached in {} ms, container start included", took.as_millis()))

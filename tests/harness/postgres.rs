@@ -7,10 +7,11 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
+use runner::store::{Address, Store};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use tempfile::TempDir;
 
-use crate::{eventually, process};
+use crate::{World, eventually, process};
 
 /// Where Debian has what initialises and serves a database.
 const PROGRAMS: &str = "/usr/lib/postgresql/15/bin";
@@ -55,6 +56,17 @@ impl Postgres {
     #[must_use]
     pub fn url(&self) -> String {
         format!("postgres:///postgres?host={}&user=sluice", self.dir.path().display())
+    }
+
+    /// Has the runs of `world` be kept here, and opens what keeps them.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub async fn keep(&self, world: &World) -> Store {
+        let sqlite = format!("sqlite://{}/store/sluice.db", world.path().display());
+        world.reconfigure(&sqlite, &self.url());
+        let address = Address::parse(&self.url(), None).unwrap();
+        Store::open(&address, world.installation().parse().unwrap()).await.unwrap()
     }
 }
 

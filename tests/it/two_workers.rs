@@ -10,7 +10,7 @@ use harness::{
 use platform_core::{control::RunState, id::RunId};
 use runner::{
     failpoint::Point,
-    store::{Address, Record, Store},
+    store::{Record, Store},
 };
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -36,12 +36,8 @@ impl Scene {
         let postgres = Postgres::start().await;
         let mut world = World::with(&format!("{agent}{LEASE}")).await;
         assert!(world.stop_proxy().await);
-        let sqlite = format!("sqlite://{}/store/sluice.db", world.path().display());
-        world.reconfigure(&sqlite, &postgres.url());
-        let installation = world.installation();
-        let starts = Starts::follow(&installation, &world.path().join("starts")).await;
-        let address = Address::parse(&postgres.url(), None).unwrap();
-        let store = Store::open(&address, installation.parse().unwrap()).await.unwrap();
+        let store = postgres.keep(&world).await;
+        let starts = Starts::follow(&world.installation(), &world.path().join("starts")).await;
         Self { starts, store, world, _postgres: postgres }
     }
 

@@ -271,7 +271,7 @@ fn at(time: UnixMillis) -> String {
 }
 
 fn span(from: UnixMillis, to: UnixMillis) -> String {
-    let span = Duration::from_millis(u64::try_from(to.0 - from.0).unwrap_or_default());
+    let span = from.until(to);
     let shown = if span.as_secs() < 10 { span } else { Duration::from_secs(span.as_secs()) };
     humantime::format_duration(shown).to_string()
 }

@@ -12,7 +12,7 @@ use platform_core::{
 use serde::Serialize;
 
 use super::{Error, exit::Unknown, table::Table};
-use crate::data_plane::{self, DataPlane};
+use crate::data_plane::DataPlane;
 
 /// Cells of a bar.
 const BAR: u64 = 20;
@@ -80,11 +80,9 @@ impl Whose {
 /// The run, also for a while after it was closed.
 pub(super) async fn of_run(data_plane: &DataPlane, run: &RunId) -> Result<RunView, Error> {
     match data_plane.run(run).await {
-        Err(data_plane::Error::Refused { code, .. }) if code == "run_unknown" => {
-            Err(Box::new(Unknown(format!(
-                "there is no run {run}; `sluice usage` shows the live ones, `sluice audit tail` all calls"
-            ))))
-        }
+        Err(error) if error.is_unknown_run() => Err(Box::new(Unknown(format!(
+            "there is no run {run}; `sluice usage` shows the live ones, `sluice audit tail` all calls"
+        )))),
         answered => Ok(answered?),
     }
 }

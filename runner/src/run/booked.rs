@@ -96,9 +96,7 @@ impl Booked {
             exit_code: run.exit_code,
             answer: run.error.clone().map_or_else(|| Ok(record.answer.clone().unwrap_or_default()), Err),
         });
-        let started = run.started.map(|started| {
-            Duration::from_millis(u64::try_from(record.now.0 - started.0).unwrap_or_default())
-        });
+        let started = run.started.map(|started| started.until(record.now));
         let stopping = stopping(&record.events);
         let past = Past { things: Things::of(&record.resources), started, stopping, ending };
         Ok(Self { past, ..Self::ours(host, order, run, since) })

@@ -50,6 +50,9 @@ use crate::{
     workspace::{self, Exceeded, Workspaces},
 };
 
+/// Events of a run that nobody hears.
+const UNHEARD: usize = 16;
+
 /// What a run needs from its surroundings.
 #[derive(Debug, Clone)]
 pub(crate) struct Host {
@@ -99,16 +102,13 @@ impl Finished {
     /// A run that was lived by somebody else, once it has ended.
     pub(crate) fn elsewhere(record: Record) -> Self {
         let Record { run, answer, .. } = record;
-        let since = |from: store::UnixMillis, to: store::UnixMillis| {
-            Duration::from_millis(u64::try_from(to.0 - from.0).unwrap_or_default())
-        };
         Self {
             exit_code: run.exit_code,
             ended: None,
             answer: run.error.map_or_else(|| Ok(answer.unwrap_or_default()), Err),
             usage: run.usage.unwrap_or_default(),
-            start: run.started.map(|started| since(run.created, started)),
-            duration: since(run.created, run.ended.unwrap_or(record.now)),
+            start: run.started.map(|started| run.created.until(started)),
+            duration: run.created.until(run.ended.unwrap_or(record.now)),
         }
     }
 }
@@ -195,6 +195,21 @@ pub(crate) async fn execute(
     };
     announce(&finished, events).await;
     Ok(finished)
+}
+
+/// The same where nobody hears what happens meanwhile: how it ends is stored.
+pub(crate) async fn execute_unheard(
+    host: &Host,
+    booked: &Booked,
+    cancel: &CancellationToken,
+) -> Result<Finished, store::Error> {
+    let (events, mut unheard) = mpsc::channel(UNHEARD);
+    let execute = async {
+        let events = events;
+        Box::pin(execute(host, booked, &events, cancel)).await
+    };
+    let (finished, ()) = tokio::join!(execute, async { while unheard.recv().await.is_some() {} });
+    finished
 }
 
 async fn live(scene: &Scene<'_>) -> Result<Finished, store::Error> {

@@ -1,5 +1,7 @@
 //! A run as its row tells it.
 
+use std::time::Duration;
+
 use platform_core::{
     control::Usage,
     event::RunErrorCode,
@@ -25,6 +27,14 @@ pub(super) use columns;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct UnixMillis(pub i64);
+
+impl UnixMillis {
+    /// The time from this one to `later`; none if that is not later.
+    #[must_use]
+    pub fn until(self, later: Self) -> Duration {
+        Duration::from_millis(u64::try_from(later.0 - self.0).unwrap_or_default())
+    }
+}
 
 /// A run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -24,8 +24,6 @@ use crate::{
 const LOOK: Duration = Duration::from_millis(250);
 /// Pause after something failed that will fail again at once.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Events of a run that nobody reads.
-const EVENTS: usize = 16;
 
 /// What happens to the runs in progress when work stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -198,14 +196,7 @@ async fn live(host: &Host, mut from: mpsc::Receiver<Work>, stop: &CancellationTo
 
 async fn one(host: &Host, work: Work, cancel: &CancellationToken) -> (RunId, Result<Finished, store::Error>) {
     let Work { booked, place } = work;
-    // What happens meanwhile is for nobody yet; how it ends is stored.
-    let (events, mut ignored) = mpsc::channel(EVENTS);
-    let ignore = async { while ignored.recv().await.is_some() {} };
-    let execute = async {
-        let events = events;
-        run::execute(host, &booked, &events, cancel).await
-    };
-    let (finished, ()) = tokio::join!(execute, ignore);
+    let finished = run::execute_unheard(host, &booked, cancel).await;
     drop(place);
     (booked.order.run_id.clone(), finished)
 }

@@ -13,7 +13,7 @@ use std::{
 };
 
 use platform_core::{id::RunId, name::label};
-use runner::store::{Address, Filter, Store};
+use runner::store::{Filter, Store};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
@@ -98,12 +98,8 @@ impl Stage {
         let postgres = Postgres::start().await;
         let mut world = World::with(&format!("{}{SETTINGS}", Script::registry())).await;
         assert!(world.stop_proxy().await);
-        let sqlite = format!("sqlite://{}/store/sluice.db", world.path().display());
-        world.reconfigure(&sqlite, &postgres.url());
-        let installation = world.installation();
-        let starts = Starts::follow(&installation, &world.path().join("starts")).await;
-        let address = Address::parse(&postgres.url(), None).unwrap();
-        let store = Store::open(&address, installation.parse().unwrap()).await.unwrap();
+        let store = postgres.keep(&world).await;
+        let starts = Starts::follow(&world.installation(), &world.path().join("starts")).await;
         let mut workers = ["one", "two"].map(|name| Worker::new(&world, name));
         workers[0].start(&world, None);
         let health = || async { world.control.health().await.map_err(|error| error.to_string()) };

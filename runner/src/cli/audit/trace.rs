@@ -15,7 +15,7 @@ use crate::{
         Error,
         exit::{Exit, Unknown},
     },
-    data_plane::{self, DataPlane},
+    data_plane::DataPlane,
 };
 
 #[derive(clap::Args)]
@@ -31,7 +31,7 @@ pub(in crate::cli) struct Arguments {
 pub(super) async fn trace(data_plane: &DataPlane, arguments: Arguments) -> Result<Exit, Error> {
     let Arguments { run, json } = arguments;
     let mut lines = match data_plane.trace(&run).await {
-        Err(data_plane::Error::Refused { code, .. }) if code == "run_unknown" => {
+        Err(error) if error.is_unknown_run() => {
             let message = format!("run {run} is not open; `sluice usage` shows those that are");
             return Err(Box::new(Unknown(message)));
         }
