@@ -17,6 +17,7 @@ use platform_core::{
     record::JournalLine,
 };
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use tokio::process::{Child, Command};
 
 use crate::{
@@ -287,17 +288,20 @@ impl World {
     /// The workspace of a run, as the host sees it, once it is there.
     ///
     /// # Panics
-    /// If it never is.
+    /// If it never is, with what is told of the run instead.
     pub async fn workspace(&self, run: &str) -> PathBuf {
         let look = || async {
             let shown = self.sluice().run(&["runs", "show", run, "--json"]).await;
-            let record = (shown.code == Some(0)).then(|| shown.result())?;
-            let workspace =
-                record["resources"].as_array()?.iter().rfind(|thing| thing["kind"] == "workspace")?;
-            let path = self.path().join("workspaces").join(workspace["name"].as_str()?).join("tree");
-            path.join(".cogni/messages.json").exists().then_some(path)
+            let path = (shown.code == Some(0)).then(|| self.tree(&shown.result())).flatten();
+            path.filter(|path| path.join(".cogni/messages.json").exists()).ok_or(shown)
         };
-        eventually("the run has a workspace", look, Option::is_some).await.unwrap()
+        eventually("the run has a workspace", look, Result::is_ok).await.unwrap()
+    }
+
+    /// The newest workspace that `record` names.
+    fn tree(&self, record: &Value) -> Option<PathBuf> {
+        let workspace = record["resources"].as_array()?.iter().rfind(|thing| thing["kind"] == "workspace")?;
+        Some(self.path().join("workspaces").join(workspace["name"].as_str()?).join("tree"))
     }
 
     /// What runs have left, in words: containers, volumes, socket directories, workspaces, mounts, loop devices.

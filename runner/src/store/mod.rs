@@ -98,9 +98,12 @@ impl Store {
         let shown = address.to_string();
         let unreachable = |source| Error::Unreachable { store: shown.clone(), source };
         // Once without the pool, which would try for all its patience and not say what failed.
-        let mut first = address.options.connect().await.map_err(unreachable)?;
-        sqlx::raw_sql(backend.on_connect()).execute(&mut first).await.map_err(unreachable)?;
-        first.close().await.map_err(unreachable)?;
+        let first = async |_| {
+            let mut first = address.options.connect().await.map_err(unreachable)?;
+            sqlx::raw_sql(backend.on_connect()).execute(&mut first).await.map_err(unreachable)?;
+            first.close().await.map_err(unreachable)
+        };
+        retrying(&shown, Again::Always, first).await?;
         let pool = AnyPoolOptions::new()
             .max_connections(backend.connections())
             .acquire_timeout(CONNECT)
@@ -154,28 +157,36 @@ impl Store {
         Ok(Tx { inner, backend: self.backend, now })
     }
 
-    /// Does `once` until it succeeds, fails for good, or the patience for it is over. It is told whether it may have
-    /// been done before.
+    /// Does `once` until it succeeds, fails for good, or the patience for it is over.
     async fn retrying<T>(
         &self,
         again: Again,
         once: impl AsyncFn(Done) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let mut before = Done::No;
-        for pause in PAUSES {
-            match once(before).await {
-                Err(error) if error.passes_soon() && (again == Again::Always || !error.may_be_done()) => {
-                    if error.may_be_done() {
-                        before = Done::Perhaps;
-                    }
-                    tracing::debug!(store = %self.shown, %error, "the store is tried again");
-                    tokio::time::sleep(pause).await;
-                }
-                result => return result,
-            }
-        }
-        once(before).await
+        retrying(&self.shown, again, once).await
     }
+}
+
+/// The same of the store that is `shown` so. `once` is told whether it may have been done before.
+async fn retrying<T>(
+    shown: &str,
+    again: Again,
+    once: impl AsyncFn(Done) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let mut before = Done::No;
+    for pause in PAUSES {
+        match once(before).await {
+            Err(error) if error.passes_soon() && (again == Again::Always || !error.may_be_done()) => {
+                if error.may_be_done() {
+                    before = Done::Perhaps;
+                }
+                tracing::debug!(store = %shown, %error, "the store is tried again");
+                tokio::time::sleep(pause).await;
+            }
+            result => return result,
+        }
+    }
+    once(before).await
 }
 
 impl Tx {

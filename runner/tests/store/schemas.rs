@@ -1,7 +1,8 @@
 //! What becomes of stores that other releases made.
 
-use std::path::PathBuf;
+use std::{iter, path::PathBuf};
 
+use futures_util::future::join_all;
 use runner::store::{Error, Onto, SCHEMA};
 use sqlx::{AnyConnection, Connection};
 
@@ -83,4 +84,17 @@ async fn two_programs_that_make_a_store_at_once_make_one(place: Place) {
     let (one, other) = tokio::join!(place.open(), place.open());
     populate(&one).await;
     assert_eq!(other.record(&id("ended")).await.unwrap().run.run, id("ended"));
+}
+
+/// SQLite does not wait for its lock where a file becomes one with a write-ahead log.
+#[tokio::test]
+async fn many_programs_that_open_a_new_store_at_once_all_do() {
+    for _ in 0..40 {
+        let place = Place::sqlite();
+        let address = place.address();
+        let opened = join_all(iter::repeat_with(|| open(&address)).take(8)).await;
+        for store in opened {
+            store.unwrap().close().await;
+        }
+    }
 }
