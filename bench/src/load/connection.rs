@@ -76,7 +76,7 @@ impl Connection {
                 break end + 4;
             }
         };
-        succeeded(&self.buffer[..head])?;
+        succeeded(&self.buffer, head)?;
         match length(&self.buffer[..head]) {
             Length::Bytes(length) => {
                 while self.buffer.len() < head + length {
@@ -136,12 +136,15 @@ impl Connection {
     }
 }
 
-fn succeeded(head: &[u8]) -> io::Result<()> {
-    if head.starts_with(b"HTTP/1.1 200") {
+/// Whether the answer that has a head of `head` bytes is a success; if not, tells what has come of it.
+fn succeeded(answer: &[u8], head: usize) -> io::Result<()> {
+    if answer.starts_with(b"HTTP/1.1 200") {
         return Ok(());
     }
-    let status = String::from_utf8_lossy(head).lines().next().unwrap_or_default().to_owned();
-    Err(io::Error::other(format!("the peer answered {status}")))
+    let (head, body) = answer.split_at(head);
+    let (head, body) = (String::from_utf8_lossy(head), String::from_utf8_lossy(body));
+    let status = head.lines().next().unwrap_or_default();
+    Err(io::Error::other(format!("the peer answered {status}: {}", body.trim())))
 }
 
 fn length(head: &[u8]) -> Length {
