@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, Write},
+    path::Path,
     time::{Duration, UNIX_EPOCH},
 };
 
@@ -20,7 +21,8 @@ use super::{
 };
 use crate::{
     lifecycle::State,
-    store::{Filter, Record, Run, UnixMillis},
+    store::{Filter, Kind, Record, Run, UnixMillis},
+    workspace,
 };
 
 #[derive(clap::Subcommand)]
@@ -208,12 +210,13 @@ async fn show(context: &Context, arguments: ShowArguments) -> Result<Exit, Error
     if arguments.json {
         writeln!(out, "{}", terminal::safe_json(&serde_json::to_string(&record)?))?;
     } else {
-        out.write_all(text(&record).as_bytes())?;
+        let workspaces = &context.settings.sandbox.workspace_dir;
+        out.write_all(text(&record, workspaces).as_bytes())?;
     }
     Ok(Exit::Success)
 }
 
-fn text(record: &Record) -> String {
+fn text(record: &Record, workspaces: &Path) -> String {
     let run = &record.run;
     let mut lines = vec![
         ("run", run.run.to_string()),
@@ -252,7 +255,11 @@ fn text(record: &Record) -> String {
     }
     let mut made = Table::new(["MADE FOR IT", "NAME", "IS"]);
     for thing in &record.resources {
-        made.row([thing.kind.name().to_owned(), thing.name.clone(), thing.stage.name().to_owned()]);
+        let name = match thing.kind {
+            Kind::Workspace => workspace::tree(workspaces, &thing.name).display().to_string(),
+            _ => thing.name.clone(),
+        };
+        made.row([thing.kind.name().to_owned(), name, thing.stage.name().to_owned()]);
     }
     let mut happened = Table::new(["AT", "WHAT", "MORE"]);
     for event in &record.events {

@@ -36,6 +36,7 @@ use self::{
 use crate::{
     data_plane::DataPlane,
     store::{Store, Worker},
+    workspace,
 };
 
 /// What looks for things that are left, and removes them.
@@ -67,6 +68,9 @@ impl Reaper {
     /// Looks at everything once, and removes what is dead. Two at once do no harm. Cancel safe: what was begun with a
     /// thing is found by the next pass.
     pub(crate) async fn pass(&self, mode: Mode) -> Report {
+        if mode.act == Act::Do {
+            workspace::remove_forgotten(&self.sandbox.workspace_dir).await;
+        }
         let Evidence { things, runs, blind } = Evidence::look(self).await;
         let terms = Terms {
             mode,

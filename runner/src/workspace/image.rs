@@ -5,7 +5,7 @@
 
 use std::{
     ffi::OsStr,
-    fs,
+    fs, io,
     os::unix::{
         fs::{MetadataExt, PermissionsExt},
         net::UnixStream,
@@ -13,11 +13,14 @@ use std::{
     },
     path::Path,
     process::{Command, Stdio},
-    time::{Duration, SystemTime},
 };
 
 use platform_core::limit::ByteSize;
 use platform_runtime::random;
+use rustix::{
+    fs::{FlockOperation, flock},
+    io::Errno,
+};
 
 use super::{Bounds, Error, place::Place};
 
@@ -45,8 +48,6 @@ const FEATURES: [&str; 10] = [
 const TRIAL: Bounds = Bounds { size: ByteSize::mib(16), files: 64 };
 /// Names of trials begin so. They are no ids: nobody takes one for a workspace.
 const TRIAL_NAME: &str = ".trial-";
-/// How old a trial is that nobody is at any more.
-const FORGOTTEN: Duration = Duration::from_secs(60);
 
 /// Tries whether an image can be made and mounted below `root`, and Docker on `docker` would see it.
 pub(super) fn attempt(root: &Path, docker: &Path) -> Result<(), Error> {
@@ -54,24 +55,57 @@ pub(super) fn attempt(root: &Path, docker: &Path) -> Result<(), Error> {
     if !shares_mounts(docker) {
         return Err(Error::MountsApart { docker: docker.to_owned() });
     }
-    let place = Place::of(root, &format!("{TRIAL_NAME}{:016x}", random::bits() & u128::from(u64::MAX)));
-    place.claim()?;
+    let Trial { place, lock } = Trial::begin(root)?;
     let tried = make(&place, TRIAL).and_then(|()| mount(&place));
     let removed = place.remove();
+    drop(lock);
     tried.and(removed)
 }
 
+/// A workspace to try images with. Locked by whoever tries, so that others see when it is nobody's any more.
+struct Trial {
+    place: Place,
+    lock: fs::File,
+}
+
+impl Trial {
+    fn begin(root: &Path) -> Result<Self, Error> {
+        loop {
+            let place =
+                Place::of(root, &format!("{TRIAL_NAME}{:016x}", random::bits() & u128::from(u64::MAX)));
+            place.claim()?;
+            // Before it was locked it was nobody's, and may have been removed as that.
+            if let Some(lock) = lock(&place.dir).map_err(Error::io("lock", &place.dir))? {
+                return Ok(Self { place, lock });
+            }
+        }
+    }
+}
+
+/// The lock of a directory that is there; `None` if somebody else has it, or the directory is gone.
+fn lock(dir: &Path) -> io::Result<Option<fs::File>> {
+    let file = match fs::File::open(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => return Ok(None),
+        locked => locked?,
+    }
+    Ok((file.metadata()?.nlink() > 0).then_some(file))
+}
+
 /// Removes trials whose process was killed.
-fn remove_forgotten(root: &Path) {
+pub(super) fn remove_forgotten(root: &Path) {
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let Some(name) = name.to_str().filter(|name| name.starts_with(TRIAL_NAME)) else { continue };
-        let made = entry.metadata().and_then(|found| found.modified());
-        let age = made.ok().and_then(|made| SystemTime::now().duration_since(made).ok());
-        if age.is_some_and(|age| age > FORGOTTEN)
-            && let Err(error) = Place::of(root, name).remove()
-        {
-            tracing::warn!(name, error = platform_runtime::report::chain(&error), "trial stays behind");
+        let place = Place::of(root, name);
+        if let Ok(Some(lock)) = lock(&place.dir) {
+            if let Err(error) = place.remove() {
+                tracing::warn!(name, error = platform_runtime::report::chain(&error), "trial stays behind");
+            }
+            drop(lock);
         }
     }
 }

@@ -24,7 +24,7 @@ mod watch;
 use std::{
     fs,
     path::{Path, PathBuf, absolute},
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use platform_core::{id::WorkspaceId, limit::ByteSize};
@@ -48,6 +48,18 @@ struct Site {
     form: Form,
     bounds: Bounds,
     reserve: ByteSize,
+    /// How many have room and are not there yet: what they may take cannot be seen.
+    making: Mutex<u64>,
+}
+
+/// Room for a workspace, until it is there. Given back on drop.
+#[derive(Debug)]
+pub(crate) struct Reserved(Arc<Site>);
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        *self.0.making() -= 1;
+    }
 }
 
 /// What new workspaces are. Those that are there already are what they were made.
@@ -101,7 +113,13 @@ impl Workspaces {
             ),
         };
         let bounds = Bounds { size: settings.workspace_size, files: settings.workspace_files };
-        Ok(Self(Arc::new(Site { root, form, bounds, reserve: settings.disk_reserve })))
+        Ok(Self(Arc::new(Site {
+            root,
+            form,
+            bounds,
+            reserve: settings.disk_reserve,
+            making: Mutex::default(),
+        })))
     }
 
     /// An id for a new workspace.
@@ -156,21 +174,26 @@ impl Workspaces {
         blocking(move || place.remove()).await
     }
 
-    /// Unmounts workspace `id` and leaves it for [`Workspaces::adopt`] or [`Workspaces::remove`]: what is kept after its
-    /// run takes no mount, no device and no more room than it has. Without effect on a directory.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for runs that are kept"))]
-    pub(crate) async fn set_aside(&self, id: &WorkspaceId) -> Result<(), Error> {
-        let (place, id) = (self.0.place(id), id.clone());
+    /// Leaves workspace `id` for people to look at: it can be read where it is and not changed, and takes no more room than
+    /// it has. Without effect on a directory, which bounds nothing by itself.
+    pub(crate) async fn keep(&self, id: &WorkspaceId) -> Result<(), Error> {
+        let place = self.0.place(id);
         blocking(move || {
-            if place.has_image()
-                && place.is_mounted()?
-                && let Err(error) = image::trim(&place)
-            {
-                tracing::warn!(%id, error = report::chain(&error), "what was deleted still takes room");
+            if !place.has_image() || !place.is_mounted()? {
+                return Ok(());
             }
-            place.unmount()
+            let trimmed = image::trim(&place);
+            place.freeze().and(trimmed)
         })
         .await
+    }
+
+    /// Room for one more workspace, while it is made.
+    pub(crate) fn reserve(&self) -> Result<Reserved, Error> {
+        let mut making = self.0.making();
+        self.room_beside(*making)?.enough()?;
+        *making += 1;
+        Ok(Reserved(Arc::clone(&self.0)))
     }
 
     /// The workspaces on disk, half-made ones and all.
@@ -186,8 +209,16 @@ impl Workspaces {
 
     /// Whether the disk has room for one more. Asked before a run is begun.
     pub(crate) fn room(&self) -> Result<Room, Error> {
+        let making = *self.0.making();
+        self.room_beside(making)
+    }
+
+    fn room_beside(&self, making: u64) -> Result<Room, Error> {
         let promised = match self.0.form {
-            Form::Image => self.list()?.iter().map(|id| self.0.place(id).may_grow()).sum(),
+            Form::Image => {
+                let growing: u64 = self.list()?.iter().map(|id| self.0.place(id).may_grow()).sum();
+                growing.saturating_add(making.saturating_mul(self.0.bounds.size.0))
+            }
             // To know what these may still take, all of them would have to be walked through.
             Form::Directory { .. } => 0,
         };
@@ -200,6 +231,17 @@ impl Workspaces {
     }
 }
 
+/// Removes what is left below `root` of trials, whose processes were killed.
+pub(crate) async fn remove_forgotten(root: &Path) {
+    let root = root.to_owned();
+    drop(spawn_blocking(move || image::remove_forgotten(&root)).await);
+}
+
+/// Where the files of the workspace called `name` below `root` are, if it is there.
+pub(crate) fn tree(root: &Path, name: &str) -> PathBuf {
+    Place::of(root, name).tree
+}
+
 /// Removes workspace `id` below `root`, whatever new ones would be there.
 pub(crate) async fn remove(root: &Path, id: &WorkspaceId) -> Result<(), Error> {
     let place = Place::of(&absolute(root).map_err(Error::io("find", root))?, id.as_str());
@@ -207,6 +249,10 @@ pub(crate) async fn remove(root: &Path, id: &WorkspaceId) -> Result<(), Error> {
 }
 
 impl Site {
+    fn making(&self) -> MutexGuard<'_, u64> {
+        self.making.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn place(&self, id: &WorkspaceId) -> Place {
         Place::of(&self.root, id.as_str())
     }

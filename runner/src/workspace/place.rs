@@ -12,9 +12,9 @@ use std::{
 use platform_core::name::SANDBOX_UID;
 use platform_runtime::socket::private_dir;
 use rustix::{
-    fs::{AtFlags, CWD, StatxAttributes, StatxFlags},
+    fs::{AtFlags, CWD, StatVfsMountFlags, StatxAttributes, StatxFlags, statvfs},
     io::Errno,
-    mount::{UnmountFlags, unmount},
+    mount::{MountFlags, UnmountFlags, mount_remount, unmount},
 };
 
 use super::{Error, image::program};
@@ -34,7 +34,7 @@ const PAUSE: Duration = Duration::from_millis(25);
 /// Where a workspace's files are.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
-    dir: PathBuf,
+    pub(super) dir: PathBuf,
     pub(super) image: PathBuf,
     pub(super) tree: PathBuf,
 }
@@ -63,7 +63,7 @@ impl Place {
 
     /// Bytes that an image which is in use may take beyond those it has.
     pub(super) fn may_grow(&self) -> u64 {
-        if !self.is_mounted().unwrap_or(true) {
+        if !self.is_mounted().unwrap_or(true) || self.is_frozen() {
             return 0;
         }
         fs::metadata(&self.image).map_or(0, |found| found.len().saturating_sub(found.blocks() * 512))
@@ -75,6 +75,17 @@ impl Place {
             Err(Errno::NOENT) => Ok(false),
             Err(error) => Err(Error::io("look at", &self.tree)(error.into())),
         }
+    }
+
+    /// Lets nobody write to the tree any more, which is mounted.
+    pub(super) fn freeze(&self) -> Result<(), Error> {
+        let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOATIME;
+        mount_remount(&self.tree, flags, "")
+            .map_err(|error| Error::io("mount read-only", &self.tree)(error.into()))
+    }
+
+    fn is_frozen(&self) -> bool {
+        statvfs(&self.tree).is_ok_and(|found| found.f_flag.contains(StatVfsMountFlags::RDONLY))
     }
 
     /// Unmounts the tree, as often as it is mounted. What somebody still has open then is left to them.

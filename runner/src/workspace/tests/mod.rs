@@ -75,6 +75,11 @@ impl Ground {
         self.workspace.path()
     }
 
+    /// As after a restart of the machine.
+    fn unmount(&self) {
+        self.all.0.place(&self.id).unmount().unwrap();
+    }
+
     /// Removes it and asserts that nothing is left: no file, no mount, no device.
     async fn remove(&self) {
         self.all.remove(&self.id).await.unwrap();
@@ -244,8 +249,11 @@ async fn an_image_bounds_bytes_and_files_and_takes_no_more_than_is_in_it() {
     assert_eq!(full.kind(), io::ErrorKind::StorageFull, "{full}");
     assert!(taken() > 48 << 20 && taken() <= 64 << 20, "{}", taken());
     fs::remove_file(ground.tree().join("large")).unwrap();
-    ground.all.set_aside(&ground.id).await.unwrap();
+    ground.all.keep(&ground.id).await.unwrap();
     assert!(taken() < 12 << 20, "what is deleted is the host's again, but for {}", taken());
+    let refused = fs::write(ground.tree().join("late"), "").unwrap_err();
+    assert_eq!(refused.kind(), io::ErrorKind::ReadOnlyFilesystem, "what is kept stays as it is: {refused}");
+    ground.unmount();
     ground.all.adopt(&ground.id).await.unwrap();
     let many = (0..).find_map(|number| fs::write(ground.tree().join(number.to_string()), "").err()).unwrap();
     assert_eq!(many.kind(), io::ErrorKind::StorageFull, "{many}");
@@ -270,9 +278,14 @@ async fn room_counts_what_was_promised_and_what_is_in_reserve() {
     let ground = Ground::of(WorkspaceForm::Image).await;
     let room = ground.all.room().unwrap();
     assert!(room.is_enough() && room.to_string().contains("of it promised to runs"), "{room}");
-    ground.all.set_aside(&ground.id).await.unwrap();
+    ground.all.keep(&ground.id).await.unwrap();
     let room = ground.all.room().unwrap();
-    assert!(!room.to_string().contains("promised"), "what is set aside does not grow: {room}");
+    assert!(!room.to_string().contains("promised"), "what is kept does not grow: {room}");
+    let reserved = ground.all.reserve().unwrap();
+    let room = ground.all.room().unwrap();
+    assert!(room.to_string().contains("promised"), "what is being made will: {room}");
+    drop(reserved);
+    assert!(!ground.all.room().unwrap().to_string().contains("promised"));
     ground.remove().await;
     for form in BOTH {
         let dir = tempfile::tempdir().unwrap();

@@ -5,10 +5,10 @@ use std::{
     io::Read,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    time::Duration,
 };
 
 use platform_runtime::settings::WorkspaceForm;
+use rustix::fs::{FlockOperation, flock};
 
 use super::{
     super::{Bounds, Error, Workspaces, image, place::Place},
@@ -128,7 +128,7 @@ async fn what_a_container_still_has_is_removed_and_goes_with_that() {
 async fn copies_of_a_mount_go_with_the_directory_it_was_on() {
     let ground = Ground::of(WorkspaceForm::Image).await;
     let holder = Holder::after("true", ground.tree());
-    ground.all.set_aside(&ground.id).await.unwrap();
+    ground.unmount();
     assert_eq!(devices_below(&ground.root).len(), 1, "control: the other namespace has it");
     ground.remove().await;
     drop(holder);
@@ -141,7 +141,7 @@ async fn what_was_left_is_found_again_as_it_was() {
         fs::write(ground.tree().join("work"), "done").unwrap();
         for away in [false, true] {
             if away {
-                ground.all.set_aside(&ground.id).await.unwrap();
+                ground.unmount();
                 assert_eq!(mounts_below(&ground.root), Vec::<PathBuf>::new());
             }
             // What new ones are here does not matter for one that is there.
@@ -163,7 +163,7 @@ async fn what_was_left_is_found_again_as_it_was() {
 async fn what_a_container_still_has_is_mounted_again_as_the_same() {
     let ground = Ground::of(WorkspaceForm::Image).await;
     let holder = Holder::of(ground.tree());
-    ground.all.set_aside(&ground.id).await.unwrap();
+    ground.unmount();
     let inside = PathBuf::from(format!("/proc/{}/root/mnt", holder.0.id()));
     fs::write(inside.join("late"), "from inside").unwrap();
     let adopted = ground.all.adopt(&ground.id).await.unwrap();
@@ -198,16 +198,16 @@ async fn what_a_machine_that_went_down_left_is_mended() {
 }
 
 #[tokio::test]
-async fn trials_of_killed_processes_are_removed_and_younger_ones_left() {
+async fn trials_of_killed_processes_are_removed_and_those_under_way_left() {
     let ground = Ground::of(WorkspaceForm::Image).await;
-    let [old, young] = [".trial-old", ".trial-young"].map(|name| Place::of(&ground.root, name));
-    for trial in [&old, &young] {
+    let [left, young] = [".trial-left", ".trial-young"].map(|name| Place::of(&ground.root, name));
+    for trial in [&left, &young] {
         mounted(trial, ground.all.0.bounds);
     }
-    let long_ago = std::time::SystemTime::now() - Duration::from_secs(3600);
-    fs::File::open(old.tree.parent().unwrap()).unwrap().set_modified(long_ago).unwrap();
+    let lock = fs::File::open(young.tree.parent().unwrap()).unwrap();
+    flock(&lock, FlockOperation::LockExclusive).unwrap();
     let again = Workspaces::open(&settings(ground.root.parent().unwrap(), WorkspaceForm::Image)).unwrap();
-    assert!(young.tree.exists() && !old.tree.exists());
+    assert!(young.tree.exists() && !left.tree.exists());
     assert_eq!(again.list().unwrap(), std::slice::from_ref(&ground.id));
     young.remove().unwrap();
     again.create(&Workspaces::new_id(), &messages()).await.unwrap();
