@@ -32,8 +32,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let Created::New(run) = store.create(&new, For::Me(&worker, Millis(0))).await? else { continue };
         say(&run.run, run.state.name())?;
         let ending = Ending { exit_code: Some(0), answer: Ok("answer".to_owned()) };
-        let moves =
-            [Move::Prepare, Move::Start, Move::Run, Move::Settle(ending), Move::Finish(Usage::default())];
+        let moves = [
+            Move::Prepare,
+            Move::Start,
+            Move::Run,
+            Move::Settle(ending),
+            Move::Finish(Some(Usage::default())),
+        ];
         for step in moves {
             let mut step = Step::from(step);
             if step.makes == Some(Move::Prepare) {

@@ -103,8 +103,8 @@ pub enum Move {
     Run,
     /// End it: from here on things are only removed.
     Settle(Ending),
-    /// Close it, with what its calls used.
-    Finish(Usage),
+    /// Close it, with what its calls used; absent if nobody could tell.
+    Finish(Option<Usage>),
     /// End it before anything was made.
     Withdraw(Failure),
 }
@@ -268,7 +268,7 @@ mod tests {
             Just(Move::Start),
             Just(Move::Run),
             endings().prop_map(Move::Settle),
-            Just(Move::Finish(Usage::default())),
+            Just(Move::Finish(Some(Usage::default()))),
             failures().prop_map(Move::Withdraw),
         ]
     }
@@ -327,8 +327,13 @@ mod tests {
         ];
         for answer in answers {
             let ending = Ending { exit_code: None, answer };
-            let steps =
-                [Move::Prepare, Move::Start, Move::Run, Move::Settle(ending), Move::Finish(Usage::default())];
+            let steps = [
+                Move::Prepare,
+                Move::Start,
+                Move::Run,
+                Move::Settle(ending),
+                Move::Finish(Some(Usage::default())),
+            ];
             let end = steps.iter().fold(State::Queued, |state, step| {
                 let after = state.after(step).unwrap();
                 reached.push(after.name());

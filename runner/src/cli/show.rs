@@ -9,7 +9,10 @@ use std::{
     time::Duration,
 };
 
-use platform_core::event::{AgentEvent, OutputStream, Phase};
+use platform_core::{
+    control::Usage,
+    event::{AgentEvent, OutputStream, Phase},
+};
 use platform_runtime::terminal::{self, Output, Sanitizer};
 use serde_json::json;
 
@@ -123,18 +126,15 @@ fn progress(line: &str) -> io::Result<()> {
 }
 
 fn summary(subject: &Subject<'_>, finished: &Finished) -> String {
-    let usage = finished.usage;
+    let used = finished.usage.map_or_else(|| "what it used is not known".to_owned(), used);
+    let took = finished.duration;
+    format!("{}: {used}, {}.{:03} s", subject.run, took.as_secs(), took.subsec_millis())
+}
+
+fn used(usage: Usage) -> String {
     let calls = if usage.calls == 1 { "call" } else { "calls" };
-    format!(
-        "{}: {} {calls}, {} tokens in, {} out, {}, {}.{:03} s",
-        subject.run,
-        usage.calls,
-        usage.tokens.input,
-        usage.tokens.output,
-        usage.cost_nanodollars,
-        finished.duration.as_secs(),
-        finished.duration.subsec_millis(),
-    )
+    let (tokens, cost) = (usage.tokens, usage.cost_nanodollars);
+    format!("{} {calls}, {} tokens in, {} out, {cost}", usage.calls, tokens.input, tokens.output)
 }
 
 fn result_json(subject: &Subject<'_>, finished: &Finished) -> serde_json::Value {

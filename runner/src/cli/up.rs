@@ -42,13 +42,20 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     writeln!(out, "proxy     {origin}, pid {}", health.pid)?;
     writeln!(out, "upstream  {}", health.upstream)?;
     writeln!(out, "control   {}", settings.proxy.control_socket().display())?;
-    writeln!(out, "ready{}", if out.is_terminal() { "; Ctrl-C stops" } else { "" })?;
-    let (trigger, reloaded) = (cancel.clone(), data_plane.clone());
+    writeln!(
+        out,
+        "ready{}",
+        if out.is_terminal() { "; Ctrl-C stops and cancels runs, twice leaves them" } else { "" }
+    )?;
+    let (leave, reloaded) = (CancellationToken::new(), data_plane.clone());
+    let stops = [cancel.clone(), leave.clone()];
     let waiting = task::spawn("signals", async move {
-        while signals.next().await == Asked::Reload {
-            reload(&reloaded).await;
+        for stop in stops {
+            while signals.next().await == Asked::Reload {
+                reload(&reloaded).await;
+            }
+            stop.cancel();
         }
-        trigger.cancel();
     });
     let watched = async {
         let ended = supervise::watch_over(proxy, &plan, &data_plane, &proxy_stop).await;
@@ -57,7 +64,7 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
         ended
     };
     let worked = async {
-        let at_end = if by == RunBy::Person { AtEnd::Cancel } else { AtEnd::Leave };
+        let at_end = if by == RunBy::Person { AtEnd::Cancel(leave) } else { AtEnd::Leave };
         if let Some(host) = worker::surroundings(settings, async || context.store().await, &cancel).await {
             Box::pin(worker::work(&host, settings, &cancel, at_end)).await;
         }

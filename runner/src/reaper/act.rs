@@ -12,7 +12,7 @@ use super::{
 use crate::{
     data_plane,
     sandbox::docker::{self, Docker, Removal},
-    store::{self, Kind, Resource, Stage},
+    store::{self, Hold, Kind, Resource, Stage},
     workspace,
 };
 
@@ -93,7 +93,11 @@ impl Reaper {
                 let epoch = standing.map_or(grant.epoch, |standing| standing.epoch);
                 // Nobody is left to wait for an answer.
                 match self.data_plane.close(&grant.run, epoch, Millis(0)).await {
-                    Ok(_) => Ok(Outcome::Removed),
+                    Ok(view) => {
+                        let hold = Hold { run: grant.run.clone(), epoch };
+                        self.store.used_after_all(&hold, &view.usage).await?;
+                        Ok(Outcome::Removed)
+                    }
                     Err(error) if error.is_unknown_run() => Ok(Outcome::WasGone),
                     Err(error) => Err(error.into()),
                 }

@@ -366,7 +366,7 @@ async fn ended(dir: &Path) -> (Store, Hold) {
     for step in [
         Step::from(Move::Prepare).with(wanted),
         Move::Settle(Ending::without_agent(failure)).into(),
-        Move::Finish(Usage::default()).into(),
+        Move::Finish(Some(Usage::default())).into(),
     ] {
         store.step(&run.hold(), &step).await.unwrap();
     }

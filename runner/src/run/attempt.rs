@@ -10,7 +10,7 @@ use platform_core::{
     event::{AgentEvent, Phase},
     id::{SocketDirName, WorkspaceId},
 };
-use platform_runtime::random;
+use platform_runtime::{random, report};
 use tokio::sync::mpsc;
 
 use super::{
@@ -28,7 +28,7 @@ use crate::{
         docker::{Container, Found},
     },
     store::{Change, Kind, Stage},
-    workspace::{Workspace, Workspaces},
+    workspace::{self, Reserved, Workspace, Workspaces},
 };
 
 /// Events that wait for a slow reader before live ones are left out.
@@ -130,7 +130,7 @@ async fn prepare(scene: &Scene<'_>, things: &mut Things) -> Result<Prepared, Err
     let Scene { host, booked, events, .. } = *scene;
     scene.go_on()?;
     tell(events, AgentEvent::Status { phase: Phase::Preparing });
-    host.workspaces.room()?.enough()?;
+    let room = room(scene).await?;
     let id = Workspaces::new_id();
     let mut wanted = vec![Change::wanted(Kind::Workspace, id.as_str())];
     if things.last(Kind::Listener).is_none() {
@@ -142,6 +142,7 @@ async fn prepare(scene: &Scene<'_>, things: &mut Things) -> Result<Prepared, Err
     things.change(&wanted);
     Point::Prepared.reach();
     let workspace = booked.act(host.workspaces.create(&id, &scene.order().wanted.messages)).await??;
+    drop(room);
     Point::WorkspaceMade.reach();
     let (socket_dir, tap) = match register(scene, things).await {
         Err(error) if error.is_refusal() => {
@@ -152,6 +153,21 @@ async fn prepare(scene: &Scene<'_>, things: &mut Things) -> Result<Prepared, Err
     };
     Point::Registered.reach();
     Ok(Prepared { id, workspace, socket_dir, tap })
+}
+
+/// Waits for room for a workspace: those that were let in at the same moment may have taken it.
+async fn room(scene: &Scene<'_>) -> Result<Reserved, Error> {
+    loop {
+        scene.go_on()?;
+        match scene.host.workspaces.reserve() {
+            Err(error @ workspace::Error::NoRoom { .. }) => {
+                let (run, error) = (&scene.order().run_id, report::chain(&error));
+                tracing::warn!(%run, error, "it waits for room");
+                tokio::time::sleep(PAUSE).await;
+            }
+            reserved => return Ok(reserved?),
+        }
+    }
 }
 
 /// What is there under these names was made by somebody else, and is not to be removed by us.
@@ -242,7 +258,7 @@ async fn watch(scene: &Scene<'_>, at_work: AtWork) -> Result<Ended, Error> {
         };
         if let Some(by) = killed_by {
             scene.booked.stopping(by).await?;
-            Box::pin(stop(scene, &mut container, &pieces)).await?;
+            Box::pin(stop(scene, &mut container, (by, &pieces))).await?;
         }
         drop(pieces);
         let ended = container.ended(killed_by).await?;
@@ -261,14 +277,20 @@ async fn watch(scene: &Scene<'_>, at_work: AtWork) -> Result<Ended, Error> {
     }
 }
 
-/// Ends the agent, however long Docker is away: it is over its time, and nobody else will.
+/// Ends the agent, however long Docker is away. One that is over its bounds is ended whoever holds the run by now, as that
+/// one would, too: a store that is away does not give it more time.
 async fn stop(
     scene: &Scene<'_>,
     container: &mut Container,
-    pieces: &mpsc::Sender<Piece>,
+    (by, pieces): (KilledBy, &mpsc::Sender<Piece>),
 ) -> Result<(), Error> {
     loop {
-        match scene.booked.act(Box::pin(container.stop(pieces))).await? {
+        let stop = Box::pin(container.stop(pieces));
+        let stopped = match by {
+            KilledBy::Timeout | KilledBy::Disk => stop.await,
+            KilledBy::Cancel => scene.booked.act(stop).await?,
+        };
+        match stopped {
             Err(error) if error.is_away() => tokio::time::sleep(PAUSE).await,
             stopped => return Ok(stopped?),
         }

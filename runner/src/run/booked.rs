@@ -22,8 +22,6 @@ use crate::{
 const RENEWALS: u32 = 4;
 /// How often it is looked whether somebody wants the run to stop.
 const LOOK: Duration = Duration::from_millis(500);
-/// How long it is tried to store how a run ended.
-const INSIST: Duration = Duration::from_secs(300);
 /// Pause before something is asked again.
 const PAUSE: Duration = Duration::from_millis(500);
 /// Kind of the event that says why an agent is about to be ended.
@@ -129,7 +127,8 @@ impl Booked {
         &self.past
     }
 
-    /// Stores a step; only then may it be done. A move that others made before is not made again.
+    /// Stores a step, however long the store is away; only then may it be done. A move that others made before is not made
+    /// again.
     pub(super) async fn step(
         &self,
         makes: Move,
@@ -160,23 +159,9 @@ impl Booked {
     }
 
     async fn take(&self, step: Step) -> Result<(), store::Error> {
-        let run = self.store.step(&self.hold, &step).await?;
+        let run = self.store.insist(&self.hold, &step).await?;
         self.state.set(run.state);
         Ok(())
-    }
-
-    /// The same of a step without which what others find would be wrong: the store may be away for a while.
-    pub(super) async fn insist(&self, makes: &Move, changes: &[Change]) -> Result<(), store::Error> {
-        let deadline = Instant::now() + INSIST;
-        loop {
-            match self.step(makes.clone(), changes.to_vec()).await {
-                Err(error) if error.is_transient() && Instant::now() < deadline => {
-                    tracing::warn!(run = %self.hold.run, error = %report::chain(&error), "storing the run's end again");
-                    sleep(PAUSE).await;
-                }
-                result => return result,
-            }
-        }
     }
 
     /// Does `act` in the run's name: at once while nobody else can have taken the run over, else once the store has said

@@ -90,8 +90,8 @@ pub(crate) struct Finished {
     pub(crate) ended: Option<Ended>,
     /// The answer, or why there is none.
     pub(crate) answer: Result<String, Failure>,
-    /// What the run used, as the data plane counted it.
-    pub(crate) usage: Usage,
+    /// What the run used, as the data plane counted it; absent if it could not be asked.
+    pub(crate) usage: Option<Usage>,
     /// From the order to the start of the container.
     pub(crate) start: Option<Duration>,
     /// From the order to the end.
@@ -106,7 +106,7 @@ impl Finished {
             exit_code: run.exit_code,
             ended: None,
             answer: run.error.map_or_else(|| Ok(answer.unwrap_or_default()), Err),
-            usage: run.usage.unwrap_or_default(),
+            usage: run.usage,
             start: run.started.map(|started| run.created.until(started)),
             duration: run.created.until(run.ended.unwrap_or(record.now)),
         }
@@ -225,7 +225,7 @@ async fn live(scene: &Scene<'_>) -> Result<Finished, store::Error> {
         Err(lost @ (store::Error::Fenced { .. } | store::Error::Unknown { .. })) => return Err(lost),
         Err(error) => {
             tracing::warn!(run = %scene.order().run_id, error = %report::chain(&error), "the run's end is not stored");
-            Usage::default()
+            None
         }
     };
     let Ending { exit_code, answer } = ending;
@@ -251,19 +251,19 @@ fn conclude(scene: &Scene<'_>, outcome: Result<Ended, Error>) -> (Option<Ended>,
 }
 
 /// Removes everything and reads what was used. What is not stored is not done: whoever takes the run over does it then.
-async fn settle(scene: &Scene<'_>, things: &Things, ending: &Ending) -> Result<Usage, store::Error> {
+async fn settle(scene: &Scene<'_>, things: &Things, ending: &Ending) -> Result<Option<Usage>, store::Error> {
     let booked = scene.booked;
     match (booked.state(), &ending.answer) {
         (State::Settling(_), _) => {}
         (State::Queued, Err(failure)) => {
-            booked.insist(&Move::Withdraw(failure.clone()), &[]).await?;
-            return Ok(Usage::default());
+            booked.step(Move::Withdraw(failure.clone()), []).await?;
+            return Ok(Some(Usage::default()));
         }
-        _ => booked.insist(&Move::Settle(ending.clone()), &[]).await?,
+        _ => booked.step(Move::Settle(ending.clone()), []).await?,
     }
     Point::SettleStored.reach();
     let removed = things::remove_all(scene, things).await;
-    booked.insist(&Move::Finish(removed.usage), &removed.changes).await?;
+    booked.step(Move::Finish(removed.usage), removed.changes).await?;
     Point::Finished.reach();
     Ok(removed.usage)
 }

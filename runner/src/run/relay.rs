@@ -87,12 +87,12 @@ fn streamed(event: TapEvent) -> Option<AgentEvent> {
 
 /// The run's last events. They wait for their reader, who by now can hold up nothing else.
 pub(super) async fn announce(finished: &Finished, events: &mpsc::Sender<AgentEvent>) {
-    let Usage { calls, tokens, .. } = finished.usage;
     let (last, end) = match &finished.answer {
         Ok(content) => (Some(AgentEvent::AssistantFinal { content: content.clone() }), AgentEvent::Done),
         Err(Failure { code, message }) => (None, AgentEvent::Error { code: *code, message: message.clone() }),
     };
-    let usage = Some(AgentEvent::UsageReport { calls, tokens });
+    let report = |Usage { calls, tokens, .. }| AgentEvent::UsageReport { calls, tokens };
+    let usage = finished.usage.map(report);
     for event in [last, usage, Some(end)].into_iter().flatten() {
         // A reader that has left does not want to know.
         drop(events.send(event).await);

@@ -17,10 +17,10 @@ const DRAIN: Millis = Millis(100);
 pub(super) struct Things(Vec<Change>);
 
 /// What became of a run's things.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Removed {
-    /// What its calls used.
-    pub(super) usage: Usage,
+    /// What its calls used; absent if the data plane did not tell.
+    pub(super) usage: Option<Usage>,
     /// What of them is gone, or stays because it is to.
     pub(super) changes: Vec<Change>,
 }
@@ -74,16 +74,19 @@ pub(super) async fn clear(scene: &Scene<'_>, things: &mut Things) -> Result<(), 
 
 /// Removes everything, or as much as goes. What is not removed is logged, and stays in its row for the reaper.
 pub(super) async fn remove_all(scene: &Scene<'_>, things: &Things) -> Removed {
-    let mut removed = Removed::default();
+    // Without a grant nobody called.
+    let usage = things.last(Kind::Grant).is_none().then(Usage::default);
+    let mut removed = Removed { usage, changes: Vec::new() };
     for kind in [Kind::Container, Kind::Volume, Kind::Grant, Kind::Listener, Kind::Workspace] {
         for thing in things.all(&[kind]) {
             if kind == Kind::Workspace && scene.order().wanted.keep == Keep::Workspace {
+                keep(scene, &thing).await;
                 removed.changes.push(thing.to(Stage::Kept));
                 continue;
             }
             match remove(scene, &thing).await {
                 Ok(usage) => {
-                    removed.usage = usage.unwrap_or(removed.usage);
+                    removed.usage = removed.usage.or(usage);
                     removed.changes.push(thing.to(Stage::Removed));
                 }
                 Err(error) => {
@@ -102,6 +105,15 @@ pub(super) async fn remove_all(scene: &Scene<'_>, things: &Things) -> Removed {
     removed
 }
 
+/// Leaves a workspace for people to look at. It stays also where it cannot be kept from growing.
+async fn keep(scene: &Scene<'_>, workspace: &Change) {
+    let Ok(id) = WorkspaceId::parse(&workspace.name) else { return };
+    if let Ok(Err(error)) = scene.booked.act(scene.host.workspaces.keep(&id)).await {
+        let (run, error) = (&scene.order().run_id, report::chain(&error));
+        tracing::warn!(%run, workspace = %id, error, "what is kept can still be changed");
+    }
+}
+
 /// Removes one thing, if it is there; of a grant it tells what was used.
 async fn remove(scene: &Scene<'_>, thing: &Change) -> Result<Option<Usage>, Error> {
     let Scene { host, booked, .. } = *scene;
@@ -117,8 +129,10 @@ async fn remove(scene: &Scene<'_>, thing: &Change) -> Result<Option<Usage>, Erro
             let run = &booked.order.run_id;
             return match booked.ask(async || host.data_plane.close(run, booked.epoch(), DRAIN).await).await {
                 Ok(view) => Ok(Some(view.usage)),
-                // It was never registered, or is long forgotten.
-                Err(Error::DataPlane(error)) if error.is_unknown_run() => Ok(None),
+                // It was never registered; or it is long forgotten, if its agent may have run.
+                Err(Error::DataPlane(error)) if error.is_unknown_run() => {
+                    Ok((thing.stage == Stage::Wanted).then(Usage::default))
+                }
                 Err(error) => Err(error),
             };
         }

@@ -9,7 +9,7 @@
 //! somebody else take the run over, and that does. Until then its holder may go on and renew it.
 //!
 //! What passes by itself (a lock, a lost connection) is tried again, four times with two seconds between them in all,
-//! where trying again cannot do it twice.
+//! where trying again cannot do it twice. A step of a run can wait longer: [`Store::insist`].
 //!
 //! Not here: what a run's moves mean (`lifecycle`) and when they are made (`run`).
 
@@ -27,9 +27,13 @@ mod row;
 mod schema;
 mod step;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use platform_core::id::InstallationId;
+use platform_runtime::report;
 use sqlx::{
     Any, AnyConnection, ConnectOptions, Connection, Transaction,
     any::{AnyPoolOptions, install_default_drivers},
@@ -54,12 +58,11 @@ use self::{backend::Backend, error::failed};
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(10);
 /// Waits before what failed is tried again.
-const PAUSES: [Duration; 4] = [
-    Duration::from_millis(50),
-    Duration::from_millis(150),
-    Duration::from_millis(500),
-    Duration::from_millis(1000),
-];
+const PAUSES: [Duration; 4] =
+    [Duration::from_millis(50), Duration::from_millis(150), Duration::from_millis(500), LAST_PAUSE];
+const LAST_PAUSE: Duration = Duration::from_secs(1);
+/// How long a store that is away is waited for where a run cannot go on without it.
+const INSIST: Duration = Duration::from_secs(300);
 
 /// An open store, as one installation sees it. Clones are the same one.
 #[derive(Debug, Clone)]
@@ -103,7 +106,7 @@ impl Store {
             sqlx::raw_sql(backend.on_connect()).execute(&mut first).await.map_err(unreachable)?;
             first.close().await.map_err(unreachable)
         };
-        retrying(&shown, Again::Always, first).await?;
+        retrying(&shown, (Again::Always, Duration::ZERO), first).await?;
         let pool = AnyPoolOptions::new()
             .max_connections(backend.connections())
             .acquire_timeout(CONNECT)
@@ -163,30 +166,39 @@ impl Store {
         again: Again,
         once: impl AsyncFn(Done) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        retrying(&self.shown, again, once).await
+        retrying(&self.shown, (again, Duration::ZERO), once).await
     }
 }
 
-/// The same of the store that is `shown` so. `once` is told whether it may have been done before.
+/// The same of the store that is `shown` so, and for at least `patience`. `once` is told whether it may have been done
+/// before.
 async fn retrying<T>(
     shown: &str,
-    again: Again,
+    (again, patience): (Again, Duration),
     once: impl AsyncFn(Done) -> Result<T, Error>,
 ) -> Result<T, Error> {
+    let deadline = Instant::now() + patience;
     let mut before = Done::No;
-    for pause in PAUSES {
-        match once(before).await {
-            Err(error) if error.passes_soon() && (again == Again::Always || !error.may_be_done()) => {
-                if error.may_be_done() {
-                    before = Done::Perhaps;
-                }
-                tracing::debug!(store = %shown, %error, "the store is tried again");
-                tokio::time::sleep(pause).await;
-            }
+    let mut pauses = PAUSES.into_iter();
+    loop {
+        let error = match once(before).await {
+            Err(error) if again == Again::Always || !error.may_be_done() => error,
             result => return result,
+        };
+        let pause = match pauses.next() {
+            Some(pause) if error.passes_soon() => pause,
+            _ if error.is_transient() && Instant::now() < deadline => {
+                tracing::warn!(store = %shown, error = report::chain(&error), "the store is waited for");
+                LAST_PAUSE
+            }
+            _ => return Err(error),
+        };
+        if error.may_be_done() {
+            before = Done::Perhaps;
         }
+        tracing::debug!(store = %shown, %error, "the store is tried again");
+        tokio::time::sleep(pause).await;
     }
-    once(before).await
 }
 
 impl Tx {

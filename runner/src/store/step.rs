@@ -1,11 +1,12 @@
 //! A run's steps: a move, and what is made or removed with it, in one transaction.
 
-use platform_core::limit::ByteSize;
+use platform_core::{control::Usage, limit::ByteSize};
 use serde_json::json;
 
 use super::{
-    Again, Change, Hold, Store, Tx, UnixMillis,
+    Again, Change, Hold, INSIST, Store, Tx, UnixMillis,
     error::{Done, Error, failed},
+    retrying,
     row::{Run, storable},
 };
 use crate::lifecycle::{Ending, Failure, Move, State};
@@ -57,6 +58,8 @@ const SAVE: &str = "UPDATE runs SET state = $1, started = $2, ended = $3, exit_c
 const ANEW: &str = "UPDATE runs SET state = 'queued', attempt = attempt + 1, started = NULL, ended = NULL, \
      exit_code = NULL, error_code = NULL, error_message = NULL, answer = NULL, answer_bytes = NULL, usage = NULL, \
      cancel_asked = NULL, changed = $1 WHERE run = $2";
+const USED: &str = "UPDATE runs SET usage = $1 \
+     WHERE run = $2 AND installation = $3 AND epoch = $4 AND ended IS NOT NULL AND usage IS NULL";
 const NUMBER: &str = "UPDATE runs SET last_event = last_event + 1 WHERE run = $1 RETURNING last_event";
 const EVENT: &str = "INSERT INTO events (run, seq, at, kind, payload) VALUES ($1, $2, $3, $4, $5)";
 const FORGET: &str = "DELETE FROM events WHERE run = $1 AND seq <= $2";
@@ -69,6 +72,16 @@ impl Store {
     /// move, [`Error::NotMaking`] and [`Error::NotWanted`] if things are out of order. Then nothing has changed.
     pub async fn step(&self, hold: &Hold, step: &Step) -> Result<Run, Error> {
         self.retrying(Again::Always, async |before| self.step_once(hold, step, before).await).await
+    }
+
+    /// The same, waiting five minutes for a store that is away: the run cannot go on without it, and nobody can take it
+    /// over meanwhile.
+    ///
+    /// # Errors
+    /// What [`Store::step`] says.
+    pub async fn insist(&self, hold: &Hold, step: &Step) -> Result<Run, Error> {
+        let insisting = (Again::Always, INSIST);
+        retrying(&self.shown, insisting, async |before| self.step_once(hold, step, before).await).await
     }
 
     async fn step_once(&self, hold: &Hold, step: &Step, before: Done) -> Result<Run, Error> {
@@ -115,6 +128,23 @@ impl Store {
         Ok(run)
     }
 
+    /// Keeps what a run used, where nobody could tell when it ended; in nobody's name, as it has ended. Without effect
+    /// on any other run.
+    ///
+    /// # Errors
+    /// If the database fails.
+    pub async fn used_after_all(&self, hold: &Hold, usage: &Usage) -> Result<(), Error> {
+        self.retrying(Again::Always, async |_| {
+            let mut tx = self.begin().await?;
+            let query = sqlx::query(USED).bind(serde_json::to_string(usage).ok()).bind(hold.run.as_str());
+            let query = query.bind(self.installation.as_str());
+            let query = query.bind(i64::try_from(hold.epoch).unwrap_or(i64::MAX));
+            query.execute(tx.connection()).await.map_err(failed("keep what a run used"))?;
+            tx.commit("keep what a run used").await
+        })
+        .await
+    }
+
     /// Adds an event to a run; of more than five hundred the oldest are forgotten. Returns its number, from 1.
     ///
     /// # Errors
@@ -147,7 +177,7 @@ impl Tx {
                 run.error = said.as_ref().err().map(kept);
                 answer = said.as_ref().ok();
             }
-            Move::Finish(usage) => run.usage = Some(*usage),
+            Move::Finish(usage) => run.usage = *usage,
             Move::Withdraw(failure) => run.error = Some(kept(failure)),
         }
         if after.is_final() {

@@ -7,7 +7,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
-use platform_core::{control::Usage, id::RunId};
+use platform_core::id::RunId;
 use platform_runtime::{report, settings::Settings};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -26,12 +26,12 @@ const LOOK: Duration = Duration::from_millis(250);
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// What happens to the runs in progress when work stops.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) enum AtEnd {
     /// They go on; whoever starts next takes them over.
     Leave,
-    /// They are cancelled.
-    Cancel,
+    /// They are cancelled; those that have not ended when the token is triggered are left after all.
+    Cancel(CancellationToken),
 }
 
 /// Why there is no work.
@@ -186,11 +186,16 @@ async fn live(host: &Host, mut from: mpsc::Receiver<Work>, stop: &CancellationTo
             () = stop.cancelled() => break,
         }
     }
-    if at_end == AtEnd::Cancel {
-        cancel.cancel();
+    let AtEnd::Cancel(leave) = at_end else { return };
+    cancel.cancel();
+    let ending = async {
         while let Some((run, finished)) = lives.next().await {
             tell(&run, &finished);
         }
+    };
+    tokio::select! {
+        () = ending => {}
+        () = leave.cancelled() => tracing::warn!("runs are left as they are, for whoever starts next"),
     }
 }
 
@@ -206,7 +211,7 @@ fn tell(run: &RunId, finished: &Result<Finished, store::Error>) {
         Ok(finished) => finished,
         Err(lost) => return tracing::info!(%run, "no longer ours: {lost}"),
     };
-    let Usage { calls, .. } = finished.usage;
+    let calls = finished.usage.map(|usage| usage.calls);
     let took = finished.duration.as_millis();
     match &finished.answer {
         Ok(_) => tracing::info!(%run, calls, took_ms = took, "run succeeded"),

@@ -173,7 +173,7 @@ impl Model {
         let step = match self.below(8) {
             7 => Move::Withdraw(cancelled()),
             6 => Move::Settle(Ending::without_agent(cancelled())),
-            5 => Move::Finish(Usage::default()),
+            5 => Move::Finish(Some(Usage::default())),
             other => moves()[other].clone(),
         };
         let stepped = self.store[worker].step(&hold, &step.clone().into()).await;

@@ -129,7 +129,7 @@ async fn a_thing_has_a_row_before_it_is_there(place: Place) {
     let late = store.step(&hold, &Change::wanted(Kind::Volume, "v1").into()).await.unwrap_err();
     assert!(matches!(late, Error::NotMaking { .. }), "{late:?}");
     let gone = [container.to(Stage::Removed), workspace.to(Stage::Removed)];
-    store.step(&hold, &Step::from(Move::Finish(Usage::default())).with(gone)).await.unwrap();
+    store.step(&hold, &Step::from(Move::Finish(Some(Usage::default()))).with(gone)).await.unwrap();
     assert_eq!(store.left().await.unwrap(), vec![]);
     let things = store.record(&hold.run).await.unwrap().resources;
     assert!(things.len() == 2 && things.iter().all(|thing| thing.epoch == 1 && !thing.owner.is_empty()));
@@ -145,14 +145,14 @@ async fn what_is_gone_is_said_in_nobodys_name_once_nobody_holds_the_run(place: P
         matches!(store.removed(thing).await, Err(Error::NotOver { kind: "container", .. }))
     });
     assert!(refused(&first).await, "its holder is there");
-    for step in [Move::Settle(Ending::without_agent(cancelled())), Move::Finish(Usage::default())] {
+    for step in [Move::Settle(Ending::without_agent(cancelled())), Move::Finish(Some(Usage::default()))] {
         store.step(&hold, &step.into()).await.unwrap();
     }
     assert_eq!(store.named(Kind::Container, "c1").await.unwrap(), store.left().await.unwrap());
     store.start_anew(&hold).await.unwrap();
     let anew = store.claim(&Worker::this_process(), LONG).await.unwrap().unwrap().hold();
     store.step(&anew, &Step::from(Move::Prepare).with([container])).await.unwrap();
-    for step in [Move::Settle(Ending::without_agent(cancelled())), Move::Finish(Usage::default())] {
+    for step in [Move::Settle(Ending::without_agent(cancelled())), Move::Finish(Some(Usage::default()))] {
         store.step(&anew, &step.into()).await.unwrap();
     }
     assert!(refused(&first).await, "it was wanted again since");
@@ -241,7 +241,7 @@ async fn a_run_that_has_ended_may_be_started_anew(place: Place) {
     let code = RunErrorCode::Timeout;
     let failure = Failure { code, message: "stopped after 2m".to_owned() };
     let ending = Ending { exit_code: Some(137), answer: Err(failure) };
-    for step in [Move::Prepare, Move::Settle(ending), Move::Finish(Usage::default())] {
+    for step in [Move::Prepare, Move::Settle(ending), Move::Finish(Some(Usage::default()))] {
         store.step(&hold, &step.into()).await.unwrap();
     }
     assert_eq!(store.record(&hold.run).await.unwrap().run.state, State::Ended(Outcome::TimedOut));
