@@ -35,7 +35,7 @@ use crate::{
 const BACKLOG: usize = 256;
 /// How long deltas may still come after the container's end.
 const TAP_GRACE: Duration = Duration::from_millis(200);
-/// Pause before an agent is told again to end.
+/// Pause before an agent is told again to end, and before it is looked again for room.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// An agent at work.
