@@ -2,7 +2,7 @@
 
 use std::{fs, io, os::unix::fs::DirBuilderExt, path::PathBuf};
 
-use platform_core::{control::SocketDir, name::path::SOCKET_FILE};
+use platform_core::control::SocketDir;
 use platform_runtime::settings::StaticRun;
 
 /// Where a run's calls come in.
@@ -46,16 +46,38 @@ impl Door {
         self.dir().is_some_and(|dir| dir.path.exists())
     }
 
-    /// Removes a directory that is the run's own. The socket in it is gone, or goes with its listener right now.
+    /// Removes a directory that is the run's own, with all that is in it: its socket, and whatever proxies had not yet put in
+    /// place when they were killed.
     pub(super) fn remove(&self) {
         let Self::Directory(SocketDir { path, .. }) = self else { return };
-        for removed in [fs::remove_file(path.join(SOCKET_FILE)), fs::remove_dir(path)] {
-            match removed {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    tracing::warn!(path = %path.display(), %error, "socket directory stays behind");
-                }
-                _ => {}
+        match fs::remove_dir_all(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(path = %path.display(), %error, "socket directory stays behind");
             }
+            _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use platform_core::{id::SocketDirName, name::path::SOCKET_FILE};
+
+    use super::*;
+
+    #[test]
+    fn a_socket_that_a_killed_proxy_did_not_put_in_place_goes_with_the_directory() {
+        let runs = tempfile::tempdir().unwrap();
+        let name = SocketDirName::from_random(7);
+        let path = runs.path().join(name.as_str());
+        fs::create_dir(&path).unwrap();
+        let _half_made = UnixListener::bind(path.join(".0123abc")).unwrap();
+        let _in_place = UnixListener::bind(path.join(SOCKET_FILE)).unwrap();
+        let door = Door::Directory(SocketDir { path, name });
+        door.remove();
+        assert_eq!(fs::read_dir(runs.path()).unwrap().count(), 0);
+        door.remove();
     }
 }
