@@ -73,6 +73,11 @@ impl Error {
     pub(crate) fn is_unknown_run(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if code == "run_unknown")
     }
+
+    /// Whether it has said no, and so has nothing there of what it was asked for: unlike one that failed midway.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(self, Self::Refused { code, .. } if code != "proxy_failed")
+    }
 }
 
 impl Away for Error {

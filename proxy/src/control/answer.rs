@@ -29,6 +29,8 @@ pub(super) enum Error {
     NotFound,
     #[error("this proxy does not know run {0}")]
     UnknownRun(String),
+    #[error("the proxy failed in {0}, and its log says how")]
+    Failed(&'static str),
     #[error("{0}")]
     Invalid(String),
     #[error("run {0} was registered without a tap")]
@@ -55,6 +57,7 @@ impl Error {
             Self::Protocol { .. } => (StatusCode::BAD_REQUEST, "protocol_mismatch"),
             Self::NotFound => (StatusCode::NOT_FOUND, "not_found"),
             Self::UnknownRun(_) => (StatusCode::NOT_FOUND, "run_unknown"),
+            Self::Failed(_) => (StatusCode::INTERNAL_SERVER_ERROR, "proxy_failed"),
             Self::Invalid(_) => (StatusCode::BAD_REQUEST, "invalid_request"),
             Self::NoTap(_) => (StatusCode::CONFLICT, "no_tap"),
             Self::Register(runs::Error::Conflict { .. }) => (StatusCode::CONFLICT, "run_conflict"),

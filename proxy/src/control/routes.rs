@@ -125,7 +125,7 @@ async fn register(control: &Arc<Control>, run: RunId, body: Incoming) -> Result<
     // In a task of its own: whoever gives up waiting must not leave the run half open.
     let control = Arc::clone(control);
     let registering = task::spawn("registering a run", async move { control.runs.register(register).await });
-    Ok(json(&registering.await.map_err(|_panicked| Error::UnknownRun(run.to_string()))??))
+    Ok(json(&registering.await.map_err(|_panicked| Error::Failed("registering the run"))??))
 }
 
 fn view(control: &Control, run: &RunId) -> Result<Answer, Error> {
@@ -201,7 +201,7 @@ async fn close(control: &Arc<Control>, run: &RunId, uri: &Uri) -> Result<Answer,
     let (control, closed) = (Arc::clone(control), run.clone());
     let closing =
         task::spawn("closing a run", async move { control.runs.close(&closed, epoch, drain).await });
-    let view = closing.await.map_err(|_panicked| Error::UnknownRun(run.to_string()))??;
+    let view = closing.await.map_err(|_panicked| Error::Failed("closing the run"))??;
     view.map(|view| json(&view)).ok_or_else(|| Error::UnknownRun(run.to_string()))
 }
 

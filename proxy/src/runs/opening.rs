@@ -54,8 +54,9 @@ impl Runs {
             Err(source) => Err(Error::Keep { run: run.clone(), source }),
         };
         if opened.is_err() {
-            self.kept.remove(&run);
+            // In this order: a proxy that comes after this one removes what it knows of.
             live.door.remove();
+            self.kept.remove(&run);
         }
         self.settle(&live, &opened);
         opened.map(|()| live)

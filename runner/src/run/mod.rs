@@ -134,8 +134,12 @@ enum Error {
 
 impl Error {
     /// Whether the data plane has said that what it has under the run's id is not ours.
-    const fn is_refusal(&self) -> bool {
-        matches!(self, Self::Another | Self::DataPlane(data_plane::Error::Refused { .. }))
+    fn is_refusal(&self) -> bool {
+        match self {
+            Self::Another => true,
+            Self::DataPlane(error) => error.is_refusal(),
+            _ => false,
+        }
     }
 }
 
