@@ -262,7 +262,7 @@ impl Left {
         let closed = Arc::new(ClosedRuns::open(&state("closed")).map_err(unreadable("closed"))?);
         let SoFar { by_account, by_run } = journal.spent(|run| closed.contains(run))?;
         let accounts = Arc::new(Accounts::new(settings.accounts.clone(), by_account));
-        let kept = KeptRuns::open(&state("runs"))?;
+        let kept = KeptRuns::open(&settings.proxy.kept_dir())?;
         Ok(Self {
             past: Past { accounts, spent: by_run, closed, journal: Arc::clone(journal), kept },
             directory: Arc::new(Directory::open(&state("revoked")).map_err(unreadable("revoked"))?),

@@ -55,7 +55,7 @@ async fn runs_come_back_with_what_they_spent_and_closed_ones_do_not() {
     let registered = world.control.register(&open.grant).await.unwrap();
     assert_eq!(registered.socket.unwrap().path.join("llm.sock"), open.socket, "asking again changes nothing");
     world.control.close(&open.grant.run_id, 0).await.unwrap();
-    assert_eq!(fs::read_dir(world.path().join("state/runs")).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(world.path().join("run/kept")).unwrap().count(), 0);
     world.assert_nothing_left().await;
 }
 

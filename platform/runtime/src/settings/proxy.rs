@@ -178,4 +178,10 @@ impl Proxy {
     pub fn listeners_dir(&self) -> PathBuf {
         self.run_dir.join("runs")
     }
+
+    /// Directory of what the next proxy has to know of the runs that are open: it lasts as long as their sockets' directories.
+    #[must_use]
+    pub fn kept_dir(&self) -> PathBuf {
+        self.run_dir.join("kept")
+    }
 }
