@@ -62,6 +62,8 @@ pub struct Peer {
 pub struct Site {
     /// A directory of its own.
     pub dir: PathBuf,
+    /// A directory of its own for sockets, in memory where the system has such a place, as `/run` is.
+    pub run: PathBuf,
     /// Where it forwards to.
     pub upstream: SocketAddr,
     /// Directory of this build's programs.
@@ -99,8 +101,10 @@ impl Peer {
     pub fn start(&self, dir: &Path, upstream: SocketAddr) -> io::Result<Running> {
         let port = free_address()?.port();
         let programs = programs()?;
-        let site = Site { dir: dir.join(self.name), upstream, programs, port };
+        let (dir, run) = (dir.join(self.name), in_memory(&dir.join(self.name)));
+        let site = Site { dir, run, upstream, programs, port };
         fs::create_dir_all(&site.dir)?;
+        fs::create_dir_all(&site.run)?;
         let Launch { command, ready, target } = (self.launch)(&site)?;
         let log = fs::File::create(site.dir.join("output.log"))?;
         let started = command.map(|mut command| {
@@ -117,6 +121,18 @@ impl Peer {
         })?;
         running.target = target(&running.site)?;
         Ok(running)
+    }
+}
+
+/// Where a peer whose directory is `dir` has its sockets.
+pub(crate) fn in_memory(dir: &Path) -> PathBuf {
+    let memory = Path::new("/dev/shm");
+    let name = |dir: &Path| dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if memory.is_dir() {
+        let above = dir.parent().map(name).unwrap_or_default();
+        memory.join(format!("{above}-{}", name(dir)))
+    } else {
+        dir.join("run")
     }
 }
 
@@ -138,6 +154,7 @@ impl Site {
     fn configure(&self, template: &str) -> io::Result<PathBuf> {
         let text = template
             .replace("@DIR@", &self.dir.display().to_string())
+            .replace("@RUN@", &self.run.display().to_string())
             .replace("@LISTEN@", &self.address().to_string())
             .replace("@UPSTREAM@", &self.upstream.to_string());
         let path = self.dir.join("peer.conf");
@@ -184,5 +201,6 @@ impl Drop for Running {
         let pid = child.id().to_string();
         drop(Command::new("kill").arg(pid).status());
         drop(child.wait());
+        drop(fs::remove_dir_all(&self.site.run));
     }
 }

@@ -88,7 +88,7 @@ fn proxy(site: &Site) -> PathBuf {
 }
 
 fn control(site: &Site) -> PathBuf {
-    site.dir.join("run/control/control.sock")
+    site.run.join("control/control.sock")
 }
 
 /// Opens the run `bench` for this very process, and returns its socket.

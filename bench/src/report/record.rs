@@ -16,7 +16,7 @@ use std::{
 use serde::Serialize;
 
 use super::{Raw, Row, Samples, plot, tables};
-use crate::{measure::machine::Machine, session::Plan};
+use crate::{measure::machine::Machine, peer::in_memory, session::Plan};
 
 /// A finished run.
 #[derive(Debug)]
@@ -69,6 +69,7 @@ impl Record {
             let written = fs::read_to_string(peer.path().join("peer.conf"));
             if let Ok(text) = written {
                 // Paths of a directory that is gone say nothing.
+                let text = text.replace(&in_memory(&peer.path()).display().to_string(), "@RUN@");
                 let text = text.replace(&peer.path().display().to_string(), "@DIR@");
                 fs::write(to.join(peer.file_name()).with_extension("conf"), text)?;
             }
