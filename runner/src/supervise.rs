@@ -131,7 +131,9 @@ pub(crate) async fn start(plan: &Plan, data_plane: &DataPlane) -> Result<(Proxy,
     let deadline = Instant::now() + START;
     while Instant::now() < deadline {
         if child.try_wait().map_err(Error::Wait)?.is_some() {
-            return Err(Error::NotReady);
+            // Perhaps because somebody else's was faster: that one answers, once it is ready.
+            let health = data_plane.health().await;
+            return health.map(|health| (Proxy::Adopted, health)).map_err(|_nobody| Error::NotReady);
         }
         if let Ok(health) = data_plane.health().await {
             return Ok((Proxy::Own(child), health));
