@@ -68,10 +68,31 @@ impl Postgres {
         let address = Address::parse(&self.url(), None).unwrap();
         Store::open(&address, world.installation().parse().unwrap()).await.unwrap()
     }
+
+    /// Has it stand still: who asks it something waits, and whoever connects.
+    pub fn pause(&self) {
+        self.signal_all(Signal::STOP);
+    }
+
+    /// Has it go on.
+    pub fn resume(&self) {
+        self.signal_all(Signal::CONT);
+    }
+
+    fn signal_all(&self, signal: Signal) {
+        let server = self.server.id();
+        let children = fs::read_to_string(format!("/proc/{server}/task/{server}/children")).unwrap();
+        let children = children.split_whitespace().map(|pid| pid.parse().unwrap());
+        for pid in std::iter::once(server.cast_signed()).chain(children) {
+            // One that serves nobody any more may have ended.
+            kill_process(Pid::from_raw(pid).unwrap(), signal).ok();
+        }
+    }
 }
 
 impl Drop for Postgres {
     fn drop(&mut self) {
+        self.resume();
         // Fast shutdown: it takes its shared memory with it.
         let pid = Pid::from_raw(self.server.id().cast_signed()).unwrap();
         if kill_process(pid, Signal::INT).is_ok() {

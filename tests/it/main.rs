@@ -46,6 +46,7 @@ mod soak;
 mod sockets;
 mod standalone;
 mod starts;
+mod store_away;
 mod streaming;
 mod survival;
 mod tap;

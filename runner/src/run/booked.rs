@@ -158,6 +158,11 @@ impl Booked {
         }
     }
 
+    /// Does nothing more for the run.
+    pub(crate) async fn give_back(&self) -> Result<(), store::Error> {
+        self.store.give_back(&self.hold).await
+    }
+
     async fn take(&self, step: Step) -> Result<(), store::Error> {
         let run = self.store.insist(&self.hold, &step).await?;
         self.state.set(run.state);

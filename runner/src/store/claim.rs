@@ -3,7 +3,7 @@
 use platform_core::limit::Millis;
 
 use super::{
-    Again, Store, Worker,
+    Again, Hold, Store, Worker,
     backend::Backend,
     error::{Error, failed},
     row::{Run, columns},
@@ -30,14 +30,18 @@ macro_rules! queued {
 }
 macro_rules! abandoned {
     ($lock:literal) => {
-        take!("ended IS NULL AND lease_until < $3 ORDER BY lease_until, run", $lock)
+        take!(
+            "ended IS NULL AND lease_until < $3 AND (lease_owner <> $1 OR lease_until = 0) ORDER BY lease_until, run",
+            $lock
+        )
     };
 }
 
 const WAITING: &str =
     "SELECT count(*) FROM runs WHERE installation = $1 AND state = 'queued' AND lease_owner IS NULL";
-const RELEASE: &str = "UPDATE runs SET lease_until = $1 - 1, changed = $1 WHERE installation = $2 AND lease_owner = $3 \
-     AND ended IS NULL AND lease_until >= $1";
+const GIVE_BACK: &str = "UPDATE runs SET lease_until = 0, changed = $1 WHERE run = $2 AND installation = $3 AND epoch = $4 AND ended IS NULL";
+const RELEASE: &str = "UPDATE runs SET lease_until = 0, changed = $1 WHERE installation = $2 AND lease_owner = $3 \
+     AND ended IS NULL";
 
 impl Store {
     /// Claims the run that has waited longest, if one waits. It is nobody else's until `span` has passed.
@@ -68,7 +72,8 @@ impl Store {
     }
 
     /// Takes over a run whose lease is over, if there is one; the one that was left longest ago. From then on whatever
-    /// its holder before still tries is refused.
+    /// its holder before still tries is refused. None of the worker's own, which knows best what became of it, before it is
+    /// given back.
     ///
     /// # Errors
     /// If the store fails.
@@ -100,6 +105,29 @@ impl Store {
         let run = taken.map(|row| Run::read(&row, tx.now)).transpose()?;
         tx.commit(action).await?;
         Ok(run)
+    }
+
+    /// Gives a run back whose holder does nothing more for it: whoever is there may take it over, the same worker too. One
+    /// that has ended or is somebody else's stays as it is.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn give_back(&self, hold: &Hold) -> Result<(), Error> {
+        let action = "give a run back";
+        self.retrying(Again::Always, async |_| {
+            let mut tx = self.begin().await?;
+            let now = tx.now;
+            sqlx::query(GIVE_BACK)
+                .bind(now)
+                .bind(hold.run.as_str())
+                .bind(self.installation.as_str())
+                .bind(i64::try_from(hold.epoch).unwrap_or(i64::MAX))
+                .execute(tx.connection())
+                .await
+                .map_err(failed(action))?;
+            tx.commit(action).await
+        })
+        .await
     }
 
     /// Ends the leases of `worker`, who does nothing any more: others need not wait until they are over.

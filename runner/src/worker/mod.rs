@@ -202,6 +202,11 @@ async fn live(host: &Host, mut from: mpsc::Receiver<Work>, stop: &CancellationTo
 async fn one(host: &Host, work: Work, cancel: &CancellationToken) -> (RunId, Result<Finished, store::Error>) {
     let Work { booked, place } = work;
     let finished = run::execute_unheard(host, &booked, cancel).await;
+    // If its end is not stored it is for whoever is there, us as well.
+    while let Err(error) = booked.give_back().await {
+        tracing::warn!(run = %booked.order.run_id, error = %report::chain(&error), "it cannot be given back");
+        tokio::time::sleep(PAUSE).await;
+    }
     drop(place);
     (booked.order.run_id.clone(), finished)
 }

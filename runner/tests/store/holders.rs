@@ -10,7 +10,7 @@ use runner::{
     store::{Change, Created, Error, For, Hold, Kind, Run, Stage, Step, Store, Worker},
 };
 
-use crate::place::{Place, cancelled, id, moves, order};
+use crate::place::{Place, cancelled, eventually, id, moves, order};
 
 const LONG: Millis = Millis::seconds(600);
 const OPERATIONS: usize = 400;
@@ -19,6 +19,7 @@ const SEED: u64 = 0x5eed;
 crate::on_both!(
     whatever_two_holders_do_the_store_does_what_its_model_does,
     who_gives_its_runs_back_gives_back_its_own,
+    nobody_takes_a_run_over_from_itself_before_it_gives_it_back,
     a_run_is_asked_to_stop_wherever_it_is,
     what_is_kept_stays_when_its_run_has_ended,
 );
@@ -237,6 +238,21 @@ async fn who_gives_its_runs_back_gives_back_its_own(place: Place) {
         store.take_over(&one, LONG).await.unwrap().is_none(),
         "what was taken over is given back no more"
     );
+}
+
+async fn nobody_takes_a_run_over_from_itself_before_it_gives_it_back(place: Place) {
+    let store = place.open().await;
+    let (one, two) = (Worker::named("one"), Worker::named("two"));
+    let hold = |epoch| Hold { run: id("a"), epoch };
+    store.create(&order("a"), For::Me(&one, Millis(0))).await.unwrap();
+    let of_others = async || store.take_over(&two, Millis(0)).await.unwrap();
+    assert!(store.take_over(&one, LONG).await.unwrap().is_none(), "it goes on with it");
+    store.renew(&hold(1), Millis(0)).await.unwrap();
+    assert_eq!(eventually("its lease is over", of_others).await.epoch, 2);
+    store.give_back(&hold(1)).await.unwrap();
+    assert!(store.take_over(&two, LONG).await.unwrap().is_none(), "it was not the other's to give back");
+    store.give_back(&hold(2)).await.unwrap();
+    assert_eq!(store.take_over(&two, LONG).await.unwrap().unwrap().epoch, 3);
 }
 
 async fn a_run_is_asked_to_stop_wherever_it_is(place: Place) {
