@@ -122,7 +122,7 @@ impl Sluice {
         let modes = "echo \"modes $(stty -g)\"";
         let line = format!(
             "stty rows 40 cols 200; {modes}; sh -c {}; echo \"code $?\"; {modes}",
-            quoted(&format!("echo \"pid $$\"; exec {}", line.join(" ")))
+            quoted(&format!("echo \"process $$\"; exec {}", line.join(" ")))
         );
         let mut script = Command::new("script");
         script.args(["--quiet", "--flush", "--command", &line, "/dev/null"]).env_clear();
@@ -163,12 +163,14 @@ impl Seat {
 
     /// Sends a signal to the command.
     pub fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_raw(self.after("pid ").parse().unwrap()).unwrap(), signal).unwrap();
+        kill_process(Pid::from_raw(self.after("process ").parse().unwrap()).unwrap(), signal).unwrap();
     }
 
     /// Waits for the end.
     pub async fn left(mut self) -> Left {
-        timeout(PATIENCE, async { while self.more().await {} }).await.expect("it ends");
+        if timeout(PATIENCE, async { while self.more().await {} }).await.is_err() {
+            panic!("it does not end: {}", self.text);
+        }
         self.script.wait().await.unwrap();
         let modes: Vec<_> = self.text.split("modes ").skip(1).map(first_word).collect();
         let modes = [modes[0].clone(), modes[1].clone()];
