@@ -3,6 +3,7 @@
 //! Never holds the upstream's key: that is the data plane's, which it speaks to over the control socket.
 //! The life of a run is `run`, its states are [`lifecycle`], what is kept of it is [`store`]; what a container may do is `sandbox`; the commands are `cli`.
 
+mod agents;
 mod audit;
 mod away;
 pub mod cli;

@@ -89,7 +89,7 @@ enum Command {
     /// Make of the store what a backup says; of any backend, whole or not at all
     #[command(after_help = "Example:\n  sluice restore /var/backups/sluice.ndjson")]
     Restore(backup::RestoreArguments),
-    /// List the agents that can run here
+    /// List the agents that can run here, and say why the others cannot
     Agents(agents::Arguments),
     /// Look whether everything is there that a run needs
     #[command(after_help = "\

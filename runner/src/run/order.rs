@@ -94,7 +94,7 @@ impl Order {
 
 #[cfg(test)]
 mod tests {
-    use platform_runtime::settings::Stream;
+    use platform_runtime::settings::{Stream, Template};
 
     use super::*;
 
@@ -105,7 +105,7 @@ mod tests {
     fn a_row_that_was_stored_before_is_still_what_it_was() {
         let wanted: Wanted = serde_json::from_str(OLD).unwrap();
         assert_eq!(wanted.agent.stream, Stream::Progress);
-        assert_eq!(wanted.agent.argv[2], r#"f() { echo "${1}{run_id}"; }; f x"#);
+        assert_eq!(wanted.agent.argv[2], Template::literal(r#"f() { echo "${1}{run_id}"; }; f x"#));
         let again: Wanted = serde_json::from_str(&serde_json::to_string(&wanted).unwrap()).unwrap();
         assert_eq!(again, wanted);
     }

@@ -24,7 +24,10 @@ use platform_core::{
 };
 
 pub use self::{
-    agents::{Agent, DEFAULT_AGENT, Protocol, Stream},
+    agents::{
+        Agent, DEFAULT_AGENT, Execution, Filling, Image, InvalidImage, InvalidTemplate, Protocol, Stream,
+        Template, Volume, WorkspaceSetup,
+    },
     budgets::Accounts,
     journal::{Durability, Journal},
     proxy::{Connections, Proxy, Serves},
