@@ -4,6 +4,7 @@
 
 mod agents;
 mod answers;
+mod api;
 mod attacks;
 mod bodies;
 mod canaries;

@@ -3,6 +3,7 @@
 //! What is known of this host is looked up first ([`facts`]), then decided upon ([`obstacle`], pure). What is found holds
 //! for the moment: a run looks again by itself. Not here: running one.
 
+mod catalog;
 mod facts;
 mod obstacle;
 
@@ -13,6 +14,7 @@ use platform_runtime::settings::{Agent, DEFAULT_AGENT};
 use serde_json::{Value, json};
 
 pub(crate) use self::{
+    catalog::Catalog,
     facts::{Facts, Places},
     obstacle::{Obstacle, obstacles},
 };
