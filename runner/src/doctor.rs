@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use platform_core::control::{Readiness, UpstreamHealth, UpstreamState};
-use platform_runtime::{report, settings::Settings};
+use platform_runtime::{
+    report,
+    settings::{Image, Settings},
+};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
@@ -109,15 +112,15 @@ async fn docker_check(docker: &Result<Docker, crate::sandbox::docker::Error>) ->
 }
 
 async fn images(docker: &Docker, settings: &Settings) -> Check {
-    let wanted: BTreeSet<_> = settings.agents.values().map(|agent| agent.image.as_str()).collect();
+    let wanted: BTreeSet<_> = settings.agents.values().map(|agent| &agent.image).collect();
     let mut missing = Vec::new();
     for image in &wanted {
-        if !matches!(docker.has_image(image).await, Ok(true)) {
-            missing.push(*image);
+        if docker.image(image).await.is_err() {
+            missing.push(image.as_str());
         }
     }
     match missing.as_slice() {
-        [] => Check::ok(IMAGES, wanted.into_iter().collect::<Vec<_>>().join(", ")),
+        [] => Check::ok(IMAGES, wanted.into_iter().map(Image::as_str).collect::<Vec<_>>().join(", ")),
         missing => Check::broken(
             IMAGES,
             format!("not on this host: {}", missing.join(", ")),

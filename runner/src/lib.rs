@@ -3,6 +3,8 @@
 //! Never holds the upstream's key: that is the data plane's, which it speaks to over the control socket.
 //! The life of a run is `run`, its states are [`lifecycle`], what is kept of it is [`store`]; what a container may do is `sandbox`; the commands are `cli`.
 
+mod agents;
+mod api;
 mod audit;
 mod away;
 pub mod cli;
@@ -13,6 +15,7 @@ mod envelope;
 pub mod failpoint;
 pub mod lifecycle;
 mod reaper;
+mod reload;
 mod run;
 mod sandbox;
 pub mod store;

@@ -60,14 +60,22 @@ async fn check_doctor(world: &World, arguments: &[&str], broken: &str, mend: &st
 #[tokio::test]
 async fn agents_are_listed_as_the_catalogue_specifies() {
     let world = World::with("[agents.'team:reviewer']\nname = 'Reviewer'\nimage = 'no-such-image:1'").await;
-    let outcome = world.sluice().run(&["agents", "--json"]).await;
-    let expected = json!({ "defaultAgentId": "sandbox:agent", "agents": [
-        { "agentId": "sandbox:agent", "graphId": "sandbox:agent", "name": "Sandbox Agent", "description": "LLM agent in an isolated container" },
-        { "agentId": "team:reviewer", "graphId": "team:reviewer", "name": "Reviewer", "description": "LLM agent in an isolated container" },
-    ] });
-    assert_eq!(serde_json::from_str::<Value>(&outcome.stdout).unwrap(), expected);
-    let table = world.sluice().run(&["agents"]).await.stdout;
-    assert!(table.contains("no: image is not on this host") && table.lines().count() == 3, "{table}");
+    let entry = |id: &str, name: &str| json!({ "agentId": id, "graphId": id, "name": name, "description": "LLM agent in an isolated container" });
+    let mut reviewer = entry("team:reviewer", "Reviewer");
+    reviewer["reasons"] = json!([{
+        "code": "image_missing",
+        "message": "image no-such-image:1 is not on this host: build it with `make images`, or name another one for the agent",
+    }]);
+    let expected = json!({
+        "defaultAgentId": "sandbox:agent",
+        "agents": [entry("sandbox:agent", "Sandbox Agent")],
+        "cannotRun": [reviewer],
+    });
+    for arguments in [&["agents", "--json"][..], &["agents", "ls", "--json"]] {
+        let outcome = world.sluice().run(arguments).await;
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        assert_eq!(serde_json::from_str::<Value>(&outcome.stdout).unwrap(), expected);
+    }
 }
 
 #[tokio::test]

@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that panics fails, with the place")]
 
+mod agents;
 mod answers;
+mod api;
 mod attacks;
 mod bodies;
 mod canaries;

@@ -31,7 +31,7 @@ const CHANGES: [&str; 14] = [
 ];
 
 /// Sections that are not the proxy's.
-const OTHERS: [&str; 3] = ["agents.", "sandbox.", "store."];
+const OTHERS: [&str; 5] = ["agents.", "api.", "sandbox.", "store.", "worker."];
 
 /// Why nothing was changed.
 #[derive(Debug, thiserror::Error)]

@@ -2,44 +2,86 @@
 
 use std::io::{self, Write};
 
-use platform_runtime::settings::DEFAULT_AGENT;
+use platform_runtime::terminal;
 use serde_json::json;
 
 use super::{Context, Error, exit::Exit, table::Table};
-use crate::sandbox::docker::Docker;
+use crate::agents::{self, Looked, Obstacle, Places};
 
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  sluice agents ls                        what can run here; and below, what cannot, and why
+  sluice agents ls --json | jq -r '.agents[].agentId'
+  sluice agents check                     exit 1 if the configuration has an agent that cannot run here")]
 pub(super) struct Arguments {
     /// Print JSON instead of a table
-    #[arg(long)]
+    #[arg(long, global = true)]
     json: bool,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(clap::Subcommand, Clone, Copy, Default)]
+enum Command {
+    /// List them: those that can run here, then the others with what is in their way
+    #[default]
+    Ls,
+    /// Look whether every one of them can run here; say what is in the way, and how to mend it
+    ///
+    /// Looked at are the configuration, images and volumes on this Docker, and, where the proxy can ask the upstream, models.
+    Check,
 }
 
 pub(super) async fn agents(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
-    let agents = &context.settings.agents;
+    let settings = &context.settings;
+    let facts = Places::of(settings).look(&settings.agents).await;
+    let looked = agents::judge(&settings.agents, settings.upstream.default_model.as_deref(), &facts);
+    let all_can_run = looked.iter().all(Looked::can_run);
     let mut out = io::stdout();
-    if arguments.json {
-        let list: Vec<_> = agents
-            .iter()
-            .map(|(id, agent)| json!({ "agentId": id, "graphId": id, "name": agent.name, "description": agent.description }))
-            .collect();
-        writeln!(out, "{}", json!({ "agents": list, "defaultAgentId": DEFAULT_AGENT }))?;
-        return Ok(Exit::Success);
+    let command = arguments.command.unwrap_or_default();
+    match command {
+        _ if arguments.json => writeln!(out, "{}", terminal::safe_json(&as_json(&looked).to_string()))?,
+        Command::Ls => list(&mut out, &looked)?,
+        Command::Check => looked.iter().try_for_each(|agent| check(&mut out, agent))?,
     }
-    let docker = Docker::connect(&context.settings.sandbox.docker_socket).await.ok();
-    let mut table = Table::new(["AGENT", "NAME", "IMAGE", "CAN RUN", "LIMITS"]);
-    for (id, agent) in agents {
-        let can_run = match &docker {
-            Some(docker) => match docker.has_image(&agent.image).await {
-                Ok(true) => "yes",
-                Ok(false) => "no: image is not on this host",
-                Err(_) => "unknown: Docker failed",
-            },
-            None => "no: Docker does not answer",
-        };
+    Ok(if matches!(command, Command::Check) && !all_can_run { Exit::Failure } else { Exit::Success })
+}
+
+/// The catalogue, and beside it those that are not in it.
+fn as_json(looked: &[Looked]) -> serde_json::Value {
+    let reason = |obstacle: &Obstacle| json!({ "code": obstacle.code(), "message": obstacle.to_string() });
+    let mut listing = agents::listing(looked);
+    let cannot = looked.iter().filter(|agent| !agent.can_run()).map(|agent| {
+        let mut entry = agent.to_json();
+        entry["reasons"] = agent.obstacles.iter().map(reason).collect();
+        entry
+    });
+    listing["cannotRun"] = cannot.collect();
+    listing
+}
+
+fn list(out: &mut impl Write, looked: &[Looked]) -> io::Result<()> {
+    let mut table = Table::new(["AGENT", "NAME", "IMAGE", "LIMITS"]);
+    for Looked { id, agent, .. } in looked.iter().filter(|agent| agent.can_run()) {
         let limits = format!("{}, {}", agent.runtime, agent.memory);
-        table.row([id.to_string(), agent.name.clone(), agent.image.clone(), can_run.to_owned(), limits]);
+        table.row([id.to_string(), agent.name.clone(), agent.image.to_string(), limits]);
     }
     write!(out, "{table}")?;
-    Ok(Exit::Success)
+    let mut cannot = Table::new(["CANNOT RUN", "WHY, AND HOW TO MEND IT"]);
+    for agent in looked {
+        for obstacle in &agent.obstacles {
+            cannot.row([agent.id.to_string(), obstacle.to_string()]);
+        }
+    }
+    if looked.iter().all(Looked::can_run) { Ok(()) } else { write!(out, "\n{cannot}") }
+}
+
+fn check(out: &mut impl Write, agent: &Looked) -> io::Result<()> {
+    if agent.can_run() {
+        return writeln!(out, "ok          {}", agent.id);
+    }
+    agent.obstacles.iter().try_for_each(|obstacle| {
+        writeln!(out, "cannot run  {}: {}", agent.id, terminal::safe(&obstacle.to_string()))
+    })
 }

@@ -7,7 +7,7 @@ use platform_core::{
     id::{AccountId, AgentId},
 };
 use platform_runtime::{
-    settings::{Agent, DEFAULT_AGENT, Protocol},
+    settings::{Agent, DEFAULT_AGENT, Protocol, Template},
     terminal,
 };
 
@@ -53,7 +53,7 @@ pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Ex
         correlation: Correlation::default(),
         agent_id,
         wanted: Wanted {
-            agent: Agent { argv: vec!["true".to_owned()], protocol: Protocol::Text, ..default },
+            agent: Agent { argv: vec![Template::literal("true")], protocol: Protocol::Text, ..default },
             model: String::new(),
             messages: vec![],
             keep: Keep::Nothing,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use platform_core::event::RunErrorCode;
 use platform_runtime::{config::Mistakes, settings::token_secrets};
 
-use crate::{data_plane, run::BookingError, sandbox::docker, store, supervise, workspace};
+use crate::{api, data_plane, run::BookingError, sandbox::docker, store, supervise, workspace};
 
 /// How a command ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +70,7 @@ pub(super) fn of_error(error: &(dyn std::error::Error + 'static)) -> Exit {
         || error.is::<docker::Error>()
         || error.is::<workspace::Error>()
         || error.is::<supervise::Error>()
+        || error.is::<api::Unbound>()
     {
         Exit::Unavailable
     } else {

@@ -27,7 +27,7 @@ use std::{io, path::PathBuf, process::ExitCode};
 use clap::{CommandFactory, Parser, Subcommand};
 use platform_core::{name, secret::Secret};
 use platform_runtime::{
-    config::{Environment, Mistakes, Sources},
+    config::{Environment, Mistakes, Values},
     report,
     settings::Settings,
     telemetry,
@@ -36,6 +36,7 @@ use platform_runtime::{
 use self::exit::Exit;
 use crate::{
     failpoint,
+    reload::Origins,
     store::{self, Address, Store},
 };
 
@@ -89,7 +90,7 @@ enum Command {
     /// Make of the store what a backup says; of any backend, whole or not at all
     #[command(after_help = "Example:\n  sluice restore /var/backups/sluice.ndjson")]
     Restore(backup::RestoreArguments),
-    /// List the agents that can run here
+    /// List the agents that can run here, and say why the others cannot
     Agents(agents::Arguments),
     /// Look whether everything is there that a run needs
     #[command(after_help = "\
@@ -160,9 +161,12 @@ Examples:
 /// What a command is given besides its own arguments.
 struct Context {
     settings: Settings,
+    /// What each of them was found to be.
+    values: Values,
+    /// Where they are read again.
+    origins: Origins,
     /// What `--config` and `--set` said, to hand on to a child.
     passed_on: Vec<String>,
-    environment: Environment,
     /// Secret that run tokens are signed with, if no file has it.
     token_secret: Option<Secret>,
     /// Password of the store's database, if no file has it.
@@ -186,9 +190,9 @@ pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let environment = Environment::capture();
     telemetry::init(
-        environment
-            .get(name::env::SLUICE_LOG)
-            .or(Some("warn,runner::supervise=info,runner::worker=info,runner::reaper=info")),
+        environment.get(name::env::SLUICE_LOG).or(Some(
+            "warn,runner::supervise=info,runner::worker=info,runner::reaper=info,runner::reload=info",
+        )),
     );
     let outcome = dispatch(arguments, environment).unwrap_or_else(|error| {
         report::error("sluice", error.as_ref());
@@ -256,6 +260,7 @@ fn context(
     for flag in &set {
         passed_on.extend(["--set".to_owned(), flag.clone()]);
     }
-    let sources = Sources::locate(named, environment.clone(), set)?;
-    Ok(Context { settings: Settings::read(&sources)?, passed_on, environment, token_secret, store_password })
+    let origins = Origins { file: named, environment, flags: set };
+    let (settings, values) = origins.read()?;
+    Ok(Context { settings, values, origins, passed_on, token_secret, store_password })
 }

@@ -12,7 +12,11 @@ use platform_core::{
     id::{AccountId, AgentId, ExternalId, RunId},
     money::NanoDollars,
 };
-use platform_runtime::{random, settings::DEFAULT_AGENT, shutdown, task};
+use platform_runtime::{
+    random,
+    settings::{DEFAULT_AGENT, Execution, Image},
+    shutdown, task,
+};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -23,6 +27,7 @@ use super::{
     wait,
 };
 use crate::{
+    agents::Obstacle,
     conversation::{Message, Role},
     data_plane::DataPlane,
     run::{self, Booked, BookingError, Host, Keep, Order, Wanted},
@@ -60,7 +65,7 @@ pub(super) struct Arguments {
     run_id: Option<RunId>,
     /// Another image for this run
     #[arg(long, value_name = "IMAGE")]
-    image: Option<String>,
+    image: Option<Image>,
     /// Most tokens of prompts and answers; never more than the agent's entry allows
     #[arg(long, value_name = "N")]
     total_tokens: Option<u64>,
@@ -107,7 +112,7 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit,
     }
     let docker = Docker::connect(&settings.sandbox.docker_socket).await?;
     let workspaces = Workspaces::open(&settings.sandbox)?;
-    workspaces.room()?.enough()?;
+    workspaces.sized(order.wanted.agent.disk).room()?.enough()?;
     let host = Host::of(settings, docker, store, workspaces);
     host.data_plane.health().await?;
     let cancel = cancelled_by_signals()?;
@@ -163,6 +168,9 @@ async fn order(context: &Context, data_plane: &DataPlane, arguments: Arguments) 
             known.join(", ")
         ))));
     };
+    if agent.mode == Execution::Gateway {
+        return Err(Box::new(Misused(format!("{} cannot run: {}", arguments.agent, Obstacle::Gateway))));
+    }
     let mut agent = agent.clone();
     let default = || agent.model.clone().or_else(|| context.settings.upstream.default_model.clone());
     let Some(model) = arguments.model.or_else(default) else {

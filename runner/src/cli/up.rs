@@ -1,17 +1,24 @@
 //! `sluice up`
 
-use std::io::{self, IsTerminal, Write};
+use std::{
+    io::{self, IsTerminal, Write},
+    sync::Arc,
+};
 
+use platform_core::control::Health;
 use platform_runtime::{
-    report,
     shutdown::{Asked, RunBy, Signals},
     task,
 };
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::{Context, Error, exit::Exit};
 use crate::{
+    agents::Catalog,
+    api::Api,
     data_plane::DataPlane,
+    reload::Reloading,
     supervise::{self, Plan, Proxy},
     worker::{self, AtEnd},
 };
@@ -25,38 +32,25 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     let plan = Plan {
         program: supervise::program_beside_us(),
         arguments: context.passed_on.clone(),
-        environment: supervise::child_environment(&context.environment)?,
+        environment: supervise::child_environment(&context.origins.environment)?,
         longest_stop: settings.proxy.longest_stop().duration(),
     };
     let data_plane = DataPlane::at(&settings.proxy.control_socket());
-    let mut out = io::stdout();
+    let catalog = Arc::new(Catalog::of(settings));
     // A terminal that is closed ends what runs in it. Without one, SIGHUP is what it is to any service.
-    let by = if out.is_terminal() { RunBy::Person } else { RunBy::Service };
-    let mut signals = Signals::install(by)?;
+    let by = if io::stdout().is_terminal() { RunBy::Person } else { RunBy::Service };
+    let signals = Signals::install(by)?;
     let (cancel, proxy_stop) = (CancellationToken::new(), CancellationToken::new());
-    let (proxy, health) = supervise::start(&plan, &data_plane).await?;
-    let origin = match proxy {
-        Proxy::Own(_) => "started",
-        Proxy::Adopted => "already running, adopted",
+    let api = match settings.api.listen {
+        Some(address) => Some(Api::bind(address).await?),
+        None => None,
     };
-    writeln!(out, "proxy     {origin}, pid {}", health.pid)?;
-    writeln!(out, "upstream  {}", health.upstream)?;
-    writeln!(out, "control   {}", settings.proxy.control_socket().display())?;
-    writeln!(
-        out,
-        "ready{}",
-        if out.is_terminal() { "; Ctrl-C stops and cancels runs, twice leaves them" } else { "" }
-    )?;
-    let (leave, reloaded) = (CancellationToken::new(), data_plane.clone());
-    let stops = [cancel.clone(), leave.clone()];
-    let waiting = task::spawn("signals", async move {
-        for stop in stops {
-            while signals.next().await == Asked::Reload {
-                reload(&reloaded).await;
-            }
-            stop.cancel();
-        }
-    });
+    let (proxy, health) = supervise::start(&plan, &data_plane).await?;
+    announce(context, (&proxy, &health), api.as_ref())?;
+    let leave = CancellationToken::new();
+    let read = (context.origins.clone(), context.values.clone());
+    let reloading = Reloading::new(read, Arc::clone(&catalog), data_plane.clone());
+    let waiting = heed(signals, reloading, [cancel.clone(), leave.clone()]);
     let watched = async {
         let ended = supervise::watch_over(proxy, &plan, &data_plane, &proxy_stop).await;
         // Nobody could register a run any more.
@@ -71,17 +65,43 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
         // The proxy last: runs that are cancelled are closed there.
         proxy_stop.cancel();
     };
-    let (watched, ()) = tokio::join!(watched, worked);
+    let served = async {
+        if let Some(api) = api {
+            api.serve(catalog, cancel.clone()).await;
+        }
+    };
+    let (watched, (), ()) = tokio::join!(watched, worked, served);
     waiting.abort();
     watched?;
-    writeln!(out, "stopped")?;
+    writeln!(io::stdout(), "stopped")?;
     Ok(Exit::Success)
 }
 
-/// Has the proxy read its configuration again. Without one, the next one will.
-async fn reload(data_plane: &DataPlane) {
-    match data_plane.reload().await {
-        Ok(reloaded) => tracing::info!(?reloaded, "the proxy has read its configuration again"),
-        Err(error) => tracing::error!(error = %report::chain(&error), "the proxy did not reload"),
+/// Says what runs, and where.
+fn announce(context: &Context, (proxy, health): (&Proxy, &Health), api: Option<&Api>) -> io::Result<()> {
+    let mut out = io::stdout();
+    let origin = match proxy {
+        Proxy::Own(_) => "started",
+        Proxy::Adopted => "already running, adopted",
+    };
+    writeln!(out, "proxy     {origin}, pid {}", health.pid)?;
+    writeln!(out, "upstream  {}", health.upstream)?;
+    writeln!(out, "control   {}", context.settings.proxy.control_socket().display())?;
+    if let Some(api) = api {
+        writeln!(out, "api       http://{}", api.address())?;
     }
+    let hint = if out.is_terminal() { "; Ctrl-C stops and cancels runs, twice leaves them" } else { "" };
+    writeln!(out, "ready{hint}")
+}
+
+/// Does what signals ask for: the first one that means stop triggers the first of `stops`, and so on.
+fn heed(mut signals: Signals, reloading: Reloading, stops: [CancellationToken; 2]) -> JoinHandle<()> {
+    task::spawn("signals", async move {
+        for stop in stops {
+            while signals.next().await == Asked::Reload {
+                reloading.again().await;
+            }
+            stop.cancel();
+        }
+    })
 }

@@ -10,11 +10,13 @@ use platform_core::{
     event::{AgentEvent, Phase},
     id::{SocketDirName, WorkspaceId},
 };
-use platform_runtime::{random, report};
+use platform_runtime::{random, settings::WorkspaceSetup};
 use tokio::sync::mpsc;
 
 use super::{
-    Error, Scene, plan,
+    Error, Scene,
+    needs::{image, room},
+    plan::{self, Around},
     relay::{relay, tell},
     things::{self, Things},
 };
@@ -28,14 +30,14 @@ use crate::{
         docker::{Container, Found},
     },
     store::{Change, Kind, Stage},
-    workspace::{self, Reserved, Workspace, Workspaces},
+    workspace::{Workspace, Workspaces},
 };
 
 /// Events that wait for a slow reader before live ones are left out.
 const BACKLOG: usize = 256;
 /// How long deltas may still come after the container's end.
 const TAP_GRACE: Duration = Duration::from_millis(200);
-/// Pause before an agent is told again to end, and before it is looked again for room.
+/// Pause before an agent is told again to end.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// An agent at work.
@@ -105,7 +107,7 @@ async fn take_up(scene: &Scene<'_>, things: &mut Things) -> Result<Before, Error
     let (_, tap) = register(scene, things).await?;
     let workspace = things.last(Kind::Workspace).and_then(|row| WorkspaceId::parse(&row.name).ok());
     let workspace = workspace.ok_or(Error::Gone)?;
-    let workspace = booked.act(host.workspaces.adopt(&workspace)).await??;
+    let workspace = booked.act(host.workspaces.sized(agent.disk).adopt(&workspace)).await??;
     let ran = booked.past().started.unwrap_or_default();
     let left = agent.runtime.duration().saturating_sub(ran);
     Ok(Before::Runs(AtWork { container, workspace, tap, left }))
@@ -120,6 +122,8 @@ async fn keep(scene: &Scene<'_>, things: &mut Things, change: Change) -> Result<
 
 /// What is there before the container.
 struct Prepared {
+    /// Id of the image.
+    image: String,
     id: WorkspaceId,
     workspace: Workspace,
     socket_dir: PathBuf,
@@ -130,7 +134,10 @@ async fn prepare(scene: &Scene<'_>, things: &mut Things) -> Result<Prepared, Err
     let Scene { host, booked, events, .. } = *scene;
     scene.go_on()?;
     tell(events, AgentEvent::Status { phase: Phase::Preparing });
-    let room = room(scene).await?;
+    let order = &scene.order().wanted;
+    let image = image(scene).await?;
+    let workspaces = host.workspaces.sized(order.agent.disk);
+    let room = room(scene, &workspaces).await?;
     let id = Workspaces::new_id();
     let mut wanted = vec![Change::wanted(Kind::Workspace, id.as_str())];
     if things.last(Kind::Listener).is_none() {
@@ -141,7 +148,10 @@ async fn prepare(scene: &Scene<'_>, things: &mut Things) -> Result<Prepared, Err
     booked.step(Move::Prepare, wanted.clone()).await?;
     things.change(&wanted);
     Point::Prepared.reach();
-    let workspace = booked.act(host.workspaces.create(&id, &scene.order().wanted.messages)).await??;
+    let messages = match order.agent.workspace {
+        WorkspaceSetup::Conversation => &order.messages,
+    };
+    let workspace = booked.act(workspaces.create(&id, messages)).await??;
     drop(room);
     Point::WorkspaceMade.reach();
     let (socket_dir, tap) = match register(scene, things).await {
@@ -152,22 +162,7 @@ async fn prepare(scene: &Scene<'_>, things: &mut Things) -> Result<Prepared, Err
         registered => registered?,
     };
     Point::Registered.reach();
-    Ok(Prepared { id, workspace, socket_dir, tap })
-}
-
-/// Waits for room for a workspace: those that were let in at the same moment may have taken it.
-async fn room(scene: &Scene<'_>) -> Result<Reserved, Error> {
-    loop {
-        scene.go_on()?;
-        match scene.host.workspaces.reserve() {
-            Err(error @ workspace::Error::NoRoom { .. }) => {
-                let (run, error) = (&scene.order().run_id, report::chain(&error));
-                tracing::warn!(%run, error, "it waits for room");
-                tokio::time::sleep(PAUSE).await;
-            }
-            reserved => return Ok(reserved?),
-        }
-    }
+    Ok(Prepared { image, id, workspace, socket_dir, tap })
 }
 
 /// What is there under these names was made by somebody else, and is not to be removed by us.
@@ -209,9 +204,9 @@ async fn register(scene: &Scene<'_>, things: &Things) -> Result<(PathBuf, Lines)
 
 async fn start(scene: &Scene<'_>, things: &mut Things, prepared: Prepared) -> Result<AtWork, Error> {
     let Scene { host, booked, events, .. } = *scene;
-    let Prepared { id, workspace, socket_dir, tap } = prepared;
+    let Prepared { image, id, workspace, socket_dir, tap } = prepared;
     scene.go_on()?;
-    let spec = plan::spec(scene, (&id, workspace.path()), socket_dir);
+    let spec = plan::spec(scene, Around { id: &id, workspace: workspace.path(), socket_dir, image });
     tell(events, AgentEvent::Status { phase: Phase::Starting });
     let row = Change::wanted(Kind::Container, spec.name.as_str());
     let mut changes = things.made();

@@ -26,6 +26,10 @@ const LOOK: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(500);
 /// Kind of the event that says why an agent is about to be ended.
 const STOPPING: &str = "stopping";
+/// Kind of the event that says which image a run's containers are made from.
+const IMAGE: &str = "image";
+/// How long the store may be away before a run that cannot go on without it fails.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Why a run is not ours to live.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +72,8 @@ pub(super) struct Past {
     pub(super) stopping: Option<KilledBy>,
     /// How they found that it ends.
     pub(super) ending: Option<Ending>,
+    /// Id of the image they prepared it with.
+    pub(super) image: Option<String>,
 }
 
 impl Booked {
@@ -96,7 +102,9 @@ impl Booked {
         });
         let started = run.started.map(|started| started.until(record.now));
         let stopping = stopping(&record.events);
-        let past = Past { things: Things::of(&record.resources), started, stopping, ending };
+        let image = record.events.iter().rfind(|event| event.kind == IMAGE);
+        let image = image.map(|event| event.payload.clone());
+        let past = Past { things: Things::of(&record.resources), started, stopping, ending, image };
         Ok(Self { past, ..Self::ours(host, order, run, since) })
     }
 
@@ -161,6 +169,17 @@ impl Booked {
     /// Does nothing more for the run.
     pub(crate) async fn give_back(&self) -> Result<(), store::Error> {
         self.store.give_back(&self.hold).await
+    }
+
+    /// Stores the id of the image that containers are made from, for whoever takes the run over.
+    pub(super) async fn image(&self, id: &str) -> Result<(), store::Error> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.store.append(&self.hold, IMAGE, id).await {
+                Err(error) if error.is_transient() && Instant::now() < deadline => sleep(PAUSE).await,
+                stored => return stored.map(drop),
+            }
+        }
     }
 
     async fn take(&self, step: Step) -> Result<(), store::Error> {

@@ -8,6 +8,7 @@
 
 mod attempt;
 mod booked;
+mod needs;
 mod order;
 mod plan;
 mod relay;

@@ -13,6 +13,7 @@ use platform_core::{
     name::{env, path},
     token::UnixSeconds,
 };
+use platform_runtime::settings::Filling;
 
 use super::{Host, Order, Scene};
 use crate::sandbox::{Limits, SandboxSpec, docker};
@@ -54,26 +55,37 @@ fn end(runtime: Millis) -> UnixSeconds {
     UnixSeconds((now + runtime.duration() + START_AND_END).as_secs())
 }
 
-pub(super) fn spec(
-    scene: &Scene<'_>,
-    (id, workspace): (&WorkspaceId, &Path),
-    socket_dir: PathBuf,
-) -> SandboxSpec {
+/// What there is for a container before it is made.
+pub(super) struct Around<'p> {
+    pub(super) id: &'p WorkspaceId,
+    pub(super) workspace: &'p Path,
+    pub(super) socket_dir: PathBuf,
+    /// Id of its image.
+    pub(super) image: String,
+}
+
+pub(super) fn spec(scene: &Scene<'_>, around: Around<'_>) -> SandboxSpec {
     let Scene { host, booked, .. } = *scene;
     let Order { run_id, agent_id, wanted, .. } = &booked.order;
     let agent = &wanted.agent;
-    let environment = [
+    let Around { id, workspace, socket_dir, image } = around;
+    let filling = Filling { run_id, model: &wanted.model };
+    let mut environment: BTreeMap<_, _> =
+        agent.environment.iter().map(|(name, value)| (name.clone(), value.fill(filling))).collect();
+    let own = [
         (env::OPENAI_API_BASE, path::API_BASE.to_owned()),
         (env::RUN_ID, run_id.to_string()),
         (env::COGNI_MODEL, wanted.model.clone()),
         (env::LLM_PROXY_SOCKET, path::SOCKET.to_owned()),
     ];
+    environment.extend(own.map(|(name, value)| (name.to_owned(), value)));
     let labels = [host.installation.as_str(), run_id.as_str(), agent_id.as_str(), id.as_str()];
     SandboxSpec {
         name: container(host, run_id, booked.epoch()),
-        image: agent.image.clone(),
-        argv: agent.argv.clone(),
-        environment: BTreeMap::from(environment),
+        image,
+        argv: agent.argv.iter().map(|argument| argument.fill(filling)).collect(),
+        environment,
+        volumes: agent.volumes.clone(),
         labels: docker::labels(labels, booked.epoch()),
         workspace: workspace.to_owned(),
         socket_dir,

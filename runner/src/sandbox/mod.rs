@@ -9,6 +9,7 @@ use platform_core::{
     event::{OutputStream, RunErrorCode},
     limit::{ByteSize, Millis},
 };
+use platform_runtime::settings::Volume;
 
 pub(crate) use self::capture::{Capture, Captured};
 
@@ -17,12 +18,14 @@ pub(crate) use self::capture::{Capture, Captured};
 pub(crate) struct SandboxSpec {
     /// Name of the container.
     pub(crate) name: String,
-    /// Image, which must be there already: nothing is pulled.
+    /// Id of its image, which must be there already: nothing is pulled.
     pub(crate) image: String,
     /// Program and arguments. No shell is involved.
     pub(crate) argv: Vec<String>,
     /// The whole environment besides the image's.
-    pub(crate) environment: BTreeMap<&'static str, String>,
+    pub(crate) environment: BTreeMap<String, String>,
+    /// Volumes, which must be there already: none is made.
+    pub(crate) volumes: Vec<Volume>,
     /// How to find the container again, and to tell it from one that somebody else made under the same name.
     pub(crate) labels: BTreeMap<&'static str, String>,
     /// Host directory that becomes `/workspace`.

@@ -38,27 +38,36 @@ use self::place::Place;
 pub(crate) use self::{error::Error, room::Room, watch::Exceeded};
 use crate::conversation::Message;
 
+/// Fewest files that any workspace may hold.
+const FEWEST_FILES: u64 = 64;
+
 /// Where workspaces are, and what they are there. Decided once, in [`Workspaces::open`].
 #[derive(Debug, Clone)]
-pub(crate) struct Workspaces(Arc<Site>);
+pub(crate) struct Workspaces {
+    site: Arc<Site>,
+    /// Of new ones, and of those that are taken up.
+    bounds: Bounds,
+}
 
 #[derive(Debug)]
 struct Site {
     root: PathBuf,
     form: Form,
-    bounds: Bounds,
     reserve: ByteSize,
-    /// How many have room and are not there yet: what they may take cannot be seen.
+    /// Sizes of those that have room and are not there yet, together: what they may take cannot be seen.
     making: Mutex<u64>,
 }
 
 /// Room for a workspace, until it is there. Given back on drop.
 #[derive(Debug)]
-pub(crate) struct Reserved(Arc<Site>);
+pub(crate) struct Reserved {
+    site: Arc<Site>,
+    size: ByteSize,
+}
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        *self.0.making() -= 1;
+        *self.site.making() -= self.size.0;
     }
 }
 
@@ -113,13 +122,17 @@ impl Workspaces {
             ),
         };
         let bounds = Bounds { size: settings.workspace_size, files: settings.workspace_files };
-        Ok(Self(Arc::new(Site {
-            root,
-            form,
-            bounds,
-            reserve: settings.disk_reserve,
-            making: Mutex::default(),
-        })))
+        let site = Site { root, form, reserve: settings.disk_reserve, making: Mutex::default() };
+        Ok(Self { site: Arc::new(site), bounds })
+    }
+
+    /// The same place, for workspaces of another size, if there is one; with files in the same proportion.
+    pub(crate) fn sized(&self, size: Option<ByteSize>) -> Self {
+        let Bounds { size: usual, files } = self.bounds;
+        let size = size.unwrap_or(usual);
+        let in_proportion = u128::from(files) * u128::from(size.0) / u128::from(usual.0.max(1));
+        let files = u64::try_from(in_proportion).unwrap_or(u64::MAX).max(FEWEST_FILES);
+        Self { site: Arc::clone(&self.site), bounds: Bounds { size, files } }
     }
 
     /// An id for a new workspace.
@@ -129,7 +142,7 @@ impl Workspaces {
 
     /// What workspaces are here, for people.
     pub(crate) fn describe(&self) -> String {
-        let Site { root, form, bounds: Bounds { size, files }, .. } = &*self.0;
+        let (Site { root, form, .. }, Bounds { size, files }) = (&*self.site, self.bounds);
         let what = match form {
             Form::Image => "images".to_owned(),
             Form::Directory { because: None } => "watched directories".to_owned(),
@@ -147,10 +160,11 @@ impl Workspaces {
         id: &WorkspaceId,
         conversation: &[Message],
     ) -> Result<Workspace, Error> {
-        let (site, id, conversation) = (Arc::clone(&self.0), id.clone(), conversation.to_owned());
+        let (site, bounds) = (Arc::clone(&self.site), self.bounds);
+        let (id, conversation) = (id.clone(), conversation.to_owned());
         let (tell, told) = oneshot::channel();
         spawn_blocking(move || {
-            let unheard = tell.send(site.create(&id, &conversation));
+            let unheard = tell.send(site.create(&id, bounds, &conversation));
             if let Err(Ok(_workspace)) = unheard
                 && let Err(error) = site.place(&id).remove()
             {
@@ -163,21 +177,21 @@ impl Workspaces {
     /// Workspace `id`, which is there already. Where it needs a mount and has none, it is mounted again, and mended
     /// before if the machine went down while it was in use.
     pub(crate) async fn adopt(&self, id: &WorkspaceId) -> Result<Workspace, Error> {
-        let (site, id) = (Arc::clone(&self.0), id.clone());
-        blocking(move || site.adopt(&id)).await
+        let (site, bounds, id) = (Arc::clone(&self.site), self.bounds, id.clone());
+        blocking(move || site.adopt(&id, bounds)).await
     }
 
     /// Removes workspace `id` in whatever state it is; none is as good as one that is gone. Where a container still has
     /// it, an image goes on existing for that container alone, until its end; a directory is emptied under it.
     pub(crate) async fn remove(&self, id: &WorkspaceId) -> Result<(), Error> {
-        let place = self.0.place(id);
+        let place = self.site.place(id);
         blocking(move || place.remove()).await
     }
 
     /// Leaves workspace `id` for people to look at: it can be read where it is and not changed, and takes no more room than
     /// it has. Without effect on a directory, which bounds nothing by itself.
     pub(crate) async fn keep(&self, id: &WorkspaceId) -> Result<(), Error> {
-        let place = self.0.place(id);
+        let place = self.site.place(id);
         blocking(move || {
             if !place.has_image() || !place.is_mounted()? {
                 return Ok(());
@@ -190,17 +204,17 @@ impl Workspaces {
 
     /// Room for one more workspace, while it is made.
     pub(crate) fn reserve(&self) -> Result<Reserved, Error> {
-        let mut making = self.0.making();
+        let (mut making, size) = (self.site.making(), self.bounds.size);
         self.room_beside(*making)?.enough()?;
-        *making += 1;
-        Ok(Reserved(Arc::clone(&self.0)))
+        *making += size.0;
+        Ok(Reserved { site: Arc::clone(&self.site), size })
     }
 
     /// The workspaces on disk, half-made ones and all.
     pub(crate) fn list(&self) -> Result<Vec<WorkspaceId>, Error> {
-        let unreadable = || Error::io("list", &self.0.root);
+        let unreadable = || Error::io("list", &self.site.root);
         let mut found = Vec::new();
-        for entry in fs::read_dir(&self.0.root).map_err(unreadable())? {
+        for entry in fs::read_dir(&self.site.root).map_err(unreadable())? {
             let name = entry.map_err(unreadable())?.file_name();
             found.extend(name.to_str().and_then(|name| WorkspaceId::parse(name).ok()));
         }
@@ -209,25 +223,26 @@ impl Workspaces {
 
     /// Whether the disk has room for one more. Asked before a run is begun.
     pub(crate) fn room(&self) -> Result<Room, Error> {
-        let making = *self.0.making();
+        let making = *self.site.making();
         self.room_beside(making)
     }
 
     fn room_beside(&self, making: u64) -> Result<Room, Error> {
-        let promised = match self.0.form {
+        let Site { root, form, reserve, .. } = &*self.site;
+        let promised = match form {
             Form::Image => {
-                let growing: u64 = self.list()?.iter().map(|id| self.0.place(id).may_grow()).sum();
-                growing.saturating_add(making.saturating_mul(self.0.bounds.size.0))
+                let growing: u64 = self.list()?.iter().map(|id| self.site.place(id).may_grow()).sum();
+                growing.saturating_add(making)
             }
             // To know what these may still take, all of them would have to be walked through.
             Form::Directory { .. } => 0,
         };
-        let files = match self.0.form {
+        let files = match form {
             Form::Image => place::FILES,
-            Form::Directory { .. } => self.0.bounds.files,
+            Form::Directory { .. } => self.bounds.files,
         };
-        let needed = Bounds { size: self.0.bounds.size, files };
-        Room::of(&self.0.root, needed, ByteSize(promised), self.0.reserve)
+        let needed = Bounds { size: self.bounds.size, files };
+        Room::of(root, needed, ByteSize(promised), *reserve)
     }
 }
 
@@ -257,29 +272,29 @@ impl Site {
         Place::of(&self.root, id.as_str())
     }
 
-    fn create(&self, id: &WorkspaceId, messages: &[Message]) -> Result<Workspace, Error> {
+    fn create(&self, id: &WorkspaceId, bounds: Bounds, messages: &[Message]) -> Result<Workspace, Error> {
         let place = self.place(id);
         place.claim()?;
-        let filled = self.fill(&place, messages);
+        let filled = self.fill(&place, bounds, messages);
         if filled.is_err()
             && let Err(error) = place.remove()
         {
             tracing::warn!(%id, error = report::chain(&error), "workspace stays behind");
         }
         filled?;
-        Ok(self.workspace(place))
+        Ok(self.workspace(place, bounds))
     }
 
-    fn fill(&self, place: &Place, messages: &[Message]) -> Result<(), Error> {
+    fn fill(&self, place: &Place, bounds: Bounds, messages: &[Message]) -> Result<(), Error> {
         if self.form == Form::Image {
-            image::make(place, self.bounds)?;
+            image::make(place, bounds)?;
             image::mount(place)?;
         }
         place::give(&place.tree, place::DIRECTORY)?;
         conversation::write(&place.tree, messages)
     }
 
-    fn adopt(&self, id: &WorkspaceId) -> Result<Workspace, Error> {
+    fn adopt(&self, id: &WorkspaceId, bounds: Bounds) -> Result<Workspace, Error> {
         let place = self.place(id);
         if !place.tree.is_dir() {
             return Err(Error::Unknown { id: id.clone(), root: self.root.clone() });
@@ -291,12 +306,11 @@ impl Site {
                 mounted?;
             }
         }
-        Ok(self.workspace(place))
+        Ok(self.workspace(place, bounds))
     }
 
-    fn workspace(&self, place: Place) -> Workspace {
-        let watched =
-            (!place.has_image()).then(|| watch::Watched::new(&place.tree, self.bounds, self.reserve));
+    fn workspace(&self, place: Place, bounds: Bounds) -> Workspace {
+        let watched = (!place.has_image()).then(|| watch::Watched::new(&place.tree, bounds, self.reserve));
         Workspace { tree: place.tree, watched }
     }
 }

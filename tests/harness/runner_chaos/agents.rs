@@ -56,8 +56,8 @@ impl Script {
             format!(
                 "[agents.'{}']\nargv = ['bash', '-c', {}]\nprotocol = 'text'\nruntime = '{runtime}'\n",
                 script.agent(),
-                // A JSON string is a TOML string.
-                json!(script.shell())
+                // A JSON string is a TOML string; braces are doubled.
+                json!(script.shell().replace('{', "{{").replace('}', "}}"))
             )
         };
         Self::ALL.map(entry).concat()

@@ -11,17 +11,19 @@ async fn for_a_person_agents_are_a_table_that_says_which_can_run() {
     let world = World::with(REVIEWER).await;
     let outcome = world.sluice().run(&["agents"]).await;
     let lines: Vec<_> = outcome.stdout.lines().collect();
-    assert_eq!((outcome.code, lines.len()), (Some(0), 3), "{outcome:?}");
-    assert!(lines[1].contains("sandbox:agent") && lines[1].contains(" yes "), "{}", outcome.stdout);
+    assert_eq!((outcome.code, lines.len()), (Some(0), 5), "{outcome:?}");
+    assert!(lines[1].contains("sandbox:agent") && lines[1].contains("2m, 512 MiB"), "{}", outcome.stdout);
+    assert!(lines[3].starts_with("CANNOT RUN"), "{}", outcome.stdout);
     assert!(
-        lines[2].contains("team:reviewer") && lines[2].contains("no: image is not on this host"),
+        lines[4].contains("team:reviewer") && lines[4].contains("image no-such-image:1 is not on this host"),
         "{}",
         outcome.stdout
     );
+    assert_eq!(world.sluice().run(&["agents", "ls"]).await.stdout, outcome.stdout);
 
-    let outcome = world.sluice().run(&["agents", "--set", "sandbox.docker_socket=/nowhere"]).await;
+    let outcome = world.sluice().run(&["agents", "ls", "--set", "sandbox.docker_socket=/nowhere"]).await;
     assert_eq!(outcome.code, Some(0), "a list needs no Docker: {outcome:?}");
-    assert_eq!(outcome.stdout.matches("no: Docker does not answer").count(), 2, "{}", outcome.stdout);
+    assert_eq!(outcome.stdout.matches("Docker does not answer").count(), 2, "{}", outcome.stdout);
 }
 
 #[tokio::test]

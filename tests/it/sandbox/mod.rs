@@ -13,10 +13,14 @@ use harness::{Outcome, World};
 
 /// An entry of the registry that runs `script` in a shell, with more settings.
 pub(crate) fn shell_agent(script: &str, settings: &str) -> String {
-    // A JSON string is a TOML string.
-    let script = serde_json::json!(script);
+    let script = toml_argument(script);
     let runtime = if settings.contains("runtime") { "" } else { "runtime = '20s'\n" };
     format!("[agents.'test:sh']\nargv = ['bash', '-c', {script}]\nprotocol = 'text'\n{runtime}{settings}\n")
+}
+
+/// `text` as one of the arguments of an entry: a JSON string is a TOML string, and braces are doubled.
+pub(crate) fn toml_argument(text: &str) -> String {
+    serde_json::json!(text.replace('{', "{{").replace('}', "}}")).to_string()
 }
 
 /// A world with an agent that runs `script`.

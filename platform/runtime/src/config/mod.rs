@@ -8,6 +8,7 @@
 
 mod field;
 mod mistake;
+mod named;
 mod reader;
 mod schema;
 mod value;
@@ -16,7 +17,7 @@ use std::{collections::BTreeMap, fs, io, path::PathBuf};
 
 use platform_core::{name, secret::Secret};
 
-pub(crate) use self::value::written_as_word;
+pub(crate) use self::value::{kind, written_as_word};
 pub use self::{
     field::Field,
     mistake::{About, Mistake, Mistakes, Objection, Origin},

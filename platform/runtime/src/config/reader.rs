@@ -132,6 +132,11 @@ impl<'a> Reader<'a> {
         self.fields.borrow_mut().push(field);
     }
 
+    /// Has every key directly below `key` count as asked for.
+    pub(super) fn allow_any(&self, key: &str) {
+        self.known.borrow_mut().insert(join(key, "*"));
+    }
+
     pub(super) fn note(&self, key: String, value: serde_json::Value) {
         self.values.borrow_mut().insert(key, value);
     }
@@ -280,7 +285,7 @@ impl<'a> Section<'a> {
         self.reader.text.origin(value.span().start)
     }
 
-    fn table_in(&self, key: &str, value: &'a Spanned<DeValue<'a>>) -> Option<&'a DeTable<'a>> {
+    pub(super) fn table_in(&self, key: &str, value: &'a Spanned<DeValue<'a>>) -> Option<&'a DeTable<'a>> {
         if let DeValue::Table(table) = value.get_ref() {
             return Some(table);
         }

@@ -38,7 +38,7 @@ pub trait Value: Sized {
 }
 
 /// The TOML type of `value`, with its article.
-pub(super) const fn kind(value: &DeValue<'_>) -> &'static str {
+pub(crate) const fn kind(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a string",
         DeValue::Integer(_) => "an integer",

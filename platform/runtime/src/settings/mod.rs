@@ -4,6 +4,7 @@
 //! whichever starts first.
 
 mod agents;
+mod api;
 mod budgets;
 mod journal;
 mod proxy;
@@ -24,7 +25,11 @@ use platform_core::{
 };
 
 pub use self::{
-    agents::{Agent, DEFAULT_AGENT, Protocol},
+    agents::{
+        Agent, DEFAULT_AGENT, Execution, Filling, Image, InvalidImage, InvalidTemplate, Protocol, Stream,
+        Template, Volume, WorkspaceSetup,
+    },
+    api::Api,
     budgets::Accounts,
     journal::{Durability, Journal},
     proxy::{Connections, Proxy, Serves},
@@ -51,6 +56,8 @@ pub struct Settings {
     pub store: Store,
     /// How they are worked on.
     pub worker: Worker,
+    /// The HTTP API.
+    pub api: Api,
     /// What can run in them.
     pub agents: BTreeMap<AgentId, Agent>,
     /// What accounts may use.
@@ -111,6 +118,7 @@ impl Settings {
                 Store::section,
             ),
             worker: root.section("worker", "How `sluice up` works on runs.", Worker::section),
+            api: root.section("api", "The HTTP API of `sluice up`.", Api::section),
             agents: agents::read(root),
             accounts: budgets::accounts(root),
             prices: budgets::prices(root),

@@ -10,7 +10,7 @@ use platform_core::{
 use crate::config::{Section, written_as_word};
 
 /// Least size of a workspace. A file system takes some 5 MiB of it.
-const SMALLEST: ByteSize = ByteSize::mib(16);
+pub(super) const SMALLEST: ByteSize = ByteSize::mib(16);
 /// A file takes no less of a workspace than this.
 const BLOCK: u64 = 4096;
 

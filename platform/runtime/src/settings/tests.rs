@@ -5,7 +5,7 @@ use platform_core::{
     limit::{ByteSize, Millis},
 };
 
-use super::{DEFAULT_AGENT, Settings};
+use super::{DEFAULT_AGENT, Execution, Settings, Stream, Template, Volume};
 use crate::config::{Environment, Mistakes, Sources};
 
 fn parse(text: &str) -> Result<Settings, Mistakes> {
@@ -17,7 +17,7 @@ fn the_agent_that_ships_is_there_without_a_file() {
     let settings = Settings::read(&Sources::default()).unwrap();
     let agent = &settings.agents[&AgentId::parse(DEFAULT_AGENT).unwrap()];
     assert_eq!((agent.runtime, agent.memory), (Millis::seconds(120), ByteSize::mib(512)));
-    assert_eq!(agent.argv, ["node", "/agent/run.mjs"]);
+    assert_eq!(agent.argv, ["node", "/agent/run.mjs"].map(Template::literal));
 }
 
 #[test]
@@ -25,8 +25,107 @@ fn an_agent_is_an_entry() {
     let settings =
         parse("[agents.'team:reviewer']\nimage = 'reviewer:1'\nargv = ['/bin/review', '--all']\n").unwrap();
     assert_eq!(settings.agents.len(), 2);
-    assert_eq!(settings.agents[&AgentId::parse("team:reviewer").unwrap()].argv, ["/bin/review", "--all"]);
+    let argv = &settings.agents[&AgentId::parse("team:reviewer").unwrap()].argv;
+    assert_eq!(*argv, ["/bin/review", "--all"].map(Template::literal));
     assert!(parse("[agents.reviewer]\n").unwrap_err().to_string().contains("is not an agent id"));
+}
+
+#[test]
+fn an_agent_has_variables_volumes_and_room_of_its_own() {
+    let settings = parse(
+        "[agents.'team:a']\nargv = ['/bin/a', '--run={run_id}', '{{}}']\nenvironment = { GREETING = 'hello', OUT = '/out/{run_id}' }\n\
+         disk = '64 MiB'\nmode = 'gateway'\nworkspace = 'conversation'\n\
+         volumes = [{ volume = 'models-1', container_path = '/models' }]\n\
+         [[agents.'team:b'.volumes]]\nvolume = 'cache'\ncontainer_path = '/var/cache/b'\nread_only = false\n\
+         [agents.'team:b'.environment]\nEMPTY = ''\n",
+    )
+    .unwrap();
+    let agent = |id| &settings.agents[&AgentId::parse(id).unwrap()];
+    let (a, b) = (agent("team:a"), agent("team:b"));
+    let template = |text: &str| text.parse::<Template>().unwrap();
+    assert_eq!(a.argv[1..], [template("--run={run_id}"), Template::literal("{}")]);
+    assert_eq!(a.environment["OUT"], template("/out/{run_id}"));
+    assert_eq!((a.disk, a.mode), (Some(ByteSize::mib(64)), Execution::Gateway));
+    let volume = |volume: &str, container_path: &str, read_only| Volume {
+        volume: volume.to_owned(),
+        container_path: container_path.to_owned(),
+        read_only,
+    };
+    assert_eq!(a.volumes, [volume("models-1", "/models", true)]);
+    assert_eq!(b.volumes, [volume("cache", "/var/cache/b", false)]);
+    assert_eq!(
+        (b.environment["EMPTY"].to_string(), b.disk, b.mode),
+        (String::new(), None, Execution::Ephemeral)
+    );
+}
+
+#[test]
+fn what_an_agent_cannot_be_is_said_with_its_place_all_at_once() {
+    let lines = [
+        ("argv = ['{runid}']", "argv: `{runid}` is no placeholder: there are `{run_id}` and `{model}`"),
+        ("image = 'sha256:123'", "image: `sha256:123` is no image"),
+        ("disk = '1 MiB'", "disk: a workspace has at least 16 MiB"),
+        ("mode = 'daemon'", "mode: expected `ephemeral` or `gateway`"),
+        ("workspace = 'git'", "workspace: expected `conversation`"),
+        ("[agents.'team:a'.environment]", ""),
+        ("API_KEY = 'x'", "environment.API_KEY: its name says `KEY`"),
+        ("HOOK = 'xoxb-canary-1234'", "environment.HOOK: its value looks like a key or token"),
+        ("RUN_ID = 'x'", "environment.RUN_ID: is set by Sluicegate itself"),
+        ("OUT = '{home}'", "environment.OUT: `{home}` is no placeholder"),
+        ("NUMBER = 1", "environment.NUMBER: expected a string, found an integer"),
+    ];
+    let text: String = lines.iter().map(|(line, _)| format!("{line}\n")).collect();
+    let error = parse(&format!("[agents.'team:a']\n{text}")).unwrap_err().to_string();
+    assert!(error.contains("has 10 mistakes") && !error.contains("canary"), "{error}");
+    for (at, (_, expected)) in lines.iter().enumerate().filter(|(_, (_, expected))| !expected.is_empty()) {
+        let expected = format!("s.toml:{}: agents.team:a.{expected}", at + 2);
+        assert!(error.contains(&expected), "{expected} is not in {error}");
+    }
+}
+
+#[test]
+fn volumes_have_names_and_places_that_are_theirs() {
+    for (volume, expected) in [
+        ("'data:/data'", "expected a table such as"),
+        ("{ volume = 'data' }", "container_path is missing"),
+        ("{ container_path = '/data' }", "volume is missing"),
+        ("{ volume = 'data', container_path = '/data', readonly = true }", "unknown key `readonly`"),
+        ("{ volume = 'data', container_path = '/data', read_only = 'yes' }", "read_only: expected a boolean"),
+        ("{ volume = '/etc', container_path = '/data' }", "`/etc` is no name of a volume"),
+        ("{ volume = 'data', container_path = 'data' }", "not an absolute path"),
+        ("{ volume = 'data', container_path = '/' }", "not an absolute path"),
+        ("{ volume = 'data', container_path = '/data/' }", "not an absolute path"),
+        ("{ volume = 'data', container_path = '/data/../tmp' }", "not an absolute path"),
+        ("{ volume = 'data', container_path = '/workspace/x' }", "/workspace is not for volumes"),
+        ("{ volume = 'data', container_path = '/llm-sock' }", "/llm-sock is not for volumes"),
+        ("{ volume = 'data', container_path = '/tmp' }", "/tmp is not for volumes"),
+        (
+            "{ volume = 'data', container_path = '/a' }, { volume = 'more', container_path = '/a' }",
+            "/a cannot be both `data` and `more`",
+        ),
+    ] {
+        let error = parse(&format!("[agents.'team:a']\nvolumes = [{volume}]")).unwrap_err().to_string();
+        assert!(
+            error.contains("s.toml:2: agents.team:a.volumes: ") && error.contains(expected),
+            "{volume}: {error}"
+        );
+    }
+    assert!(
+        parse("[agents.'team:a']\nvolumes = [{ volume = 'data', container_path = '/workspaces' }]").is_ok()
+    );
+}
+
+#[test]
+fn what_is_streamed_is_an_answer_where_the_entry_or_the_agent_that_ships_says_so() {
+    let settings =
+        parse("[agents.'team:a']\n[agents.'team:b']\nstream = 'answer'\n[agents.'sandbox:agent']").unwrap();
+    let stream = |id| settings.agents[&AgentId::parse(id).unwrap()].stream;
+    assert_eq!(
+        ["team:a", "team:b", DEFAULT_AGENT].map(stream),
+        [Stream::Progress, Stream::Answer, Stream::Answer]
+    );
+    let error = parse("[agents.'team:a']\nstream = 'both'").unwrap_err().to_string();
+    assert!(error.contains("s.toml:2: agents.team:a.stream: expected `answer` or `progress`"), "{error}");
 }
 
 #[test]

@@ -18,7 +18,10 @@ use bollard::{
     },
 };
 use platform_core::limit::ByteSize;
-use platform_runtime::report;
+use platform_runtime::{
+    report,
+    settings::{Image, Volume},
+};
 use tokio::time::Instant;
 
 pub(crate) use self::{
@@ -49,12 +52,24 @@ pub(crate) enum Error {
         source: ClientError,
     },
     /// The image is not on this host.
-    #[error(
-        "image {image} is not on this host: build it with `make images`, or name another one for the agent"
-    )]
+    #[error("image {image} is not on this host: {}", mend(image))]
     NoImage {
         /// The image.
-        image: String,
+        image: Image,
+    },
+    /// The image with this id is not on this host any more.
+    #[error("image {id} was removed from this host after the run had been prepared")]
+    ImageGone {
+        /// Its id.
+        id: String,
+    },
+    /// A volume is not on this host. Docker would make an empty one.
+    #[error(
+        "volume {volume} is not on this host: `docker volume create {volume}` makes an empty one, or correct `volumes` of the agent"
+    )]
+    NoVolume {
+        /// Its name.
+        volume: String,
     },
     /// Docker said no.
     #[error("Docker cannot {action} container {container}")]
@@ -75,7 +90,7 @@ impl Away for Error {
     fn is_away(&self) -> bool {
         match self {
             Self::Unreachable { .. } => true,
-            Self::NoImage { .. } => false,
+            Self::NoImage { .. } | Self::ImageGone { .. } | Self::NoVolume { .. } => false,
             Self::Refused { source, .. } => is_away(source),
         }
     }
@@ -109,18 +124,31 @@ impl Docker {
         })
     }
 
-    /// Whether `image` is on this host.
-    pub(crate) async fn has_image(&self, image: &str) -> Result<bool, Error> {
-        match self.0.inspect_image(image).await {
-            Ok(_) => Ok(true),
-            Err(error) if is_not_found(&error) => Ok(false),
-            Err(source) => Err(refused("look for the image of", image)(source)),
+    /// Id of `image`, which never comes to stand for another one.
+    pub(crate) async fn image(&self, image: &Image) -> Result<String, Error> {
+        let no_image = || Error::NoImage { image: image.clone() };
+        match self.0.inspect_image(image.as_str()).await {
+            Ok(found) => found.id.ok_or_else(no_image),
+            Err(error) if is_not_found(&error) => Err(no_image()),
+            Err(source) => Err(refused("look for the image of", image.as_str())(source)),
+        }
+    }
+
+    /// Looks whether `volume` is on this host.
+    pub(crate) async fn volume(&self, volume: &str) -> Result<(), Error> {
+        match self.0.inspect_volume(volume).await {
+            Ok(_) => Ok(()),
+            Err(error) if is_not_found(&error) => Err(Error::NoVolume { volume: volume.to_owned() }),
+            Err(source) => Err(refused("look for the volume of", volume)(source)),
         }
     }
 
     /// Makes a container, or finds it made, and attaches to its output. When this fails and Docker is not away,
     /// there is none.
     pub(crate) async fn create(&self, spec: &SandboxSpec) -> Result<Container, Error> {
+        for Volume { volume, .. } in &spec.volumes {
+            self.volume(volume).await?;
+        }
         let options = CreateContainerOptionsBuilder::new().name(&spec.name).build();
         let id = match self.0.create_container(Some(options), request::body(spec)).await {
             Ok(created) => created.id,
@@ -130,7 +158,7 @@ impl Docker {
                 None => return Err(refused("create", &spec.name)(error)),
             },
             Err(error) if is_not_found(&error) => {
-                return Err(Error::NoImage { image: spec.image.clone() });
+                return Err(Error::ImageGone { id: spec.image.clone() });
             }
             Err(source) => return Err(refused("create", &spec.name)(source)),
         };
@@ -193,6 +221,15 @@ async fn patiently<T>(once: impl AsyncFn() -> Result<T, ClientError>) -> Result<
             }
             result => return result,
         }
+    }
+}
+
+/// How an image comes to this host.
+fn mend(image: &Image) -> &'static str {
+    if image.is_pinned() {
+        "pull or load that very image, or pin the one that is here (`docker images --digests --no-trunc`)"
+    } else {
+        "build it with `make images`, or name another one for the agent"
     }
 }
 

@@ -2,11 +2,14 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use bollard::models::{ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountType};
+use bollard::models::{
+    ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountType, MountVolumeOptions,
+};
 use platform_core::{
     limit::{self, ByteSize},
     name::{self, SANDBOX_UID, path},
 };
+use platform_runtime::settings::Volume;
 
 use crate::sandbox::SandboxSpec;
 
@@ -33,6 +36,11 @@ fn host_config(spec: &SandboxSpec) -> HostConfig {
     let tmpfs = |size: ByteSize| {
         format!("rw,noexec,nosuid,nodev,uid={SANDBOX_UID},gid={SANDBOX_UID},mode=0755,size={}", size.0)
     };
+    let own = [
+        bind(&spec.workspace, path::WORKSPACE, Access::ReadWrite),
+        // connect(2) asks for write permission on the socket, not on the mount.
+        bind(&spec.socket_dir, path::SOCKET_DIR, Access::ReadOnly),
+    ];
     HostConfig {
         network_mode: Some("none".to_owned()),
         readonly_rootfs: Some(true),
@@ -51,11 +59,7 @@ fn host_config(spec: &SandboxSpec) -> HostConfig {
             ]
             .into(),
         ),
-        mounts: Some(vec![
-            bind(&spec.workspace, path::WORKSPACE, Access::ReadWrite),
-            // connect(2) asks for write permission on the socket, not on the mount.
-            bind(&spec.socket_dir, path::SOCKET_DIR, Access::ReadOnly),
-        ]),
+        mounts: Some(own.into_iter().chain(spec.volumes.iter().map(volume)).collect()),
         log_config: Some(log_config(spec.limits.output)),
         ..HostConfig::default()
     }
@@ -83,6 +87,18 @@ fn bind(source: &Path, target: &str, access: Access) -> Mount {
         source: Some(source.to_string_lossy().into_owned()),
         target: Some(target.to_owned()),
         read_only: Some(matches!(access, Access::ReadOnly)),
+        ..Mount::default()
+    }
+}
+
+fn volume(Volume { volume, container_path, read_only }: &Volume) -> Mount {
+    Mount {
+        typ: Some(MountType::VOLUME),
+        source: Some(volume.clone()),
+        target: Some(container_path.clone()),
+        read_only: Some(*read_only),
+        // Else Docker fills an empty one with what the image has there, also one that is only to be read.
+        volume_options: Some(MountVolumeOptions { no_copy: Some(true), ..MountVolumeOptions::default() }),
         ..Mount::default()
     }
 }

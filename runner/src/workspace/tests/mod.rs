@@ -77,7 +77,7 @@ impl Ground {
 
     /// As after a restart of the machine.
     fn unmount(&self) {
-        self.all.0.place(&self.id).unmount().unwrap();
+        self.all.site.place(&self.id).unmount().unwrap();
     }
 
     /// Removes it and asserts that nothing is left: no file, no mount, no device.
@@ -285,6 +285,8 @@ async fn room_counts_what_was_promised_and_what_is_in_reserve() {
     let room = ground.all.room().unwrap();
     assert!(room.to_string().contains("promised"), "what is being made will: {room}");
     drop(reserved);
+    let large = ground.all.sized(Some(ByteSize(1 << 60))).room().unwrap();
+    assert!(!large.is_enough(), "one that is larger than others needs more: {large}");
     assert!(!ground.all.room().unwrap().to_string().contains("promised"));
     ground.remove().await;
     for form in BOTH {

@@ -20,7 +20,7 @@ async fn is_removed(state: &str, make: impl FnOnce(&Place, Bounds)) {
     let ground = Ground::of(WorkspaceForm::Image).await;
     let id = Workspaces::new_id();
     let place = Place::of(&ground.root, id.as_str());
-    make(&place, ground.all.0.bounds);
+    make(&place, ground.all.bounds);
     assert!(ground.root.join(id.as_str()).exists(), "{state}: nothing is there");
     ground.all.remove(&id).await.unwrap_or_else(|error| panic!("{state}: {error:?}"));
     assert_eq!(entries(&ground.root), [ground.id.as_str()], "{state}");
@@ -202,7 +202,7 @@ async fn trials_of_killed_processes_are_removed_and_those_under_way_left() {
     let ground = Ground::of(WorkspaceForm::Image).await;
     let [left, young] = [".trial-left", ".trial-young"].map(|name| Place::of(&ground.root, name));
     for trial in [&left, &young] {
-        mounted(trial, ground.all.0.bounds);
+        mounted(trial, ground.all.bounds);
     }
     let lock = fs::File::open(young.tree.parent().unwrap()).unwrap();
     flock(&lock, FlockOperation::LockExclusive).unwrap();

@@ -1,5 +1,11 @@
 //! What can run in a sandbox. Adding an agent is adding an entry.
 
+mod environment;
+mod image;
+mod kind;
+mod template;
+mod volume;
+
 use std::collections::BTreeMap;
 
 use platform_core::{
@@ -11,27 +17,53 @@ use platform_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::budgets;
-use crate::config::{self, Section, written_as_word};
+use self::kind::Kind;
+pub use self::{
+    image::{Image, InvalidImage},
+    kind::{Execution, Protocol, Stream, WorkspaceSetup},
+    template::{Filling, InvalidTemplate, Template},
+    volume::Volume,
+};
+use super::{budgets, sandbox};
+use crate::config::{self, Section};
 
 /// The agent that is there without configuration.
 pub const DEFAULT_AGENT: &str = "sandbox:agent";
 
 /// `[agents."family:name"]`
 ///
-/// Also kept with each run that was ordered with it, so that whoever works on the run knows what was meant.
+/// Also kept with each run that was ordered with it, so that whoever works on the run knows what was meant. What was added
+/// since the first rows were stored has a default that is what those rows meant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agent {
     /// For people.
     pub name: String,
     /// For people.
     pub description: String,
+    /// How it is run.
+    #[serde(default)]
+    pub mode: Execution,
     /// Image of the container.
-    pub image: String,
+    pub image: Image,
     /// Program and arguments; no shell is involved.
-    pub argv: Vec<String>,
+    pub argv: Vec<Template>,
+    /// Variables besides the run's own.
+    #[serde(default)]
+    pub environment: BTreeMap<String, Template>,
+    /// Volumes besides its workspace.
+    #[serde(default)]
+    pub volumes: Vec<Volume>,
+    /// What is in its workspace when it starts.
+    #[serde(default)]
+    pub workspace: WorkspaceSetup,
+    /// Size of its workspace; `sandbox.workspace_size` if absent.
+    #[serde(default)]
+    pub disk: Option<ByteSize>,
     /// What the program prints on stdout.
     pub protocol: Protocol,
+    /// What the text is that models stream to it.
+    #[serde(default)]
+    pub stream: Stream,
     /// Model if the run does not say; `upstream.default_model` if absent.
     pub model: Option<String>,
     /// Models its calls may name; any if empty.
@@ -56,21 +88,11 @@ pub struct Agent {
     pub output: ByteSize,
 }
 
-/// What an agent's program prints on stdout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Protocol {
-    /// One JSON envelope: `payloads[]`, `meta{durationMs, error}`.
-    Envelope,
-    /// The answer itself.
-    Text,
-}
-
-written_as_word!(Protocol { Envelope: "envelope", Text: "text" });
-
 pub(super) fn read(root: &Section<'_>) -> BTreeMap<AgentId, Agent> {
     let read = |id: &str, section: &Section<'_>| {
-        let agent = Agent::section(section);
+        // The agent that ships asks for one answer, and that is its own.
+        let agent =
+            Agent::section(section, if id == DEFAULT_AGENT { Stream::Answer } else { Stream::Progress });
         let id = AgentId::parse(id).map_err(|error| section.reject_itself(error.to_string())).ok()?;
         Some((id, agent))
     };
@@ -80,24 +102,30 @@ pub(super) fn read(root: &Section<'_>) -> BTreeMap<AgentId, Agent> {
         .flatten()
         .collect();
     if let Ok(id) = AgentId::parse(DEFAULT_AGENT) {
-        agents.entry(id).or_insert_with(|| config::defaults(Agent::section));
+        agents
+            .entry(id)
+            .or_insert_with(|| config::defaults(|section| Agent::section(section, Stream::Answer)));
     }
     agents
 }
 
 impl Agent {
-    fn section(section: &Section<'_>) -> Self {
+    fn section(section: &Section<'_>, stream: Stream) -> Self {
         let field = |name, doc| section.field(name, doc);
+        let Kind { mode, workspace, protocol, stream } = Kind::section(section, stream);
         Self {
             name: field("name", "Name for people.").or("Sandbox Agent".to_owned()),
             description: field("description", "What it does, for people.")
                 .or("LLM agent in an isolated container".to_owned()),
-            image: field("image", "Image of the container.")
-                .or("sluicegate/sandbox-runtime:latest".to_owned()),
-            argv: field("argv", "Program and arguments; no shell is involved.")
-                .list_or(vec!["node".to_owned(), "/agent/run.mjs".to_owned()]),
-            protocol: field("protocol", "What the program prints on stdout: `envelope` or `text`.")
-                .or(Protocol::Envelope),
+            mode,
+            image: image::read(section),
+            argv: template::read(section),
+            environment: environment::read(section),
+            volumes: volume::read(section),
+            workspace,
+            disk: disk(section),
+            protocol,
+            stream,
             model: field("model", "Model if the run does not say; `upstream.default_model` if absent.")
                 .optional(),
             models: field("models", "Models its calls may name; any if empty.").list_or(vec![]),
@@ -125,6 +153,16 @@ impl Agent {
             .or(limit::sandbox::OUTPUT),
         }
     }
+}
+
+/// How large its workspace may grow.
+fn disk(section: &Section<'_>) -> Option<ByteSize> {
+    const NAME: &str = "disk";
+    let size = section.field(NAME, "Size of its workspace; `sandbox.workspace_size` if absent.").optional();
+    if size.is_some_and(|size| size < sandbox::SMALLEST) {
+        section.reject(NAME, format!("a workspace has at least {}", sandbox::SMALLEST));
+    }
+    size
 }
 
 /// How long the parts of a call may take.

@@ -1,0 +1,35 @@
+//! Tables of values whose own names are free.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::{Section, Value, field::FieldDoc, reader::join};
+
+impl Section<'_> {
+    /// The values below `name`, each of which has to pass `check`. Cannot be overridden.
+    pub fn values<T: Value>(
+        &self,
+        name: &'static str,
+        doc: &'static str,
+        check: impl Fn(&str, &T) -> Result<(), String>,
+    ) -> BTreeMap<String, T> {
+        let key = join(&self.key, name);
+        let schema = json!({ "type": "object", "additionalProperties": T::schema(), "default": {} });
+        self.reader.describe(FieldDoc { key: key.clone(), doc, schema: Some(schema) });
+        self.reader.allow_any(&key);
+        let mut values = BTreeMap::new();
+        let table = self.entry(name).and_then(|value| self.table_in(&key, value));
+        for (entry, value) in table.into_iter().flatten() {
+            let entry = entry.get_ref();
+            let read = T::from_toml(value.get_ref()).and_then(|read| check(entry, &read).map(|()| read));
+            match read {
+                Ok(read) => drop(values.insert(entry.to_string(), read)),
+                Err(problem) => self.reader.mistake(self.origin(value), &join(&key, entry), problem),
+            }
+        }
+        let noted = values.iter().map(|(name, value)| (name.clone(), value.to_json()));
+        self.reader.note(key, serde_json::Value::Object(noted.collect()));
+        values
+    }
+}

@@ -1,0 +1,172 @@
+//! Which variables an agent may be given: none of ours, and none that holds a secret.
+//!
+//! What looks like a secret is judged by name and shape. That stops mistakes; whoever wants to hand an agent a secret can
+//! always spell it otherwise.
+
+use std::collections::BTreeMap;
+
+use platform_core::name::env;
+
+use super::Template;
+use crate::config::Section;
+
+/// What a run sets itself.
+const OURS: [&str; 4] = [env::RUN_ID, env::OPENAI_API_BASE, env::COGNI_MODEL, env::LLM_PROXY_SOCKET];
+/// What names of our own begin with, in the images too.
+const OUR_PREFIXES: [&str; 2] = [env::OVERRIDE_PREFIX, "LLM_PROXY_"];
+/// Words that tell of a secret wherever they stand in a name.
+const SECRET_WORDS: [&str; 5] = ["SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"];
+/// Words that do at the end of a word of the name: `TOKENIZERS_PARALLELISM` and `MAX_TOKENS` hold none.
+const SECRET_ENDS: [&str; 3] = ["KEY", "KEYS", "TOKEN"];
+/// What keys and tokens begin with that tell so themselves.
+const SECRET_BEGINS: [&str; 17] = [
+    "sk-",
+    "sk_",
+    "rk_",
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "ghr_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+    "xoxa-",
+    "xapp-",
+    "AIza",
+    "hf_",
+    "npm_",
+];
+/// How much more there is of a secret than its beginning, at least.
+const SECRET_REST: usize = 9;
+
+/// Those of an agent's entry.
+pub(super) fn read(section: &Section<'_>) -> BTreeMap<String, Template> {
+    let doc =
+        "Variables besides the run's own; `{run_id}` and `{model}` are filled in. None that holds a secret.";
+    section.values("environment", doc, |name, value| mistake(name, value).map_or(Ok(()), Err))
+}
+
+/// Why an agent cannot be given this variable, without a word of its value.
+fn mistake(name: &str, value: &Template) -> Option<String> {
+    let is_name = !name.starts_with(|first: char| first.is_ascii_digit())
+        && !name.is_empty()
+        && name.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
+    if !is_name {
+        return Some(
+            "not a name of a variable: letters, digits and `_`, not beginning with a digit".to_owned(),
+        );
+    }
+    if OURS.contains(&name) || OUR_PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
+        return Some("is set by Sluicegate itself: leave it out, or use another name".to_owned());
+    }
+    let what = secret_name(name).map(|word| format!("its name says `{word}`"));
+    let what = what.or_else(|| {
+        value.literals().find_map(secret_value).map(|kind| format!("its value looks like {kind}"))
+    });
+    what.map(|what| {
+        format!(
+            "{what}, and an agent is given no secret: leave it out. The model API needs none; a client that insists on a key takes any word as an argument"
+        )
+    })
+}
+
+/// What in a name tells of a secret.
+fn secret_name(name: &str) -> Option<&'static str> {
+    let name = name.to_ascii_uppercase();
+    let anywhere = SECRET_WORDS.into_iter().find(|word| name.contains(word));
+    anywhere.or_else(|| SECRET_ENDS.into_iter().find(|end| name.split('_').any(|word| word.ends_with(end))))
+}
+
+/// What kind of secret is in `text`.
+fn secret_value(text: &str) -> Option<&'static str> {
+    if text.contains("-----BEGIN ") {
+        return Some("a PEM block");
+    }
+    let has_password = |(_, rest): (&str, &str)| {
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        authority
+            .rsplit_once('@')
+            .is_some_and(|(user, _)| user.split_once(':').is_some_and(|(_, word)| !word.is_empty()))
+    };
+    if text.split_once("://").is_some_and(has_password) {
+        return Some("a URL with a password");
+    }
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    text.split(|c| !is_part(c)).find_map(|word| {
+        let begins = |begin: &&str| word.strip_prefix(*begin).is_some_and(|rest| rest.len() >= SECRET_REST);
+        let is_amazons = word.len() == 20
+            && (word.starts_with("AKIA") || word.starts_with("ASIA"))
+            && word.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
+        if is_amazons || SECRET_BEGINS.iter().any(begins) {
+            return Some("a key or token");
+        }
+        let mut parts = word.split('.');
+        let is_json = |part: Option<&str>| part.is_some_and(|part| part.len() > 8 && part.starts_with("eyJ"));
+        (is_json(parts.next()) && is_json(parts.next()) && parts.next().is_some())
+            .then_some("a JSON web token")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(name: &str, value: &str) -> Option<String> {
+        mistake(name, &value.parse().unwrap())
+    }
+
+    #[test]
+    fn what_looks_like_a_secret_is_refused_without_being_repeated() {
+        let jwt = ["eyJhbGciOiJIUzI1NiJ9", "eyJzdWIiOiIxMjM0In0", "c2lnbmF0dXJl"].join(".");
+        for (name, value) in [
+            ("OPENAI_API_KEY", "canary"),
+            ("github_token", "canary"),
+            ("GithubToken", "canary"),
+            ("DB_PASSWORD_FILE", "canary"),
+            ("MYSECRETS", "canary"),
+            ("TOKEN", "canary"),
+            ("A", "sk-canary-7f3a91c2"),
+            ("A", "Bearer ghp_canarycanary"),
+            ("A", "{run_id}:xoxb-1234-canary"),
+            ("A", "AKIAIOSFODNN7CANARY0"),
+            ("A", "-----BEGIN PRIVATE KEY-----\ncanary"),
+            ("A", "postgres://user:canary@host/db"),
+            ("A", &jwt),
+        ] {
+            let told = told(name, value).unwrap_or_else(|| panic!("{name}={value} was accepted"));
+            assert!(told.contains("is given no secret: leave it out") && !told.contains("canary"), "{told}");
+        }
+    }
+
+    #[test]
+    fn what_is_ours_or_no_name_is_refused() {
+        for name in
+            ["RUN_ID", "OPENAI_API_BASE", "COGNI_MODEL", "LLM_PROXY_SOCKET", "LLM_PROXY_PORT", "SLUICE_X"]
+        {
+            assert!(told(name, "x").is_some_and(|told| told.contains("set by Sluicegate itself")), "{name}");
+        }
+        for name in ["", "1A", "A B", "A=B", "Ä"] {
+            assert!(told(name, "x").is_some_and(|told| told.contains("not a name")), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_only_sounds_like_one_is_not() {
+        for (name, value) in [
+            ("TOKENIZERS_PARALLELISM", "false"),
+            ("MAX_TOKENS", "1000"),
+            ("KEYBOARD", "de"),
+            ("OPENAI_BASE_URL", "http://localhost:8080/v1"),
+            ("LIBRARY", "sk-learn"),
+            ("TZ", "ASIA-PACIFIC hf_transfer"),
+            ("REMOTE", "ssh://git@host:22/x"),
+            ("GREETING", "eyJust a text. eyJ. x"),
+            ("RUN", "{run_id} {model}"),
+            ("EMPTY", ""),
+        ] {
+            assert_eq!(told(name, value), None, "{name}={value}");
+        }
+    }
+}

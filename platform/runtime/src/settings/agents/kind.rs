@@ -1,0 +1,88 @@
+//! What kinds of agents there are: how one is run, what it finds, and what it says.
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::{Section, written_as_word};
+
+/// All that says what kind an agent is of.
+pub(super) struct Kind {
+    pub(super) mode: Execution,
+    pub(super) workspace: WorkspaceSetup,
+    pub(super) protocol: Protocol,
+    pub(super) stream: Stream,
+}
+
+impl Kind {
+    /// That of an entry; `stream` if it does not say what is streamed.
+    pub(super) fn section(section: &Section<'_>, stream: Stream) -> Self {
+        let field = |name, doc| section.field(name, doc);
+        Self {
+            mode: field(
+                "mode",
+                "How it is run: `ephemeral`, in a container of its own for each run; `gateway`, as a session of a gateway, which nothing can run yet.",
+            )
+            .or(Execution::Ephemeral),
+            workspace: field(
+                "workspace",
+                "What is in its workspace when it starts: `conversation`, the messages before its turn, in `.cogni`.",
+            )
+            .or(WorkspaceSetup::Conversation),
+            protocol: field("protocol", "What the program prints on stdout: `envelope` or `text`.")
+                .or(Protocol::Envelope),
+            stream: field(
+                "stream",
+                "What models stream to it: `answer`, pieces of its answer; `progress`, only a sign that it works. `answer` for `sandbox:agent` if absent.",
+            )
+            .or(stream),
+        }
+    }
+}
+
+/// How an agent is run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Execution {
+    /// In a container of its own for each run.
+    #[default]
+    Ephemeral,
+    /// As a session of a gateway that runs for long. Nothing drives gateways yet.
+    Gateway,
+}
+
+written_as_word!(Execution { Ephemeral: "ephemeral", Gateway: "gateway" });
+
+/// What is in an agent's workspace when it starts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkspaceSetup {
+    /// The messages before its turn.
+    #[default]
+    Conversation,
+}
+
+written_as_word!(WorkspaceSetup { Conversation: "conversation" });
+
+/// What an agent's program prints on stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// One JSON envelope: `payloads[]`, `meta{durationMs, error}`.
+    Envelope,
+    /// The answer itself.
+    Text,
+}
+
+written_as_word!(Protocol { Envelope: "envelope", Text: "text" });
+
+/// What the text is that models stream to an agent, for whoever watches its run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stream {
+    /// Pieces of its answer: it asks once, and passes on what comes.
+    Answer,
+    /// A sign that it works: drafts, plans, what tools are to be given.
+    #[default]
+    Progress,
+}
+
+written_as_word!(Stream { Answer: "answer", Progress: "progress" });

@@ -1,0 +1,266 @@
+//! Texts with placeholders, for arguments and variables of an agent. Parsed when the configuration is read, filled in for
+//! each run, and never seen by a shell: what is filled in stays part of the one argument it stands in.
+
+use std::{fmt, str::FromStr};
+
+use platform_core::id::RunId;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::config::{Section, Value};
+
+/// A text in which some places are filled in for each run. `{{` and `}}` stand for braces.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Stored", into = "Stored")]
+pub struct Template(Vec<Part>);
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Part {
+    Text(String),
+    Value(Placeholder),
+}
+
+/// What can be filled in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Placeholder {
+    RunId,
+    Model,
+}
+
+/// As a template is stored with a run. A text without placeholders is that text, braces and all, as it always was.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Stored {
+    Text(String),
+    Parts(Vec<Part>),
+}
+
+/// What a run fills in.
+#[derive(Debug, Clone, Copy)]
+pub struct Filling<'r> {
+    /// `{run_id}`
+    pub run_id: &'r RunId,
+    /// `{model}`
+    pub model: &'r str,
+}
+
+/// A text that is no template.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidTemplate {
+    /// A brace that begins or ends nothing known.
+    #[error("`{found}` is no placeholder: there are {}; for a brace itself write `{{{{` or `}}}}`", known())]
+    Unknown {
+        /// What was found.
+        found: String,
+    },
+    /// No program can be given one.
+    #[error("a NUL character cannot be passed to a program")]
+    Nul,
+}
+
+impl Placeholder {
+    const ALL: [Self; 2] = [Self::RunId, Self::Model];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::RunId => "run_id",
+            Self::Model => "model",
+        }
+    }
+
+    fn find(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| known.name() == name)
+    }
+}
+
+fn known() -> String {
+    Placeholder::ALL.map(|known| format!("`{{{}}}`", known.name())).join(" and ")
+}
+
+/// Program and arguments of an agent's entry.
+pub(super) fn read(section: &Section<'_>) -> Vec<Template> {
+    let doc = "Program and arguments; no shell is involved. `{run_id}` and `{model}` are filled in, `{{` and `}}` are braces.";
+    section.field("argv", doc).list_or(["node", "/agent/run.mjs"].map(Template::literal).into())
+}
+
+impl Template {
+    /// `text` as it is, without placeholders.
+    #[must_use]
+    pub fn literal(text: impl Into<String>) -> Self {
+        Self(vec![Part::Text(text.into())])
+    }
+
+    /// The text for a run.
+    #[must_use]
+    pub fn fill(&self, filling: Filling<'_>) -> String {
+        let fill = |part: &Part| match part {
+            Part::Text(text) => text.clone(),
+            Part::Value(Placeholder::RunId) => filling.run_id.to_string(),
+            Part::Value(Placeholder::Model) => filling.model.to_owned(),
+        };
+        self.0.iter().map(fill).collect()
+    }
+
+    /// What is the same in every run, piece by piece.
+    pub(super) fn literals(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|part| match part {
+            Part::Text(text) => Some(text.as_str()),
+            Part::Value(_) => None,
+        })
+    }
+}
+
+impl FromStr for Template {
+    type Err = InvalidTemplate;
+
+    fn from_str(text: &str) -> Result<Self, InvalidTemplate> {
+        if text.contains('\0') {
+            return Err(InvalidTemplate::Nul);
+        }
+        let (mut parts, mut literal, mut rest) = (Vec::new(), String::new(), text);
+        while let Some(at) = rest.find(['{', '}']) {
+            let (before, after) = rest.split_at(at);
+            literal.push_str(before);
+            if let Some(doubled) = ["{{", "}}"].into_iter().find(|doubled| after.starts_with(doubled)) {
+                literal.push_str(&doubled[1..]);
+                rest = &after[2..];
+                continue;
+            }
+            let (placeholder, behind) = placeholder(after)?;
+            if !literal.is_empty() {
+                parts.push(Part::Text(std::mem::take(&mut literal)));
+            }
+            parts.push(Part::Value(placeholder));
+            rest = behind;
+        }
+        literal.push_str(rest);
+        if !literal.is_empty() || parts.is_empty() {
+            parts.push(Part::Text(literal));
+        }
+        Ok(Self(parts))
+    }
+}
+
+/// The placeholder at the beginning of `text`, and what follows.
+fn placeholder(text: &str) -> Result<(Placeholder, &str), InvalidTemplate> {
+    let word = text.strip_prefix('{').and_then(|inner| inner.split_once('}'));
+    let is_word = |name: &str| {
+        name.len() <= 40 && name.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
+    };
+    let found = match word {
+        Some((name, behind)) => match Placeholder::find(name) {
+            Some(placeholder) => return Ok((placeholder, behind)),
+            None if is_word(name) => format!("{{{name}}}"),
+            None => text[..1].to_owned(),
+        },
+        None => text[..1].to_owned(),
+    };
+    Err(InvalidTemplate::Unknown { found })
+}
+
+/// As it is written.
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|part| match part {
+            Part::Text(text) => f.write_str(&text.replace('{', "{{").replace('}', "}}")),
+            Part::Value(placeholder) => write!(f, "{{{}}}", placeholder.name()),
+        })
+    }
+}
+
+impl From<Stored> for Template {
+    fn from(stored: Stored) -> Self {
+        match stored {
+            Stored::Text(text) => Self::literal(text),
+            Stored::Parts(parts) => Self(parts),
+        }
+    }
+}
+
+impl From<Template> for Stored {
+    fn from(Template(mut parts): Template) -> Self {
+        match parts.as_mut_slice() {
+            [Part::Text(text)] => Self::Text(std::mem::take(text)),
+            _ => Self::Parts(parts),
+        }
+    }
+}
+
+impl Value for Template {
+    fn from_text(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|error: InvalidTemplate| error.to_string())
+    }
+
+    fn schema() -> serde_json::Value {
+        json!({ "type": "string" })
+    }
+
+    fn to_json(&self) -> serde_json::Value {
+        json!(self.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn filled(text: &str) -> Result<String, InvalidTemplate> {
+        let run_id = RunId::parse("run-1").unwrap();
+        Ok(text.parse::<Template>()?.fill(Filling { run_id: &run_id, model: "{gpt}; $(x) '" }))
+    }
+
+    #[test]
+    fn placeholders_are_filled_in_and_nothing_else_is_touched() {
+        for (text, expected) in [
+            ("", ""),
+            ("--all", "--all"),
+            ("{run_id}", "run-1"),
+            ("/out/{run_id}.{run_id}/{model}", "/out/run-1.run-1/{gpt}; $(x) '"),
+            ("{{run_id}} ${{HOME}} }}{{", "{run_id} ${HOME} }{"),
+            ("{{{run_id}}}", "{run-1}"),
+            ("$RUN_ID `x` \\{{", "$RUN_ID `x` \\{"),
+        ] {
+            assert_eq!(filled(text).as_deref(), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_placeholder_is_named_with_those_there_are() {
+        for (text, found) in [
+            ("{runid}", "`{runid}`"),
+            ("a {} b", "`{}`"),
+            ("x() { echo sk-canary; }", "`{`"),
+            ("{run_id", "`{`"),
+            ("run_id}", "`}`"),
+            ("{{{run_id}}", "`}`"),
+        ] {
+            let error = filled(text).unwrap_err().to_string();
+            assert!(
+                error.starts_with(&format!(
+                    "{found} is no placeholder: there are `{{run_id}}` and `{{model}}`"
+                )),
+                "{text}: {error}"
+            );
+            assert!(error.ends_with("write `{{` or `}}`") && !error.contains("canary"), "{error}");
+        }
+        assert_eq!(filled("a\0b"), Err(InvalidTemplate::Nul));
+    }
+
+    proptest! {
+        #[test]
+        fn a_template_is_the_same_written_and_stored(text in "([a{}]|\\{run_id\\}|\\{model\\}|\\{\\{|\\}\\}){0,12}") {
+            if let Ok(template) = text.parse::<Template>() {
+                prop_assert_eq!(&template.to_string().parse::<Template>().unwrap(), &template);
+                let stored = serde_json::to_string(&template).unwrap();
+                prop_assert_eq!(serde_json::from_str::<Template>(&stored).unwrap(), template);
+            }
+            // What was stored before there were templates.
+            let literal: Template = serde_json::from_str(&json!(text).to_string()).unwrap();
+            prop_assert_eq!(literal, Template::literal(text));
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Volumes of Docker that an agent's containers have besides their workspace. Nobody here makes them.
+
+use platform_core::name::path;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use toml::de::DeValue;
+
+use crate::config::{self, Section, Value};
+
+/// A volume, and where a container has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Volume {
+    /// Its name at Docker.
+    pub volume: String,
+    /// Where it is in the container.
+    pub container_path: String,
+    /// Whether the agent can only read it.
+    pub read_only: bool,
+}
+
+/// What of a container is not an agent's to replace.
+const OURS: [&str; 7] = [path::WORKSPACE, path::SOCKET_DIR, "/tmp", "/run", "/proc", "/sys", "/dev"];
+
+/// Those of an agent's entry.
+pub(super) fn read(section: &Section<'_>) -> Vec<Volume> {
+    const NAME: &str = "volumes";
+    let volumes: Vec<Volume> = section
+        .field(
+            NAME,
+            "Volumes of Docker that are mounted, which must be there before; none is ever made. `read_only` is true if absent.",
+        )
+        .list_or(vec![]);
+    for (at, Volume { volume, container_path, .. }) in volumes.iter().enumerate() {
+        if let Some(other) = volumes[..at].iter().find(|other| other.container_path == *container_path) {
+            let problem = format!(
+                "{container_path} cannot be both `{}` and `{volume}`: give one another path",
+                other.volume
+            );
+            section.reject(NAME, problem);
+        }
+    }
+    volumes
+}
+
+impl Volume {
+    fn checked(self) -> Result<Self, String> {
+        let Self { volume, container_path: path, .. } = &self;
+        let is_name = volume.len() > 1
+            && volume.starts_with(|first: char| first.is_ascii_alphanumeric())
+            && volume.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte));
+        if !is_name {
+            return Err(format!(
+                "`{}` is no name of a volume: at least two letters, digits, `_`, `.` or `-`, not beginning with a sign",
+                volume.escape_debug()
+            ));
+        }
+        let is_plain = |word: &str| !["", ".", ".."].contains(&word) && !word.contains(char::is_control);
+        if !path.strip_prefix('/').is_some_and(|below| below.split('/').all(is_plain)) {
+            return Err(format!(
+                "container_path `{}` is not an absolute path without `.`, `..` and a `/` at its end",
+                path.escape_debug()
+            ));
+        }
+        match OURS.iter().find(|ours| {
+            path.strip_prefix(**ours).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        }) {
+            Some(ours) => {
+                Err(format!("container_path `{path}`: {ours} is not for volumes, choose a path elsewhere"))
+            }
+            None => Ok(self),
+        }
+    }
+}
+
+impl Value for Volume {
+    fn from_text(_text: &str) -> Result<Self, String> {
+        Err("expected a table such as `{ volume = \"cache\", container_path = \"/cache\" }`".to_owned())
+    }
+
+    fn from_toml(value: &DeValue<'_>) -> Result<Self, String> {
+        let DeValue::Table(table) = value else { return Self::from_text("") };
+        let (mut volume, mut container_path, mut read_only) = (None, None, true);
+        for (key, value) in table {
+            match (&**key.get_ref(), value.get_ref()) {
+                ("volume", DeValue::String(name)) => volume = Some(name.to_string()),
+                ("container_path", DeValue::String(path)) => container_path = Some(path.to_string()),
+                ("read_only", DeValue::Boolean(only)) => read_only = *only,
+                ("volume" | "container_path", other) => {
+                    return Err(format!(
+                        "{}: expected a string, found {}",
+                        key.get_ref(),
+                        config::kind(other)
+                    ));
+                }
+                ("read_only", other) => {
+                    return Err(format!("read_only: expected a boolean, found {}", config::kind(other)));
+                }
+                (other, _) => {
+                    return Err(format!(
+                        "unknown key `{other}`; known here: volume, container_path, read_only"
+                    ));
+                }
+            }
+        }
+        let absent = |name: &str| format!("{name} is missing");
+        let volume = volume.ok_or_else(|| absent("volume"))?;
+        let container_path = container_path.ok_or_else(|| absent("container_path"))?;
+        Self { volume, container_path, read_only }.checked()
+    }
+
+    fn schema() -> serde_json::Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "volume": { "type": "string" },
+                "container_path": { "type": "string", "pattern": "^/" },
+                "read_only": { "type": "boolean", "default": true },
+            },
+            "required": ["volume", "container_path"],
+            "additionalProperties": false,
+        })
+    }
+
+    fn to_json(&self) -> serde_json::Value {
+        json!(self)
+    }
+}

@@ -1,0 +1,95 @@
+//! What is on this host, as far as agents need it, and what the upstream offers. Looked up; nothing is changed.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    time::Duration,
+};
+
+use platform_core::{control::UpstreamHealth, id::AgentId};
+use platform_runtime::{
+    report,
+    settings::{Agent, Image, Settings},
+};
+use tokio::time::timeout;
+
+use super::Obstacle;
+use crate::{
+    data_plane::DataPlane,
+    sandbox::docker::{self, Docker},
+};
+
+/// How long the upstream may take to tell of its models. A list of agents does not wait for it.
+const MODELS: Duration = Duration::from_secs(2);
+
+/// Where to look.
+#[derive(Debug, Clone)]
+pub(crate) struct Places {
+    docker: PathBuf,
+    data_plane: DataPlane,
+}
+
+/// What was found.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    /// What is not on Docker; or why Docker does not say.
+    pub(crate) docker: Result<OnDocker, String>,
+    /// Models that the upstream offers, if it told.
+    pub(crate) models: Option<Vec<String>>,
+}
+
+/// What agents need of Docker and cannot have.
+#[derive(Debug, Default)]
+pub(crate) struct OnDocker {
+    pub(crate) images: BTreeMap<Image, Obstacle>,
+    pub(crate) volumes: BTreeMap<String, Obstacle>,
+}
+
+impl Places {
+    pub(crate) fn of(settings: &Settings) -> Self {
+        Self {
+            docker: settings.sandbox.docker_socket.clone(),
+            data_plane: DataPlane::at(&settings.proxy.control_socket()),
+        }
+    }
+
+    /// Looks for whatever `agents` need. Fails at nothing: that something cannot be asked is a fact, too.
+    pub(crate) async fn look(&self, agents: &BTreeMap<AgentId, Agent>) -> Facts {
+        let (docker, models) = tokio::join!(self.docker(agents), self.models());
+        Facts { docker: docker.map_err(|error| report::chain(&error)), models }
+    }
+
+    async fn docker(&self, agents: &BTreeMap<AgentId, Agent>) -> Result<OnDocker, docker::Error> {
+        let docker = Docker::connect(&self.docker).await?;
+        let mut found = OnDocker::default();
+        for image in agents.values().map(|agent| &agent.image).collect::<BTreeSet<_>>() {
+            if let Err(error) = docker.image(image).await {
+                found.images.insert(image.clone(), error.into());
+            }
+        }
+        let volumes = agents.values().flat_map(|agent| &agent.volumes).map(|volume| &volume.volume);
+        for volume in volumes.collect::<BTreeSet<_>>() {
+            if let Err(error) = docker.volume(volume).await {
+                found.volumes.insert(volume.clone(), error.into());
+            }
+        }
+        Ok(found)
+    }
+
+    async fn models(&self) -> Option<Vec<String>> {
+        match timeout(MODELS, self.data_plane.upstream()).await {
+            Ok(Ok(UpstreamHealth::Ready { models, .. })) if !models.is_empty() => Some(models),
+            _ => None,
+        }
+    }
+}
+
+impl From<docker::Error> for Obstacle {
+    fn from(error: docker::Error) -> Self {
+        match error {
+            docker::Error::NoImage { image } => Self::NoImage(image),
+            docker::Error::NoVolume { volume } => Self::NoVolume(volume),
+            other => Self::Unknown { why: report::chain(&other) },
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Which agents can run here, and why the others cannot.
+//!
+//! What is known of this host is looked up first ([`facts`]), then decided upon ([`obstacle`], pure). What is found holds
+//! for the moment: a run looks again by itself. Not here: running one.
+
+mod catalog;
+mod facts;
+mod obstacle;
+
+use std::collections::BTreeMap;
+
+use platform_core::id::AgentId;
+use platform_runtime::settings::{Agent, DEFAULT_AGENT};
+use serde_json::{Value, json};
+
+pub(crate) use self::{
+    catalog::Catalog,
+    facts::{Facts, Places},
+    obstacle::{Obstacle, obstacles},
+};
+
+/// An agent, and what is in its way.
+#[derive(Debug, Clone)]
+pub(crate) struct Looked {
+    pub(crate) id: AgentId,
+    pub(crate) agent: Agent,
+    /// Why it cannot run; it can if there is nothing.
+    pub(crate) obstacles: Vec<Obstacle>,
+}
+
+impl Looked {
+    pub(crate) const fn can_run(&self) -> bool {
+        self.obstacles.is_empty()
+    }
+
+    /// As the catalogue has it.
+    pub(crate) fn to_json(&self) -> Value {
+        let Self { id, agent: Agent { name, description, .. }, .. } = self;
+        json!({ "agentId": id, "graphId": id, "name": name, "description": description })
+    }
+}
+
+/// All `agents`, in the order of their ids, as `facts` let them run. `model` is asked by those that name none.
+pub(crate) fn judge(agents: &BTreeMap<AgentId, Agent>, model: Option<&str>, facts: &Facts) -> Vec<Looked> {
+    let looked = |(id, agent): (&AgentId, &Agent)| Looked {
+        id: id.clone(),
+        agent: agent.clone(),
+        obstacles: obstacles(agent, model, facts),
+    };
+    agents.iter().map(looked).collect()
+}
+
+/// The catalogue: what can run, and which of it is taken if nobody says.
+pub(crate) fn listing(looked: &[Looked]) -> Value {
+    let runnable: Vec<_> = looked.iter().filter(|agent| agent.can_run()).collect();
+    let default = runnable.iter().map(|agent| &agent.id).find(|id| id.as_str() == DEFAULT_AGENT);
+    json!({
+        "agents": runnable.iter().map(|agent| agent.to_json()).collect::<Vec<_>>(),
+        "defaultAgentId": default,
+    })
+}

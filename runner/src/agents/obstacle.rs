@@ -1,0 +1,176 @@
+//! What is in the way of an agent that cannot run. Pure.
+
+use std::fmt;
+
+use platform_runtime::settings::{Agent, Execution, Image};
+
+use super::Facts;
+use crate::sandbox::docker;
+
+/// Something because of which an agent cannot run. Its text says how that is mended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Obstacle {
+    /// It is a gateway's session, and nothing opens those.
+    Gateway,
+    /// Docker does not answer.
+    NoDocker {
+        /// Why, and how to mend it.
+        why: String,
+    },
+    /// Its image is not on this host.
+    NoImage(Image),
+    /// A volume of it is not on this host.
+    NoVolume(String),
+    /// Docker could not tell of something.
+    Unknown {
+        /// What it says.
+        why: String,
+    },
+    /// The upstream does not offer the model it asks for.
+    NoModel {
+        /// The model.
+        model: String,
+        /// Some that it offers.
+        offered: Vec<String>,
+    },
+}
+
+impl Obstacle {
+    /// As a code.
+    pub(crate) const fn code(&self) -> &'static str {
+        match self {
+            Self::Gateway => "gateway_mode",
+            Self::NoDocker { .. } => "docker_away",
+            Self::NoImage(_) => "image_missing",
+            Self::NoVolume(_) => "volume_missing",
+            Self::Unknown { .. } => "docker_failed",
+            Self::NoModel { .. } => "model_not_offered",
+        }
+    }
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gateway => f.write_str(
+                "its mode is `gateway`, and nothing drives gateways yet: `mode = \"ephemeral\"` runs it in a container",
+            ),
+            Self::NoDocker { why } | Self::Unknown { why } => f.write_str(why),
+            Self::NoImage(image) => docker::Error::NoImage { image: image.clone() }.fmt(f),
+            Self::NoVolume(volume) => docker::Error::NoVolume { volume: volume.clone() }.fmt(f),
+            Self::NoModel { model, offered } => {
+                write!(f, "the upstream does not offer its model {model}: set `model` to one of {}", offered.join(", "))
+            }
+        }
+    }
+}
+
+/// How many models are named to choose from.
+const SOME: usize = 5;
+
+/// What is in the way of `agent`, by what is known; `model` is asked if it names none. What is not known is in nobody's way.
+pub(crate) fn obstacles(agent: &Agent, model: Option<&str>, facts: &Facts) -> Vec<Obstacle> {
+    if agent.mode == Execution::Gateway {
+        return vec![Obstacle::Gateway];
+    }
+    let mut found: Vec<_> = match &facts.docker {
+        Err(why) => vec![Obstacle::NoDocker { why: why.clone() }],
+        Ok(known) => {
+            let image = known.images.get(&agent.image);
+            let volumes = agent.volumes.iter().map(|volume| known.volumes.get(&volume.volume));
+            std::iter::once(image).chain(volumes).flatten().cloned().collect()
+        }
+    };
+    let model = agent.model.as_deref().or(model);
+    if let (Some(model), Some(offered)) = (model, &facts.models)
+        && !offered.iter().any(|offer| offers(offer, model))
+    {
+        let offered = offered.iter().take(SOME).cloned().collect();
+        found.push(Obstacle::NoModel { model: model.to_owned(), offered });
+    }
+    found
+}
+
+/// Whether `offer` is `model`; `*` in it stands for anything.
+fn offers(offer: &str, model: &str) -> bool {
+    match offer.split_once('*') {
+        Some((begin, end)) => {
+            model.len() >= begin.len() + end.len() && model.starts_with(begin) && model.ends_with(end)
+        }
+        None => offer == model,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use platform_runtime::{
+        config::Sources,
+        settings::{DEFAULT_AGENT, Settings},
+    };
+
+    use super::*;
+    use crate::agents::{Looked, facts::OnDocker, judge, listing};
+
+    const AGENTS: &str = "[agents.'a:pinned']\nimage = 'a:1'\nmodel = 'gpt-4o'\n\
+        [agents.'a:volume']\nvolumes = [{ volume = 'data', container_path = '/data' }, { volume = 'typo', container_path = '/t' }]\n\
+        [agents.'a:gateway']\nmode = 'gateway'\nimage = 'a:1'\n";
+
+    fn codes(facts: &Facts) -> Vec<(String, Vec<&'static str>)> {
+        let file = Some(("s.toml".into(), AGENTS.to_owned()));
+        let settings = Settings::read(&Sources { file, ..Sources::default() }).unwrap();
+        let looked = judge(&settings.agents, Some("fake"), facts);
+        let default = listing(&looked)["defaultAgentId"].as_str().map(str::to_owned);
+        let can_run = looked.iter().find(|agent| agent.id.as_str() == DEFAULT_AGENT).unwrap().can_run();
+        assert_eq!(default.is_some(), can_run, "what cannot run is no default");
+        let codes = |agent: &Looked| agent.obstacles.iter().map(Obstacle::code).collect();
+        looked.iter().map(|agent| (agent.id.to_string(), codes(agent))).collect()
+    }
+
+    fn expected<'c>(of: [(&str, &[&'c str]); 4]) -> Vec<(String, Vec<&'c str>)> {
+        of.map(|(id, codes)| (id.to_owned(), codes.to_vec())).into()
+    }
+
+    #[test]
+    fn what_is_missing_is_in_the_way_of_those_who_need_it() {
+        let nothing_known = Facts { docker: Ok(OnDocker::default()), models: None };
+        let gateway = ("a:gateway", &["gateway_mode"][..]);
+        let free: &[&str] = &[];
+        let all = expected([gateway, ("a:pinned", free), ("a:volume", free), (DEFAULT_AGENT, free)]);
+        assert_eq!(codes(&nothing_known), all, "what is not known is in nobody's way");
+
+        let image: Image = "a:1".parse().unwrap();
+        let docker = OnDocker {
+            images: [(image.clone(), Obstacle::NoImage(image))].into(),
+            volumes: [("typo".to_owned(), Obstacle::NoVolume("typo".to_owned()))].into(),
+        };
+        let models = Some(vec!["fake".to_owned(), "gpt-3*".to_owned()]);
+        let missing = codes(&Facts { docker: Ok(docker), models });
+        let pinned = ("a:pinned", &["image_missing", "model_not_offered"][..]);
+        assert_eq!(
+            missing,
+            expected([gateway, pinned, ("a:volume", &["volume_missing"]), (DEFAULT_AGENT, free)])
+        );
+
+        let away =
+            codes(&Facts { docker: Err("start Docker".to_owned()), models: Some(vec!["*".to_owned()]) });
+        let away_for = |id| (id, &["docker_away"][..]);
+        assert_eq!(
+            away,
+            expected([gateway, away_for("a:pinned"), away_for("a:volume"), away_for(DEFAULT_AGENT)])
+        );
+    }
+
+    #[test]
+    fn an_offer_may_stand_for_many_models() {
+        for (offer, model, is) in [
+            ("gpt-4o", "gpt-4o", true),
+            ("gpt-4o", "gpt-4o-mini", false),
+            ("openai/*", "openai/gpt-4o", true),
+            ("openai/*", "anthropic/x", false),
+            ("*", "anything", true),
+            ("a*a", "a", false),
+        ] {
+            assert_eq!(offers(offer, model), is, "{offer} {model}");
+        }
+    }
+}

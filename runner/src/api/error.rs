@@ -1,0 +1,46 @@
+//! What an application is told when it gets no answer: the one place where errors become HTTP.
+
+use axum::{
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use serde_json::json;
+
+/// Why there is no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Error {
+    /// There is nothing at this path.
+    #[error("there is nothing here: GET /api/v1/ai/agents lists the agents")]
+    Route,
+    /// There is something, but not by this method.
+    #[error("this path takes GET alone")]
+    Method,
+    /// It was sent to a name that is not this host's own.
+    #[error("requests are heard that were sent to localhost, 127.0.0.1 or [::1]")]
+    Host,
+}
+
+impl Error {
+    const fn status(self) -> StatusCode {
+        match self {
+            Self::Route => StatusCode::NOT_FOUND,
+            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Host => StatusCode::MISDIRECTED_REQUEST,
+        }
+    }
+
+    const fn code(self) -> &'static str {
+        match self {
+            Self::Route => "not_found",
+            Self::Method => "method_not_allowed",
+            Self::Host => "wrong_host",
+        }
+    }
+}
+
+impl IntoResponse for Error {
+    fn into_response(self) -> Response {
+        let body = json!({ "error": { "code": self.code(), "message": self.to_string() } });
+        (self.status(), super::json(&body)).into_response()
+    }
+}

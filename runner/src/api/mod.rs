@@ -1,0 +1,164 @@
+//! The HTTP API of `sluice up`, for applications on this host.
+//!
+//! axum decides which function answers; connections are accepted here, because `axum::serve` knows no time limits. It asks
+//! nobody who they are, so it listens on the loopback alone, and answers nobody whom a web page sent: a name that was made to
+//! lead here is not one of ours. Routes: `GET /api/v1/ai/agents`.
+
+mod error;
+
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    extract::{Request, State},
+    http::header::{CONTENT_TYPE, HOST},
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use hyper::server::conn::http1;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
+use platform_runtime::task;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use self::error::Error;
+use crate::agents::{self, Catalog};
+
+/// Connections at a time; others wait to be accepted.
+const CONNECTIONS: usize = 64;
+/// How long a client may take to send a request's head.
+const HEAD: Duration = Duration::from_secs(5);
+/// How long a connection may take in all. Each has one request, and no answer is long.
+const CONNECTION: Duration = Duration::from_secs(30);
+/// Pause after a connection could not be accepted.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The API's address is taken, or not this host's.
+#[derive(Debug, thiserror::Error)]
+#[error("api.listen {address} cannot be listened on")]
+pub(crate) struct Unbound {
+    address: SocketAddr,
+    #[source]
+    source: io::Error,
+}
+
+/// The API, bound.
+#[derive(Debug)]
+pub(crate) struct Api {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Api {
+    pub(crate) async fn bind(address: SocketAddr) -> Result<Self, Unbound> {
+        let unbound = |source| Unbound { address, source };
+        let listener = TcpListener::bind(address).await.map_err(unbound)?;
+        let address = listener.local_addr().map_err(unbound)?;
+        Ok(Self { listener, address })
+    }
+
+    /// Where it listens.
+    pub(crate) const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `stop` is triggered. Connections that are open then are cut.
+    pub(crate) async fn serve(self, catalog: Arc<Catalog>, stop: CancellationToken) {
+        let (routes, room) = (routes(catalog), Arc::new(Semaphore::new(CONNECTIONS)));
+        let accepting = async {
+            // Nobody closes the semaphore.
+            while let Ok(place) = Arc::clone(&room).acquire_owned().await {
+                match self.listener.accept().await {
+                    Ok((stream, _)) => {
+                        let connection = connection(stream, routes.clone(), place);
+                        let connection = stop.clone().run_until_cancelled_owned(connection);
+                        task::spawn("api connection", connection);
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "the API cannot accept");
+                        sleep(PAUSE).await;
+                    }
+                }
+            }
+        };
+        stop.run_until_cancelled(accepting).await;
+    }
+}
+
+async fn connection(stream: TcpStream, routes: Router, _place: OwnedSemaphorePermit) {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD).keep_alive(false);
+    let served = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes));
+    match timeout(CONNECTION, served).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "a connection of the API broke"),
+        Err(_elapsed) => tracing::debug!("a connection of the API took too long"),
+    }
+}
+
+fn routes(catalog: Arc<Catalog>) -> Router {
+    Router::new()
+        .route("/api/v1/ai/agents", get(list))
+        .method_not_allowed_fallback(|| async { Error::Method })
+        .fallback(|| async { Error::Route })
+        .layer(middleware::from_fn(for_this_host))
+        .with_state(catalog)
+}
+
+/// Lets through what was sent to this host by one of its own names.
+async fn for_this_host(request: Request, next: Next) -> Response {
+    let mut hosts = request.headers().get_all(HOST).iter();
+    match (hosts.next().and_then(|host| host.to_str().ok()), hosts.next()) {
+        (Some(host), None) if is_own(host) => next.run(request).await,
+        _ => Error::Host.into_response(),
+    }
+}
+
+/// Whether `host`, with its port if it has one, can only mean this host.
+fn is_own(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    ["localhost", "127.0.0.1", "[::1]"].iter().any(|own| name.eq_ignore_ascii_case(own))
+}
+
+/// What can run here, and what of it is taken if nobody says.
+async fn list(State(catalog): State<Arc<Catalog>>) -> Response {
+    json(&agents::listing(&catalog.looked().await))
+}
+
+fn json(value: &serde_json::Value) -> Response {
+    ([(CONTENT_TYPE, "application/json")], value.to_string()).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_hosts_own_names_are_heard() {
+        for (host, own) in [
+            ("localhost", true),
+            ("LOCALHOST:4180", true),
+            ("127.0.0.1:4180", true),
+            ("[::1]:4180", true),
+            ("[::1]", true),
+            ("", false),
+            ("localhost.attacker.example", false),
+            ("127.0.0.1.attacker.example:4180", false),
+            ("attacker.example", false),
+            ("localhost:x", false),
+        ] {
+            assert_eq!(is_own(host), own, "{host}");
+        }
+    }
+}
