@@ -30,7 +30,8 @@ build_runtime() {
   context=$(mktemp -d)
   # shellcheck disable=SC2064 # the path is known now
   trap "rm -rf '$context'" EXIT
-  cp -r "$program" "$RUNTIME"/{Dockerfile,entrypoint.sh,agent} "$context"
+  install -m 0755 "$program" "$context/sandbox-init"
+  cp -r "$RUNTIME"/{Dockerfile,entrypoint.sh,agent} "$context"
   # DOCKER_BUILDKIT=0: Debian's Docker has no BuildKit, and newer clients warn about its absence at length.
   if ! DOCKER_BUILDKIT=0 docker build --build-arg "BASE_IMAGE=$base" --tag "$runtime" "$context" >"$context/log" 2>&1
   then
