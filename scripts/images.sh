@@ -14,26 +14,30 @@ RUNTIME=services/sandbox-runtime
 say() { echo "images: $*" >&2; }
 die() { echo "images: error: $*" >&2; exit 1; }
 
-# Short hash over files and the reference of the image below.
+# Short hash over files and what else the image is made of.
 fingerprint() {
-  local base=$1
+  local rest=$1
   shift
-  { sha256sum "$@"; echo "$base"; } | sha256sum | cut -c 1-12
+  { sha256sum "$@"; echo "$rest"; } | sha256sum | cut -c 1-12
 }
 
 exists() { docker image inspect "$1" >/dev/null 2>&1; }
 
 build_runtime() {
-  local log
+  local program context
   say "building $runtime on $base ..."
-  log=$(mktemp)
+  program=$(services/sandbox-init/build.sh) || die "could not build sandbox-init (see above)"
+  context=$(mktemp -d)
+  # shellcheck disable=SC2064 # the path is known now
+  trap "rm -rf '$context'" EXIT
+  install -m 0755 "$program" "$context/sandbox-init"
+  cp -r "$RUNTIME"/{Dockerfile,entrypoint.sh,agent} "$context"
   # DOCKER_BUILDKIT=0: Debian's Docker has no BuildKit, and newer clients warn about its absence at length.
-  if ! DOCKER_BUILDKIT=0 docker build --build-arg "BASE_IMAGE=$base" --tag "$runtime" "$RUNTIME" >"$log" 2>&1; then
-    tail -n 20 "$log" >&2
-    rm -f "$log"
+  if ! DOCKER_BUILDKIT=0 docker build --build-arg "BASE_IMAGE=$base" --tag "$runtime" "$context" >"$context/log" 2>&1
+  then
+    tail -n 20 "$context/log" >&2
     die "could not build $runtime (see above)"
   fi
-  rm -f "$log"
 }
 
 build() {
@@ -48,7 +52,8 @@ build() {
 }
 
 base=${BASE_IMAGE:-$(services/base-image/build.sh --print)}
-runtime=sluicegate/sandbox-runtime:$(fingerprint "$base" "$RUNTIME"/{Dockerfile,entrypoint.sh,agent/run.mjs})
+init=$(services/sandbox-init/build.sh --print)
+runtime=sluicegate/sandbox-runtime:$(fingerprint "$base $init" "$RUNTIME"/{Dockerfile,entrypoint.sh,agent/run.mjs})
 
 case ${1:-} in
   '') build ;;

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::process::{Child, Command};
 
-use crate::{agent::Agent, eventually::eventually};
+use crate::{agent::Agent, eventually::eventually, process::descendants_of};
 
 /// A `socat`. Killed on drop.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub struct Bridge {
     /// A client on its TCP side.
     pub agent: Agent,
     address: SocketAddr,
-    _socat: Child,
+    socat: Child,
 }
 
 impl Bridge {
@@ -40,7 +40,16 @@ impl Bridge {
         eventually("socat listens", || async { agent.connect().await.map(drop) }, Result::is_ok)
             .await
             .unwrap();
-        Self { agent, address, _socat: socat }
+        Self { agent, address, socat }
+    }
+
+    /// How many processes there are below it.
+    ///
+    /// # Panics
+    /// If it has ended.
+    #[must_use]
+    pub fn processes(&self) -> usize {
+        descendants_of(self.socat.id().unwrap())
     }
 
     /// `http://127.0.0.1:PORT`

@@ -20,6 +20,7 @@ pub mod events;
 pub mod eventually;
 mod gate;
 pub mod idle_soak;
+pub mod init;
 pub mod lines;
 pub mod lingering;
 pub mod litellm;
@@ -27,7 +28,7 @@ pub mod metrics;
 pub mod mounts;
 pub mod nginx;
 mod postgres;
-mod process;
+pub mod process;
 pub mod puppet;
 pub mod random;
 pub mod raw;
@@ -55,6 +56,7 @@ pub use self::{
     detour::Detour,
     eventually::eventually,
     gate::Gate,
+    init::Init,
     lines::Lines,
     lingering::LingeringUpstream,
     litellm::LiteLlm,

@@ -1,6 +1,6 @@
-//! The programs under test.
+//! The programs under test, and what the kernel says of processes.
 
-use std::path::PathBuf;
+use std::{fs, path::PathBuf};
 
 /// A program that was built together with this test.
 ///
@@ -16,4 +16,30 @@ pub fn binary(name: &str) -> PathBuf {
         path.display()
     );
     path
+}
+
+/// A number out of `/proc/PID/status`; none if the process is gone.
+#[must_use]
+pub fn status_of(pid: u32, key: &str) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let value = status.lines().find_map(|line| line.strip_prefix(key))?;
+    value.split_whitespace().next()?.parse().ok()
+}
+
+/// How many processes there are below another, zombies included.
+///
+/// # Panics
+/// If `/proc` cannot be read.
+#[must_use]
+pub fn descendants_of(pid: u32) -> usize {
+    let pids = fs::read_dir("/proc").unwrap().flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_string_lossy().parse::<u32>().ok());
+    let parents: Vec<_> = pids.filter_map(|pid| Some((u64::from(pid), status_of(pid, "PPid:")?))).collect();
+    let mut found = vec![u64::from(pid)];
+    let mut next = 0;
+    while let Some(parent) = found.get(next).copied() {
+        found.extend(parents.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid));
+        next += 1;
+    }
+    found.len() - 1
 }

@@ -41,6 +41,7 @@ mod runner_chaos;
 mod running;
 mod runs;
 mod sandbox;
+mod sandbox_init;
 mod secrets;
 mod shared;
 mod shutdown;

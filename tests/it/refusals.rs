@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use bytes::Bytes;
 use harness::{
-    Agent, Bridge, Raw, Run, World,
+    Agent, Bridge, Init, Raw, Run, World,
     agent::{Answering, chat_body},
     eventually, grant,
     raw::read_until,
@@ -142,11 +142,11 @@ async fn send_then_look(agent: &Agent, path: &str) -> String {
 async fn an_agent_that_sends_too_much_is_told_so_however_it_is_connected() {
     let world = World::start().await;
     let run = run_with_bodies_up_to(&world, 1000).await;
-    let bridge = Bridge::to(&run.socket).await;
+    let (socat, init) = (Bridge::to(&run.socket).await, Init::to(&run.socket).await);
     let mut untold = Vec::new();
     // Several times, because it is a race: between the answer and the news that nobody listens any more.
     for (path, code) in [(CHAT, "body_too_large"), ("/v1/files", "route_unknown")].repeat(4) {
-        for (way, agent) in [("socket", &run.agent), ("bridge", &bridge.agent)] {
+        for (way, agent) in [("socket", &run.agent), ("socat", &socat.agent), ("init", &init.agent)] {
             let answer = send_then_look(agent, path).await;
             if !answer.contains(code) {
                 untold.push(format!("{path} by {way}: {answer:?}"));

@@ -8,7 +8,7 @@ use std::{
 
 use bench::upstream::Ending;
 use harness::{
-    Agent, Bridge, Raw, World,
+    Agent, Bridge, Init, Raw, World,
     agent::{Answering, chat_body},
     events::{events, spoken},
     eventually,
@@ -55,8 +55,8 @@ impl Arrivals {
 async fn events_arrive_one_by_one_with_the_upstreams_spacing() {
     let world = World::start().await;
     let run = world.run("r1", "acct-1").await;
-    let bridge = Bridge::to(&run.socket).await;
-    for agent in [&run.agent, &bridge.agent] {
+    let (socat, init) = (Bridge::to(&run.socket).await, Init::to(&run.socket).await);
+    for agent in [&run.agent, &socat.agent, &init.agent] {
         let mut attempts = Vec::new();
         while attempts.len() < ATTEMPTS && !attempts.last().is_some_and(Arrivals::are_single_and_spaced) {
             attempts.push(Arrivals::of(agent, "fake-words4-gap100ms").await);
@@ -90,10 +90,10 @@ const DEPARTURES: [Departure; 5] = [
 async fn a_client_that_leaves_cancels_its_call_at_once() {
     let world = World::start().await;
     let run = world.run("r1", "acct-1").await;
-    let bridge = Bridge::to(&run.socket).await;
+    let (socat, init) = (Bridge::to(&run.socket).await, Init::to(&run.socket).await);
     let mut calls = 0;
     for departure in DEPARTURES {
-        for agent in [&run.agent, &bridge.agent] {
+        for agent in [&run.agent, &socat.agent, &init.agent] {
             let mut fastest = Duration::MAX;
             for _ in 0..ATTEMPTS {
                 calls += 1;

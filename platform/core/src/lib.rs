@@ -20,6 +20,7 @@ pub mod record;
 pub mod refusal;
 pub mod route;
 pub mod secret;
+pub mod start;
 pub mod token;
 pub mod trace;
 pub mod untrusted;

@@ -12,6 +12,10 @@ pub mod env {
     pub const RUN_ID: &str = "RUN_ID";
     /// Where the run's socket is inside a sandbox (*specified*).
     pub const LLM_PROXY_SOCKET: &str = "LLM_PROXY_SOCKET";
+    /// Port of `localhost` that is bridged to the run's socket inside a sandbox.
+    pub const LLM_PROXY_PORT: &str = "LLM_PROXY_PORT";
+    /// Path of the start file that a sandbox without a command waits for.
+    pub const SANDBOX_START_FILE: &str = "SANDBOX_START_FILE";
     /// Base URL of the upstream, read by `sluice-proxy` and `sluice` (*specified*).
     pub const LITELLM_BASE_URL: &str = "LITELLM_BASE_URL";
     /// The upstream's key, read by `sluice-proxy` alone (*specified*).
@@ -89,6 +93,8 @@ pub mod path {
     pub const SOCKET_FILE: &str = "llm.sock";
     /// The run's socket (*specified*).
     pub const SOCKET: &str = "/llm-sock/llm.sock";
+    /// The start file of a container that waits for one.
+    pub const START_FILE: &str = "/llm-sock/start.json";
     /// The run's workspace (*specified*).
     pub const WORKSPACE: &str = "/workspace";
     /// Directory of the files that host and agent exchange, relative to the workspace (*specified*).
@@ -114,6 +120,9 @@ pub mod label {
     /// The workspace that is mounted into it.
     pub const WORKSPACE: &str = "sluicegate.workspace";
 }
+
+/// Port of `localhost` inside a sandbox that leads to the run's socket: that of [`path::API_BASE`].
+pub const BRIDGE_PORT: u16 = 8080;
 
 /// Uid and gid of every sandboxed process. `1001` alone would leave group 0.
 pub const SANDBOX_UID: u32 = 1001;

@@ -1,0 +1,66 @@
+//! Why there is no agent, and with which exit code that is told.
+
+use std::{ffi::OsString, io, path::PathBuf, time::Duration};
+
+use platform_core::{name::env, start};
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("no command: pass the program to run and its arguments")]
+    NoCommand,
+    #[error("{} is `{text}`, which is not a port", env::LLM_PROXY_PORT)]
+    Port { text: String },
+    #[error(
+        "{} is set but there is no socket at {}: is the run's socket directory mounted?",
+        env::OPENAI_API_BASE,
+        socket.display()
+    )]
+    NoSocket { socket: PathBuf },
+    #[error("the bridge could not listen on 127.0.0.1:{port} (is the port taken?)")]
+    Listen { port: u16, source: io::Error },
+    #[error(
+        "no healthy proxy behind {} after {} s: /health said '{answer}'",
+        socket.display(),
+        after.as_secs()
+    )]
+    Unhealthy { socket: PathBuf, after: Duration, answer: String },
+    #[error("cannot watch {} for the start file (its directory has to be readable)", directory.display())]
+    Watch { directory: PathBuf, source: io::Error },
+    #[error("cannot read the start file {}", file.display())]
+    Read { file: PathBuf, source: io::Error },
+    #[error("the start file {} has more than {} bytes", file.display(), start::MOST_BYTES)]
+    TooLarge { file: PathBuf },
+    #[error("the start file {} is not one", file.display())]
+    Content { file: PathBuf, source: serde_json::Error },
+    #[error("cannot work in {}", directory.display())]
+    Directory { directory: PathBuf, source: io::Error },
+    #[error("cannot execute {}", program.display())]
+    Execute { program: OsString, source: io::Error },
+    #[error("cannot listen to signals")]
+    Signals(#[source] io::Error),
+    #[error("cannot wait for the agent")]
+    Wait(#[source] io::Error),
+    #[error("cannot begin")]
+    Runtime(#[source] io::Error),
+}
+
+impl Error {
+    /// As of a shell where shells agree (126, 127), as in sysexits.h where that has a word for it, else 1.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::NoCommand => 64,
+            Self::TooLarge { .. } | Self::Content { .. } => 65,
+            Self::Execute { source, .. } if source.kind() == io::ErrorKind::NotFound => 127,
+            Self::Execute { .. } | Self::Directory { .. } => 126,
+            Self::Port { .. }
+            | Self::NoSocket { .. }
+            | Self::Listen { .. }
+            | Self::Unhealthy { .. }
+            | Self::Watch { .. }
+            | Self::Read { .. }
+            | Self::Signals(_)
+            | Self::Wait(_)
+            | Self::Runtime(_) => 1,
+        }
+    }
+}

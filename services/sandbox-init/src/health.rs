@@ -1,0 +1,70 @@
+//! Whether somebody serves the run's socket: the agent begins when its first call can succeed.
+
+use std::{io, path::Path, time::Duration};
+
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::UnixStream,
+    time::{Instant, sleep, timeout},
+};
+
+use crate::error::Error;
+
+/// How long the proxy may take to be there.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long one answer may take.
+const ANSWER: Duration = Duration::from_secs(1);
+/// Between two questions. A proxy that is there answers the first.
+const PAUSE: Duration = Duration::from_millis(5);
+/// What is read of an answer's first line.
+const LINE: u64 = 128;
+
+const QUESTION: &[u8] = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+
+/// Waits until `/health` is answered with 200 through `socket`, which need not be there yet.
+pub(crate) async fn until_served(socket: &Path) -> Result<(), Error> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let answer = match timeout(ANSWER, ask(socket)).await {
+            Ok(Ok(line)) if is_healthy(&line) => return Ok(()),
+            Ok(Ok(line)) => line,
+            Ok(Err(error)) => format!("nothing: {error}"),
+            Err(_elapsed) => "nothing".to_owned(),
+        };
+        if Instant::now() >= deadline {
+            return Err(Error::Unhealthy { socket: socket.to_owned(), after: PATIENCE, answer });
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// The first line of the answer.
+async fn ask(socket: &Path) -> io::Result<String> {
+    let mut proxy = UnixStream::connect(socket).await?;
+    proxy.write_all(QUESTION).await?;
+    let mut line = String::new();
+    BufReader::new(proxy.take(LINE)).read_line(&mut line).await?;
+    Ok(line.trim_end().to_owned())
+}
+
+fn is_healthy(line: &str) -> bool {
+    let mut words = line.split(' ');
+    words.next().is_some_and(|version| version.starts_with("HTTP/1.")) && words.next() == Some("200")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_healthy;
+
+    #[test]
+    fn only_200_is_healthy() {
+        for line in ["HTTP/1.1 200 OK", "HTTP/1.0 200", "HTTP/1.1 200 "] {
+            assert!(is_healthy(line), "{line}");
+        }
+        for line in
+            ["", "200", "HTTP/1.1", "HTTP/1.1 503 Service Unavailable", "HTTP/1.1 2000 OK", "SSH-2.0 200"]
+        {
+            assert!(!is_healthy(line), "{line}");
+        }
+    }
+}

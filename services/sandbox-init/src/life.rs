@@ -1,0 +1,88 @@
+//! A sandbox's life: prepared, lived, ended.
+
+use std::{
+    convert::Infallible, ffi::OsString, fs, future::pending, os::unix::fs::FileTypeExt, path::Path, pin::pin,
+};
+
+use platform_core::name::env::OPENAI_API_BASE;
+
+use crate::{
+    agent::{Agent, BY_SIGNAL, Program, exit_code},
+    bridge::Bridge,
+    error::Error,
+    health,
+    reap::Reaper,
+    settings::Settings,
+    signals::Signals,
+    start,
+};
+
+/// Lives it with `command`, or with a start file. Returns the exit code.
+pub(crate) async fn live(command: Vec<OsString>, settings: &Settings) -> Result<u8, Error> {
+    let mut signals = Signals::listen().map_err(Error::Signals)?;
+    let mut reaper = Reaper::install().map_err(Error::Signals)?;
+
+    let mut preparing = pin!(prepare(command, settings));
+    let (program, bridge) = loop {
+        tokio::select! {
+            prepared = &mut preparing => break prepared?,
+            stop = signals.next_stop() => return Ok(u8::try_from(BY_SIGNAL + stop.as_raw()).unwrap_or(u8::MAX)),
+            // Somebody who was brought in by `docker exec` may have left it.
+            orphan = reaper.next() => drop(orphan.map_err(Error::Wait)?),
+        }
+    };
+
+    let agent = Agent::start(&program)?;
+    let mut serving = pin!(serve(bridge));
+    let status = loop {
+        tokio::select! {
+            ended = reaper.next() => match ended.map_err(Error::Wait)? {
+                (pid, status) if agent.is(pid) => break status,
+                _orphan => {}
+            },
+            signal = signals.next() => agent.signal(signal),
+            never = &mut serving => match never {},
+        }
+    };
+
+    reaper.end_everybody().await;
+    Ok(exit_code(status))
+}
+
+/// What to start, and its way out, if it has one, which works.
+async fn prepare(command: Vec<OsString>, settings: &Settings) -> Result<(Program, Option<Bridge>), Error> {
+    let (program, socket) = match (Program::from_command(command), &settings.start_file) {
+        (Some(program), _) => (program, Socket::IsThere),
+        (None, Some(file)) => (start::read_once_there(file).await?.into(), Socket::Comes),
+        (None, None) => return Err(Error::NoCommand),
+    };
+    let expected = settings.expects_api || program.has_variable(OPENAI_API_BASE);
+    match (is_socket(&settings.socket), expected, socket) {
+        (true, ..) | (false, true, Socket::Comes) => {
+            let bridge = Bridge::listen(settings.port, &settings.socket).await?;
+            health::until_served(&settings.socket).await?;
+            Ok((program, Some(bridge)))
+        }
+        (false, true, Socket::IsThere) => Err(Error::NoSocket { socket: settings.socket.clone() }),
+        (false, false, _) => Ok((program, None)),
+    }
+}
+
+/// When a socket has to be there if there is to be one.
+enum Socket {
+    /// Before the container starts.
+    IsThere,
+    /// Only once the run has its container.
+    Comes,
+}
+
+fn is_socket(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.file_type().is_socket())
+}
+
+async fn serve(bridge: Option<Bridge>) -> Infallible {
+    match bridge {
+        Some(bridge) => bridge.serve().await,
+        None => pending().await,
+    }
+}

@@ -1,0 +1,39 @@
+//! `sandbox-init`: the first process of a sandbox. It starts the agent, ends with its exit code, and meanwhile buries orphans,
+//! passes signals on and bridges `localhost` to the run's socket.
+//!
+//! A convenience inside the sandbox, not a wall of it: it has the agent's uid and holds nothing the agent may not have.
+
+mod agent;
+mod bridge;
+mod error;
+mod health;
+mod life;
+mod reap;
+mod settings;
+mod signals;
+mod start;
+
+use std::{env, error::Error as _, ffi::OsString, iter, process::ExitCode};
+
+use self::{error::Error, settings::Settings};
+
+fn main() -> ExitCode {
+    run(env::args_os().skip(1).collect()).map_or_else(report, ExitCode::from)
+}
+
+fn run(command: Vec<OsString>) -> Result<u8, Error> {
+    let settings = Settings::from_environment()?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::Runtime)?;
+    runtime.block_on(life::live(command, &settings))
+}
+
+/// Says why there is no agent, in one line with all causes.
+#[expect(clippy::print_stderr, reason = "the sandbox's stderr is where whoever starts it looks")]
+fn report(error: Error) -> ExitCode {
+    let causes: String = iter::successors(error.source(), |cause| (*cause).source())
+        .map(|cause| format!(": {cause}"))
+        .collect();
+    eprintln!("sandbox-init: {error}{causes}");
+    ExitCode::from(error.exit_code())
+}

@@ -1,0 +1,78 @@
+//! Children that have ended, and how those are ended that the agent left: the kernel gives its orphans to us.
+
+use std::{fs, io, time::Duration};
+
+use rustix::{
+    io::Errno,
+    process::{self, Pid, Signal, WaitOptions, WaitStatus},
+};
+use tokio::{
+    signal::unix::{self, SignalKind, signal},
+    time::timeout,
+};
+
+/// How long what the agent left may take to end once it was asked to, and to be gone once it was killed.
+const GRACE: Duration = Duration::from_millis(200);
+
+/// Whoever waits for all children. There must be no other.
+#[derive(Debug)]
+pub(crate) struct Reaper {
+    ended: unix::Signal,
+}
+
+impl Reaper {
+    /// Makes this process the one that orphans below it are given to, as the first process is anyway.
+    pub(crate) fn install() -> io::Result<Self> {
+        process::set_child_subreaper(Some(process::getpid()))?;
+        Ok(Self { ended: signal(SignalKind::child())? })
+    }
+
+    /// The next child that has ended, which then is no zombie any more. Dropping the future loses none.
+    pub(crate) async fn next(&mut self) -> io::Result<(Pid, WaitStatus)> {
+        loop {
+            match process::wait(WaitOptions::NOHANG) {
+                Ok(Some(ended)) => return Ok(ended),
+                Ok(None) | Err(Errno::CHILD) => {}
+                Err(error) => return Err(error.into()),
+            }
+            // One signal may stand for several children: all are asked for again each time.
+            self.ended.recv().await;
+        }
+    }
+
+    /// Ends everybody below us: asks them first. Who begins after that, or cannot be killed in time, is left to the kernel,
+    /// which ends a container with its first process.
+    pub(crate) async fn end_everybody(&mut self) {
+        for signal in [Signal::TERM, Signal::KILL] {
+            for pid in descendants() {
+                process::kill_process(pid, signal).ok(); // it may have ended just now
+            }
+            timeout(GRACE, self.all_are_gone()).await.ok();
+        }
+    }
+
+    async fn all_are_gone(&mut self) {
+        while !descendants().is_empty() && self.next().await.is_ok() {}
+    }
+}
+
+/// Everybody below us, parents before their children. Not `kill(-1)`: outside a container that would be everybody.
+fn descendants() -> Vec<Pid> {
+    let mut found = children(process::getpid());
+    let mut next = 0;
+    while let Some(parent) = found.get(next) {
+        found.extend(children(*parent));
+        next += 1;
+    }
+    found
+}
+
+/// The children of a process, zombies included; none if it is gone.
+fn children(parent: Pid) -> Vec<Pid> {
+    let threads = fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    let pids = |list: String| -> Vec<Pid> {
+        list.split_ascii_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
+    };
+    lists.flat_map(pids).collect()
+}

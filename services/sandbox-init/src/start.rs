@@ -1,0 +1,77 @@
+//! The start file: what a container without a command waits for.
+//!
+//! The host renames it into its place, so it is complete when it appears. Nothing else makes it appear: a file that is
+//! written in place is not looked at.
+
+use std::{
+    ffi::CStr,
+    fs::File,
+    io::{self, Read},
+    mem::MaybeUninit,
+    os::{fd::OwnedFd, unix::ffi::OsStrExt},
+    path::Path,
+};
+
+use platform_core::start::{MOST_BYTES, Start};
+use rustix::{
+    fs::inotify::{self, CreateFlags, Reader, WatchFlags},
+    io::Errno,
+};
+use tokio::io::unix::AsyncFd;
+
+use crate::error::Error;
+
+/// Room for some hundred events: an event is 16 bytes and a name.
+const EVENTS: usize = 4096;
+
+/// Waits until `file` is there, and reads it.
+pub(crate) async fn read_once_there(file: &Path) -> Result<Start, Error> {
+    let directory = file.parent().unwrap_or(Path::new("/"));
+    let failed = |source| Error::Watch { directory: directory.to_owned(), source };
+    // Watched before it is looked for: it cannot come in between.
+    let watch = watch(directory).map_err(failed)?;
+    match read(file) {
+        Err(Error::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+        found => return found,
+    }
+    until_renamed_to(&watch, file).await.map_err(failed)?;
+    read(file)
+}
+
+#[expect(
+    deprecated,
+    reason = "its successor is unsafe code, which there is none of; an OwnedFd is what that asks for"
+)]
+fn watch(directory: &Path) -> io::Result<AsyncFd<OwnedFd>> {
+    let events = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+    inotify::add_watch(&events, directory, WatchFlags::MOVED_TO | WatchFlags::ONLYDIR)?;
+    AsyncFd::new(events)
+}
+
+/// Waits until something was renamed to `file`.
+async fn until_renamed_to(watch: &AsyncFd<OwnedFd>, file: &Path) -> io::Result<()> {
+    let name = file.file_name().map(OsStrExt::as_bytes);
+    let mut room = [MaybeUninit::uninit(); EVENTS];
+    let mut events = Reader::new(watch, &mut room);
+    loop {
+        let mut ready = watch.readable().await?;
+        loop {
+            match events.next() {
+                Ok(event) if event.file_name().map(CStr::to_bytes) == name => return Ok(()),
+                Ok(_another) => {}
+                Err(Errno::AGAIN) => break ready.clear_ready(),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+fn read(file: &Path) -> Result<Start, Error> {
+    let failed = |source| Error::Read { file: file.to_owned(), source };
+    let mut text = Vec::new();
+    File::open(file).and_then(|open| open.take(MOST_BYTES + 1).read_to_end(&mut text)).map_err(failed)?;
+    if text.len() as u64 > MOST_BYTES {
+        return Err(Error::TooLarge { file: file.to_owned() });
+    }
+    serde_json::from_slice(&text).map_err(|source| Error::Content { file: file.to_owned(), source })
+}

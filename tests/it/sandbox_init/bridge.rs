@@ -1,0 +1,250 @@
+//! The bridge: bytes as they are, ends as they come, memory and descriptors with a bound, and no process for any of it.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use harness::{
+    Agent, Bridge, Init, World,
+    agent::{Answering, Stream, Wire, chat_body, saying},
+    eventually,
+};
+use http::Method;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    time::timeout,
+};
+
+use super::Peer;
+
+/// Bytes that look like nothing else at any place.
+fn noise(length: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_u32;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        state.to_be_bytes()[0]
+    };
+    (0..length).map(|_| next()).collect()
+}
+
+async fn connect(init: &Init) -> Box<dyn Wire> {
+    init.agent.connect().await.unwrap()
+}
+
+/// Begins streams that stop after their first event.
+async fn stalled(streams: usize, world: &World, agent: &Agent) -> Vec<Stream> {
+    let asked = world.upstream.ledger().len();
+    let open = join_all((0..streams).map(|_| agent.stream("fake-stall1"))).await;
+    assert!(open.iter().all(|stream| stream.status == 200));
+    assert_eq!(world.upstream.ledger().len() - asked, streams, "all of them are in flight");
+    open
+}
+
+#[tokio::test]
+async fn two_hundred_streams_at_once_need_no_process_and_leave_nothing_open() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    let init = Init::to(&run.socket).await;
+    let descriptors = init.descriptors();
+    let open = stalled(200, &world, &init.agent).await;
+    assert_eq!(
+        (init.processes(), init.descriptors()),
+        (1, descriptors + 400),
+        "the agent, and a pair for each"
+    );
+    drop(open);
+    let left = || async { init.descriptors() };
+    eventually("connections are closed with their clients", left, |now| *now == descriptors).await;
+
+    let answers = join_all((0..200).map(|_| async {
+        let body = chat_body("fake-words4-gap20ms", Answering::Streamed).to_string();
+        let answer = init.agent.request(Method::POST, "/v1/chat/completions", body.into()).await.unwrap();
+        harness::events::spoken(&answer.text()).concat()
+    }));
+    for answer in answers.await {
+        assert_eq!(answer, "Hello from the scripted");
+    }
+    eventually("connections are closed when all is said", left, |now| *now == descriptors).await;
+
+    // Control: a process for each is seen.
+    let socat = Bridge::to(&run.socket).await;
+    let _open = stalled(20, &world, &socat.agent).await;
+    assert_eq!(socat.processes(), 20);
+}
+
+#[tokio::test]
+async fn each_side_may_finish_before_the_other_and_both_are_heard() {
+    let peer = Peer::bind();
+    let init = peer.bridged().await;
+    let mut heard = String::new();
+
+    let mut client = connect(&init).await;
+    client.write_all(b"question").await.unwrap();
+    client.shutdown().await.unwrap();
+    let mut proxy = peer.accept().await;
+    proxy.read_to_string(&mut heard).await.unwrap();
+    proxy.write_all(b", answer").await.unwrap();
+    drop(proxy);
+    client.read_to_string(&mut heard).await.unwrap();
+    assert_eq!(heard, "question, answer");
+
+    let mut client = connect(&init).await;
+    let mut proxy = peer.accept().await;
+    proxy.write_all(b", end").await.unwrap();
+    proxy.shutdown().await.unwrap();
+    client.read_to_string(&mut heard).await.unwrap();
+    client.write_all(b", afterthought").await.unwrap();
+    drop(client);
+    proxy.read_to_string(&mut heard).await.unwrap();
+    assert_eq!(heard, "question, answer, end, afterthought");
+}
+
+#[tokio::test]
+async fn bytes_pass_as_they_are_both_ways_at_once() {
+    let peer = Peer::bind();
+    let init = peer.bridged().await;
+    let (up, down) = (noise(4 << 20), noise((4 << 20) + 1));
+    let (mut client, mut proxy) = (connect(&init).await, peer.accept().await);
+    let (mut to_client, mut to_proxy) = (vec![0; down.len()], vec![0; up.len()]);
+    let (mut read_proxy, mut write_proxy) = proxy.split();
+    let (mut read_client, mut write_client) = tokio::io::split(&mut client);
+    tokio::try_join!(
+        async { write_client.write_all(&up).await },
+        async { write_proxy.write_all(&down).await },
+        async { read_proxy.read_exact(&mut to_proxy).await.map(drop) },
+        async { read_client.read_exact(&mut to_client).await.map(drop) },
+    )
+    .unwrap();
+    assert!(to_proxy == up && to_client == down, "what arrives is not what was sent");
+}
+
+#[tokio::test]
+async fn a_prompt_of_four_mebibytes_arrives_to_the_byte() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    let init = Init::to(&run.socket).await;
+    // Not ASCII alone, and with what JSON escapes.
+    let prompt: String = "0123456789 \"\\\n ä€😀".chars().cycle().take(4 << 20).collect();
+    assert!(prompt.len() > 4 << 20);
+    let body = saying("/v1/chat/completions", "fake", Answering::Whole, &prompt);
+    assert_eq!(init.agent.post("/v1/chat/completions", &body).await.status, 200);
+    let arrived = world.upstream.ledger().last().unwrap().json().unwrap();
+    assert!(arrived["messages"] == body["messages"], "the prompt is not as it was");
+}
+
+#[tokio::test]
+async fn a_client_that_reads_nothing_costs_little_and_stops_who_writes_to_it() {
+    const ALL: usize = 64 << 20;
+    let peer = Peer::bind();
+    let init = peer.bridged().await;
+    let (mut client, mut proxy) = (connect(&init).await, peer.accept().await);
+    let before = init.resident_kib();
+    let piece = vec![b'x'; 1 << 16];
+    let mut written = 0;
+    // Nobody takes any more of it: that is asked for as long as it would take to write everything many times.
+    while let Ok(length) = timeout(Duration::from_secs(1), proxy.write(&piece)).await {
+        written += length.unwrap();
+        assert!(written < ALL, "it takes everything");
+    }
+    let grown = init.resident_kib() - before;
+    assert!(grown < 1024, "it grew by {grown} KiB");
+    // Control: it is the client who held it up.
+    let mut read = 0;
+    let mut room = vec![0; 1 << 16];
+    while read < ALL {
+        tokio::select! {
+            length = proxy.write(&piece), if written < ALL => written += length.unwrap(),
+            length = client.read(&mut room) => read += length.unwrap(),
+        }
+    }
+    assert!(init.resident_kib() - before < 1024);
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_takes_everything_with_it() {
+    let peer = Peer::bind();
+    let init = peer.bridged().await;
+    let descriptors = init.descriptors();
+    for says in [&b""[..], b"half a quest"] {
+        let mut client = connect(&init).await;
+        let mut proxy = peer.accept().await;
+        client.write_all(says).await.unwrap();
+        drop(client);
+        let mut heard = Vec::new();
+        proxy.read_to_end(&mut heard).await.unwrap();
+        assert_eq!(heard, says);
+        // A proxy that speaks into the void hears that nobody is there, and may as well go on for long.
+        let speaks = async { while proxy.write_all(&[b'x'; 4096]).await.is_ok() {} };
+        timeout(Duration::from_secs(10), speaks).await.expect("the proxy is told");
+        let left = || async { init.descriptors() };
+        eventually("nothing is open", left, |now| *now == descriptors).await;
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_is_heard_by_a_client_that_is_still_sending() {
+    let peer = Peer::bind();
+    let init = peer.bridged().await;
+    let (mut client, mut proxy) = (connect(&init).await, peer.accept().await);
+    let body = noise(8 << 20);
+    let refuse = async {
+        let mut head = [0; 1024];
+        proxy.read_exact(&mut head).await.unwrap();
+        proxy.write_all(b"too large").await.unwrap();
+        drop(proxy); // with most of the body unread
+    };
+    let (sent, ()) = tokio::join!(client.write_all(&body), refuse);
+    sent.unwrap();
+    let mut heard = String::new();
+    client.read_to_string(&mut heard).await.unwrap();
+    assert_eq!(heard, "too large");
+}
+
+#[tokio::test]
+async fn where_descriptors_are_few_connections_wait_and_none_is_lost() {
+    const CLIENTS: usize = 60;
+    let peer = Peer::bind();
+    let socket = peer.socket();
+    let (init, ()) = tokio::join!(Init::with_descriptors(64, &socket), peer.is_healthy());
+    let clients: Vec<_> = join_all((0..CLIENTS).map(|_| connect(&init))).await;
+    let mut served = Vec::new();
+    while let Ok(proxy) = timeout(Duration::from_millis(500), peer.accept()).await {
+        served.push(proxy);
+    }
+    assert_eq!(served.len(), 16, "(64 - 32) / 2");
+    // The others come as these go: they did not get lost.
+    let ask = |mut client: Box<dyn Wire>| async move {
+        let mut heard = String::new();
+        client.read_to_string(&mut heard).await.unwrap();
+        heard
+    };
+    let answer = async {
+        for proxy in &mut served {
+            proxy.write_all(b"yes").await.unwrap();
+        }
+        let others = CLIENTS - served.len();
+        drop(served);
+        for _ in 0..others {
+            peer.accept().await.write_all(b"yes").await.unwrap();
+        }
+    };
+    let (heard, ()) = tokio::join!(join_all(clients.into_iter().map(ask)), answer);
+    assert!(heard.iter().all(|heard| heard == "yes"), "{heard:?}");
+}
+
+#[tokio::test]
+async fn without_a_proxy_a_client_is_hung_up_on_and_the_next_proxy_is_found() {
+    let peer = Peer::bind();
+    let init = peer.bridged().await;
+    let Peer { listener, dir } = peer;
+    drop(listener);
+    let mut nothing = Vec::new();
+    assert_eq!(connect(&init).await.read_to_end(&mut nothing).await.unwrap_or(0), 0);
+    let socket = dir.path().join("llm.sock");
+    std::fs::remove_file(&socket).unwrap();
+    let peer = Peer { listener: tokio::net::UnixListener::bind(socket).unwrap(), dir };
+    let mut client = connect(&init).await;
+    client.write_all(b"?").await.unwrap();
+    assert_eq!(peer.accept().await.read_u8().await.unwrap(), b'?');
+}
