@@ -91,3 +91,22 @@ impl Order {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use platform_runtime::settings::Stream;
+
+    use super::*;
+
+    /// A row of version 0.1.0, before agents said what models stream to them.
+    const OLD: &str = r#"{"agent":{"name":"Sandbox Agent","description":"LLM agent in an isolated container","image":"reviewer:1","argv":["bash","-c","f() { echo \"${1}{run_id}\"; }; f x"],"protocol":"text","model":"gpt-4o","models":["gpt-4o"],"capabilities":["web_search"],"budget":{"requests":2000,"requests_per_minute":600,"calls_in_flight":32,"total_tokens":50000000,"cost_nanodollars":2500000000},"output_tokens_per_call":8192,"times":{"body_ms":10000,"body_rate":1024,"first_byte_ms":3600000,"between_bytes_ms":900000,"client_ms":300000,"call_ms":3600000},"runtime":120000,"memory":536870912,"pids":256,"milli_cpu":2000,"output":2097152},"model":"gpt-4o","messages":[{"role":"user","content":"Hello"}],"keep":"nothing"}"#;
+
+    #[test]
+    fn a_row_that_was_stored_before_is_still_what_it_was() {
+        let wanted: Wanted = serde_json::from_str(OLD).unwrap();
+        assert_eq!(wanted.agent.stream, Stream::Progress);
+        assert_eq!(wanted.agent.argv[2], r#"f() { echo "${1}{run_id}"; }; f x"#);
+        let again: Wanted = serde_json::from_str(&serde_json::to_string(&wanted).unwrap()).unwrap();
+        assert_eq!(again, wanted);
+    }
+}

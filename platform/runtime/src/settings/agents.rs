@@ -32,6 +32,9 @@ pub struct Agent {
     pub argv: Vec<String>,
     /// What the program prints on stdout.
     pub protocol: Protocol,
+    /// What the text is that models stream to it.
+    #[serde(default)]
+    pub stream: Stream,
     /// Model if the run does not say; `upstream.default_model` if absent.
     pub model: Option<String>,
     /// Models its calls may name; any if empty.
@@ -68,9 +71,24 @@ pub enum Protocol {
 
 written_as_word!(Protocol { Envelope: "envelope", Text: "text" });
 
+/// What the text is that models stream to an agent, for whoever watches its run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stream {
+    /// Pieces of its answer: it asks once, and passes on what comes.
+    Answer,
+    /// A sign that it works: drafts, plans, what tools are to be given.
+    #[default]
+    Progress,
+}
+
+written_as_word!(Stream { Answer: "answer", Progress: "progress" });
+
 pub(super) fn read(root: &Section<'_>) -> BTreeMap<AgentId, Agent> {
     let read = |id: &str, section: &Section<'_>| {
-        let agent = Agent::section(section);
+        // The agent that ships asks for one answer, and that is its own.
+        let agent =
+            Agent::section(section, if id == DEFAULT_AGENT { Stream::Answer } else { Stream::Progress });
         let id = AgentId::parse(id).map_err(|error| section.reject_itself(error.to_string())).ok()?;
         Some((id, agent))
     };
@@ -80,13 +98,15 @@ pub(super) fn read(root: &Section<'_>) -> BTreeMap<AgentId, Agent> {
         .flatten()
         .collect();
     if let Ok(id) = AgentId::parse(DEFAULT_AGENT) {
-        agents.entry(id).or_insert_with(|| config::defaults(Agent::section));
+        agents
+            .entry(id)
+            .or_insert_with(|| config::defaults(|section| Agent::section(section, Stream::Answer)));
     }
     agents
 }
 
 impl Agent {
-    fn section(section: &Section<'_>) -> Self {
+    fn section(section: &Section<'_>, stream: Stream) -> Self {
         let field = |name, doc| section.field(name, doc);
         Self {
             name: field("name", "Name for people.").or("Sandbox Agent".to_owned()),
@@ -98,6 +118,11 @@ impl Agent {
                 .list_or(vec!["node".to_owned(), "/agent/run.mjs".to_owned()]),
             protocol: field("protocol", "What the program prints on stdout: `envelope` or `text`.")
                 .or(Protocol::Envelope),
+            stream: field(
+                "stream",
+                "What models stream to it: `answer`, pieces of its answer; `progress`, only a sign that it works. `answer` for `sandbox:agent` if absent.",
+            )
+            .or(stream),
             model: field("model", "Model if the run does not say; `upstream.default_model` if absent.")
                 .optional(),
             models: field("models", "Models its calls may name; any if empty.").list_or(vec![]),

@@ -24,7 +24,7 @@ use platform_core::{
 };
 
 pub use self::{
-    agents::{Agent, DEFAULT_AGENT, Protocol},
+    agents::{Agent, DEFAULT_AGENT, Protocol, Stream},
     budgets::Accounts,
     journal::{Durability, Journal},
     proxy::{Connections, Proxy, Serves},

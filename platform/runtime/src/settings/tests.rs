@@ -5,7 +5,7 @@ use platform_core::{
     limit::{ByteSize, Millis},
 };
 
-use super::{DEFAULT_AGENT, Settings};
+use super::{DEFAULT_AGENT, Settings, Stream};
 use crate::config::{Environment, Mistakes, Sources};
 
 fn parse(text: &str) -> Result<Settings, Mistakes> {
@@ -27,6 +27,19 @@ fn an_agent_is_an_entry() {
     assert_eq!(settings.agents.len(), 2);
     assert_eq!(settings.agents[&AgentId::parse("team:reviewer").unwrap()].argv, ["/bin/review", "--all"]);
     assert!(parse("[agents.reviewer]\n").unwrap_err().to_string().contains("is not an agent id"));
+}
+
+#[test]
+fn what_is_streamed_is_an_answer_where_the_entry_or_the_agent_that_ships_says_so() {
+    let settings =
+        parse("[agents.'team:a']\n[agents.'team:b']\nstream = 'answer'\n[agents.'sandbox:agent']").unwrap();
+    let stream = |id| settings.agents[&AgentId::parse(id).unwrap()].stream;
+    assert_eq!(
+        ["team:a", "team:b", DEFAULT_AGENT].map(stream),
+        [Stream::Progress, Stream::Answer, Stream::Answer]
+    );
+    let error = parse("[agents.'team:a']\nstream = 'both'").unwrap_err().to_string();
+    assert!(error.contains("s.toml:2: agents.team:a.stream: expected `answer` or `progress`"), "{error}");
 }
 
 #[test]
