@@ -11,6 +11,7 @@ mod data_plane;
 mod doctor;
 mod envelope;
 pub mod failpoint;
+mod follow;
 pub mod lifecycle;
 mod reaper;
 mod run;

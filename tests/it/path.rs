@@ -135,8 +135,8 @@ async fn on_a_terminal_the_answer_appears_once_and_word_by_word() {
 #[tokio::test]
 async fn a_long_question_comes_from_standard_input_as_it_is() {
     let world = World::start().await;
-    // More than an argument can hold.
-    let question = format!("{}\n\"quoted\" $(id) `id` 你好 \\ end\n", "long ".repeat(60_000));
+    // Far more than an argument can hold.
+    let question = format!("{}\n\"quoted\" $(id) `id` 你好 \\ end\n", "long ".repeat((4 << 20) / 5));
     let file = world.path().join("question");
     std::fs::write(&file, &question).unwrap();
     let sluice = world.sluice().stdin(std::fs::File::open(file).unwrap());

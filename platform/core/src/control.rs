@@ -420,6 +420,18 @@ pub enum TapEvent {
     },
 }
 
+/// A line of a tap.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TapLine {
+    /// Its number: greater than that of every line before, also of a proxy before. Whoever comes back names the last one they
+    /// had. None, which is 0, has what tells of other lines.
+    #[serde(default)]
+    pub n: u64,
+    /// What is told.
+    #[serde(flatten)]
+    pub event: TapEvent,
+}
+
 /// Body of every answer that is not a success.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {

@@ -173,6 +173,20 @@ pub mod data_plane {
     pub const TAP_DELTA: usize = 4096;
 }
 
+/// What is kept of what runs tell.
+pub mod events {
+    use super::ByteSize;
+
+    /// Of each output so much of its beginning is stored, and as much of its end.
+    pub const LOG_END: ByteSize = ByteSize::kib(256);
+    /// The beginning of an output is over after so many events: an agent that prints a dot now and then fills no store.
+    pub const LOG_EVENTS: u64 = 2000;
+    /// Most text of one of them.
+    pub const LOG_EVENT: ByteSize = ByteSize::kib(8);
+    /// Tool calls of a run that are stored by name. Beyond that they are counted.
+    pub const TOOLS: u64 = 1000;
+}
+
 /// Defaults of the journal.
 pub mod journal {
     use super::{ByteSize, Millis};

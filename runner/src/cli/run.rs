@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// Events between the run and the terminal.
-const EVENTS: usize = 1024;
+const EVENTS: usize = 512;
 
 #[derive(clap::Args)]
 #[command(after_help = "\

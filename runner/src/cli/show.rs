@@ -20,6 +20,7 @@ use super::run::OutputArguments;
 use crate::{
     lifecycle::Failure,
     run::{Finished, Subject},
+    sandbox::Captured,
 };
 
 /// Shows one run.
@@ -76,7 +77,7 @@ impl Show {
             }
             AgentEvent::Tool { name } => progress(&format!("tool: {name}")),
             AgentEvent::Status { phase: Phase::Starting } => progress("starting the sandbox"),
-            AgentEvent::AssistantFinal { content } => self.final_answer(content),
+            AgentEvent::AssistantFinal { content, .. } => self.final_answer(content),
             _ => Ok(()),
         }
     }
@@ -111,7 +112,7 @@ impl Show {
         if self.style == Style::Live && finished.answer.is_err() && !self.streamed.is_empty() {
             writeln!(io::stdout())?;
         }
-        if let Err(Failure { code, message }) = &finished.answer {
+        if let Err(Failure { code, message, .. }) = &finished.answer {
             let message = Sanitizer::new(Output::Safe).clean(message).into_owned();
             writeln!(io::stderr(), "sluice: {} failed ({}): {message}", subject.run, code.code())?;
         }
@@ -151,12 +152,16 @@ fn result_json(subject: &Subject<'_>, finished: &Finished) -> serde_json::Value 
         "exit_code": finished.exit_code,
         "killed_by": ended.and_then(|ended| ended.killed_by),
         "oom_seen": ended.is_some_and(|ended| ended.oom_seen),
-        "stdout": ended.map(|ended| json!({ "text": ended.stdout.text, "cut_bytes": ended.stdout.cut_bytes })),
-        "stderr": ended.map(|ended| json!({ "text": ended.stderr.text, "cut_bytes": ended.stderr.cut_bytes })),
+        "stdout": ended.map(|ended| captured(&ended.stdout)),
+        "stderr": ended.map(|ended| captured(&ended.stderr)),
         "usage": finished.usage,
         "start_ms": finished.start.map(milliseconds),
         "duration_ms": milliseconds(finished.duration),
     })
+}
+
+fn captured(captured: &Captured) -> serde_json::Value {
+    json!({ "text": captured.text(), "cut_bytes": captured.cut_bytes() })
 }
 
 fn milliseconds(span: Duration) -> u64 {

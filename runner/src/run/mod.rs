@@ -11,6 +11,7 @@ mod booked;
 mod order;
 mod plan;
 mod relay;
+mod telling;
 mod things;
 
 use std::{
@@ -28,11 +29,7 @@ use platform_runtime::{report, settings::Settings};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use self::{
-    attempt::attempt,
-    relay::{announce, tell},
-    things::Things,
-};
+use self::{attempt::attempt, relay::announce, telling::Telling, things::Things};
 pub(crate) use self::{
     booked::{Booked, Error as BookingError, now},
     order::{Keep, Order, Subject, Wanted},
@@ -145,7 +142,7 @@ impl From<Error> for Failure {
             Error::Cancelled => RunErrorCode::Cancelled,
             _ => RunErrorCode::Internal,
         };
-        Self { code, message: report::chain(&error) }
+        Self::new(code, report::chain(&error))
     }
 }
 
@@ -153,7 +150,7 @@ impl From<Error> for Failure {
 struct Scene<'s> {
     host: &'s Host,
     booked: &'s Booked,
-    events: &'s mpsc::Sender<AgentEvent>,
+    telling: Telling<'s>,
     cancel: CancellationToken,
     began: Instant,
     /// From the order to the start of the container.
@@ -186,8 +183,10 @@ pub(crate) async fn execute(
     cancel: &CancellationToken,
 ) -> Result<Finished, store::Error> {
     let (cancel, began) = (cancel.child_token(), Instant::now());
+    let agent = &booked.order.wanted.agent;
+    let telling = Telling::after(booked.past().told, events, (agent.stream, agent.output));
     let scene =
-        Scene { host, booked, events, cancel, began, start: Cell::new(None), exceeded: Cell::new(None) };
+        Scene { host, booked, telling, cancel, began, start: Cell::new(None), exceeded: Cell::new(None) };
     let finished = tokio::select! {
         finished = Box::pin(live(&scene)) => finished?,
         // From here on everything of the run is another's to decide, also what is half made.
@@ -219,7 +218,7 @@ async fn live(scene: &Scene<'_>) -> Result<Finished, store::Error> {
         Some(ending) => (None, ending),
         None => conclude(scene, Box::pin(attempt(scene, &mut things)).await),
     };
-    tell(scene.events, AgentEvent::Status { phase: Phase::Settling });
+    scene.telling.enters(Phase::Settling);
     let usage = match settle(scene, &things, &ending).await {
         Ok(usage) => usage,
         Err(lost @ (store::Error::Fenced { .. } | store::Error::Unknown { .. })) => return Err(lost),
@@ -228,7 +227,7 @@ async fn live(scene: &Scene<'_>) -> Result<Finished, store::Error> {
             None
         }
     };
-    let Ending { exit_code, answer } = ending;
+    let Ending { exit_code, answer, .. } = ending;
     let (start, duration) = (scene.start.get(), scene.began.elapsed());
     Ok(Finished { exit_code, ended, answer, usage, start, duration })
 }
@@ -238,13 +237,12 @@ fn conclude(scene: &Scene<'_>, outcome: Result<Ended, Error>) -> (Option<Ended>,
     match outcome {
         Ok(ended) => {
             let answer = match scene.exceeded.get() {
-                Some(exceeded) => {
-                    Err(Failure { code: RunErrorCode::ContainerFailed, message: exceeded.to_string() })
-                }
+                Some(exceeded) => Err(Failure::new(RunErrorCode::ContainerFailed, exceeded.to_string())),
                 None => verdict::judge(&scene.order().wanted.agent, &ended),
             };
-            let exit_code = ended.exit_code;
-            (Some(ended), Ending { exit_code, answer })
+            scene.telling.ended(&ended);
+            let Ended { exit_code, oom_seen, .. } = ended;
+            (Some(ended), Ending { exit_code, oom_seen: Some(oom_seen), answer })
         }
         Err(error) => (None, Ending::without_agent(error.into())),
     }
@@ -259,7 +257,7 @@ async fn settle(scene: &Scene<'_>, things: &Things, ending: &Ending) -> Result<O
             booked.step(Move::Withdraw(failure.clone()), []).await?;
             return Ok(Some(Usage::default()));
         }
-        _ => booked.step(Move::Settle(ending.clone()), []).await?,
+        _ => booked.settle(ending.clone(), scene.telling.untold()).await?,
     }
     Point::SettleStored.reach();
     let removed = things::remove_all(scene, things).await;
