@@ -92,21 +92,23 @@ impl Follower {
                 return Ok(Some(Heard::Stored(event)));
             }
             let Some(look) = self.look else { return Ok(None) };
-            if let Some(live) = &mut self.live {
-                live.open(&self.run).await;
-                let heard = tokio::select! {
-                    biased;
-                    () = sleep_until(look) => None,
-                    heard = live.next() => heard,
-                };
-                if let Some(event) = heard {
-                    return Ok(Some(Heard::Live(event)));
-                }
-            } else {
-                sleep_until(look).await;
-            }
+            // First of all: text that is always there must not keep anybody from the end of the run.
             if Instant::now() >= look {
                 self.look().await?;
+                continue;
+            }
+            let Some(live) = &mut self.live else {
+                sleep_until(look).await;
+                continue;
+            };
+            live.open(&self.run).await;
+            tokio::select! {
+                () = sleep_until(look) => {}
+                heard = live.next() => {
+                    if let Some(event) = heard {
+                        return Ok(Some(Heard::Live(event)));
+                    }
+                }
             }
         }
     }

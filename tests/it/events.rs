@@ -256,6 +256,42 @@ async fn an_agent_that_answers_only_at_its_end_shows_what_the_model_writes() {
     assert_eq!(numbers(&late), (1..=late.len() as u64).collect::<Vec<_>>(), "nothing of it is stored");
 }
 
+#[tokio::test]
+async fn who_follows_and_does_not_read_harms_nobody() {
+    let script = format!("{}; until [ -e go ]; do sleep 0.1; done; seq 100000", asks("fake-words20000"));
+    let world = World::with(&shell_agent(&script, "runtime = '60s'")).await;
+    let child = world.sluice().spawn(&["run", "--agent", "test:sh", "--run-id", "r1", "--json", "q"]);
+    let look = || async { world.sluice().run(&["runs", "show", "r1"]).await.code };
+    eventually_within(PATIENCE, "it is there", look, |code| *code == Some(0)).await;
+    // Nobody reads what these print, nor this tap.
+    let mut deaf: Vec<_> = (0..5).map(|_| world.sluice().spawn(&["runs", "events", "-f", "r1"])).collect();
+    let run = platform_core::id::RunId::parse("r1").unwrap();
+    let registered = || async { world.control.run(&run).await.is_ok() };
+    eventually_within(PATIENCE, "it is registered", registered, |there| *there).await;
+    let tap = world.control.tap(&run).await;
+    // Before it ends, the whole answer has streamed by.
+    world.records(1).await;
+    let metrics = world.sluice().run(&["metrics"]).await.stdout;
+    let held = metrics.lines().find_map(|line| line.strip_prefix("sluicegate_tap_bytes ")).unwrap();
+    let held: f64 = held.parse().unwrap();
+    assert!(held > 100_000.0 && held <= f64::from(256 << 10), "{held} bytes are held");
+    let_go(&world, "r1").await;
+    let own = Outcome::from(child.wait_with_output().await.unwrap());
+    assert_eq!(own.code, Some(0));
+    drop(tap);
+    // One that reads after all: it missed pieces, is told so, and has the rest.
+    let late = deaf.pop().unwrap().wait_with_output().await.unwrap();
+    let late = Outcome::from(late);
+    assert_eq!(late.code, Some(0), "{late:?}");
+    let late = late.events();
+    assert_eq!(words(&late).last(), Some(&"done"));
+    assert_eq!(numbers(&late), (1..=numbers(&late).len() as u64).collect::<Vec<_>>());
+    for mut deaf in deaf {
+        deaf.kill().await.unwrap();
+    }
+    world.assert_nothing_left().await;
+}
+
 /// The most memory that `sluice run` has had, in KiB, with an agent that runs `script`.
 async fn most_memory(script: &str, output: &str) -> (u64, Value, World) {
     let world = World::with(&shell_agent(script, &format!("runtime = '110s'\noutput = '{output}'"))).await;

@@ -167,9 +167,9 @@ pub mod data_plane {
     pub const DRAIN: Millis = Millis::seconds(20);
     /// How long it may take to cut and record those that are left.
     pub const DRAIN_CUT: Millis = Millis::seconds(5);
-    /// Events held for a reader of a live tap who does not keep up.
-    pub const TAP_BACKLOG: usize = 1024;
-    /// Most bytes of text in one of them.
+    /// What is held of what streams by, for each run that was ever watched: the last few thousand words.
+    pub const TAP_RING: ByteSize = ByteSize::kib(256);
+    /// Most bytes of text in one of its lines.
     pub const TAP_DELTA: usize = 4096;
 }
 
