@@ -14,9 +14,10 @@
 use std::fmt;
 
 use platform_core::{control::Usage, event::RunErrorCode};
+use serde::Serialize;
 
 /// Why there is no answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failure {
     /// As a code.
     pub code: RunErrorCode,
@@ -80,9 +81,7 @@ impl Outcome {
             None => Self::Succeeded,
             Some(RunErrorCode::Cancelled) => Self::Cancelled,
             Some(RunErrorCode::Timeout) => Self::TimedOut,
-            Some(RunErrorCode::OomKilled | RunErrorCode::ContainerFailed | RunErrorCode::Internal) => {
-                Self::Failed
-            }
+            Some(_) => Self::Failed,
         }
     }
 }
@@ -259,8 +258,7 @@ mod tests {
     use super::*;
 
     fn codes() -> impl Strategy<Value = RunErrorCode> {
-        use RunErrorCode::{Cancelled, ContainerFailed, Internal, OomKilled, Timeout};
-        proptest::sample::select(vec![Timeout, OomKilled, ContainerFailed, Cancelled, Internal])
+        proptest::sample::select(RunErrorCode::ALL.to_vec())
     }
 
     fn failures() -> impl Strategy<Value = Failure> {

@@ -166,12 +166,51 @@ pub enum RunErrorCode {
     ContainerFailed,
     /// Somebody asked for it to stop.
     Cancelled,
-    /// Sluicegate, Docker or the host failed; the agent is not to blame.
+    /// Its image is not on the host.
+    ImageMissing,
+    /// A volume of its entry is not on the host.
+    VolumeMissing,
+    /// There was no room for its workspace.
+    NoRoom,
+    /// Its workspace could not be made or kept.
+    WorkspaceFailed,
+    /// Somebody has removed the container while the agent ran.
+    ContainerLost,
+    /// Docker did not answer for longer than it is waited for.
+    DockerAway,
+    /// Docker refused to make the container or to start it: its image or its limits do not allow that.
+    DockerFailed,
+    /// The data plane did not answer for longer than it is waited for.
+    DataPlaneAway,
+    /// The data plane refused the run, or has another one under its id.
+    DataPlaneFailed,
+    /// What the run does could not be stored.
+    StoreFailed,
+    /// None of these. Only runs of earlier programs have it.
     Internal,
 }
 
 impl RunErrorCode {
-    /// The code as the specification spells it.
+    /// All of them.
+    pub const ALL: [Self; 15] = [
+        Self::Timeout,
+        Self::OomKilled,
+        Self::ContainerFailed,
+        Self::Cancelled,
+        Self::ImageMissing,
+        Self::VolumeMissing,
+        Self::NoRoom,
+        Self::WorkspaceFailed,
+        Self::ContainerLost,
+        Self::DockerAway,
+        Self::DockerFailed,
+        Self::DataPlaneAway,
+        Self::DataPlaneFailed,
+        Self::StoreFailed,
+        Self::Internal,
+    ];
+
+    /// The code as it is written; the first four as the specification spells them.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
@@ -179,6 +218,16 @@ impl RunErrorCode {
             Self::OomKilled => "oom_killed",
             Self::ContainerFailed => "container_failed",
             Self::Cancelled => "cancelled",
+            Self::ImageMissing => "image_missing",
+            Self::VolumeMissing => "volume_missing",
+            Self::NoRoom => "no_room",
+            Self::WorkspaceFailed => "workspace_failed",
+            Self::ContainerLost => "container_lost",
+            Self::DockerAway => "docker_away",
+            Self::DockerFailed => "docker_failed",
+            Self::DataPlaneAway => "data_plane_away",
+            Self::DataPlaneFailed => "data_plane_failed",
+            Self::StoreFailed => "store_failed",
             Self::Internal => "internal",
         }
     }
@@ -213,6 +262,9 @@ mod tests {
         }
         for phase in [Phase::Queued, Phase::Preparing, Phase::Starting, Phase::Running, Phase::Settling] {
             assert_eq!(serde_json::to_value(phase).unwrap(), phase.name());
+        }
+        for code in RunErrorCode::ALL {
+            assert_eq!(serde_json::to_value(code).unwrap(), code.code());
         }
         for stream in [OutputStream::Stdout, OutputStream::Stderr] {
             assert_eq!(serde_json::to_value(stream).unwrap(), stream.name());

@@ -18,6 +18,7 @@ mod runs;
 mod screen;
 mod show;
 mod spending;
+mod status;
 mod table;
 mod token;
 mod up;

@@ -35,6 +35,7 @@ pub(crate) use self::{
     order::{Keep, Order, Subject, Wanted},
 };
 use crate::{
+    away::Away,
     data_plane::{self, DataPlane},
     failpoint::Point,
     lifecycle::{Ending, Failure, Move, State},
@@ -85,6 +86,8 @@ pub(crate) struct Finished {
     pub(crate) exit_code: Option<i64>,
     /// How the container ended; absent if it never ran, or somebody else saw it.
     pub(crate) ended: Option<Ended>,
+    /// Whether a process of it was killed for want of memory; absent if nobody could tell.
+    pub(crate) oom_seen: Option<bool>,
     /// The answer, or why there is none.
     pub(crate) answer: Result<String, Failure>,
     /// What the run used, as the data plane counted it; absent if it could not be asked.
@@ -102,6 +105,7 @@ impl Finished {
         Self {
             exit_code: run.exit_code,
             ended: None,
+            oom_seen: run.oom_seen,
             answer: run.error.map_or_else(|| Ok(answer.unwrap_or_default()), Err),
             usage: run.usage,
             start: run.started.map(|started| run.created.until(started)),
@@ -136,13 +140,37 @@ impl Error {
     }
 }
 
+impl Error {
+    /// What whoever ordered the run is told: nothing of paths, and nothing that other programs said.
+    fn told(&self) -> (RunErrorCode, String) {
+        use RunErrorCode as Code;
+        let (code, message) = match self {
+            Self::Cancelled => (Code::Cancelled, "cancelled"),
+            Self::Gone => (Code::ContainerLost, "somebody has removed the container while the agent ran"),
+            Self::Another => (Code::DataPlaneFailed, "another run of this id is open at the data plane"),
+            Self::Store(_) => (Code::StoreFailed, "what the run does could not be stored"),
+            Self::DataPlane(error) if error.is_away() => {
+                (Code::DataPlaneAway, "the data plane did not answer")
+            }
+            Self::DataPlane(_) => (Code::DataPlaneFailed, "the data plane refused the run"),
+            Self::Workspace(workspace::Error::NoRoom { .. }) => {
+                (Code::NoRoom, "there was no room for its workspace")
+            }
+            Self::Workspace(_) => (Code::WorkspaceFailed, "its workspace could not be made or kept"),
+            Self::Docker(error) if error.is_away() => (Code::DockerAway, "Docker did not answer"),
+            Self::Docker(error @ docker::Error::NoImage { .. }) => {
+                return (Code::ImageMissing, error.to_string());
+            }
+            Self::Docker(error) => return (Code::DockerFailed, error.to_string()),
+        };
+        (code, message.to_owned())
+    }
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let code = match error {
-            Error::Cancelled => RunErrorCode::Cancelled,
-            _ => RunErrorCode::Internal,
-        };
-        Self::new(code, report::chain(&error))
+        let (code, message) = error.told();
+        Self { code, message, detail: Some(report::chain(&error)) }
     }
 }
 
@@ -227,9 +255,9 @@ async fn live(scene: &Scene<'_>) -> Result<Finished, store::Error> {
             None
         }
     };
-    let Ending { exit_code, answer, .. } = ending;
+    let Ending { exit_code, oom_seen, answer } = ending;
     let (start, duration) = (scene.start.get(), scene.began.elapsed());
-    Ok(Finished { exit_code, ended, answer, usage, start, duration })
+    Ok(Finished { exit_code, ended, oom_seen, answer, usage, start, duration })
 }
 
 /// What the end of the agent means for the run.

@@ -73,7 +73,6 @@ pub struct Run {
     /// Whether a process of it was killed for want of memory; known from when it settles, if its agent ran.
     pub oom_seen: Option<bool>,
     /// Why there is no answer; known from when it settles.
-    #[serde(serialize_with = "failure")]
     pub error: Option<Failure>,
     /// What its calls used; known once it is over.
     pub usage: Option<Usage>,
@@ -93,13 +92,6 @@ pub struct Lease {
 
 fn name<S: Serializer>(state: &State, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(state.name())
-}
-
-fn failure<S: Serializer>(failure: &Option<Failure>, serializer: S) -> Result<S::Ok, S::Error> {
-    let json = failure.as_ref().map(|Failure { code, message, detail }| {
-        serde_json::json!({ "code": code, "message": message, "detail": detail })
-    });
-    json.serialize(serializer)
 }
 
 /// A column that must be there.
