@@ -15,7 +15,7 @@ use arc_swap::ArcSwap;
 use platform_core::{
     budget::Budget,
     capability::Capabilities,
-    control::{RunState, RunView, TapEvent, Usage},
+    control::{RunState, RunView, Usage},
     grant::{CallLimits, Correlation, Listener, RunGrant, Tap},
     id::{AccountId, AgentId, RunId},
     limit::ByteSize,
@@ -24,7 +24,7 @@ use platform_core::{
     refusal::Refusal,
 };
 use platform_runtime::shutdown::{Drain, drain};
-use tokio::sync::{Notify, broadcast, watch};
+use tokio::sync::{Notify, watch};
 
 use crate::{
     bodies::Allowance,
@@ -321,14 +321,14 @@ impl Run {
         self.stage.subscribe()
     }
 
-    /// Where to tell what streams by, if the grant allows it and somebody watches.
+    /// Where to tell what streams by, if the grant allows it and somebody has ever watched.
     pub(crate) fn watched(&self) -> Option<&tap::Tap> {
-        self.tap.as_ref().filter(|tap| tap.watchers() > 0)
+        self.tap.as_ref().filter(|tap| tap.is_open())
     }
 
-    /// A new watcher, if the grant allows one.
-    pub(crate) fn watch(&self) -> Option<broadcast::Receiver<TapEvent>> {
-        self.tap.as_ref().map(tap::Tap::watch)
+    /// A new watcher, who has seen the line numbered `after`; if the grant allows one.
+    pub(crate) fn watch(&self, after: u64) -> Option<tap::Watcher> {
+        self.tap.as_ref().map(|tap| tap.watch(after))
     }
 
     /// Nobody is told anything any more: every call has ended.
@@ -341,6 +341,11 @@ impl Run {
     /// How many watch.
     pub(crate) fn watchers(&self) -> usize {
         self.tap.as_ref().map_or(0, tap::Tap::watchers)
+    }
+
+    /// Bytes that are held of what streamed by.
+    pub(crate) fn tap_bytes(&self) -> u64 {
+        self.tap.as_ref().map_or(0, tap::Tap::bytes)
     }
 
     /// Calls in flight.

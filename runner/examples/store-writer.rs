@@ -31,7 +31,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         };
         let Created::New(run) = store.create(&new, For::Me(&worker, Millis(0))).await? else { continue };
         say(&run.run, run.state.name())?;
-        let ending = Ending { exit_code: Some(0), answer: Ok("answer".to_owned()) };
+        let ending = Ending { exit_code: Some(0), oom_seen: Some(false), answer: Ok("answer".to_owned()) };
         let moves = [
             Move::Prepare,
             Move::Start,

@@ -198,8 +198,9 @@ impl DataPlane {
         self.ask(Method::POST, "/v1/thaw", Some(&named)).await
     }
 
-    pub(crate) async fn tap(&self, run: &RunId) -> Result<Lines, Error> {
-        self.lines(&format!("{}/tap", run_path(run))).await
+    /// What streams by, after the line numbered `after`.
+    pub(crate) async fn tap(&self, run: &RunId, after: u64) -> Result<Lines, Error> {
+        self.lines(&format!("{}/tap?after={after}", run_path(run))).await
     }
 
     /// The journal's lines after `after`, or from the oldest that is kept; goes on with new ones if `follow` says so.

@@ -13,6 +13,7 @@ mod data_plane;
 mod doctor;
 mod envelope;
 pub mod failpoint;
+mod follow;
 pub mod lifecycle;
 mod reaper;
 mod reload;

@@ -14,14 +14,25 @@
 use std::fmt;
 
 use platform_core::{control::Usage, event::RunErrorCode};
+use serde::Serialize;
 
 /// Why there is no answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failure {
     /// As a code.
     pub code: RunErrorCode,
-    /// In words.
+    /// In words, for whoever ordered the run.
     pub message: String,
+    /// In words for who operates Sluicegate, if there is more to say: with paths, names and what other programs said.
+    pub detail: Option<String>,
+}
+
+impl Failure {
+    /// One of which no more is to be said.
+    #[must_use]
+    pub fn new(code: RunErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), detail: None }
+    }
 }
 
 /// How the agent ended, before anything is removed.
@@ -29,6 +40,8 @@ pub struct Failure {
 pub struct Ending {
     /// Exit code of the agent's process; absent if it never ran.
     pub exit_code: Option<i64>,
+    /// Whether a process of it was killed for want of memory; absent if nobody could tell.
+    pub oom_seen: Option<bool>,
     /// The answer, or why there is none.
     pub answer: Result<String, Failure>,
 }
@@ -37,7 +50,7 @@ impl Ending {
     /// The end of a run that failed before its agent ran.
     #[must_use]
     pub const fn without_agent(failure: Failure) -> Self {
-        Self { exit_code: None, answer: Err(failure) }
+        Self { exit_code: None, oom_seen: None, answer: Err(failure) }
     }
 
     /// What the run will have come to.
@@ -68,9 +81,7 @@ impl Outcome {
             None => Self::Succeeded,
             Some(RunErrorCode::Cancelled) => Self::Cancelled,
             Some(RunErrorCode::Timeout) => Self::TimedOut,
-            Some(RunErrorCode::OomKilled | RunErrorCode::ContainerFailed | RunErrorCode::Internal) => {
-                Self::Failed
-            }
+            Some(_) => Self::Failed,
         }
     }
 }
@@ -247,17 +258,17 @@ mod tests {
     use super::*;
 
     fn codes() -> impl Strategy<Value = RunErrorCode> {
-        use RunErrorCode::{Cancelled, ContainerFailed, Internal, OomKilled, Timeout};
-        proptest::sample::select(vec![Timeout, OomKilled, ContainerFailed, Cancelled, Internal])
+        proptest::sample::select(RunErrorCode::ALL.to_vec())
     }
 
     fn failures() -> impl Strategy<Value = Failure> {
-        codes().prop_map(|code| Failure { code, message: "why".to_owned() })
+        codes().prop_map(|code| Failure::new(code, "why"))
     }
 
     fn endings() -> impl Strategy<Value = Ending> {
         (any::<Option<i64>>(), proptest::option::of(failures())).prop_map(|(exit_code, failure)| Ending {
             exit_code,
+            oom_seen: None,
             answer: failure.map_or_else(|| Ok("answer".to_owned()), Err),
         })
     }
@@ -318,7 +329,7 @@ mod tests {
     #[test]
     fn every_state_is_reached_and_every_end() {
         let mut reached = vec![State::Queued.name()];
-        let failed = |code| Err(Failure { code, message: String::new() });
+        let failed = |code| Err(Failure::new(code, ""));
         let answers = [
             Ok(String::new()),
             failed(RunErrorCode::Internal),
@@ -326,7 +337,7 @@ mod tests {
             failed(RunErrorCode::Timeout),
         ];
         for answer in answers {
-            let ending = Ending { exit_code: None, answer };
+            let ending = Ending { exit_code: None, oom_seen: None, answer };
             let steps = [
                 Move::Prepare,
                 Move::Start,

@@ -11,7 +11,7 @@ use crate::{
 
 /// What the end of a container means for the run.
 pub(crate) fn judge(agent: &Agent, ended: &Ended) -> Result<String, Failure> {
-    let said = envelope::read(agent.protocol, &ended.stdout.text);
+    let said = envelope::read(agent.protocol, &ended.stdout.text());
     if let Some(code) = ended.error_code() {
         let message = match (code, said) {
             (RunErrorCode::Timeout, _) => format!("stopped after {}", agent.runtime),
@@ -20,9 +20,9 @@ pub(crate) fn judge(agent: &Agent, ended: &Ended) -> Result<String, Failure> {
             (_, Said::Failure { message, .. }) => message,
             _ => exit_message(ended, agent.protocol),
         };
-        return Err(Failure { code, message });
+        return Err(Failure::new(code, message));
     }
-    let failed = |message| Err(Failure { code: RunErrorCode::ContainerFailed, message });
+    let failed = |message| Err(Failure::new(RunErrorCode::ContainerFailed, message));
     match said {
         Said::Answer(text) => Ok(text),
         Said::Failure { message, .. } => failed(message),
@@ -42,7 +42,8 @@ fn exit_message(ended: &Ended, protocol: Protocol) -> String {
         Protocol::Envelope => "and without an envelope",
         Protocol::Text => "",
     };
-    let last = ended.stderr.text.lines().rev().find(|line| !line.trim().is_empty());
+    let stderr = ended.stderr.text();
+    let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
     let parts = [
         format!("the agent ended with {code} {hint}").trim_end().to_owned(),
         last.unwrap_or_default().to_owned(),

@@ -118,7 +118,11 @@ async fn a_container_that_cannot_be_made_or_started_leaves_nothing() {
     docker(&["rmi", &image]).await;
     for (outcome, action) in [(unmakable, "Docker cannot create"), (unstartable, "Docker cannot start")] {
         let result = outcome.result();
-        assert_eq!((outcome.code, &result["error"]["code"]), (Some(70), &"internal".into()), "{outcome:?}");
+        assert_eq!(
+            (outcome.code, &result["error"]["code"]),
+            (Some(70), &"docker_failed".into()),
+            "{outcome:?}"
+        );
         assert!(result["error"]["message"].as_str().unwrap().contains(action), "{result}");
     }
     world.assert_nothing_left().await;
@@ -166,7 +170,7 @@ async fn a_second_run_of_the_same_name_leaves_the_first_alone() {
     let second = world.sluice().run(&arguments).await;
     assert_eq!(
         (second.code, &second.result()["error"]["code"]),
-        (Some(70), &"internal".into()),
+        (Some(70), &"data_plane_failed".into()),
         "{second:?}"
     );
     assert_all_there(&world).await;

@@ -19,6 +19,7 @@ mod drain;
 mod endings;
 mod endurance;
 mod epochs;
+mod events;
 mod fairness;
 mod framing;
 mod freeze;

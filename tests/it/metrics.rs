@@ -222,6 +222,7 @@ async fn what_is_in_flight_is_shown_until_it_has_ended() {
     uploading.write_all(format!("{head}{}", " ".repeat(1000)).as_bytes()).await.unwrap();
     until(&world, "sluicegate_body_bytes_in_flight", 1000.0).await;
     until(&world, "sluicegate_taps", 1.0).await;
+    assert!(scrape(&world).await.one("sluicegate_tap_bytes") > 0.0);
     let during = scrape(&world).await;
     assert_eq!((during.one("sluicegate_in_flight"), during.one("sluicegate_reserved_requests")), (2.0, 2.0));
     assert!(during.sum("sluicegate_reserved_tokens", &[("kind", "input")]) > 0.0);

@@ -133,10 +133,32 @@ async fn on_a_terminal_the_answer_appears_once_and_word_by_word() {
 }
 
 #[tokio::test]
+async fn on_a_terminal_one_line_says_how_far_a_run_is_until_there_is_something_to_show() {
+    let ask = r#"curl --silent --output /dev/null http://localhost:8080/v1/chat/completions --json '
+        { "model": "fake-gap100ms", "stream": true, "messages": [{ "role": "user", "content": "q" }] }'"#;
+    let world = crate::sandbox::world_with(&format!("{ask}; sleep 0.5; echo the answer")).await;
+    let shown = world.sluice().on_terminal(&["run", "--agent", "test:sh", "q"]).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let text = shown.text();
+    let lines: Vec<_> = text.split("\r\x1b[K").collect();
+    assert!(
+        lines.iter().any(|line| line.contains("· running ") && line.contains("a lovely day.")),
+        "{lines:?}"
+    );
+    assert!(
+        lines.last().unwrap().starts_with("the answer"),
+        "the line is gone when the answer is there: {lines:?}"
+    );
+    // Control: where nobody looks nothing is drawn.
+    let piped = world.sluice().run(&["run", "--agent", "test:sh", "q"]).await;
+    assert_eq!((piped.stdout.as_str(), piped.stderr.as_str()), ("the answer\n", ""));
+}
+
+#[tokio::test]
 async fn a_long_question_comes_from_standard_input_as_it_is() {
     let world = World::start().await;
-    // More than an argument can hold.
-    let question = format!("{}\n\"quoted\" $(id) `id` 你好 \\ end\n", "long ".repeat(60_000));
+    // Far more than an argument can hold.
+    let question = format!("{}\n\"quoted\" $(id) `id` 你好 \\ end\n", "long ".repeat((4 << 20) / 5));
     let file = world.path().join("question");
     std::fs::write(&file, &question).unwrap();
     let sluice = world.sluice().stdin(std::fs::File::open(file).unwrap());

@@ -10,8 +10,9 @@ async fn watched_run(world: &World) -> (Run, Lines) {
     (run, tap)
 }
 
-/// What an event tells, without the call it tells it of.
+/// What an event tells, without its number and the call it tells it of.
 fn told(mut event: Value) -> Value {
+    assert!(event.as_object_mut().unwrap().remove("n").is_some_and(|n| n.as_u64() > Some(0)), "{event}");
     let call = event.as_object_mut().unwrap().remove("call");
     assert!(call.is_some_and(|call| call.as_str().is_some_and(|call| call.len() == 36)), "{event}");
     event
@@ -81,6 +82,30 @@ async fn a_reader_that_does_not_keep_up_misses_pieces_and_slows_nobody() {
 }
 
 #[tokio::test]
+async fn who_comes_late_is_told_what_is_kept_and_who_comes_back_goes_on_where_they_were() {
+    let world = World::start().await;
+    let (run, mut tap) = watched_run(&world).await;
+    run.agent.chat("fake-words3").await;
+    let first = tap.next().await.unwrap();
+    drop(tap);
+    run.agent.chat("fake-echo").await;
+    let follow = async |after: u64| {
+        let path = format!("/v1/runs/{}/tap?after={after}", run.grant.run_id);
+        Lines::of(world.control.follow(&path).await)
+    };
+    let mut back = follow(first["n"].as_u64().unwrap()).await;
+    let types = |events: &[Value]| events.iter().map(|event| event["type"].clone()).collect::<Vec<_>>();
+    let mut late = world.control.tap(&run.grant.run_id).await;
+    assert_eq!(late.next().await.unwrap(), first, "with the same number");
+    let since = [back.next().await.unwrap(), back.next().await.unwrap(), back.next().await.unwrap()];
+    assert_eq!(types(&since), ["ended", "text", "ended"]);
+    let numbers: Vec<_> = since.iter().map(|event| event["n"].as_u64().unwrap()).collect();
+    assert!(first["n"].as_u64().unwrap() < numbers[0] && numbers.is_sorted(), "{numbers:?}");
+    world.control.close(&run.grant.run_id, 0).await.unwrap();
+    assert_eq!(late.rest().await, since);
+}
+
+#[tokio::test]
 async fn that_a_run_could_be_watched_is_in_its_records() {
     let world = World::start().await;
     let (watched, _) = watched_run(&world).await;
@@ -105,8 +130,9 @@ async fn calls_at_once_are_told_apart_and_each_ends_with_its_tokens() {
     world.control.close(&run.grant.run_id, 0).await.unwrap();
     let told = tap.rest().await;
     for record in records.into_iter().map(|line| line.record) {
-        let of_call: Vec<_> =
+        let mut of_call: Vec<_> =
             told.iter().filter(|event| event["call"] == json!(record.litellm_call_id)).cloned().collect();
+        of_call.iter_mut().for_each(|event| drop(event.as_object_mut().unwrap().remove("n")));
         let end = json!({ "type": "ended", "call": record.litellm_call_id, "outcome": record.outcome,
             "tokens": record.tokens, "tokens_source": record.tokens_source });
         assert_eq!(of_call.last(), Some(&end), "{told:?}");

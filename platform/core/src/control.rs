@@ -23,7 +23,7 @@
 //! | `GET /v1/accounts` | list of [`AccountView`] |
 //! | `PUT /v1/accounts` with [`AccountBudget`] | [`AccountView`] |
 //! | `GET /v1/runs/{run}/trace` | NDJSON of [`crate::trace::TraceEvent`], until the run is closed |
-//! | `GET /v1/runs/{run}/tap` | NDJSON of [`TapEvent`], until the run is closed |
+//! | `GET /v1/runs/{run}/tap[?after=N]` | NDJSON of [`TapLine`], those that are kept and those that come, until the run is closed |
 //! | `GET /v1/journal?after=SEQ[&journal=ID][&follow]` | NDJSON of [`crate::record::JournalLine`]; 409 if it is another journal, 410 if those lines were removed |
 //! | `GET /v1/consumers` | list of [`Consumer`] |
 //! | `PUT /v1/consumers/{name}` with [`Cursor`] | [`Consumer`]; what it has not acknowledged is not removed |
@@ -418,6 +418,18 @@ pub enum TapEvent {
         /// How many.
         count: u64,
     },
+}
+
+/// A line of a tap.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TapLine {
+    /// Its number: greater than that of every line before, also of a proxy before. Whoever comes back names the last one they
+    /// had. None, which is 0, has what tells of other lines.
+    #[serde(default)]
+    pub n: u64,
+    /// What is told.
+    #[serde(flatten)]
+    pub event: TapEvent,
 }
 
 /// Body of every answer that is not a success.

@@ -1,4 +1,8 @@
 //! What a run tells the outside while it goes on.
+//!
+//! Two kinds of events. What is *stored* has a number in its run, from 1, and is told to whoever asks, as often as they ask:
+//! `status`, `tool`, `log`, `log_cut`, `assistant_final`, `usage_report`, `done`, `error`. What is *live* has none, is held in
+//! memory for a short while and then gone: `text_delta`, `progress`. `missed` may be either: what was left out is counted.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,10 +18,15 @@ pub enum AgentEvent {
         /// The phase.
         phase: Phase,
     },
-    /// A piece of an answer, as the model produces it.
+    /// A piece of the answer, as the model produces it; only of agents whose entry says that what models stream is the answer.
     TextDelta {
         /// The piece.
         delta: String,
+    },
+    /// Text that a model produces for an agent which makes its answer of it later, or of something else.
+    Progress {
+        /// The piece.
+        text: String,
     },
     /// The model called a tool.
     Tool {
@@ -31,7 +40,14 @@ pub enum AgentEvent {
         /// What was written; bytes that are not UTF-8 are replaced.
         text: String,
     },
-    /// Pieces that a slow reader missed.
+    /// Here something was left out of what was written: what comes before is its beginning, what comes after its end.
+    LogCut {
+        /// Of which stream.
+        stream: OutputStream,
+        /// How much.
+        bytes: u64,
+    },
+    /// Live pieces that a slow reader missed, or tool calls beyond those that are stored.
     Missed {
         /// How many.
         count: u64,
@@ -43,10 +59,13 @@ pub enum AgentEvent {
         /// Their tokens.
         tokens: Tokens,
     },
-    /// The answer, complete and authoritative.
+    /// The answer, authoritative: it replaces whatever was streamed.
     AssistantFinal {
         /// The text.
         content: String,
+        /// How many bytes at its end were too many to be stored.
+        #[serde(default, skip_serializing_if = "is_none")]
+        cut_bytes: u64,
     },
     /// The run succeeded.
     Done,
@@ -59,10 +78,37 @@ pub enum AgentEvent {
     },
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+const fn is_none(bytes: &u64) -> bool {
+    *bytes == 0
+}
+
+impl AgentEvent {
+    /// Its type, as it is written.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Status { .. } => "status",
+            Self::TextDelta { .. } => "text_delta",
+            Self::Progress { .. } => "progress",
+            Self::Tool { .. } => "tool",
+            Self::Log { .. } => "log",
+            Self::LogCut { .. } => "log_cut",
+            Self::Missed { .. } => "missed",
+            Self::UsageReport { .. } => "usage_report",
+            Self::AssistantFinal { .. } => "assistant_final",
+            Self::Done => "done",
+            Self::Error { .. } => "error",
+        }
+    }
+}
+
 /// Phase of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
+    /// It waits for somebody to work on it: it is to begin anew.
+    Queued,
     /// Grant, listener and workspace are made.
     Preparing,
     /// The container is made.
@@ -73,6 +119,20 @@ pub enum Phase {
     Settling,
 }
 
+impl Phase {
+    /// Its name, as it is written.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Preparing => "preparing",
+            Self::Starting => "starting",
+            Self::Running => "running",
+            Self::Settling => "settling",
+        }
+    }
+}
+
 /// One of a process's two outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -81,6 +141,17 @@ pub enum OutputStream {
     Stdout,
     /// Standard error.
     Stderr,
+}
+
+impl OutputStream {
+    /// Its name, as it is written.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Stdout => "stdout",
+            Self::Stderr => "stderr",
+        }
+    }
 }
 
 /// Why a run failed.
@@ -95,12 +166,51 @@ pub enum RunErrorCode {
     ContainerFailed,
     /// Somebody asked for it to stop.
     Cancelled,
-    /// Sluicegate, Docker or the host failed; the agent is not to blame.
+    /// Its image is not on the host.
+    ImageMissing,
+    /// A volume of its entry is not on the host.
+    VolumeMissing,
+    /// There was no room for its workspace.
+    NoRoom,
+    /// Its workspace could not be made or kept.
+    WorkspaceFailed,
+    /// Somebody has removed the container while the agent ran.
+    ContainerLost,
+    /// Docker did not answer for longer than it is waited for.
+    DockerAway,
+    /// Docker refused to make the container or to start it: its image or its limits do not allow that.
+    DockerFailed,
+    /// The data plane did not answer for longer than it is waited for.
+    DataPlaneAway,
+    /// The data plane refused the run, or has another one under its id.
+    DataPlaneFailed,
+    /// What the run does could not be stored.
+    StoreFailed,
+    /// None of these. Only runs of earlier programs have it.
     Internal,
 }
 
 impl RunErrorCode {
-    /// The code as the specification spells it.
+    /// All of them.
+    pub const ALL: [Self; 15] = [
+        Self::Timeout,
+        Self::OomKilled,
+        Self::ContainerFailed,
+        Self::Cancelled,
+        Self::ImageMissing,
+        Self::VolumeMissing,
+        Self::NoRoom,
+        Self::WorkspaceFailed,
+        Self::ContainerLost,
+        Self::DockerAway,
+        Self::DockerFailed,
+        Self::DataPlaneAway,
+        Self::DataPlaneFailed,
+        Self::StoreFailed,
+        Self::Internal,
+    ];
+
+    /// The code as it is written; the first four as the specification spells them.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
@@ -108,7 +218,56 @@ impl RunErrorCode {
             Self::OomKilled => "oom_killed",
             Self::ContainerFailed => "container_failed",
             Self::Cancelled => "cancelled",
+            Self::ImageMissing => "image_missing",
+            Self::VolumeMissing => "volume_missing",
+            Self::NoRoom => "no_room",
+            Self::WorkspaceFailed => "workspace_failed",
+            Self::ContainerLost => "container_lost",
+            Self::DockerAway => "docker_away",
+            Self::DockerFailed => "docker_failed",
+            Self::DataPlaneAway => "data_plane_away",
+            Self::DataPlaneFailed => "data_plane_failed",
+            Self::StoreFailed => "store_failed",
             Self::Internal => "internal",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_says_of_itself_what_is_written_of_it() {
+        let stream = OutputStream::Stderr;
+        let text = || "t".to_owned();
+        let events = [
+            AgentEvent::Status { phase: Phase::Queued },
+            AgentEvent::TextDelta { delta: text() },
+            AgentEvent::Progress { text: text() },
+            AgentEvent::Tool { name: text() },
+            AgentEvent::Log { stream, text: text() },
+            AgentEvent::LogCut { stream, bytes: 7 },
+            AgentEvent::Missed { count: 7 },
+            AgentEvent::UsageReport { calls: 1, tokens: Tokens::default() },
+            AgentEvent::AssistantFinal { content: text(), cut_bytes: 0 },
+            AgentEvent::Done,
+            AgentEvent::Error { code: RunErrorCode::Timeout, message: text() },
+        ];
+        for event in events {
+            let json = serde_json::to_value(&event).unwrap();
+            assert_eq!(json["type"], event.kind());
+            assert!(json.get("cut_bytes").is_none(), "what was not cut is not said to be: {json}");
+            assert_eq!(serde_json::from_value::<AgentEvent>(json).unwrap(), event);
+        }
+        for phase in [Phase::Queued, Phase::Preparing, Phase::Starting, Phase::Running, Phase::Settling] {
+            assert_eq!(serde_json::to_value(phase).unwrap(), phase.name());
+        }
+        for code in RunErrorCode::ALL {
+            assert_eq!(serde_json::to_value(code).unwrap(), code.code());
+        }
+        for stream in [OutputStream::Stdout, OutputStream::Stderr] {
+            assert_eq!(serde_json::to_value(stream).unwrap(), stream.name());
         }
     }
 }

@@ -167,10 +167,24 @@ pub mod data_plane {
     pub const DRAIN: Millis = Millis::seconds(20);
     /// How long it may take to cut and record those that are left.
     pub const DRAIN_CUT: Millis = Millis::seconds(5);
-    /// Events held for a reader of a live tap who does not keep up.
-    pub const TAP_BACKLOG: usize = 1024;
-    /// Most bytes of text in one of them.
+    /// What is held of what streams by, for each run that was ever watched: the last few thousand words.
+    pub const TAP_RING: ByteSize = ByteSize::kib(256);
+    /// Most bytes of text in one of its lines.
     pub const TAP_DELTA: usize = 4096;
+}
+
+/// What is kept of what runs tell.
+pub mod events {
+    use super::ByteSize;
+
+    /// Of each output so much of its beginning is stored, and as much of its end.
+    pub const LOG_END: ByteSize = ByteSize::kib(256);
+    /// The beginning of an output is over after so many events: an agent that prints a dot now and then fills no store.
+    pub const LOG_EVENTS: u64 = 2000;
+    /// Most text of one of them.
+    pub const LOG_EVENT: ByteSize = ByteSize::kib(8);
+    /// Tool calls of a run that are stored by name. Beyond that they are counted.
+    pub const TOOLS: u64 = 1000;
 }
 
 /// Defaults of the journal.

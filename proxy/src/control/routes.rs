@@ -64,7 +64,7 @@ async fn route(control: Arc<Control>, request: Request<Incoming>) -> Result<Answ
         (&Method::POST, ["v1", "freeze"]) => change(&control, Change::Freeze, body).await,
         (&Method::POST, ["v1", "thaw"]) => change(&control, Change::Thaw, body).await,
         (&Method::POST, ["v1", "reload"]) => Ok(json(&reload::reload(&control).await?)),
-        (&Method::GET, ["v1", "runs", run, "tap"]) => streams::tap(&control, &run_id(run)?),
+        (&Method::GET, ["v1", "runs", run, "tap"]) => streams::tap(&control, &run_id(run)?, &head.uri),
         (&Method::GET, ["v1", "runs", run, "trace"]) => streams::trace(&control, &run_id(run)?),
         _ => Err(Error::NotFound),
     }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use futures_util::stream;
 use http::Uri;
-use platform_core::{control::TapEvent, id::RunId, trace::TraceEvent};
+use platform_core::{id::RunId, trace::TraceEvent};
 use tokio::sync::{
     broadcast::{Receiver, error::RecvError},
     watch,
@@ -18,10 +18,7 @@ use crate::{journal::Follower, run::Stage, trace::Watcher};
 
 /// `GET /v1/journal?after=SEQ[&journal=ID][&follow]`; without `after`, from the oldest line that is kept.
 pub(super) fn journal(control: &Control, uri: &Uri) -> Result<Answer, Error> {
-    let number = |text: &str| {
-        text.parse().map_err(|_error| Error::Invalid(format!("after is not a sequence number: {text}")))
-    };
-    let after = query(uri, "after").map(number).transpose()?;
+    let after = after(uri)?;
     let follower = control.journal.follow(after, query(uri, "journal"))?;
     Ok(if query(uri, "follow").is_some() {
         ndjson(stream::unfold(follower, |follower| async { Some(next_lines(follower).await) }))
@@ -42,15 +39,31 @@ async fn next_lines(mut follower: Follower) -> (std::io::Result<Bytes>, Follower
     }
 }
 
-/// `GET /v1/runs/{run}/tap`
-pub(super) fn tap(control: &Control, run: &RunId) -> Result<Answer, Error> {
+/// The sequence number that is asked to go on from, if one is.
+fn after(uri: &Uri) -> Result<Option<u64>, Error> {
+    let number = |text: &str| {
+        text.parse().map_err(|_error| Error::Invalid(format!("after is not a sequence number: {text}")))
+    };
+    query(uri, "after").map(number).transpose()
+}
+
+/// `GET /v1/runs/{run}/tap[?after=N]`; without `after`, from the oldest line that is kept.
+pub(super) fn tap(control: &Control, run: &RunId, uri: &Uri) -> Result<Answer, Error> {
     let live = control.runs.get(run).ok_or_else(|| Error::UnknownRun(run.to_string()))?;
-    let tap = live.watch().ok_or_else(|| Error::NoTap(run.to_string()))?;
+    let tap = live.watch(after(uri)?.unwrap_or_default()).ok_or_else(|| Error::NoTap(run.to_string()))?;
     let stage = live.changes();
     Ok(ndjson(stream::unfold((tap, stage), |(mut tap, mut stage)| async move {
-        let event = next_event(&mut tap, &mut stage, |count| TapEvent::Missed { count }).await?;
-        Some((serde_json::to_vec(&event).map(line).map_err(Into::into), (tap, stage)))
+        let next = tokio::select! {
+            biased;
+            next = tap.next() => next?,
+            _ended = stage.wait_for(is_over) => return None,
+        };
+        Some((serde_json::to_vec(&next).map(line).map_err(Into::into), (tap, stage)))
     })))
+}
+
+const fn is_over(stage: &Stage) -> bool {
+    matches!(stage, Stage::Ended(_))
 }
 
 /// `GET /v1/runs/{run}/trace`
@@ -78,7 +91,7 @@ async fn next_event<E: Clone>(
             Err(RecvError::Lagged(count)) => Some(missed(count)),
             Err(RecvError::Closed) => None,
         },
-        _ended = stage.wait_for(|stage| matches!(stage, Stage::Ended(_))) => None,
+        _ended = stage.wait_for(is_over) => None,
     }
 }
 

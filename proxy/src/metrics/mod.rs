@@ -46,6 +46,8 @@ pub(crate) struct Gauges {
     pub(crate) in_flight: u64,
     /// Watchers of taps.
     pub(crate) taps: u64,
+    /// Bytes held of what streamed by.
+    pub(crate) tap_bytes: u64,
     /// Bytes of request bodies in memory.
     pub(crate) body_bytes: u64,
     pub(crate) reserved: Reserved,

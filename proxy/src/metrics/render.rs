@@ -100,6 +100,11 @@ fn present(text: &mut Exposition, gauges: &Gauges) {
     gauge("sluicegate_body_bytes_in_flight", gauges.body_bytes, "Bytes of request bodies in memory.");
     gauge("sluicegate_taps", gauges.taps, "Watchers of what streams by.");
     gauge(
+        "sluicegate_tap_bytes",
+        gauges.tap_bytes,
+        "Bytes held of what streamed by, for watchers who come late.",
+    );
+    gauge(
         "sluicegate_upstream_idle_connections",
         gauges.idle_connections,
         "Connections to the upstream that wait for calls.",

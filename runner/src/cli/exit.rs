@@ -46,7 +46,7 @@ impl From<RunErrorCode> for Exit {
             RunErrorCode::OomKilled => Self::OutOfMemory,
             RunErrorCode::ContainerFailed => Self::Failure,
             RunErrorCode::Cancelled => Self::Cancelled,
-            RunErrorCode::Internal => Self::Internal,
+            _ => Self::Internal,
         }
     }
 }

@@ -17,13 +17,14 @@ use platform_runtime::{
     settings::{DEFAULT_AGENT, Execution, Image},
     shutdown, task,
 };
-use tokio::sync::mpsc;
+use tokio::{runtime::Handle, sync::mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Context, Error,
     exit::{Exit, Misused},
     show::Show,
+    status::TICK,
     wait,
 };
 use crate::{
@@ -37,7 +38,7 @@ use crate::{
 };
 
 /// Events between the run and the terminal.
-const EVENTS: usize = 1024;
+const EVENTS: usize = 512;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -124,7 +125,8 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit,
     };
     let (events, shown) = mpsc::channel::<AgentEvent>(EVENTS);
     // On a thread of its own: a terminal or pager that stops reading must not stop clocks, signals and clean-up.
-    let display = std::thread::spawn(move || display(Show::new(output), shown));
+    let clock = Handle::current();
+    let display = std::thread::spawn(move || display(Show::new(output), shown, &clock));
     let finished = run::execute(&host, &booked, &events, &cancel).await;
     drop(events);
     let shown = display.join().map_err(|_panic| "showing the run failed")?;
@@ -150,12 +152,22 @@ async fn leave(store: &Store, order: &Order, output: OutputArguments) -> Result<
 }
 
 /// Shows events until there are no more, also when nobody can see them: the run waits for its last ones.
-fn display(mut show: Show, mut events: mpsc::Receiver<AgentEvent>) -> io::Result<Show> {
+fn display(mut show: Show, mut events: mpsc::Receiver<AgentEvent>, clock: &Handle) -> io::Result<Show> {
     let mut written = Ok(());
-    while let Some(event) = events.blocking_recv() {
-        written = written.and_then(|()| show.event(&event));
+    loop {
+        let next = match show.is_watched() {
+            true => clock.block_on(async { tokio::time::timeout(TICK, events.recv()).await }),
+            false => Ok(events.blocking_recv()),
+        };
+        written = written.and_then(|()| match &next {
+            Ok(Some(event)) => show.event(event),
+            Ok(None) => Ok(()),
+            Err(_elapsed) => show.tick(),
+        });
+        if matches!(next, Ok(None)) {
+            return written.map(|()| show);
+        }
     }
-    written.map(|()| show)
 }
 
 async fn order(context: &Context, data_plane: &DataPlane, arguments: Arguments) -> Result<Order, Error> {

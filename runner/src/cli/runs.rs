@@ -12,9 +12,9 @@ use platform_runtime::terminal::{self, Output, Sanitizer};
 use serde_json::json;
 
 use super::{
-    Context, Error,
+    Context, Error, events,
     exit::Exit,
-    gc,
+    gc, logs,
     run::{OutputArguments, cancelled_by_signals},
     table::Table,
     wait,
@@ -41,6 +41,10 @@ Examples:
   sluice runs show run-19c1-5f0e
   sluice runs show run-19c1-5f0e --json | jq .usage")]
     Show(ShowArguments),
+    /// Show what a run tells, as it happens or happened
+    Events(events::Arguments),
+    /// Show what an agent printed
+    Logs(logs::Arguments),
     /// Remove what is left of runs that are over, and say why what stays does
     ///
     /// Only what is proven to be this installation's and dead: its run has ended, and the store has a row of this very thing.
@@ -124,6 +128,8 @@ pub(super) async fn runs(context: &Context, command: Command) -> Result<Exit, Er
     match command {
         Command::Ls(arguments) => ls(context, arguments).await,
         Command::Show(arguments) => show(context, arguments).await,
+        Command::Events(arguments) => events::events(context, arguments).await,
+        Command::Logs(arguments) => logs::logs(context, arguments).await,
         Command::Gc(arguments) => gc::gc(context, arguments).await,
         Command::Wait(arguments) => {
             let store = context.store().await?;
@@ -235,8 +241,14 @@ fn text(record: &Record, workspaces: &Path) -> String {
     );
     lines.extend(run.exit_code.map(|code| ("exit code", code.to_string())));
     lines.extend(
+        run.oom_seen
+            .filter(|seen| *seen)
+            .map(|_| ("memory", "a process needed more than there was".to_owned())),
+    );
+    lines.extend(
         run.error.as_ref().map(|error| ("error", format!("{}: {}", error.code.code(), error.message))),
     );
+    lines.extend(run.error.as_ref().and_then(|error| error.detail.clone()).map(|detail| ("detail", detail)));
     lines.extend(run.usage.map(|usage| {
         let tokens = usage.tokens;
         let (calls, refused, cost) = (usage.calls, usage.refused, usage.cost_nanodollars);
@@ -275,6 +287,11 @@ fn text(record: &Record, workspaces: &Path) -> String {
 fn at(time: UnixMillis) -> String {
     let since = Duration::from_millis(u64::try_from(time.0).unwrap_or_default());
     humantime::format_rfc3339_seconds(UNIX_EPOCH + since).to_string()
+}
+
+/// The time of a day, UTC.
+pub(super) fn time_of_day(time: UnixMillis) -> String {
+    at(time).get(11..19).unwrap_or_default().to_owned()
 }
 
 fn span(from: UnixMillis, to: UnixMillis) -> String {

@@ -1,7 +1,7 @@
 //! How a run looks: on a terminal, in a pipe, as JSON.
 //!
-//! On a terminal the answer appears as the model writes it, on stdout; progress and the agent's complaints
-//! go to stderr. In a pipe stdout holds the final answer and nothing else. What an agent wrote is made safe
+//! On a terminal the answer appears as the model writes it, on stdout, if its agent's entry says that this is the answer; until
+//! then one line on stderr says how far the run is. The agent's complaints go to stderr, too. In a pipe stdout holds the final answer and nothing else. What an agent wrote is made safe
 //! for the terminal unless `--raw` was said.
 
 use std::{
@@ -11,15 +11,16 @@ use std::{
 
 use platform_core::{
     control::Usage,
-    event::{AgentEvent, OutputStream, Phase},
+    event::{AgentEvent, OutputStream},
 };
 use platform_runtime::terminal::{self, Output, Sanitizer};
 use serde_json::json;
 
-use super::run::OutputArguments;
+use super::{run::OutputArguments, status::Status};
 use crate::{
     lifecycle::Failure,
     run::{Finished, Subject},
+    sandbox::Captured,
 };
 
 /// Shows one run.
@@ -31,6 +32,10 @@ pub(super) struct Show {
     complaints: Sanitizer,
     /// What of the answer was shown already.
     streamed: String,
+    /// How far the run is, where a person waits for it.
+    status: Option<Status>,
+    /// Whether what was written last was a whole line.
+    at_line: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +62,21 @@ impl Show {
             answer: Sanitizer::new(output),
             complaints: Sanitizer::new(output),
             streamed: String::new(),
+            status: if style == Style::Json { None } else { Status::on_terminal() },
+            at_line: true,
+        }
+    }
+
+    /// Whether somebody waits who wants to see that time goes by: then [`Self::tick`] is to be called now and then.
+    pub(super) const fn is_watched(&self) -> bool {
+        self.status.is_some()
+    }
+
+    /// Says how far the run is, if nothing is half written.
+    pub(super) fn tick(&mut self) -> io::Result<()> {
+        match &mut self.status {
+            Some(status) if self.at_line => status.draw(),
+            _ => Ok(()),
         }
     }
 
@@ -64,21 +84,41 @@ impl Show {
         if self.style == Style::Json {
             return self.json(&serde_json::to_string(event)?);
         }
+        if let Some(status) = &mut self.status {
+            status.see(event);
+        }
         match event {
             AgentEvent::TextDelta { delta } if self.style == Style::Live => {
+                self.clear()?;
                 self.streamed += delta;
+                self.at_line = delta.ends_with('\n');
                 let mut out = io::stdout();
                 out.write_all(self.answer.clean(delta).as_bytes())?;
                 out.flush()
             }
             AgentEvent::Log { stream: OutputStream::Stderr, text } => {
+                self.clear()?;
+                self.at_line = text.ends_with('\n');
                 io::stderr().write_all(self.complaints.clean(text).as_bytes())
             }
-            AgentEvent::Tool { name } => progress(&format!("tool: {name}")),
-            AgentEvent::Status { phase: Phase::Starting } => progress("starting the sandbox"),
-            AgentEvent::AssistantFinal { content } => self.final_answer(content),
-            _ => Ok(()),
+            // From here on there is nothing to wait for.
+            AgentEvent::AssistantFinal { content, .. } => {
+                self.clear()?;
+                self.status = None;
+                self.final_answer(content)
+            }
+            AgentEvent::Error { .. } | AgentEvent::Done => {
+                self.clear()?;
+                self.status = None;
+                Ok(())
+            }
+            _ => self.tick(),
         }
+    }
+
+    /// Takes away what says how far the run is.
+    fn clear(&mut self) -> io::Result<()> {
+        self.status.as_mut().map_or(Ok(()), Status::clear)
     }
 
     fn json(&self, json: &str) -> io::Result<()> {
@@ -111,9 +151,13 @@ impl Show {
         if self.style == Style::Live && finished.answer.is_err() && !self.streamed.is_empty() {
             writeln!(io::stdout())?;
         }
-        if let Err(Failure { code, message }) = &finished.answer {
+        if let Err(Failure { code, message, detail }) = &finished.answer {
             let message = Sanitizer::new(Output::Safe).clean(message).into_owned();
             writeln!(io::stderr(), "sluice: {} failed ({}): {message}", subject.run, code.code())?;
+            if let Some(detail) = detail.as_ref().filter(|detail| **detail != message) {
+                let detail = Sanitizer::new(Output::Safe).clean(detail).into_owned();
+                writeln!(io::stderr(), "sluice: in detail: {detail}")?;
+            }
         }
         progress(&summary(subject, finished))
     }
@@ -147,16 +191,20 @@ fn result_json(subject: &Subject<'_>, finished: &Finished) -> serde_json::Value 
         "account": subject.account,
         "ok": failure.is_none(),
         "text": finished.answer.as_ref().ok(),
-        "error": failure.map(|failure| json!({ "code": failure.code, "message": failure.message })),
+        "error": failure.map(|failure| json!(failure)),
         "exit_code": finished.exit_code,
         "killed_by": ended.and_then(|ended| ended.killed_by),
-        "oom_seen": ended.is_some_and(|ended| ended.oom_seen),
-        "stdout": ended.map(|ended| json!({ "text": ended.stdout.text, "cut_bytes": ended.stdout.cut_bytes })),
-        "stderr": ended.map(|ended| json!({ "text": ended.stderr.text, "cut_bytes": ended.stderr.cut_bytes })),
+        "oom_seen": finished.oom_seen.unwrap_or_default(),
+        "stdout": ended.map(|ended| captured(&ended.stdout)),
+        "stderr": ended.map(|ended| captured(&ended.stderr)),
         "usage": finished.usage,
         "start_ms": finished.start.map(milliseconds),
         "duration_ms": milliseconds(finished.duration),
     })
+}
+
+fn captured(captured: &Captured) -> serde_json::Value {
+    json!({ "text": captured.text(), "cut_bytes": captured.cut_bytes() })
 }
 
 fn milliseconds(span: Duration) -> u64 {

@@ -31,7 +31,7 @@ pub(super) async fn wait(
     let finished = Finished::elsewhere(record);
     let mut show = Show::new(output);
     if let Ok(content) = &finished.answer {
-        show.event(&AgentEvent::AssistantFinal { content: content.clone() })?;
+        show.event(&AgentEvent::AssistantFinal { content: content.clone(), cut_bytes: 0 })?;
     }
     show.result(&subject, &finished)?;
     Ok(finished.answer.map_or_else(|failure| failure.code.into(), |_| Exit::Success))
@@ -45,13 +45,13 @@ pub(super) async fn ended(
 ) -> Result<Option<Record>, Error> {
     let mut shown = None;
     loop {
-        let record = store.record(run).await?;
-        if record.run.state.is_final() {
-            return Ok(Some(record));
+        let now = store.run(run).await?;
+        if now.state.is_final() {
+            return Ok(Some(store.record(run).await?));
         }
-        if shown != Some(record.run.state) {
-            shown = Some(record.run.state);
-            progress(&record.run)?;
+        if shown != Some(now.state) {
+            shown = Some(now.state);
+            progress(&now)?;
         }
         tokio::select! {
             () = tokio::time::sleep(LOOK) => {}

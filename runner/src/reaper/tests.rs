@@ -361,7 +361,7 @@ async fn ended(dir: &Path) -> (Store, Hold) {
     let Created::New(run) = store.create(&new, For::Me(&worker, Millis::seconds(60))).await.unwrap() else {
         panic!("it is new")
     };
-    let failure = Failure { code: RunErrorCode::Internal, message: String::new() };
+    let failure = Failure::new(RunErrorCode::Internal, "");
     let wanted = [Change::wanted(Kind::Container, named(1)), Change::wanted(Kind::Listener, dir_name(OURS))];
     for step in [
         Step::from(Move::Prepare).with(wanted),

@@ -7,17 +7,17 @@ use std::{path::PathBuf, time::Duration};
 
 use platform_core::{
     control::{Register, RunState},
-    event::{AgentEvent, Phase},
+    event::Phase,
     id::{SocketDirName, WorkspaceId},
 };
 use platform_runtime::{random, settings::WorkspaceSetup};
-use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use super::{
     Error, Scene,
     needs::{image, room},
     plan::{self, Around},
-    relay::{relay, tell},
+    relay::relay,
     things::{self, Things},
 };
 use crate::{
@@ -26,15 +26,13 @@ use crate::{
     failpoint::Point,
     lifecycle::{Move, State},
     sandbox::{
-        Ended, KilledBy, Piece,
+        Ended, Hear, KilledBy, Piece,
         docker::{Container, Found},
     },
     store::{Change, Kind, Stage},
     workspace::{Workspace, Workspaces},
 };
 
-/// Events that wait for a slow reader before live ones are left out.
-const BACKLOG: usize = 256;
 /// How long deltas may still come after the container's end.
 const TAP_GRACE: Duration = Duration::from_millis(200);
 /// Pause before an agent is told again to end.
@@ -64,8 +62,7 @@ pub(super) async fn attempt(scene: &Scene<'_>, things: &mut Things) -> Result<En
     match take_up(scene, things).await? {
         Before::Runs(at_work) => Box::pin(watch(scene, at_work)).await,
         Before::Ended(mut container) => {
-            let (pieces, _nobody) = mpsc::channel(1);
-            container.over(&pieces).await?;
+            container.over(&|piece| scene.telling.printed(piece)).await?;
             Ok(container.ended(scene.booked.past().stopping).await?)
         }
         Before::Nothing => {
@@ -81,6 +78,11 @@ pub(super) async fn attempt(scene: &Scene<'_>, things: &mut Things) -> Result<En
 async fn take_up(scene: &Scene<'_>, things: &mut Things) -> Result<Before, Error> {
     let Scene { host, booked, .. } = *scene;
     let agent = &scene.order().wanted.agent;
+    let told = booked.past().told;
+    let told = |mut container: Container| {
+        container.was_told(told.stdout.bytes, told.stderr.bytes);
+        container
+    };
     let container = loop {
         let (State::Running, Some(row)) = (booked.state(), things.last(Kind::Container).cloned()) else {
             return Ok(Before::Nothing);
@@ -90,9 +92,9 @@ async fn take_up(scene: &Scene<'_>, things: &mut Things) -> Result<Before, Error
                 if row.stage == Stage::Wanted {
                     keep(scene, things, row.to(Stage::Made)).await?;
                 }
-                break container;
+                break told(container);
             }
-            Found::Ended(container) => return Ok(Before::Ended(container)),
+            Found::Ended(container) => return Ok(Before::Ended(told(container))),
             Found::Fresh => {
                 // Stored before it is done: whoever then finds nothing knows why.
                 keep(scene, things, row.to(Stage::Wanted)).await?;
@@ -131,9 +133,9 @@ struct Prepared {
 }
 
 async fn prepare(scene: &Scene<'_>, things: &mut Things) -> Result<Prepared, Error> {
-    let Scene { host, booked, events, .. } = *scene;
+    let Scene { host, booked, .. } = *scene;
     scene.go_on()?;
-    tell(events, AgentEvent::Status { phase: Phase::Preparing });
+    scene.telling.enters(Phase::Preparing);
     let order = &scene.order().wanted;
     let image = image(scene).await?;
     let workspaces = host.workspaces.sized(order.agent.disk);
@@ -199,15 +201,16 @@ async fn register(scene: &Scene<'_>, things: &Things) -> Result<(PathBuf, Lines)
     if Some(&socket.name) != register.socket_dir.as_ref() {
         return Err(Error::Another);
     }
-    Ok((socket.path, booked.ask(async || host.data_plane.tap(run).await).await?))
+    let after = scene.telling.tap();
+    Ok((socket.path, booked.ask(async || host.data_plane.tap(run, after).await).await?))
 }
 
 async fn start(scene: &Scene<'_>, things: &mut Things, prepared: Prepared) -> Result<AtWork, Error> {
-    let Scene { host, booked, events, .. } = *scene;
+    let Scene { host, booked, .. } = *scene;
     let Prepared { image, id, workspace, socket_dir, tap } = prepared;
     scene.go_on()?;
     let spec = plan::spec(scene, Around { id: &id, workspace: workspace.path(), socket_dir, image });
-    tell(events, AgentEvent::Status { phase: Phase::Starting });
+    scene.telling.enters(Phase::Starting);
     let row = Change::wanted(Kind::Container, spec.name.as_str());
     let mut changes = things.made();
     changes.push(row.clone());
@@ -227,7 +230,7 @@ async fn start(scene: &Scene<'_>, things: &mut Things, prepared: Prepared) -> Re
     things.change(&made);
     Point::RunStored.reach();
     scene.go_on()?;
-    tell(events, AgentEvent::Status { phase: Phase::Running });
+    scene.telling.enters(Phase::Running);
     scene.start.set(Some(scene.began.elapsed()));
     booked.ask(async || container.start().await).await?;
     Point::Started.reach();
@@ -237,12 +240,12 @@ async fn start(scene: &Scene<'_>, things: &mut Things, prepared: Prepared) -> Re
 /// Waits for the agent's end, and brings it about if its time is over, its workspace is too large, or somebody asks.
 async fn watch(scene: &Scene<'_>, at_work: AtWork) -> Result<Ended, Error> {
     let AtWork { mut container, workspace, tap, left } = at_work;
-    let (pieces, output) = mpsc::channel(BACKLOG);
+    let (hear, gone) = (|piece: Piece| scene.telling.printed(piece), CancellationToken::new());
     let ended = async {
         let killed_by = match scene.booked.past().stopping {
             Some(by) => Some(by),
             None => tokio::select! {
-                over = container.over(&pieces) => { over?; None }
+                over = container.over(&hear) => { over?; None }
                 () = tokio::time::sleep(left) => Some(KilledBy::Timeout),
                 () = scene.cancel.cancelled() => Some(KilledBy::Cancel),
                 exceeded = workspace.watch() => {
@@ -253,22 +256,28 @@ async fn watch(scene: &Scene<'_>, at_work: AtWork) -> Result<Ended, Error> {
         };
         if let Some(by) = killed_by {
             scene.booked.stopping(by).await?;
-            Box::pin(stop(scene, &mut container, (by, &pieces))).await?;
+            Box::pin(stop(scene, &mut container, (by, &hear))).await?;
         }
-        drop(pieces);
+        gone.cancel();
         let ended = container.ended(killed_by).await?;
         Point::Ended.reach();
         Ok::<_, Error>(ended)
     };
     let watched = (&scene.host.data_plane, &scene.order().run_id);
-    let relay = relay(watched, tap, output, scene.events);
+    let relay = relay(watched, tap, &scene.telling, &gone);
     tokio::pin!(relay, ended);
-    tokio::select! {
-        ended = &mut ended => {
-            drop(tokio::time::timeout(TAP_GRACE, relay).await);
-            ended
+    let watched = async {
+        tokio::select! {
+            ended = &mut ended => {
+                drop(tokio::time::timeout(TAP_GRACE, &mut relay).await);
+                ended
+            }
+            () = &mut relay => ended.await,
         }
-        () = &mut relay => ended.await,
+    };
+    tokio::select! {
+        ended = watched => ended,
+        never = scene.telling.keep(scene.booked) => match never {},
     }
 }
 
@@ -277,10 +286,10 @@ async fn watch(scene: &Scene<'_>, at_work: AtWork) -> Result<Ended, Error> {
 async fn stop(
     scene: &Scene<'_>,
     container: &mut Container,
-    (by, pieces): (KilledBy, &mpsc::Sender<Piece>),
+    (by, hear): (KilledBy, Hear<'_>),
 ) -> Result<(), Error> {
     loop {
-        let stop = Box::pin(container.stop(pieces));
+        let stop = Box::pin(container.stop(hear));
         let stopped = match by {
             KilledBy::Timeout | KilledBy::Disk => stop.await,
             KilledBy::Cancel => scene.booked.act(stop).await?,

@@ -15,7 +15,7 @@ use crate::{
     failpoint::Point,
     lifecycle::{Ending, Move, State},
     sandbox::KilledBy,
-    store::{self, Change, Created, Event, For, Hold, MOVED, Run, Step, Store},
+    store::{self, Batch, Change, Created, For, Hold, Run, Step, Store, Told},
 };
 
 /// Renewals in the time of a lease: some may fail.
@@ -24,10 +24,6 @@ const RENEWALS: u32 = 4;
 const LOOK: Duration = Duration::from_millis(500);
 /// Pause before something is asked again.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Kind of the event that says why an agent is about to be ended.
-const STOPPING: &str = "stopping";
-/// Kind of the event that says which image a run's containers are made from.
-const IMAGE: &str = "image";
 /// How long the store may be away before a run that cannot go on without it fails.
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -74,6 +70,8 @@ pub(super) struct Past {
     pub(super) ending: Option<Ending>,
     /// Id of the image they prepared it with.
     pub(super) image: Option<String>,
+    /// How far they told what happens.
+    pub(super) told: Told,
 }
 
 impl Booked {
@@ -98,13 +96,13 @@ impl Booked {
         let order = Order::stored(&record)?;
         let ending = matches!(run.state, State::Settling(_)).then(|| Ending {
             exit_code: run.exit_code,
+            oom_seen: run.oom_seen,
             answer: run.error.clone().map_or_else(|| Ok(record.answer.clone().unwrap_or_default()), Err),
         });
         let started = run.started.map(|started| started.until(record.now));
-        let stopping = stopping(&record.events);
-        let image = record.events.iter().rfind(|event| event.kind == IMAGE);
-        let image = image.map(|event| event.payload.clone());
-        let past = Past { things: Things::of(&record.resources), started, stopping, ending, image };
+        let stopping = record.stopping.as_deref().and_then(|why| serde_json::from_str(why).ok());
+        let things = Things::of(&record.resources);
+        let past = Past { things, started, stopping, ending, image: record.image, told: record.told };
         Ok(Self { past, ..Self::ours(host, order, run, since) })
     }
 
@@ -148,6 +146,16 @@ impl Booked {
         self.take(step.with(changes)).await
     }
 
+    /// Stores how it ends, once it has told what it has `untold`.
+    pub(super) async fn settle(&self, ending: Ending, untold: Vec<Batch>) -> Result<(), store::Error> {
+        self.take(Step::from(Move::Settle(ending)).after(untold)).await
+    }
+
+    /// Stores what the run tells.
+    pub(super) async fn tell(&self, batch: &Batch) -> Result<(), store::Error> {
+        self.store.tell(&self.hold, batch).await
+    }
+
     /// Stores what becomes of things, without a move.
     pub(super) async fn change(&self, changes: impl IntoIterator<Item = Change>) -> Result<(), store::Error> {
         self.take(Step::default().with(changes)).await
@@ -156,13 +164,13 @@ impl Booked {
     /// Stores that the agent is about to be ended, and why: whoever finds it ended could not tell.
     pub(super) async fn stopping(&self, by: KilledBy) -> Result<(), store::Error> {
         let why = serde_json::to_string(&by).unwrap_or_default();
-        match self.store.append(&self.hold, STOPPING, &why).await {
+        match self.store.stopping(&self.hold, &why).await {
             // It is ended all the same.
             Err(error) if error.is_transient() => {
                 tracing::warn!(run = %self.hold.run, error = %report::chain(&error), "why its agent is ended is not stored");
                 Ok(())
             }
-            stored => stored.map(drop),
+            stored => stored,
         }
     }
 
@@ -175,9 +183,9 @@ impl Booked {
     pub(super) async fn image(&self, id: &str) -> Result<(), store::Error> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            match self.store.append(&self.hold, IMAGE, id).await {
+            match self.store.image(&self.hold, id).await {
                 Err(error) if error.is_transient() && Instant::now() < deadline => sleep(PAUSE).await,
-                stored => return stored.map(drop),
+                stored => return stored,
             }
         }
     }
@@ -256,13 +264,6 @@ impl Booked {
             never = looking => never,
         }
     }
-}
-
-/// Why the agent was about to be ended by whoever held the run last.
-fn stopping(events: &[Event]) -> Option<KilledBy> {
-    let mut since = events.iter().rev().take_while(|event| event.kind != MOVED);
-    let last = since.find(|event| event.kind == STOPPING)?;
-    serde_json::from_str(&last.payload).ok()
 }
 
 /// Time since the host was started, its sleep included.

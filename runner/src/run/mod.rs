@@ -12,6 +12,7 @@ mod needs;
 mod order;
 mod plan;
 mod relay;
+mod telling;
 mod things;
 
 use std::{
@@ -29,16 +30,13 @@ use platform_runtime::{report, settings::Settings};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use self::{
-    attempt::attempt,
-    relay::{announce, tell},
-    things::Things,
-};
+use self::{attempt::attempt, relay::announce, telling::Telling, things::Things};
 pub(crate) use self::{
     booked::{Booked, Error as BookingError, now},
     order::{Keep, Order, Subject, Wanted},
 };
 use crate::{
+    away::Away,
     data_plane::{self, DataPlane},
     failpoint::Point,
     lifecycle::{Ending, Failure, Move, State},
@@ -89,6 +87,8 @@ pub(crate) struct Finished {
     pub(crate) exit_code: Option<i64>,
     /// How the container ended; absent if it never ran, or somebody else saw it.
     pub(crate) ended: Option<Ended>,
+    /// Whether a process of it was killed for want of memory; absent if nobody could tell.
+    pub(crate) oom_seen: Option<bool>,
     /// The answer, or why there is none.
     pub(crate) answer: Result<String, Failure>,
     /// What the run used, as the data plane counted it; absent if it could not be asked.
@@ -106,6 +106,7 @@ impl Finished {
         Self {
             exit_code: run.exit_code,
             ended: None,
+            oom_seen: run.oom_seen,
             answer: run.error.map_or_else(|| Ok(answer.unwrap_or_default()), Err),
             usage: run.usage,
             start: run.started.map(|started| run.created.until(started)),
@@ -144,13 +145,40 @@ impl Error {
     }
 }
 
+impl Error {
+    /// What whoever ordered the run is told: nothing of paths, and nothing that other programs said.
+    fn told(&self) -> (RunErrorCode, String) {
+        use RunErrorCode as Code;
+        let (code, message) = match self {
+            Self::Cancelled => (Code::Cancelled, "cancelled"),
+            Self::Gone => (Code::ContainerLost, "somebody has removed the container while the agent ran"),
+            Self::Another => (Code::DataPlaneFailed, "another run of this id is open at the data plane"),
+            Self::Store(_) => (Code::StoreFailed, "what the run does could not be stored"),
+            Self::DataPlane(error) if error.is_away() => {
+                (Code::DataPlaneAway, "the data plane did not answer")
+            }
+            Self::DataPlane(_) => (Code::DataPlaneFailed, "the data plane refused the run"),
+            Self::Workspace(workspace::Error::NoRoom { .. }) => {
+                (Code::NoRoom, "there was no room for its workspace")
+            }
+            Self::Workspace(_) => (Code::WorkspaceFailed, "its workspace could not be made or kept"),
+            Self::Docker(error) if error.is_away() => (Code::DockerAway, "Docker did not answer"),
+            Self::Docker(error @ docker::Error::NoImage { .. }) => {
+                return (Code::ImageMissing, error.to_string());
+            }
+            Self::Docker(error @ docker::Error::NoVolume { .. }) => {
+                return (Code::VolumeMissing, error.to_string());
+            }
+            Self::Docker(error) => return (Code::DockerFailed, error.to_string()),
+        };
+        (code, message.to_owned())
+    }
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let code = match error {
-            Error::Cancelled => RunErrorCode::Cancelled,
-            _ => RunErrorCode::Internal,
-        };
-        Self { code, message: report::chain(&error) }
+        let (code, message) = error.told();
+        Self { code, message, detail: Some(report::chain(&error)) }
     }
 }
 
@@ -158,7 +186,7 @@ impl From<Error> for Failure {
 struct Scene<'s> {
     host: &'s Host,
     booked: &'s Booked,
-    events: &'s mpsc::Sender<AgentEvent>,
+    telling: Telling<'s>,
     cancel: CancellationToken,
     began: Instant,
     /// From the order to the start of the container.
@@ -191,8 +219,10 @@ pub(crate) async fn execute(
     cancel: &CancellationToken,
 ) -> Result<Finished, store::Error> {
     let (cancel, began) = (cancel.child_token(), Instant::now());
+    let agent = &booked.order.wanted.agent;
+    let telling = Telling::after(booked.past().told, events, (agent.stream, agent.output));
     let scene =
-        Scene { host, booked, events, cancel, began, start: Cell::new(None), exceeded: Cell::new(None) };
+        Scene { host, booked, telling, cancel, began, start: Cell::new(None), exceeded: Cell::new(None) };
     let finished = tokio::select! {
         finished = Box::pin(live(&scene)) => finished?,
         // From here on everything of the run is another's to decide, also what is half made.
@@ -224,7 +254,7 @@ async fn live(scene: &Scene<'_>) -> Result<Finished, store::Error> {
         Some(ending) => (None, ending),
         None => conclude(scene, Box::pin(attempt(scene, &mut things)).await),
     };
-    tell(scene.events, AgentEvent::Status { phase: Phase::Settling });
+    scene.telling.enters(Phase::Settling);
     let usage = match settle(scene, &things, &ending).await {
         Ok(usage) => usage,
         Err(lost @ (store::Error::Fenced { .. } | store::Error::Unknown { .. })) => return Err(lost),
@@ -233,9 +263,9 @@ async fn live(scene: &Scene<'_>) -> Result<Finished, store::Error> {
             None
         }
     };
-    let Ending { exit_code, answer } = ending;
+    let Ending { exit_code, oom_seen, answer } = ending;
     let (start, duration) = (scene.start.get(), scene.began.elapsed());
-    Ok(Finished { exit_code, ended, answer, usage, start, duration })
+    Ok(Finished { exit_code, ended, oom_seen, answer, usage, start, duration })
 }
 
 /// What the end of the agent means for the run.
@@ -243,13 +273,12 @@ fn conclude(scene: &Scene<'_>, outcome: Result<Ended, Error>) -> (Option<Ended>,
     match outcome {
         Ok(ended) => {
             let answer = match scene.exceeded.get() {
-                Some(exceeded) => {
-                    Err(Failure { code: RunErrorCode::ContainerFailed, message: exceeded.to_string() })
-                }
+                Some(exceeded) => Err(Failure::new(RunErrorCode::ContainerFailed, exceeded.to_string())),
                 None => verdict::judge(&scene.order().wanted.agent, &ended),
             };
-            let exit_code = ended.exit_code;
-            (Some(ended), Ending { exit_code, answer })
+            scene.telling.ended(&ended);
+            let Ended { exit_code, oom_seen, .. } = ended;
+            (Some(ended), Ending { exit_code, oom_seen: Some(oom_seen), answer })
         }
         Err(error) => (None, Ending::without_agent(error.into())),
     }
@@ -264,7 +293,7 @@ async fn settle(scene: &Scene<'_>, things: &Things, ending: &Ending) -> Result<O
             booked.step(Move::Withdraw(failure.clone()), []).await?;
             return Ok(Some(Usage::default()));
         }
-        _ => booked.step(Move::Settle(ending.clone()), []).await?,
+        _ => booked.settle(ending.clone(), scene.telling.untold()).await?,
     }
     Point::SettleStored.reach();
     let removed = things::remove_all(scene, things).await;

@@ -79,7 +79,7 @@ impl Order {
     }
 
     /// As it was stored.
-    pub(super) fn stored(record: &Record) -> Result<Self, Unreadable> {
+    pub(crate) fn stored(record: &Record) -> Result<Self, Unreadable> {
         let run = &record.run;
         let unreadable = |source| Unreadable { run: run.run.clone(), source };
         Ok(Self {

@@ -16,10 +16,18 @@ pub(crate) struct Capture {
 /// What was kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Captured {
-    /// The text; where bytes were cut, a line says how many.
+    head: Vec<u8>,
+    tail: Vec<u8>,
+    cut: u64,
+}
+
+/// The end of an output whose beginning is known already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Rest {
+    /// Bytes between the beginning and this.
+    pub(crate) cut: u64,
+    /// The end. Bytes that are not UTF-8 are replaced.
     pub(crate) text: String,
-    /// Bytes that were cut.
-    pub(crate) cut_bytes: u64,
 }
 
 impl Capture {
@@ -38,15 +46,44 @@ impl Capture {
         self.cut += (rest.len() - kept.len() + over) as u64;
     }
 
-    /// The text of it. Bytes that are not UTF-8 are replaced.
     pub(crate) fn finish(self) -> Captured {
-        let Self { mut head, tail, cut, .. } = self;
-        if cut > 0 {
-            head.extend_from_slice(format!("\n[… {cut} bytes cut …]\n").as_bytes());
-        }
-        head.extend(tail);
-        Captured { text: String::from_utf8_lossy(&head).into_owned(), cut_bytes: cut }
+        Captured { head: self.head, tail: self.tail.into(), cut: self.cut }
     }
+}
+
+impl Captured {
+    /// The text; where bytes were cut, a line says how many. Bytes that are not UTF-8 are replaced.
+    pub(crate) fn text(&self) -> String {
+        let mark = if self.cut > 0 { mark(self.cut) } else { String::new() };
+        let whole = [&self.head, mark.as_bytes(), &self.tail].concat();
+        String::from_utf8_lossy(&whole).into_owned()
+    }
+
+    /// Bytes that were cut.
+    pub(crate) const fn cut_bytes(&self) -> u64 {
+        self.cut
+    }
+
+    /// What comes after the first `known` bytes: the end of it, if that is more than `most`.
+    pub(crate) fn after(&self, known: u64, most: usize) -> Rest {
+        let whole = self.head.len() as u64 + self.cut + self.tail.len() as u64;
+        let left = whole.saturating_sub(known);
+        let head = if self.cut == 0 { self.head.as_slice() } else { &[] };
+        let end = [head, &self.tail].concat();
+        let kept = end.len().min(most).min(usize::try_from(left).unwrap_or(usize::MAX));
+        let mut end = &end[end.len() - kept..];
+        if (kept as u64) < left {
+            // Not from the middle of a letter.
+            let rest = end.iter().take(3).take_while(|byte| (0x80..0xc0).contains(*byte)).count();
+            end = &end[rest..];
+        }
+        Rest { cut: left - end.len() as u64, text: String::from_utf8_lossy(end).into_owned() }
+    }
+}
+
+/// What stands in a text for bytes that were cut.
+pub(crate) fn mark(cut: u64) -> String {
+    format!("\n[… {cut} bytes cut …]\n")
 }
 
 #[cfg(test)]
@@ -62,17 +99,36 @@ mod tests {
     #[test]
     fn what_fits_is_kept_whole() {
         for pieces in [&["abcdefgh"][..], &["abc", "def", "gh"], &["a", "bcdefgh"], &["", "abcdefgh", ""]] {
-            assert_eq!(capture(8, pieces), Captured { text: "abcdefgh".to_owned(), cut_bytes: 0 });
+            let captured = capture(8, pieces);
+            assert_eq!((captured.text().as_str(), captured.cut_bytes()), ("abcdefgh", 0));
         }
     }
 
     #[test]
     fn of_what_does_not_fit_beginning_and_end_are_kept_and_the_cut_is_marked() {
         for pieces in [&["abcdXXXXXefgh"][..], &["ab", "cdXX", "XXXef", "gh"], &["abcdXXXXXefg", "h"]] {
+            let captured = capture(8, pieces);
             assert_eq!(
-                capture(8, pieces),
-                Captured { text: "abcd\n[… 5 bytes cut …]\nefgh".to_owned(), cut_bytes: 5 }
+                (captured.text().as_str(), captured.cut_bytes()),
+                ("abcd\n[… 5 bytes cut …]\nefgh", 5)
             );
         }
+    }
+
+    #[test]
+    fn what_comes_after_a_known_beginning_is_counted_to_the_byte() {
+        let rest = |limit, known, most| {
+            let rest = capture(limit, &["0123456789"]).after(known, most);
+            (rest.cut, rest.text)
+        };
+        let expected = |cut, text: &str| (cut, text.to_owned());
+        assert_eq!(rest(20, 0, 20), expected(0, "0123456789"));
+        assert_eq!(rest(20, 4, 20), expected(0, "456789"), "all of it is there");
+        assert_eq!(rest(20, 4, 2), expected(4, "89"));
+        assert_eq!(rest(4, 2, 20), expected(6, "89"), "of what is not kept nothing is made up");
+        assert_eq!(rest(4, 9, 20), expected(0, "9"));
+        assert_eq!(rest(20, 12, 20), expected(0, ""), "who knows more than there was");
+        let letters = capture(100, &["aaaa€€"]).after(1, 4);
+        assert_eq!((letters.cut, letters.text.as_str()), (6, "€"), "no letter is cut in two");
     }
 }

@@ -2,6 +2,7 @@
 
 mod capture;
 pub(crate) mod docker;
+mod letters;
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -11,7 +12,7 @@ use platform_core::{
 };
 use platform_runtime::settings::Volume;
 
-pub(crate) use self::capture::{Capture, Captured};
+pub(crate) use self::capture::{Capture, Captured, mark};
 
 /// A container to be run once.
 #[derive(Debug, Clone)]
@@ -96,7 +97,12 @@ impl Ended {
 pub(crate) struct Piece {
     pub(crate) stream: OutputStream,
     pub(crate) text: String,
+    /// How many bytes of the stream were told with it.
+    pub(crate) to: u64,
 }
+
+/// Who is told of output as it comes, and does not wait.
+pub(crate) type Hear<'h> = &'h dyn Fn(Piece);
 
 #[cfg(test)]
 mod tests {

@@ -36,10 +36,8 @@ impl Store {
         let mut run = self.find(&mut tx, run).await?;
         if run.state == State::Queued && run.lease.as_ref().is_none_or(|lease| lease.over) {
             // Nobody works on it, so nobody would find out. Who comes back late finds that it has ended.
-            let withdraw = Move::Withdraw(Failure {
-                code: RunErrorCode::Cancelled,
-                message: "cancelled before it began".to_owned(),
-            });
+            let withdraw = Failure::new(RunErrorCode::Cancelled, "cancelled before it began");
+            let withdraw = Move::Withdraw(withdraw);
             if let Ok(after) = run.state.after(&withdraw) {
                 tx.make(&mut run, after, &withdraw).await?;
             }

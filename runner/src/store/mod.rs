@@ -26,6 +26,7 @@ mod resource;
 mod row;
 mod schema;
 mod step;
+mod tell;
 
 use std::{
     sync::Arc,
@@ -40,7 +41,6 @@ use sqlx::{
     pool::Pool,
 };
 
-pub(crate) use self::step::MOVED;
 pub use self::{
     address::Address,
     backup::{Onto, Rows},
@@ -52,6 +52,7 @@ pub use self::{
     row::{Lease, Run, UnixMillis},
     schema::SCHEMA,
     step::Step,
+    tell::{Batch, Printed, Told},
 };
 use self::{backend::Backend, error::failed};
 

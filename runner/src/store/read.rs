@@ -1,11 +1,14 @@
 //! What people and programs want to know of runs.
 
-use platform_core::id::{AccountId, AgentId, RunId};
+use platform_core::{
+    event::AgentEvent,
+    id::{AccountId, AgentId, RunId},
+};
 use serde::Serialize;
 use sqlx::{Row, any::AnyRow};
 
 use super::{
-    Again, Resource, Run, Store, UnixMillis,
+    Again, Resource, Run, Store, Told, UnixMillis,
     error::{Error, failed},
     row::{columns, count, number, text},
 };
@@ -49,8 +52,16 @@ pub struct Record {
     pub answer_bytes: Option<i64>,
     /// What was made for it.
     pub resources: Vec<Resource>,
-    /// What happened, the oldest first.
+    /// What happened, the oldest first, without what was printed and answered: [`Store::told`] has that, too.
     pub events: Vec<Event>,
+    /// How far it has told of what happens between its moves.
+    #[serde(skip)]
+    pub told: Told,
+    /// Why its agent was about to be ended, if it was.
+    #[serde(skip)]
+    pub stopping: Option<String>,
+    /// Id of the image that its containers are made from, once it is prepared.
+    pub image: Option<String>,
     /// When this was so, by the database's clock.
     #[serde(rename = "now_ms")]
     pub now: UnixMillis,
@@ -59,14 +70,14 @@ pub struct Record {
 /// Something that happened to a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Event {
-    /// Its number, from 1. A gap at the beginning is what was forgotten.
+    /// Its number, from 1, without gaps.
     pub seq: u64,
     /// When.
     #[serde(rename = "at_ms")]
     pub at: UnixMillis,
-    /// What kind of thing.
+    /// What kind of thing, as [`platform_core::event::AgentEvent::kind`] says.
     pub kind: String,
-    /// The thing, as JSON.
+    /// The event, as JSON.
     #[serde(serialize_with = "embedded")]
     pub payload: String,
 }
@@ -87,8 +98,9 @@ const LIST: &str = concat!(
      AND ($5 IS NULL OR created < $5 OR (created = $5 AND run < $6)) \
      ORDER BY created DESC, run DESC LIMIT $7"
 );
-const LARGE: &str = "SELECT wanted, answer, answer_bytes FROM runs WHERE run = $1";
-const EVENTS: &str = "SELECT seq, at, kind, payload FROM events WHERE run = $1 ORDER BY seq";
+const LARGE: &str = "SELECT wanted, answer, answer_bytes, told, stopping, image FROM runs WHERE run = $1";
+const EVENTS: &str = "SELECT seq, at, kind, payload FROM events WHERE run = $1 \
+     AND kind NOT IN ('log', 'assistant_final') ORDER BY seq";
 
 impl Store {
     /// At most `most` runs that `filter` lets through, the newest first.
@@ -122,6 +134,20 @@ impl Store {
         Ok(Page { runs, next, now })
     }
 
+    /// `run`, as it is now.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] if there is no such run.
+    pub async fn run(&self, run: &RunId) -> Result<Run, Error> {
+        self.retrying(Again::Always, async |_| {
+            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+            let found = self.find(&mut tx, run).await?;
+            tx.commit("look for a run").await?;
+            Ok(found)
+        })
+        .await
+    }
+
     /// Everything that is known of `run`.
     ///
     /// # Errors
@@ -138,6 +164,7 @@ impl Store {
         let large = large.map_err(failed(action))?;
         let events = sqlx::query(EVENTS).bind(id.as_str()).fetch_all(tx.connection()).await;
         let events = events.map_err(failed(action))?;
+        let told: Option<String> = large.try_get("told").map_err(failed(action))?;
         let resources = tx.resources(id.as_str()).await?;
         let now = UnixMillis(tx.now);
         tx.commit(action).await?;
@@ -147,6 +174,9 @@ impl Store {
             answer_bytes: large.try_get("answer_bytes").map_err(failed(action))?,
             resources,
             events: events.iter().map(Event::read).collect::<Result<_, _>>()?,
+            told: Told::read(told.as_deref())?,
+            stopping: large.try_get("stopping").map_err(failed(action))?,
+            image: large.try_get("image").map_err(failed(action))?,
             now,
             run,
         })
@@ -154,7 +184,16 @@ impl Store {
 }
 
 impl Event {
-    fn read(row: &AnyRow) -> Result<Self, Error> {
+    /// The event itself.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if it is none.
+    pub fn event(&self) -> Result<AgentEvent, Error> {
+        let corrupt = |_error| Error::Corrupt { what: "payload", value: self.payload.clone() };
+        serde_json::from_str(&self.payload).map_err(corrupt)
+    }
+
+    pub(super) fn read(row: &AnyRow) -> Result<Self, Error> {
         Ok(Self {
             seq: count(row, "seq")?,
             at: UnixMillis(number(row, "at")?),

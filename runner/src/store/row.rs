@@ -18,7 +18,7 @@ use crate::lifecycle::{Failure, State};
 macro_rules! columns {
     () => {
         "run, installation, account, agent, correlation, state, attempt, epoch, lease_owner, lease_until, \
-         created, started, ended, exit_code, error_code, error_message, usage"
+         created, started, ended, exit_code, error_code, error_message, error_detail, oom_seen, usage"
     };
 }
 pub(super) use columns;
@@ -70,8 +70,9 @@ pub struct Run {
     pub ended: Option<UnixMillis>,
     /// Exit code of the agent's process.
     pub exit_code: Option<i64>,
+    /// Whether a process of it was killed for want of memory; known from when it settles, if its agent ran.
+    pub oom_seen: Option<bool>,
     /// Why there is no answer; known from when it settles.
-    #[serde(serialize_with = "failure")]
     pub error: Option<Failure>,
     /// What its calls used; known once it is over.
     pub usage: Option<Usage>,
@@ -91,13 +92,6 @@ pub struct Lease {
 
 fn name<S: Serializer>(state: &State, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(state.name())
-}
-
-fn failure<S: Serializer>(failure: &Option<Failure>, serializer: S) -> Result<S::Ok, S::Error> {
-    let json = failure
-        .as_ref()
-        .map(|Failure { code, message }| serde_json::json!({ "code": code, "message": message }));
-    json.serialize(serializer)
 }
 
 /// A column that must be there.
@@ -147,6 +141,8 @@ impl Run {
     pub(super) fn read(row: &AnyRow, now: i64) -> Result<Self, Error> {
         let code = optional(row, "error_code", error_code)?;
         let message: Option<String> = row.try_get("error_message").map_err(failed("read a row"))?;
+        let detail: Option<String> = row.try_get("error_detail").map_err(failed("read a row"))?;
+        let oom_seen: Option<i64> = row.try_get("oom_seen").map_err(failed("read a row"))?;
         let owner: Option<String> = row.try_get("lease_owner").map_err(failed("read a row"))?;
         let lease = owner.zip(time(row, "lease_until")?).map(|(owner, until)| Lease {
             owner,
@@ -167,7 +163,8 @@ impl Run {
             started: time(row, "started")?,
             ended: time(row, "ended")?,
             exit_code: row.try_get("exit_code").map_err(failed("read a row"))?,
-            error: code.map(|code| Failure { code, message: message.unwrap_or_default() }),
+            oom_seen: oom_seen.map(|seen| seen != 0),
+            error: code.map(|code| Failure { code, message: message.unwrap_or_default(), detail }),
             usage: optional(row, "usage", |text| serde_json::from_str(text).ok())?,
         })
     }

@@ -13,7 +13,11 @@ use super::{
 };
 
 /// What each version changed, from 1.
-const MIGRATIONS: [&str; 2] = [include_str!("migrations/001.sql"), include_str!("migrations/002.sql")];
+const MIGRATIONS: [&str; 3] = [
+    include_str!("migrations/001.sql"),
+    include_str!("migrations/002.sql"),
+    include_str!("migrations/003.sql"),
+];
 
 /// The newest schema there is.
 pub const SCHEMA: usize = MIGRATIONS.len();

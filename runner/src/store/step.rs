@@ -1,13 +1,13 @@
 //! A run's steps: a move, and what is made or removed with it, in one transaction.
 
-use platform_core::{control::Usage, limit::ByteSize};
-use serde_json::json;
+use platform_core::{control::Usage, event::Phase, limit::ByteSize};
 
 use super::{
-    Again, Change, Hold, INSIST, Store, Tx, UnixMillis,
+    Again, Batch, Change, Hold, INSIST, Store, Tx, UnixMillis,
     error::{Done, Error, failed},
     retrying,
     row::{Run, storable},
+    tell::enters,
 };
 use crate::lifecycle::{Ending, Failure, Move, State};
 
@@ -15,12 +15,6 @@ use crate::lifecycle::{Ending, Failure, Move, State};
 const ANSWER: ByteSize = ByteSize::kib(256);
 /// Longest message of a failure that is kept.
 const MESSAGE: ByteSize = ByteSize::kib(4);
-/// Longest payload of an event.
-const PAYLOAD: ByteSize = ByteSize::kib(16);
-/// Events of a run that are kept; the oldest go first.
-const EVENTS: i64 = 500;
-/// Kind of the events that tell of moves.
-pub(crate) const MOVED: &str = "moved";
 
 /// What is done at once for a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -29,17 +23,19 @@ pub struct Step {
     pub makes: Option<Move>,
     /// What becomes of things. What is wanted now may be made once this is stored.
     pub changes: Vec<Change>,
+    /// What the run has told before it.
+    pub told: Vec<Batch>,
 }
 
 impl From<Move> for Step {
     fn from(makes: Move) -> Self {
-        Self { makes: Some(makes), changes: Vec::new() }
+        Self { makes: Some(makes), ..Self::default() }
     }
 }
 
 impl From<Change> for Step {
     fn from(change: Change) -> Self {
-        Self { makes: None, changes: vec![change] }
+        Self { changes: vec![change], ..Self::default() }
     }
 }
 
@@ -50,19 +46,23 @@ impl Step {
         self.changes.extend(changes);
         self
     }
+
+    /// The same, once the run has told `batches`.
+    #[must_use]
+    pub fn after(mut self, batches: impl IntoIterator<Item = Batch>) -> Self {
+        self.told.extend(batches);
+        self
+    }
 }
 
 const SAVE: &str = "UPDATE runs SET state = $1, started = $2, ended = $3, exit_code = $4, error_code = $5, \
-     error_message = $6, usage = $7, lease_owner = $8, lease_until = $9, answer = COALESCE($10, answer), \
-     answer_bytes = COALESCE($11, answer_bytes) WHERE run = $12";
+     error_message = $6, error_detail = $7, oom_seen = $8, usage = $9, lease_owner = $10, lease_until = $11, \
+     answer = COALESCE($12, answer), answer_bytes = COALESCE($13, answer_bytes) WHERE run = $14";
 const ANEW: &str = "UPDATE runs SET state = 'queued', attempt = attempt + 1, started = NULL, ended = NULL, \
-     exit_code = NULL, error_code = NULL, error_message = NULL, answer = NULL, answer_bytes = NULL, usage = NULL, \
-     cancel_asked = NULL, changed = $1 WHERE run = $2";
+     exit_code = NULL, error_code = NULL, error_message = NULL, error_detail = NULL, oom_seen = NULL, answer = NULL, \
+     answer_bytes = NULL, usage = NULL, cancel_asked = NULL, told = NULL, stopping = NULL, image = NULL, changed = $1 WHERE run = $2";
 const USED: &str = "UPDATE runs SET usage = $1 \
      WHERE run = $2 AND installation = $3 AND epoch = $4 AND ended IS NOT NULL AND usage IS NULL";
-const NUMBER: &str = "UPDATE runs SET last_event = last_event + 1 WHERE run = $1 RETURNING last_event";
-const EVENT: &str = "INSERT INTO events (run, seq, at, kind, payload) VALUES ($1, $2, $3, $4, $5)";
-const FORGET: &str = "DELETE FROM events WHERE run = $1 AND seq <= $2";
 
 impl Store {
     /// Takes a step of the run on which `hold` is. Nothing of it may be done before this has returned.
@@ -87,13 +87,20 @@ impl Store {
     async fn step_once(&self, hold: &Hold, step: &Step, before: Done) -> Result<Run, Error> {
         let mut tx = self.begin().await?;
         let mut run = self.fence(&mut tx, hold).await?;
-        if let Some(to) = &step.makes {
-            match run.state.after(to) {
-                Ok(after) => tx.make(&mut run, after, to).await?,
+        let after = match &step.makes {
+            None => None,
+            Some(to) => match run.state.after(to) {
+                Ok(after) => Some((after, to)),
                 // Nobody but its holder moves a run: it was this step.
                 Err(_) if before == Done::Perhaps && to.leads_to(run.state) => return Ok(run),
                 Err(source) => return Err(Error::Illegal { run: hold.run.clone(), source }),
-            }
+            },
+        };
+        for batch in &step.told {
+            tx.tell(hold, batch).await?;
+        }
+        if let Some((after, to)) = after {
+            tx.make(&mut run, after, to).await?;
         }
         for change in &step.changes {
             tx.change(&run, run.state, change).await?;
@@ -113,7 +120,7 @@ impl Store {
     async fn start_anew_once(&self, hold: &Hold) -> Result<Run, Error> {
         let mut tx = self.begin().await?;
         let run = self.fence(&mut tx, hold).await?;
-        let after = run.state.anew().map_err(|source| Error::Illegal { run: hold.run.clone(), source })?;
+        run.state.anew().map_err(|source| Error::Illegal { run: hold.run.clone(), source })?;
         let now = tx.now;
         sqlx::query(ANEW)
             .bind(now)
@@ -121,8 +128,7 @@ impl Store {
             .execute(tx.connection())
             .await
             .map_err(failed("start a run anew"))?;
-        let payload = json!({ "from": run.state.name(), "to": after.name(), "attempt": run.attempt + 1 });
-        tx.append(hold, MOVED, &payload.to_string()).await?;
+        tx.append(&hold.run, &[enters(Phase::Queued)]).await?;
         let run = self.find(&mut tx, &hold.run).await?;
         tx.commit("start a run anew").await?;
         Ok(run)
@@ -144,50 +150,45 @@ impl Store {
         })
         .await
     }
-
-    /// Adds an event to a run; of more than five hundred the oldest are forgotten. Returns its number, from 1.
-    ///
-    /// # Errors
-    /// [`Error::TooLarge`] above 16 KiB, and what [`Store::step`] says of holds.
-    pub async fn append(&self, hold: &Hold, kind: &str, payload: &str) -> Result<u64, Error> {
-        if payload.len() > PAYLOAD.as_usize() {
-            return Err(Error::TooLarge { what: "an event", bytes: payload.len(), most: PAYLOAD.as_usize() });
-        }
-        self.retrying(Again::UnlessDone, async |_| {
-            let mut tx = self.begin().await?;
-            self.fence(&mut tx, hold).await?;
-            let seq = tx.append(hold, kind, payload).await?;
-            tx.commit("add an event").await?;
-            Ok(seq)
-        })
-        .await
-    }
 }
 
 impl Tx {
     /// Moves `run` to `after`.
     pub(super) async fn make(&mut self, run: &mut Run, after: State, to: &Move) -> Result<(), Error> {
-        let from = std::mem::replace(&mut run.state, after);
+        run.state = after;
         let mut answer = None;
-        match to {
-            Move::Prepare | Move::Start => {}
-            Move::Run => run.started = Some(UnixMillis(self.now)),
-            Move::Settle(Ending { exit_code, answer: said }) => {
-                run.exit_code = *exit_code;
+        let phase = match to {
+            Move::Prepare => Some(Phase::Preparing),
+            Move::Start => Some(Phase::Starting),
+            Move::Run => {
+                run.started = Some(UnixMillis(self.now));
+                Some(Phase::Running)
+            }
+            Move::Settle(Ending { exit_code, oom_seen, answer: said }) => {
+                (run.exit_code, run.oom_seen) = (*exit_code, *oom_seen);
                 run.error = said.as_ref().err().map(kept);
                 answer = said.as_ref().ok();
+                Some(Phase::Settling)
             }
-            Move::Finish(usage) => run.usage = *usage,
-            Move::Withdraw(failure) => run.error = Some(kept(failure)),
-        }
+            Move::Finish(usage) => {
+                run.usage = *usage;
+                None
+            }
+            Move::Withdraw(failure) => {
+                run.error = Some(kept(failure));
+                None
+            }
+        };
         if after.is_final() {
             run.ended = Some(UnixMillis(self.now));
             run.lease = None;
         }
         self.save(run, answer.map(String::as_str)).await?;
-        let code = run.error.as_ref().map(|failure| failure.code.code());
-        let payload = json!({ "from": from.name(), "to": after.name(), "error": code });
-        self.append(&run.hold(), MOVED, &payload.to_string()).await.map(drop)
+        let told = match phase {
+            Some(phase) => vec![enters(phase)],
+            None => self.last_words(run).await?,
+        };
+        self.append(&run.run, &told).await
     }
 
     async fn save(&mut self, run: &Run, answer: Option<&str>) -> Result<(), Error> {
@@ -199,6 +200,8 @@ impl Tx {
             .bind(run.exit_code)
             .bind(run.error.as_ref().map(|failure| failure.code.code()))
             .bind(run.error.as_ref().map(|failure| failure.message.as_str()))
+            .bind(run.error.as_ref().and_then(|failure| failure.detail.as_deref()))
+            .bind(run.oom_seen.map(i64::from))
             .bind(usage)
             .bind(run.lease.as_ref().map(|lease| lease.owner.as_str()))
             .bind(run.lease.as_ref().map(|lease| lease.until.0))
@@ -210,27 +213,15 @@ impl Tx {
             .map_err(failed("keep a run's state"))?;
         Ok(())
     }
-
-    async fn append(&mut self, hold: &Hold, kind: &str, payload: &str) -> Result<u64, Error> {
-        let action = "add an event";
-        let now = self.now;
-        let seq: i64 = sqlx::query_scalar(NUMBER)
-            .bind(hold.run.as_str())
-            .fetch_one(self.connection())
-            .await
-            .map_err(failed(action))?;
-        let event = sqlx::query(EVENT).bind(hold.run.as_str()).bind(seq).bind(now).bind(storable(kind));
-        event.bind(storable(payload)).execute(self.connection()).await.map_err(failed(action))?;
-        if seq > EVENTS {
-            let forget = sqlx::query(FORGET).bind(hold.run.as_str()).bind(seq - EVENTS);
-            forget.execute(self.connection()).await.map_err(failed(action))?;
-        }
-        Ok(u64::try_from(seq).unwrap_or_default())
-    }
 }
 
 fn kept(failure: &Failure) -> Failure {
-    Failure { code: failure.code, message: storable(cut(&failure.message, MESSAGE)) }
+    let within = |text: &String| storable(cut(text, MESSAGE));
+    Failure {
+        code: failure.code,
+        message: within(&failure.message),
+        detail: failure.detail.as_ref().map(within),
+    }
 }
 
 /// As much of `text` as `most` bytes hold.

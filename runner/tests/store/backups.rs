@@ -56,7 +56,7 @@ async fn a_backup_is_restored_whole_on_either_backend(place: Place) {
     let file = place.path().join("backup.ndjson");
     fs::write(&file, "what was there before").unwrap();
     let rows = store.backup(&file).await.unwrap();
-    assert_eq!(rows, Rows(12), "3 runs, 6 events, 2 resources, 1 cursor");
+    assert_eq!(rows, Rows(14), "3 runs, 8 events, 2 resources, 1 cursor");
     for elsewhere in [Place::sqlite(), Place::postgres().await] {
         let other = elsewhere.open().await;
         assert_eq!(other.restore(&file, Onto::Empty).await.unwrap(), rows);

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use platform_core::limit::Millis;
+use platform_core::{event::AgentEvent, limit::Millis};
 use runner::{
     lifecycle::Move,
-    store::{Change, Error, For, Hold, Kind, Run, Stage, Store, Worker},
+    store::{Batch, Change, Error, For, Hold, Kind, Run, Stage, Store, Told, Worker},
 };
 
 use crate::place::{Place, eventually, moves, order};
@@ -82,9 +82,11 @@ async fn who_was_taken_over_is_fenced_in_everything(place: Place) {
     first.step(&stale, &runner::store::Step::from(Move::Prepare).with([workspace.clone()])).await.unwrap();
     let run = taken_over(&second).await;
     assert_eq!((run.epoch, run.attempt, run.state.name()), (2, 0, "preparing"));
+    let batch = Batch { number: 1, events: vec![AgentEvent::Done], told: Told::default() };
     let mut tried: Vec<(&str, Result<(), Error>)> = vec![
         ("renew", first.renew(&stale, LONG).await),
-        ("append", first.append(&stale, "note", "{}").await.map(drop)),
+        ("tell", first.tell(&stale, &batch).await),
+        ("stop", first.stopping(&stale, "\"timeout\"").await),
         ("start anew", first.start_anew(&stale).await.map(drop)),
         ("want", first.step(&stale, &Change::wanted(Kind::Container, "c").into()).await.map(drop)),
         ("have made", first.step(&stale, &workspace.to(Stage::Made).into()).await.map(drop)),

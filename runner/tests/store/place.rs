@@ -221,10 +221,10 @@ pub(crate) fn order(run: &str) -> NewRun {
 
 /// The moves of a run that ends well.
 pub(crate) fn moves() -> [Move; 5] {
-    let ending = Ending { exit_code: Some(0), answer: Ok("answer".to_owned()) };
+    let ending = Ending { exit_code: Some(0), oom_seen: Some(false), answer: Ok("answer".to_owned()) };
     [Move::Prepare, Move::Start, Move::Run, Move::Settle(ending), Move::Finish(Some(Usage::default()))]
 }
 
 pub(crate) fn cancelled() -> Failure {
-    Failure { code: RunErrorCode::Cancelled, message: "cancelled".to_owned() }
+    Failure::new(RunErrorCode::Cancelled, "cancelled")
 }

@@ -2,16 +2,20 @@
 
 use platform_core::{
     control::{Cursor, Usage},
-    event::RunErrorCode,
+    event::{AgentEvent, OutputStream, Phase, RunErrorCode},
     id::{AccountId, AgentId},
     limit::Millis,
+    record::Tokens,
 };
 use runner::{
     lifecycle::{Ending, Failure, Move, Outcome, State},
-    store::{Change, Created, Error, Filter, For, Hold, Kind, NewRun, Stage, Step, Store, Worker},
+    store::{
+        Batch, Change, Created, Error, Event, Filter, For, Hold, Kind, NewRun, Stage, Step, Store, Told,
+        Worker,
+    },
 };
 
-use crate::place::{Place, cancelled, id, moves, order};
+use crate::place::{Place, cancelled, eventually, id, moves, order};
 
 const LONG: Millis = Millis::seconds(600);
 
@@ -21,7 +25,9 @@ crate::on_both!(
     what_its_state_does_not_allow_changes_nothing,
     a_thing_has_a_row_before_it_is_there,
     what_is_gone_is_said_in_nobodys_name_once_nobody_holds_the_run,
-    events_are_bounded,
+    what_a_run_tells_is_numbered_and_kept_once,
+    much_is_read_in_pages_and_no_event_is_huge,
+    why_an_agent_is_ended_is_kept,
     any_text_comes_back,
     runs_are_listed_in_pages,
     a_run_that_has_ended_may_be_started_anew,
@@ -74,9 +80,19 @@ async fn a_run_goes_its_way_and_tells_of_it(place: Place) {
     assert_eq!((record.run.exit_code, record.run.usage), (Some(0), Some(Usage::default())));
     assert_eq!((record.answer.as_deref(), record.run.lease), (Some("answer"), None));
     assert!(record.run.created <= record.run.started.unwrap() && record.run.started <= record.run.ended);
-    let told: Vec<_> = record.events.iter().map(|event| (event.seq, event.payload.as_str())).collect();
-    assert_eq!(told.len(), 5);
-    assert_eq!(told[4], (5, r#"{"error":null,"from":"settling","to":"succeeded"}"#));
+    let told = store.told(&hold.run, 0).await.unwrap().1;
+    let phase = |phase| AgentEvent::Status { phase };
+    let expected = [
+        phase(Phase::Preparing),
+        phase(Phase::Starting),
+        phase(Phase::Running),
+        phase(Phase::Settling),
+        AgentEvent::AssistantFinal { content: "answer".to_owned(), cut_bytes: 0 },
+        AgentEvent::UsageReport { calls: 0, tokens: Tokens::default() },
+        AgentEvent::Done,
+    ];
+    let (seqs, told): (Vec<_>, Vec<_>) = told.iter().map(|told| (told.seq, told.event().unwrap())).unzip();
+    assert_eq!((seqs, told.as_slice()), ((1..=7).collect(), &expected[..]));
 
     let hold = begun(&store, "r2").await;
     let run = store.step(&hold, &Move::Withdraw(cancelled()).into()).await.unwrap();
@@ -165,17 +181,75 @@ async fn what_is_gone_is_said_in_nobodys_name_once_nobody_holds_the_run(place: P
     assert!(matches!(store.made_for(&id("r9")).await, Err(Error::Unknown { .. })));
 }
 
-async fn events_are_bounded(place: Place) {
+/// A batch of logs.
+fn batch(number: u64, texts: &[&str], bytes: u64) -> Batch {
+    let log = |text: &&str| AgentEvent::Log { stream: OutputStream::Stdout, text: (*text).to_owned() };
+    let mut told = Told::default();
+    told.stdout.bytes = bytes;
+    Batch { number, events: texts.iter().map(log).collect(), told }
+}
+
+async fn what_a_run_tells_is_numbered_and_kept_once(place: Place) {
     let store = place.open().await;
     let hold = begun(&store, "r1").await;
-    for n in 1..=510 {
-        assert_eq!(store.append(&hold, "note", &format!("{{\"n\":{n}}}")).await.unwrap(), n);
-    }
-    let events = store.record(&hold.run).await.unwrap().events;
-    assert_eq!((events.len(), events[0].seq, events[499].seq), (500, 11, 510));
-    assert_eq!(events[0].payload, r#"{"n":11}"#);
-    let large = store.append(&hold, "note", &"x".repeat(20_000)).await.unwrap_err();
-    assert!(matches!(large, Error::TooLarge { bytes: 20_000, .. }), "{large:?}");
+    store.step(&hold, &Move::Prepare.into()).await.unwrap();
+    let first = batch(1, &["a", "b"], 2);
+    store.tell(&hold, &first).await.unwrap();
+    store.tell(&hold, &first).await.unwrap();
+    store.tell(&hold, &batch(2, &["c"], 3)).await.unwrap();
+    store.release(&Worker::this_process()).await.unwrap();
+    assert_eq!(store.record(&hold.run).await.unwrap().told.stdout.bytes, 3, "whoever comes goes on there");
+
+    // Whoever takes it over counts batches anew, and whoever held it tells nothing more.
+    store.renew(&hold, Millis(0)).await.unwrap();
+    let next = eventually("it is taken over", async || {
+        store.take_over(&Worker::named("other"), LONG).await.unwrap()
+    });
+    let next = next.await.hold();
+    let late = store.tell(&hold, &batch(3, &["late"], 7)).await.unwrap_err();
+    assert!(matches!(late, Error::Fenced { .. }), "{late:?}");
+    store.tell(&next, &batch(1, &["d"], 4)).await.unwrap();
+    let last = [batch(1, &["d"], 4), batch(2, &["e"], 5)];
+    let settle = Step::from(Move::Settle(Ending::without_agent(cancelled()))).after(last);
+    store.step(&next, &settle).await.unwrap();
+    store.step(&next, &Move::Finish(None).into()).await.unwrap();
+    let told = async |after| {
+        let (_, events) = store.told(&hold.run, after).await.unwrap();
+        let told = |event: Event| match event.event().unwrap() {
+            AgentEvent::Log { text, .. } => (event.seq, text),
+            other => (event.seq, other.kind().to_owned()),
+        };
+        events.into_iter().map(told).collect::<Vec<_>>()
+    };
+    let all = ["status", "a", "b", "c", "d", "e", "status", "error"];
+    let all: Vec<_> = (1..).zip(all.map(str::to_owned)).collect();
+    assert_eq!(told(0).await, all);
+    assert_eq!(told(5).await, all[5..]);
+    assert_eq!(told(99).await, []);
+    assert!(matches!(store.told(&id("r9"), 0).await, Err(Error::Unknown { .. })));
+    let kinds: Vec<_> =
+        store.record(&hold.run).await.unwrap().events.into_iter().map(|event| event.kind).collect();
+    assert_eq!(kinds, ["status", "status", "error"], "a record has no logs");
+}
+
+async fn much_is_read_in_pages_and_no_event_is_huge(place: Place) {
+    let store = place.open().await;
+    let hold = begun(&store, "r1").await;
+    store.tell(&hold, &batch(1, &["x"; 300], 300)).await.unwrap();
+    let page = store.told(&hold.run, 0).await.unwrap().1;
+    assert_eq!((page.len(), page[255].seq), (256, 256));
+    assert_eq!(store.told(&hold.run, 256).await.unwrap().1.len(), 44);
+    let huge = "x".repeat(70_000);
+    let refused = store.tell(&hold, &batch(2, &["small", &huge], 1)).await.unwrap_err();
+    assert!(matches!(refused, Error::TooLarge { .. }), "{refused:?}");
+    assert_eq!(store.told(&hold.run, 256).await.unwrap().1.len(), 44, "nothing of it is kept");
+}
+
+async fn why_an_agent_is_ended_is_kept(place: Place) {
+    let store = place.open().await;
+    let hold = begun(&store, "r1").await;
+    store.stopping(&hold, "\"timeout\"").await.unwrap();
+    assert_eq!(store.record(&hold.run).await.unwrap().stopping.as_deref(), Some("\"timeout\""));
 }
 
 async fn any_text_comes_back(place: Place) {
@@ -187,7 +261,7 @@ async fn any_text_comes_back(place: Place) {
         let me = For::Me(&Worker::this_process(), LONG);
         let Created::New(run) = store.create(&new, me).await.unwrap() else { panic!("not new") };
         let hold = run.hold();
-        let ending = Ending { exit_code: None, answer: Ok(text.to_owned()) };
+        let ending = Ending { exit_code: None, oom_seen: None, answer: Ok(text.to_owned()) };
         for step in [Move::Prepare, Move::Settle(ending)] {
             store.step(&hold, &step.into()).await.unwrap();
         }
@@ -197,11 +271,15 @@ async fn any_text_comes_back(place: Place) {
     }
     let hold = begun(&store, "large").await;
     let answer = Ok("€".repeat(200_000));
-    for step in [Move::Prepare, Move::Settle(Ending { exit_code: None, answer })] {
+    for step in [Move::Prepare, Move::Settle(Ending { exit_code: None, oom_seen: None, answer })] {
         store.step(&hold, &step.into()).await.unwrap();
     }
     let record = store.record(&hold.run).await.unwrap();
     assert_eq!((record.answer_bytes, record.answer.unwrap().len()), (Some(600_000), 262_143));
+    store.step(&hold, &Move::Finish(None).into()).await.unwrap();
+    let told = store.told(&hold.run, 2).await.unwrap().1.remove(0).event().unwrap();
+    let AgentEvent::AssistantFinal { content, cut_bytes } = told else { panic!("{told:?}") };
+    assert_eq!((content.len(), cut_bytes), (262_143, 337_857));
 }
 
 async fn runs_are_listed_in_pages(place: Place) {
@@ -239,8 +317,8 @@ async fn a_run_that_has_ended_may_be_started_anew(place: Place) {
     let hold = begun(&store, "r1").await;
     assert!(matches!(store.start_anew(&hold).await.unwrap_err(), Error::Illegal { .. }));
     let code = RunErrorCode::Timeout;
-    let failure = Failure { code, message: "stopped after 2m".to_owned() };
-    let ending = Ending { exit_code: Some(137), answer: Err(failure) };
+    let failure = Failure::new(code, "stopped after 2m");
+    let ending = Ending { exit_code: Some(137), oom_seen: Some(true), answer: Err(failure) };
     for step in [Move::Prepare, Move::Settle(ending), Move::Finish(Some(Usage::default()))] {
         store.step(&hold, &step.into()).await.unwrap();
     }

@@ -60,7 +60,15 @@ async fn what_ran_is_told_with_how_it_ended_and_what_it_used() {
     kinds.sort_unstable();
     assert_eq!(kinds, ["container", "grant", "listener", "workspace"]);
     assert!(resources.iter().all(|thing| thing["stage"] == "removed"), "{good}");
-    assert_eq!(events.iter().filter(|event| event["kind"] == "moved").count(), 5, "{good}");
+    let told: Vec<_> = each(events, "kind");
+    assert_eq!(told, ["status", "status", "status", "status", "usage_report", "done"], "{good}");
+    let bad = &show(&world, "bad").await["error"];
+    assert!(
+        bad["code"] == "image_missing" && bad["detail"].as_str().unwrap().contains("no-such-image"),
+        "{bad}"
+    );
+    let late = &show(&world, "late").await["error"];
+    assert!(late["code"] == "timeout" && late["detail"].is_null(), "{late}");
     assert_eq!(good["order"]["messages"][0]["content"], "q");
     let text = world.sluice().run(&["runs", "show", "good"]).await.stdout;
     assert!(text.contains("succeeded") && text.contains("an answer") && !text.contains('\x1b'), "{text}");

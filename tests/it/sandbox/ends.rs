@@ -59,6 +59,7 @@ async fn a_start_that_fails_says_why_and_leaves_nothing() {
         message.contains("image no-such-image:1 is not on this host") && message.contains("make images"),
         "{message}"
     );
+    assert_eq!(outcome.result()["error"]["code"], "image_missing");
     world.assert_nothing_left().await;
 
     let world = World::with("[agents.'test:sh']\nargv = ['/no/such/program']\nprotocol = 'text'\n").await;

@@ -16,10 +16,12 @@ use bollard::{
 };
 use futures_util::StreamExt;
 use platform_core::limit::ByteSize;
-use tokio::{sync::mpsc, time::Instant};
+use tokio::time::Instant;
 
-use super::{AWAY, Error, PAUSE, is_away, is_gone, is_not_found, output::Output, patiently, refused};
-use crate::sandbox::{Ended, KilledBy, Piece, SandboxSpec};
+use super::{
+    AWAY, Error, PAUSE, is_away, is_gone, is_not_found, mend::Mend, output::Output, patiently, refused,
+};
+use crate::sandbox::{Ended, Hear, KilledBy, SandboxSpec};
 
 /// How long nothing more may come of the output of a container that has ended, before that was all.
 const OUTPUT_GRACE: Duration = Duration::from_secs(5);
@@ -74,6 +76,11 @@ impl Container {
         Ok(if is_running(&state) { Found::Running(container) } else { Found::Ended(container) })
     }
 
+    /// So many bytes of stdout and stderr are not to be passed on, because they were, by whoever held the run before.
+    pub(crate) const fn was_told(&mut self, stdout: u64, stderr: u64) {
+        self.output.was_told(stdout, stderr);
+    }
+
     /// Lets the agent run. To be asked again if Docker is away: an agent that was started is not started again, not even if
     /// it has ended meanwhile.
     pub(crate) async fn start(&self) -> Result<(), Error> {
@@ -85,7 +92,7 @@ impl Container {
     }
 
     /// Passes its output on as it comes, until it has ended. Cancel safe: what was read is kept.
-    pub(crate) async fn over(&mut self, pieces: &mpsc::Sender<Piece>) -> Result<(), Error> {
+    pub(crate) async fn over(&mut self, hear: Hear<'_>) -> Result<(), Error> {
         loop {
             {
                 let waited = wait(&self.docker, &self.id);
@@ -93,15 +100,15 @@ impl Container {
                 tokio::select! {
                     waited = &mut waited => {
                         waited?;
-                        self.output.rest(pieces, OUTPUT_GRACE).await;
+                        self.output.rest(hear, OUTPUT_GRACE).await;
                     }
-                    () = self.output.read(pieces) => waited.await?,
+                    () = self.output.read(hear) => waited.await?,
                 }
             }
             if !is_running(&self.inspect().await?) {
                 if self.output.is_broken() {
                     self.output.again(logs(&self.docker, &self.id));
-                    self.output.rest(pieces, OUTPUT_GRACE).await;
+                    self.output.rest(hear, OUTPUT_GRACE).await;
                 }
                 return Ok(());
             }
@@ -112,7 +119,7 @@ impl Container {
     }
 
     /// Tells the agent to end, and ends it if it does not. Ready when it is over.
-    pub(crate) async fn stop(&mut self, pieces: &mpsc::Sender<Piece>) -> Result<(), Error> {
+    pub(crate) async fn stop(&mut self, hear: Hear<'_>) -> Result<(), Error> {
         let (docker, id) = (self.docker.clone(), self.id.clone());
         let stopped = async {
             let options = StopContainerOptionsBuilder::new().t(STOP_GRACE_S).build();
@@ -122,7 +129,7 @@ impl Container {
                 _ => Ok(()),
             }
         };
-        tokio::try_join!(stopped, self.over(pieces)).map(|((), ())| ())
+        tokio::try_join!(stopped, self.over(hear)).map(|((), ())| ())
     }
 
     /// How it ended; `killed_by` says who ended it.
@@ -165,7 +172,8 @@ fn logs(
     id: &str,
 ) -> impl futures_util::Stream<Item = Result<bollard::container::LogOutput, ClientError>> + Send + use<> {
     let options = LogsOptionsBuilder::new().follow(true).stdout(true).stderr(true).build();
-    docker.logs(id, Some(options))
+    let mut mend = Mend::default();
+    docker.logs(id, Some(options)).map(move |output| output.map(|output| mend.mend(output)))
 }
 
 /// Ready when the container has ended, or perhaps before if Docker is away meanwhile.

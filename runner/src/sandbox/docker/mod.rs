@@ -5,6 +5,7 @@
 
 mod container;
 mod listed;
+mod mend;
 mod output;
 mod request;
 

@@ -5,9 +5,12 @@ use std::{fmt, pin::Pin, time::Duration};
 use bollard::{container::LogOutput, errors::Error as ClientError};
 use futures_util::{Stream, StreamExt};
 use platform_core::{event::OutputStream, limit::ByteSize};
-use tokio::{sync::mpsc, time::timeout};
+use tokio::time::timeout;
 
-use crate::sandbox::{Capture, Captured, Piece};
+use crate::sandbox::{Capture, Captured, Hear, Piece, letters::Letters};
+
+/// Most bytes of a piece that is passed on.
+const PIECE: usize = 8 << 10;
 
 type Source = Pin<Box<dyn Stream<Item = Result<LogOutput, ClientError>> + Send>>;
 
@@ -33,8 +36,9 @@ struct One {
     capture: Capture,
     /// Bytes since the beginning of the source.
     read: u64,
-    /// Bytes that were passed on.
+    /// Bytes that were passed on, or wait in `letters`.
     told: u64,
+    letters: Letters,
 }
 
 impl fmt::Debug for Output {
@@ -58,6 +62,11 @@ impl Output {
         }
     }
 
+    /// So many bytes of each were passed on by somebody before.
+    pub(super) const fn was_told(&mut self, stdout: u64, stderr: u64) {
+        (self.stdout.told, self.stderr.told) = (stdout, stderr);
+    }
+
     /// Begins again with a source that has everything from the beginning. What was told is not told again.
     pub(super) fn again(
         &mut self,
@@ -66,19 +75,20 @@ impl Output {
         self.source = Box::pin(source);
         self.is_broken = false;
         for one in [&mut self.stdout, &mut self.stderr] {
-            *one = One { told: one.told, ..One::new(self.most) };
+            let letters = std::mem::take(&mut one.letters);
+            *one = One { told: one.told, letters, ..One::new(self.most) };
         }
     }
 
     /// Reads until the source ends. Cancel safe: what was read is kept.
-    pub(super) async fn read(&mut self, to: &mpsc::Sender<Piece>) {
-        while self.piece(to).await == More::Perhaps {}
+    pub(super) async fn read(&mut self, hear: Hear<'_>) {
+        while self.piece(hear).await == More::Perhaps {}
     }
 
     /// Reads what is left when the container has ended: however much that is, as long as it comes. Docker may never say
     /// that this was all; then nothing comes for as long as `silence`.
-    pub(super) async fn rest(&mut self, to: &mpsc::Sender<Piece>, silence: Duration) {
-        while let Ok(More::Perhaps) = timeout(silence, self.piece(to)).await {}
+    pub(super) async fn rest(&mut self, hear: Hear<'_>, silence: Duration) {
+        while let Ok(More::Perhaps) = timeout(silence, self.piece(hear)).await {}
     }
 
     /// Whether the source broke off, and may have had more to say.
@@ -86,10 +96,10 @@ impl Output {
         self.is_broken
     }
 
-    async fn piece(&mut self, to: &mpsc::Sender<Piece>) -> More {
+    async fn piece(&mut self, hear: Hear<'_>) -> More {
         match self.source.next().await {
             Some(Ok(output)) => {
-                self.take(output, to);
+                self.take(output, hear);
                 // Output without end is always ready: the time limit beside us must get its turn.
                 tokio::task::yield_now().await;
                 More::Perhaps
@@ -103,7 +113,7 @@ impl Output {
         }
     }
 
-    fn take(&mut self, output: LogOutput, to: &mpsc::Sender<Piece>) {
+    fn take(&mut self, output: LogOutput, hear: Hear<'_>) {
         let (stream, bytes) = match output {
             LogOutput::StdErr { message } => (OutputStream::Stderr, message),
             LogOutput::StdOut { message } | LogOutput::Console { message } | LogOutput::StdIn { message } => {
@@ -114,12 +124,7 @@ impl Output {
             OutputStream::Stdout => &mut self.stdout,
             OutputStream::Stderr => &mut self.stderr,
         };
-        let new = one.push(&bytes);
-        if !new.is_empty() {
-            let piece = Piece { stream, text: String::from_utf8_lossy(new).into_owned() };
-            // Live output is for whoever can keep up; the capture has it all.
-            drop(to.try_send(piece));
-        }
+        one.push(&bytes, |text, to| hear(Piece { stream, text, to }));
     }
 
     /// What was kept of stdout and stderr.
@@ -130,21 +135,28 @@ impl Output {
 
 impl One {
     fn new(most: ByteSize) -> Self {
-        Self { capture: Capture::new(most), read: 0, told: 0 }
+        Self { capture: Capture::new(most), read: 0, told: 0, letters: Letters::default() }
     }
 
-    /// Keeps `bytes`; returns what of them was not told yet.
-    fn push<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
+    /// Keeps `bytes`, and passes on what of them was not told yet, with how far that is.
+    fn push(&mut self, bytes: &[u8], pass_on: impl Fn(String, u64)) {
         self.capture.push(bytes);
         let known = usize::try_from(self.told.saturating_sub(self.read)).unwrap_or(usize::MAX);
         self.read += bytes.len() as u64;
-        self.told = self.told.max(self.read);
-        &bytes[known.min(bytes.len())..]
+        for new in bytes[known.min(bytes.len())..].chunks(PIECE) {
+            self.told += new.len() as u64;
+            let text = self.letters.push(new);
+            if !text.is_empty() {
+                pass_on(text, self.told - self.letters.begun() as u64);
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use bytes::Bytes;
 
     use super::*;
@@ -163,25 +175,36 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(300)).await;
             piece
         });
-        let (to, _told) = mpsc::channel(16);
         let mut output = Output::from(slow.chain(futures_util::stream::pending()), ByteSize::kib(1));
-        output.rest(&to, Duration::from_secs(1)).await;
-        assert_eq!(output.finish().0.text, "abcde");
+        output.rest(&|_piece| {}, Duration::from_secs(1)).await;
+        assert_eq!(output.finish().0.text(), "abcde");
     }
 
     #[tokio::test]
     async fn what_was_told_is_not_told_again_when_the_source_begins_again() {
-        let (to, mut told) = mpsc::channel(16);
+        let told = RefCell::new(Vec::new());
+        let hear = |piece: Piece| told.borrow_mut().push((piece.text, piece.to));
         let mut output = Output::from(source(&["ab", "cd"]), ByteSize::kib(1));
-        output.read(&to).await;
+        output.read(&hear).await;
         output.again(source(&["abc", "def", "gh"]));
-        output.read(&to).await;
-        drop(to);
-        let mut pieces = Vec::new();
-        while let Some(piece) = told.recv().await {
-            pieces.push(piece.text);
-        }
-        assert_eq!(pieces, ["ab", "cd", "ef", "gh"]);
-        assert_eq!(output.finish().0.text, "abcdefgh", "and yet all of it is kept, once");
+        output.read(&hear).await;
+        let pieces = [("ab", 2), ("cd", 4), ("ef", 6), ("gh", 8)];
+        assert_eq!(told.take(), pieces.map(|(text, to)| (text.to_owned(), to)));
+        assert_eq!(output.finish().0.text(), "abcdefgh", "and yet all of it is kept, once");
+    }
+
+    #[tokio::test]
+    async fn who_goes_on_where_another_was_is_told_the_rest_in_whole_letters() {
+        let told = RefCell::new(Vec::new());
+        let hear = |piece: Piece| told.borrow_mut().push((piece.text, piece.to));
+        let euro = [Ok(bytes(b"ab\xe2")), Ok(bytes(b"\x82")), Ok(bytes(b"\xacc"))];
+        let mut output = Output::from(futures_util::stream::iter(euro), ByteSize::kib(1));
+        output.was_told(1, 0);
+        output.read(&hear).await;
+        assert_eq!(told.take(), [("b", 2), ("€c", 6)].map(|(text, to)| (text.to_owned(), to)));
+    }
+
+    fn bytes(message: &'static [u8]) -> LogOutput {
+        LogOutput::StdOut { message: Bytes::from_static(message) }
     }
 }

@@ -1,0 +1,156 @@
+//! `sluice runs events`: what a run tells, as it happens or happened.
+
+use std::io::{self, IsTerminal, Write};
+
+use platform_core::{event::AgentEvent, id::RunId};
+use platform_runtime::terminal;
+use serde::Serialize;
+
+use super::{Context, Error, exit::Exit, runs::time_of_day};
+use crate::{
+    data_plane::{DataPlane, Follow},
+    follow::{Follower, Heard},
+    store::UnixMillis,
+};
+
+/// Live text is shown once so much of it has come, or a line of it is whole.
+const LINE: usize = 100;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  sluice runs events run-19c1-5f0e                    everything so far
+  sluice runs events -f run-19c1-5f0e                 and what comes, until it has ended
+  sluice runs events -f --after 12 run-19c1-5f0e      what comes after the event numbered 12
+  sluice runs events run-19c1-5f0e | jq -r 'select(.type == \"tool\").name'
+
+In a pipe events are lines of JSON. Those with a `seq` are stored and told to everybody; between them `progress` and `text_delta`
+are what models write just now, which is kept for a short while only. Exit code 0, however the run ended.")]
+pub(super) struct Arguments {
+    /// The run
+    run: RunId,
+    #[command(flatten)]
+    upto: UpTo,
+    /// Only events after the one of this number
+    #[arg(long, value_name = "SEQ", default_value_t = 0)]
+    after: u64,
+    /// Print JSON also on a terminal
+    #[arg(long)]
+    json: bool,
+}
+
+/// How far a run is followed.
+#[derive(clap::Args, Clone, Copy)]
+pub(super) struct UpTo {
+    /// Go on with what comes, until the run has ended
+    #[arg(short, long)]
+    follow: bool,
+}
+
+impl From<UpTo> for Follow {
+    fn from(UpTo { follow }: UpTo) -> Self {
+        if follow { Self::On } else { Self::UntilEnd }
+    }
+}
+
+/// An event, as it is printed.
+#[derive(Serialize)]
+struct Line<'e> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seq: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at_ms: Option<UnixMillis>,
+    #[serde(flatten)]
+    event: &'e AgentEvent,
+}
+
+pub(super) async fn events(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
+    let store = context.store().await?;
+    let follow = Follow::from(arguments.upto);
+    let mut follower = Follower::of(store, &arguments.run, arguments.after, follow);
+    if follow == Follow::On {
+        let data_plane = DataPlane::at(&context.settings.proxy.control_socket());
+        follower = follower.with_live(data_plane).await?;
+    }
+    let mut shown = Shown { as_json: arguments.json || !io::stdout().is_terminal(), live: String::new() };
+    while let Some(heard) = follower.next().await? {
+        match heard {
+            Heard::Stored(stored) => {
+                let event = stored.event()?;
+                shown.line(&Line { seq: Some(stored.seq), at_ms: Some(stored.at), event: &event })?;
+            }
+            Heard::Live(event) => shown.live(&event)?,
+        }
+    }
+    shown.flush()?;
+    Ok(Exit::Success)
+}
+
+struct Shown {
+    as_json: bool,
+    /// Live text that is not shown yet.
+    live: String,
+}
+
+impl Shown {
+    fn line(&mut self, line: &Line<'_>) -> io::Result<()> {
+        self.flush()?;
+        let mut out = io::stdout();
+        if self.as_json {
+            writeln!(out, "{}", terminal::safe_json(&serde_json::to_string(line)?))?;
+        } else {
+            let at = line.at_ms.map(time_of_day).unwrap_or_default();
+            let seq = line.seq.map(|seq| seq.to_string()).unwrap_or_default();
+            let (what, more) = told(line.event);
+            let mut lines = more.lines();
+            writeln!(
+                out,
+                "{at:8} {seq:>5}  {what:<15} {}",
+                terminal::safe(lines.next().unwrap_or_default())
+            )?;
+            for more in lines {
+                writeln!(out, "{:31} {}", "", terminal::safe(more))?;
+            }
+        }
+        out.flush()
+    }
+
+    fn live(&mut self, event: &AgentEvent) -> io::Result<()> {
+        match event {
+            AgentEvent::TextDelta { delta: text } | AgentEvent::Progress { text } if !self.as_json => {
+                self.live += text;
+                if self.live.contains('\n') || self.live.len() > LINE { self.flush() } else { Ok(()) }
+            }
+            event => self.line(&Line { seq: None, at_ms: None, event }),
+        }
+    }
+
+    /// Shows what live text there is.
+    fn flush(&mut self) -> io::Result<()> {
+        let text = std::mem::take(&mut self.live);
+        text.lines().filter(|line| !line.trim().is_empty()).try_for_each(|line| {
+            writeln!(io::stdout(), "{:8} {:>5}  {:<15} {}", "", "", "text", terminal::safe(line))
+        })
+    }
+}
+
+/// What an event tells a person, in a word and more.
+fn told(event: &AgentEvent) -> (&'static str, String) {
+    match event {
+        AgentEvent::Status { phase } => ("status", phase.name().to_owned()),
+        AgentEvent::Log { stream, text } => (stream.name(), text.clone()),
+        AgentEvent::LogCut { stream, bytes } => (stream.name(), format!("[… {bytes} bytes cut …]")),
+        AgentEvent::Tool { name: text } => ("tool", text.clone()),
+        AgentEvent::TextDelta { delta: text } | AgentEvent::Progress { text } => ("text", text.clone()),
+        AgentEvent::Missed { count } => ("missed", count.to_string()),
+        AgentEvent::UsageReport { calls, tokens } => {
+            ("used", format!("{calls} calls, {} tokens in, {} out", tokens.input, tokens.output))
+        }
+        AgentEvent::AssistantFinal { content, cut_bytes: 0 } => ("answer", content.clone()),
+        AgentEvent::AssistantFinal { content, cut_bytes } => {
+            ("answer", format!("{content}\n[… {cut_bytes} bytes were not stored …]"))
+        }
+        AgentEvent::Done => ("done", String::new()),
+        AgentEvent::Error { code, message } => ("failed", format!("{}: {message}", code.code())),
+    }
+}

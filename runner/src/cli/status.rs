@@ -1,0 +1,130 @@
+//! One line that says how far a run has come, for a person who waits: phase, time, tools, the last words.
+//!
+//! It is drawn where nothing else is: at the beginning of a line, on a terminal. Whoever writes something clears it first.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    time::{Duration, Instant},
+};
+
+use platform_core::event::{AgentEvent, Phase};
+use platform_runtime::terminal;
+use rustix::termios;
+
+/// How often it is drawn anew.
+pub(super) const TICK: Duration = Duration::from_millis(250);
+/// What a terminal that does not say its width has.
+const WIDTH: usize = 80;
+/// Most of the last words that is remembered.
+const WORDS: usize = 400;
+
+/// The line.
+#[derive(Debug)]
+pub(super) struct Status {
+    began: Instant,
+    drawn: Option<Instant>,
+    phase: Option<Phase>,
+    tools: u64,
+    last_tool: String,
+    words: String,
+}
+
+impl Status {
+    /// A line on standard error; `None` if that is no terminal.
+    pub(super) fn on_terminal() -> Option<Self> {
+        io::stderr().is_terminal().then(|| Self {
+            began: Instant::now(),
+            drawn: None,
+            phase: None,
+            tools: 0,
+            last_tool: String::new(),
+            words: String::new(),
+        })
+    }
+
+    /// Something happened.
+    pub(super) fn see(&mut self, event: &AgentEvent) {
+        match event {
+            AgentEvent::Status { phase } => self.phase = Some(*phase),
+            AgentEvent::Tool { name } => {
+                self.tools += 1;
+                self.last_tool.clone_from(name);
+            }
+            AgentEvent::Progress { text } => {
+                self.words += text;
+                let most = self.words.len().saturating_sub(WORDS);
+                self.words.drain(..self.words.ceil_char_boundary(most));
+            }
+            _ => {}
+        }
+    }
+
+    /// Draws it, if it is time to.
+    pub(super) fn draw(&mut self) -> io::Result<()> {
+        if self.drawn.is_some_and(|drawn| drawn.elapsed() < TICK) {
+            return Ok(());
+        }
+        self.drawn = Some(Instant::now());
+        let width = termios::tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
+        let text = self.text(if width == 0 { WIDTH } else { width });
+        let mut err = io::stderr();
+        write!(err, "\r\x1b[K\x1b[2m{text}\x1b[0m")?;
+        err.flush()
+    }
+
+    /// Takes it away, so that something else can be written.
+    pub(super) fn clear(&mut self) -> io::Result<()> {
+        if self.drawn.take().is_none() {
+            return Ok(());
+        }
+        let mut err = io::stderr();
+        write!(err, "\r\x1b[K")?;
+        err.flush()
+    }
+
+    /// The line, in a terminal that is `width` wide.
+    fn text(&self, width: usize) -> String {
+        let phase = self.phase.map_or("waiting", Phase::name);
+        let mut text = format!("· {phase} {} s", self.began.elapsed().as_secs());
+        if self.tools > 0 {
+            let tools = if self.tools == 1 { "tool" } else { "tools" };
+            text += &format!(" · {} {tools}, last {}", self.tools, self.last_tool);
+        }
+        let words: Vec<_> = self.words.split_whitespace().collect();
+        let words = words.join(" ");
+        let room = width.saturating_sub(text.chars().count() + 5);
+        if !words.is_empty() && room > 0 {
+            let skipped = words.chars().count().saturating_sub(room);
+            text += &format!(" · {}", words.chars().skip(skipped).collect::<String>());
+        }
+        let text: String = text.chars().take(width.saturating_sub(1)).collect();
+        terminal::safe(&text).replace(['\n', '\t'], " ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_fits_its_terminal_and_ends_with_the_last_words() {
+        let mut status = Status {
+            began: Instant::now(),
+            drawn: None,
+            phase: Some(Phase::Running),
+            tools: 0,
+            last_tool: String::new(),
+            words: String::new(),
+        };
+        assert_eq!(status.text(80), "· running 0 s");
+        for text in ["first words\n", &"more of them ".repeat(50), "the\tlast\u{1b}[2J\u{202e} one"] {
+            status.see(&AgentEvent::Progress { text: text.to_owned() });
+        }
+        status.see(&AgentEvent::Tool { name: "ls".to_owned() });
+        let text = status.text(60);
+        assert!(text.starts_with("· running 0 s · 1 tool, last ls · ") && text.ends_with("one"), "{text}");
+        assert!(text.chars().count() < 60, "{text}");
+        assert!(!text.contains(['\u{1b}', '\u{202e}', '\n']), "{text:?}");
+        assert!(status.words.len() <= WORDS && status.text(3).chars().count() < 3);
+    }
+}

@@ -1,0 +1,178 @@
+//! What a run tells, for whoever is not the process that works on it: what is stored, in its order, and between that what
+//! streams by at the data plane of this host.
+//!
+//! Workers may come and go meanwhile, and proxies: what is stored is asked of the store alone, by number, and a tap that breaks off
+//! is opened again behind the last line that came of it. Not here: how events look.
+
+use std::{collections::VecDeque, time::Duration};
+
+use platform_core::{
+    control::{TapEvent, TapLine},
+    event::AgentEvent,
+    id::RunId,
+};
+use platform_runtime::{report, settings::Stream};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::{
+    data_plane::{DataPlane, Follow, Lines},
+    run::Order,
+    store::{Error, Event, Store},
+};
+
+/// How often the store is asked.
+const LOOK: Duration = Duration::from_millis(200);
+/// Pause before a store that is away is asked again.
+const PAUSE: Duration = Duration::from_secs(2);
+/// Pause before a tap is opened again, and how long that may take.
+const TAP_PAUSE: Duration = Duration::from_millis(500);
+const TAP_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Somebody who follows a run.
+#[derive(Debug)]
+pub(crate) struct Follower {
+    store: Store,
+    run: RunId,
+    follow: Follow,
+    /// Number of the last event that was read.
+    after: u64,
+    read: VecDeque<Event>,
+    /// When the store is asked next; `None` once there is nothing to come.
+    look: Option<Instant>,
+    live: Option<Live>,
+}
+
+/// What streams by.
+#[derive(Debug)]
+struct Live {
+    data_plane: DataPlane,
+    stream: Stream,
+    tap: Option<Lines>,
+    /// Number of the last line.
+    after: u64,
+    again: Instant,
+}
+
+/// What a follower is told.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    /// Something that is stored.
+    Stored(Event),
+    /// Something that is not.
+    Live(AgentEvent),
+}
+
+impl Follower {
+    /// Somebody who is told what `run` tells after the event numbered `after`: what there is now, or all up to its end.
+    pub(crate) fn of(store: Store, run: &RunId, after: u64, follow: Follow) -> Self {
+        let (read, look) = (VecDeque::new(), Some(Instant::now()));
+        Self { store, run: run.clone(), follow, after, read, look, live: None }
+    }
+
+    /// The same, also told what streams by at `data_plane`, as long as the run goes on.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] if there is no such run.
+    pub(crate) async fn with_live(mut self, data_plane: DataPlane) -> Result<Self, Error> {
+        let record = self.store.record(&self.run).await?;
+        // An order that cannot be read is no reason not to follow.
+        let stream = Order::stored(&record).map_or(Stream::Progress, |order| order.wanted.agent.stream);
+        let is_over = record.run.state.is_final();
+        self.live = (!is_over).then(|| Live::of(data_plane, stream));
+        Ok(self)
+    }
+
+    /// What comes next; `None` at the end. While the store is away, whoever follows waits.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] if there is no such run, and what else does not pass by itself.
+    pub(crate) async fn next(&mut self) -> Result<Option<Heard>, Error> {
+        loop {
+            if let Some(event) = self.read.pop_front() {
+                return Ok(Some(Heard::Stored(event)));
+            }
+            let Some(look) = self.look else { return Ok(None) };
+            // First of all: text that is always there must not keep anybody from the end of the run.
+            if Instant::now() >= look {
+                self.look().await?;
+                continue;
+            }
+            let Some(live) = &mut self.live else {
+                sleep_until(look).await;
+                continue;
+            };
+            live.open(&self.run).await;
+            tokio::select! {
+                () = sleep_until(look) => {}
+                heard = live.next() => {
+                    if let Some(event) = heard {
+                        return Ok(Some(Heard::Live(event)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks the store.
+    async fn look(&mut self) -> Result<(), Error> {
+        let (run, events) = match self.store.told(&self.run, self.after).await {
+            Err(error) if error.is_transient() && self.follow == Follow::On => {
+                tracing::warn!(error = %report::chain(&error), "the store is asked again");
+                self.look = Some(Instant::now() + PAUSE);
+                return Ok(());
+            }
+            told => told?,
+        };
+        let now = Instant::now();
+        self.look = match (events.last(), self.follow) {
+            // There may be more.
+            (Some(last), _) => {
+                self.after = last.seq;
+                Some(now)
+            }
+            (None, Follow::On) if !run.state.is_final() => Some(now + LOOK),
+            (None, _) => None,
+        };
+        self.read.extend(events);
+        Ok(())
+    }
+}
+
+impl Live {
+    fn of(data_plane: DataPlane, stream: Stream) -> Self {
+        Self { data_plane, stream, tap: None, after: 0, again: Instant::now() }
+    }
+
+    /// Opens the tap, if it is not and may be by now.
+    async fn open(&mut self, run: &RunId) {
+        if self.tap.is_none() && Instant::now() >= self.again {
+            // Another host has it, or nobody yet, or no more.
+            let tap = timeout(TAP_PATIENCE, self.data_plane.tap(run, self.after)).await;
+            self.tap = tap.ok().and_then(Result::ok);
+            self.again = Instant::now() + TAP_PAUSE;
+        }
+    }
+
+    /// What streams by next; `None` once that breaks off. Cancel safe.
+    async fn next(&mut self) -> Option<AgentEvent> {
+        loop {
+            let Some(tap) = &mut self.tap else { return std::future::pending().await };
+            let Ok(Some(line)) = tap.next().await else {
+                self.tap = None;
+                self.again = Instant::now() + TAP_PAUSE;
+                return None;
+            };
+            let Ok(TapLine { n, event }) = serde_json::from_slice(line) else { continue };
+            self.after = self.after.max(n);
+            match event {
+                TapEvent::Text { delta, .. } if self.stream == Stream::Answer => {
+                    return Some(AgentEvent::TextDelta { delta });
+                }
+                TapEvent::Text { delta, .. } => return Some(AgentEvent::Progress { text: delta }),
+                TapEvent::Missed { count } => return Some(AgentEvent::Missed { count }),
+                // The store tells of them, with a number.
+                TapEvent::Tool { .. } | TapEvent::Ended { .. } => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! What a run tells: at once to whoever watches in this process, and in batches to the store, for everybody else.
+//!
+//! Nothing here waits for anybody: a watcher who is too slow misses live pieces, and what is for the store is bounded by what is
+//! kept of a run at all, so that it can lie here for as long as the store is away.
+
+use std::{
+    cell::{Cell, RefCell},
+    convert::Infallible,
+    rc::Rc,
+    time::Duration,
+};
+
+use platform_core::{
+    control::{TapEvent, TapLine},
+    event::{AgentEvent, OutputStream, Phase},
+    limit::{ByteSize, events as limit},
+};
+use platform_runtime::{report, settings::Stream};
+use tokio::{
+    sync::{Notify, mpsc},
+    time::sleep,
+};
+
+use super::Booked;
+use crate::{
+    sandbox::{Captured, Ended, Piece},
+    store::{Batch, Told},
+};
+
+/// What is told is gathered for so long before it is stored, and longer and longer of an agent that goes on:
+const GATHER: Duration = Duration::from_millis(250);
+/// up to this.
+const GATHER_LONG: Duration = Duration::from_secs(1);
+/// Pause after the store did not take it.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// A run, as it tells what happens.
+#[derive(Debug)]
+pub(super) struct Telling<'r> {
+    watcher: &'r mpsc::Sender<AgentEvent>,
+    stream: Stream,
+    /// Most bytes that are kept of an output's beginning, and of its end.
+    most: ByteSize,
+    pending: RefCell<Pending>,
+    more: Notify,
+    /// Tool calls that are not stored, because there were too many.
+    untold_tools: Cell<u64>,
+}
+
+/// What is for the store.
+#[derive(Debug)]
+struct Pending {
+    /// How far the run has told, once all of this is stored.
+    told: Told,
+    events: Vec<AgentEvent>,
+    /// The batch that was handed out and is not known to be stored.
+    handed: Option<Rc<Batch>>,
+    /// Number of the last batch.
+    last: u64,
+}
+
+impl<'r> Telling<'r> {
+    /// Goes on after what was `told` by whoever held the run before. Of outputs no more is stored than what `kept` has of them.
+    pub(super) fn after(
+        told: Told,
+        watcher: &'r mpsc::Sender<AgentEvent>,
+        (stream, kept): (Stream, ByteSize),
+    ) -> Self {
+        Self {
+            watcher,
+            stream,
+            most: ByteSize(limit::LOG_END.0.min(kept.0 / 2)),
+            pending: RefCell::new(Pending { told, events: Vec::new(), handed: None, last: 0 }),
+            more: Notify::new(),
+            untold_tools: Cell::new(0),
+        }
+    }
+
+    /// The run enters a phase. The store is told by the move itself.
+    pub(super) fn enters(&self, phase: Phase) {
+        self.watch(AgentEvent::Status { phase });
+    }
+
+    /// The agent printed something.
+    pub(super) fn printed(&self, piece: Piece) {
+        let Piece { stream, text, to } = piece;
+        let mut pending = self.pending.borrow_mut();
+        let told = *pending.told.of(stream);
+        // Once something was left out, what follows is not its beginning.
+        if told.bytes < self.most.0 && told.events < limit::LOG_EVENTS {
+            pending.log(stream, &text);
+            pending.told.of(stream).bytes = to;
+            self.more.notify_one();
+        }
+        drop(pending);
+        self.watch(AgentEvent::Log { stream, text });
+    }
+
+    /// The data plane saw something.
+    pub(super) fn tapped(&self, line: TapLine) {
+        let mut pending = self.pending.borrow_mut();
+        if line.n > 0 {
+            pending.told.tap = line.n;
+        }
+        let event = match line.event {
+            TapEvent::Text { delta, .. } => match self.stream {
+                Stream::Answer => AgentEvent::TextDelta { delta },
+                Stream::Progress => AgentEvent::Progress { text: delta },
+            },
+            TapEvent::Tool { name, .. } => {
+                let event = AgentEvent::Tool { name };
+                if pending.told.tools < limit::TOOLS {
+                    pending.told.tools += 1;
+                    pending.events.push(event.clone());
+                    self.more.notify_one();
+                } else {
+                    self.untold_tools.set(self.untold_tools.get() + 1);
+                }
+                event
+            }
+            TapEvent::Missed { count } => AgentEvent::Missed { count },
+            // The run's own report sums them up.
+            TapEvent::Ended { .. } => return,
+        };
+        drop(pending);
+        self.watch(event);
+    }
+
+    /// Number of the last event of the tap that is accounted for.
+    pub(super) fn tap(&self) -> u64 {
+        self.pending.borrow().told.tap
+    }
+
+    /// The agent has ended: of what it printed the end is told, and how much lies before that.
+    pub(super) fn ended(&self, ended: &Ended) {
+        let untold = self.untold_tools.take();
+        let mut pending = self.pending.borrow_mut();
+        if untold > 0 {
+            pending.events.push(AgentEvent::Missed { count: untold });
+        }
+        for (stream, captured) in
+            [(OutputStream::Stdout, &ended.stdout), (OutputStream::Stderr, &ended.stderr)]
+        {
+            pending.end(stream, captured, self.most);
+        }
+    }
+
+    /// What the store is not known to have, in the order in which it is to get it.
+    pub(super) fn untold(&self) -> Vec<Batch> {
+        let mut pending = self.pending.borrow_mut();
+        let handed = pending.handed.take();
+        let rest = pending.batch();
+        pending.handed.take();
+        handed.into_iter().chain(rest).map(|batch| Batch::clone(&batch)).collect()
+    }
+
+    /// Stores what is told, for as long as this is polled.
+    pub(super) async fn keep(&self, booked: &Booked) -> Infallible {
+        let mut gather = GATHER;
+        loop {
+            self.more.notified().await;
+            sleep(gather).await;
+            gather = (gather * 2).min(GATHER_LONG);
+            let Some(batch) = self.pending.borrow_mut().batch() else { continue };
+            while let Err(error) = booked.tell(&batch).await {
+                let run = &booked.order.run_id;
+                if !error.is_transient() {
+                    // Somebody else has taken the run over, which is found out elsewhere.
+                    tracing::debug!(%run, %error, "what it tells is not stored");
+                    return std::future::pending().await;
+                }
+                tracing::warn!(%run, error = %report::chain(&error), "what it tells is stored later");
+                sleep(PAUSE).await;
+            }
+            self.pending.borrow_mut().handed = None;
+        }
+    }
+
+    /// Tells whoever watches, unless they are too far behind.
+    fn watch(&self, event: AgentEvent) {
+        drop(self.watcher.try_send(event));
+    }
+}
+
+impl Pending {
+    /// What is to be stored next: what was handed out before, if anything.
+    fn batch(&mut self) -> Option<Rc<Batch>> {
+        if self.handed.is_none() && !self.events.is_empty() {
+            self.last += 1;
+            let events = std::mem::take(&mut self.events);
+            self.handed = Some(Rc::new(Batch { number: self.last, events, told: self.told }));
+        }
+        self.handed.clone()
+    }
+
+    /// Adds a piece of output, to the event before if that is of the same and has room.
+    fn log(&mut self, stream: OutputStream, piece: &str) {
+        match self.events.last_mut() {
+            Some(AgentEvent::Log { stream: before, text })
+                if *before == stream && text.len() + piece.len() <= limit::LOG_EVENT.as_usize() =>
+            {
+                text.push_str(piece);
+            }
+            _ => {
+                self.told.of(stream).events += 1;
+                self.events.push(AgentEvent::Log { stream, text: piece.to_owned() });
+            }
+        }
+    }
+
+    /// Adds the end of an output.
+    fn end(&mut self, stream: OutputStream, captured: &Captured, most: ByteSize) {
+        let rest = captured.after(self.told.of(stream).bytes, most.as_usize());
+        if rest.cut > 0 {
+            self.events.push(AgentEvent::LogCut { stream, bytes: rest.cut });
+        }
+        let mut text = rest.text.as_str();
+        while !text.is_empty() {
+            let (piece, after) = text.split_at(text.floor_char_boundary(limit::LOG_EVENT.as_usize()));
+            self.log(stream, piece);
+            text = after;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sandbox::Capture;
+
+    const STDOUT: OutputStream = OutputStream::Stdout;
+
+    fn log(text: &str) -> AgentEvent {
+        AgentEvent::Log { stream: STDOUT, text: text.to_owned() }
+    }
+
+    fn ended(stdout: &[u8], kept: u64) -> Ended {
+        let captured = |bytes| {
+            let mut capture = Capture::new(ByteSize(kept));
+            capture.push(bytes);
+            capture.finish()
+        };
+        let (stdout, stderr) = (captured(stdout), captured(b""));
+        Ended { exit_code: Some(0), killed_by: None, oom_seen: false, stdout, stderr }
+    }
+
+    fn print(telling: &Telling<'_>, text: &str, to: u64) {
+        telling.printed(Piece { stream: STDOUT, text: text.to_owned(), to });
+    }
+
+    #[test]
+    fn the_beginning_is_told_as_it_comes_the_end_at_the_end_and_what_lies_between_is_counted() {
+        let (watcher, _watched) = mpsc::channel(1);
+        let telling = Telling::after(Told::default(), &watcher, (Stream::Progress, ByteSize(16)));
+        print(&telling, "01234", 5);
+        print(&telling, "56789", 10);
+        print(&telling, "left out", 18);
+        let first = telling.pending.borrow_mut().batch().unwrap();
+        assert_eq!((first.number, &first.events), (1, &vec![log("0123456789")]));
+        assert_eq!((first.told.stdout.bytes, first.told.stdout.events), (10, 1));
+        telling.ended(&ended(b"0123456789left out, and the end", 16));
+        let untold = telling.untold();
+        assert_eq!(untold[0], *first, "it is not known to be stored");
+        let cut = AgentEvent::LogCut { stream: STDOUT, bytes: 13 };
+        assert_eq!((untold[1].number, &untold[1].events), (2, &vec![cut, log(" the end")]));
+        assert_eq!(telling.untold(), []);
+    }
+
+    #[test]
+    fn whoever_takes_over_goes_on_where_the_other_was() {
+        let (watcher, _watched) = mpsc::channel(1);
+        let mut told = Told::default();
+        told.stdout.bytes = 4;
+        let telling = Telling::after(told, &watcher, (Stream::Progress, ByteSize(1 << 20)));
+        print(&telling, "efgh", 8);
+        telling.ended(&ended(b"abcdefghij", 1 << 20));
+        assert_eq!(telling.untold()[0].events, [log("efghij")]);
+    }
+
+    #[test]
+    fn tools_are_named_up_to_a_number_and_then_counted() {
+        let (watcher, _watched) = mpsc::channel(1);
+        let telling = Telling::after(Told::default(), &watcher, (Stream::Progress, ByteSize(16)));
+        let call = "01900000-0000-7000-8000-000000000000".parse().unwrap();
+        for n in 1..=limit::TOOLS + 3 {
+            telling.tapped(TapLine { n, event: TapEvent::Tool { call, name: "ls".to_owned() } });
+        }
+        telling.ended(&ended(b"", 16));
+        let batch = telling.untold().remove(0);
+        assert_eq!(batch.events.len() as u64, limit::TOOLS + 1);
+        assert_eq!(batch.events.last(), Some(&AgentEvent::Missed { count: 3 }));
+        assert_eq!(batch.told.tap, limit::TOOLS + 3);
+    }
+}

@@ -1,0 +1,67 @@
+//! Text of bytes that come in pieces: what was cut in the middle of a letter is a letter again.
+
+/// Text as it becomes whole.
+#[derive(Debug, Default)]
+pub(super) struct Letters {
+    /// Beginning of a letter.
+    begun: Vec<u8>,
+}
+
+impl Letters {
+    /// The text of `bytes`, after what was begun before and without what is begun now. Bytes that are not UTF-8 are replaced.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> String {
+        self.begun.extend_from_slice(bytes);
+        let whole = self.begun.len() - unfinished(&self.begun);
+        let text = String::from_utf8_lossy(&self.begun[..whole]).into_owned();
+        self.begun.drain(..whole);
+        text
+    }
+
+    /// How many bytes wait for the rest of their letter: fewer than four.
+    pub(super) const fn begun(&self) -> usize {
+        self.begun.len()
+    }
+}
+
+/// How many bytes at the end are the beginning of a letter.
+fn unfinished(bytes: &[u8]) -> usize {
+    for (before, byte) in bytes.iter().rev().take(3).enumerate() {
+        let length = match byte {
+            0x80..=0xbf => continue,
+            0xc2..=0xdf => 2,
+            0xe0..=0xef => 3,
+            0xf0..=0xf4 => 4,
+            _ => 1,
+        };
+        return if length > before + 1 { before + 1 } else { 0 };
+    }
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_the_same_wherever_it_is_cut() {
+        let text = "a¢€🦀 ž".repeat(3);
+        for size in 1..9 {
+            let mut letters = Letters::default();
+            let told: String = text.as_bytes().chunks(size).map(|piece| letters.push(piece)).collect();
+            assert_eq!((told.as_str(), letters.begun()), (text.as_str(), 0), "in pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_letter_waits_for_nothing() {
+        for (bytes, text, begun) in [
+            (&b"a\xff"[..], "a\u{fffd}", 0),
+            (b"a\x80\x80\x80\x80", "a\u{fffd}\u{fffd}\u{fffd}\u{fffd}", 0),
+            (b"a\xf0\x9f\xa6", "a", 3),
+            (b"a\xc3(", "a\u{fffd}(", 0),
+        ] {
+            let mut letters = Letters::default();
+            assert_eq!((letters.push(bytes).as_str(), letters.begun()), (text, begun), "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! What a run tells: numbered, in the order it happened, each thing once, whoever works on the run.
+//!
+//! Moves tell of themselves, in the transaction that makes them. What happens between them comes in batches, each with how far it
+//! has come, so that a batch is not kept twice and whoever takes the run over goes on there. Followers read the very rows.
+
+use platform_core::{
+    event::{AgentEvent, OutputStream, Phase},
+    id::RunId,
+    limit::ByteSize,
+};
+use serde::{Deserialize, Serialize};
+use sqlx::Row;
+
+use super::{
+    Again, Hold, Run, Store, Tx,
+    error::{Error, failed},
+    read::Event,
+    row::storable,
+};
+use crate::lifecycle::Failure;
+
+/// Longest payload of an event of a batch.
+const PAYLOAD: ByteSize = ByteSize::kib(64);
+/// Events that are read at a time.
+const PAGE: usize = 256;
+
+const HOW_FAR: &str = "SELECT told FROM runs WHERE run = $1";
+const SO_FAR: &str = "UPDATE runs SET told = $1 WHERE run = $2";
+const NUMBER: &str = "UPDATE runs SET last_event = last_event + $1 WHERE run = $2 RETURNING last_event";
+const EVENT: &str = "INSERT INTO events (run, seq, at, kind, payload) VALUES ($1, $2, $3, $4, $5)";
+const ANSWER: &str = "SELECT answer, answer_bytes FROM runs WHERE run = $1";
+const STOPPING: &str = "UPDATE runs SET stopping = $1 WHERE run = $2";
+const IMAGE: &str = "UPDATE runs SET image = $1 WHERE run = $2";
+const AFTER: &str =
+    "SELECT seq, at, kind, payload FROM events WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+
+/// How far a run has told of what happens between its moves.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    /// Of what its agent printed.
+    pub stdout: Printed,
+    /// Of what it complained.
+    pub stderr: Printed,
+    /// Tool calls.
+    pub tools: u64,
+    /// Number of the last event of the data plane's tap that is accounted for.
+    pub tap: u64,
+}
+
+/// How far an output was told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Printed {
+    /// Bytes from its beginning.
+    pub bytes: u64,
+    /// Events that took.
+    pub events: u64,
+}
+
+/// Events that are kept together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Batch {
+    /// Its number among those of its hold, from 1: the same one is kept once.
+    pub number: u64,
+    /// The events.
+    pub events: Vec<AgentEvent>,
+    /// How far the run has told with them.
+    pub told: Told,
+}
+
+/// How far it was told, and by whom.
+#[derive(Serialize, Deserialize)]
+struct SoFar {
+    epoch: u64,
+    batch: u64,
+    #[serde(flatten)]
+    told: Told,
+}
+
+impl Told {
+    /// Of one of the two outputs.
+    #[must_use]
+    pub const fn of(&mut self, stream: OutputStream) -> &mut Printed {
+        match stream {
+            OutputStream::Stdout => &mut self.stdout,
+            OutputStream::Stderr => &mut self.stderr,
+        }
+    }
+
+    /// As it is kept.
+    pub(super) fn read(text: Option<&str>) -> Result<Self, Error> {
+        let Some(text) = text else { return Ok(Self::default()) };
+        let corrupt = |_error| Error::Corrupt { what: "told", value: text.to_owned() };
+        serde_json::from_str::<SoFar>(text).map(|so_far| so_far.told).map_err(corrupt)
+    }
+}
+
+impl Store {
+    /// Keeps what a run tells. The same batch again changes nothing.
+    ///
+    /// # Errors
+    /// [`Error::Fenced`] if somebody else has taken the run over, [`Error::TooLarge`] if an event is larger than 64 KiB.
+    pub async fn tell(&self, hold: &Hold, batch: &Batch) -> Result<(), Error> {
+        self.retrying(Again::Always, async |_| {
+            let mut tx = self.begin().await?;
+            self.fence(&mut tx, hold).await?;
+            tx.tell(hold, batch).await?;
+            tx.commit("keep what a run tells").await
+        })
+        .await
+    }
+
+    /// Keeps why a run's agent is about to be ended.
+    ///
+    /// # Errors
+    /// [`Error::Fenced`] if somebody else has taken the run over.
+    pub async fn stopping(&self, hold: &Hold, why: &str) -> Result<(), Error> {
+        self.note(hold, (STOPPING, why), "keep why an agent is ended").await
+    }
+
+    /// Keeps the id of the image that a run's containers are made from.
+    ///
+    /// # Errors
+    /// [`Error::Fenced`] if somebody else has taken the run over.
+    pub async fn image(&self, hold: &Hold, id: &str) -> Result<(), Error> {
+        self.note(hold, (IMAGE, id), "keep a run's image").await
+    }
+
+    async fn note(
+        &self,
+        hold: &Hold,
+        (set, value): (&'static str, &str),
+        action: &'static str,
+    ) -> Result<(), Error> {
+        self.retrying(Again::Always, async |_| {
+            let mut tx = self.begin().await?;
+            self.fence(&mut tx, hold).await?;
+            let noted = sqlx::query(set).bind(value).bind(hold.run.as_str());
+            noted.execute(tx.connection()).await.map_err(failed(action))?;
+            tx.commit(action).await
+        })
+        .await
+    }
+
+    /// A run, and what it tells after the event of that number: at most 256 events, so if there are fewer that was all.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] if there is no such run.
+    pub async fn told(&self, run: &RunId, after: u64) -> Result<(Run, Vec<Event>), Error> {
+        self.retrying(Again::Always, async |_| {
+            let action = "read what a run tells";
+            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+            let found = self.find(&mut tx, run).await?;
+            let query = sqlx::query(AFTER).bind(run.as_str()).bind(i64::try_from(after).unwrap_or(i64::MAX));
+            let query = query.bind(i64::try_from(PAGE).unwrap_or(i64::MAX));
+            let rows = query.fetch_all(tx.connection()).await.map_err(failed(action))?;
+            tx.commit(action).await?;
+            Ok((found, rows.iter().map(Event::read).collect::<Result<_, _>>()?))
+        })
+        .await
+    }
+}
+
+impl Tx {
+    /// Keeps a batch, unless it is kept already.
+    pub(super) async fn tell(&mut self, hold: &Hold, batch: &Batch) -> Result<(), Error> {
+        let action = "keep what a run tells";
+        let row = sqlx::query(HOW_FAR).bind(hold.run.as_str()).fetch_one(self.connection()).await;
+        let before: Option<String> = row.map_err(failed(action))?.try_get("told").map_err(failed(action))?;
+        let before = before.and_then(|text| serde_json::from_str::<SoFar>(&text).ok());
+        if before.is_some_and(|before| before.epoch == hold.epoch && before.batch >= batch.number) {
+            return Ok(());
+        }
+        self.append(&hold.run, &batch.events).await?;
+        let so_far = SoFar { epoch: hold.epoch, batch: batch.number, told: batch.told };
+        let so_far = serde_json::to_string(&so_far).unwrap_or_default();
+        let query = sqlx::query(SO_FAR).bind(so_far).bind(hold.run.as_str());
+        query.execute(self.connection()).await.map(drop).map_err(failed(action))
+    }
+
+    /// Numbers `events` and keeps them.
+    pub(super) async fn append(&mut self, run: &RunId, events: &[AgentEvent]) -> Result<(), Error> {
+        let action = "add an event";
+        let now = self.now;
+        let count = i64::try_from(events.len()).unwrap_or(i64::MAX);
+        let last: i64 = sqlx::query_scalar(NUMBER)
+            .bind(count)
+            .bind(run.as_str())
+            .fetch_one(self.connection())
+            .await
+            .map_err(failed(action))?;
+        for (seq, event) in (last - count + 1..).zip(events) {
+            let payload = serde_json::to_string(event).unwrap_or_default();
+            let is_answer = matches!(event, AgentEvent::AssistantFinal { .. });
+            if payload.len() > PAYLOAD.as_usize() && !is_answer {
+                return Err(Error::TooLarge {
+                    what: "an event",
+                    bytes: payload.len(),
+                    most: PAYLOAD.as_usize(),
+                });
+            }
+            let query = sqlx::query(EVENT).bind(run.as_str()).bind(seq).bind(now).bind(event.kind());
+            query.bind(storable(&payload)).execute(self.connection()).await.map_err(failed(action))?;
+        }
+        Ok(())
+    }
+
+    /// A run's last events, when its end and its answer are kept.
+    pub(super) async fn last_words(&mut self, run: &Run) -> Result<Vec<AgentEvent>, Error> {
+        let (answer, end) = match &run.error {
+            Some(Failure { code, message, .. }) => {
+                (None, AgentEvent::Error { code: *code, message: message.clone() })
+            }
+            None => (Some(self.answer(&run.run).await?), AgentEvent::Done),
+        };
+        let usage =
+            run.usage.map(|usage| AgentEvent::UsageReport { calls: usage.calls, tokens: usage.tokens });
+        Ok([answer, usage, Some(end)].into_iter().flatten().collect())
+    }
+
+    async fn answer(&mut self, run: &RunId) -> Result<AgentEvent, Error> {
+        let action = "read an answer";
+        let row = sqlx::query(ANSWER).bind(run.as_str()).fetch_one(self.connection()).await;
+        let row = row.map_err(failed(action))?;
+        let content: Option<String> = row.try_get("answer").map_err(failed(action))?;
+        let bytes: Option<i64> = row.try_get("answer_bytes").map_err(failed(action))?;
+        let content = content.unwrap_or_default();
+        let whole = bytes.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or_default();
+        Ok(AgentEvent::AssistantFinal { cut_bytes: whole.saturating_sub(content.len() as u64), content })
+    }
+}
+
+/// What a run tells when it enters a phase.
+pub(super) const fn enters(phase: Phase) -> AgentEvent {
+    AgentEvent::Status { phase }
+}

@@ -1,0 +1,335 @@
+//! What a run tells whoever follows it: in its order, from any point, whoever works on the run and whatever is restarted.
+
+use std::{fs, time::Duration};
+
+use harness::{Outcome, Up, World, eventually::eventually_within};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader, Lines},
+    process::{Child, ChildStdout},
+};
+
+use crate::{
+    sandbox::{run, shell_agent, world_with},
+    survival::{LEASE, PATIENCE, ended, let_go, order, state},
+};
+
+/// Has the model answer, as a stream, and keeps what it says to itself.
+fn asks(model: &str) -> String {
+    format!(
+        r#"curl --silent --output /dev/null http://localhost:8080/v1/chat/completions --json '
+        {{ "model": "{model}", "stream": true, "messages": [{{ "role": "user", "content": "q" }}] }}'"#
+    )
+}
+
+async fn events(world: &World, more: &[&str]) -> Vec<Value> {
+    let outcome = world.sluice().run(&[&["runs", "events"], more].concat()).await;
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    outcome.events()
+}
+
+async fn logs(world: &World, more: &[&str]) -> Outcome {
+    let outcome = world.sluice().run(&[&["runs", "logs"], more].concat()).await;
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    outcome
+}
+
+/// What events are, in a word.
+fn words(events: &[Value]) -> Vec<&str> {
+    events.iter().map(|event| event["phase"].as_str().or(event["type"].as_str()).unwrap()).collect()
+}
+
+/// The numbers of those that are stored.
+fn numbers(events: &[Value]) -> Vec<u64> {
+    events.iter().filter_map(|event| event["seq"].as_u64()).collect()
+}
+
+/// A program that follows a run, and what it prints.
+struct Follower {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Follower {
+    fn start(world: &World, arguments: &[&str]) -> Self {
+        let mut child = world.sluice().spawn(arguments);
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, lines }
+    }
+
+    async fn next(&mut self) -> Value {
+        let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await.expect("a line");
+        serde_json::from_str(&line.unwrap().expect("more lines")).unwrap()
+    }
+
+    /// All that is still to come, with the exit code.
+    async fn rest(mut self) -> (Vec<Value>, Option<i32>) {
+        let mut rest = Vec::new();
+        while let Some(line) = self.lines.next_line().await.unwrap() {
+            rest.push(serde_json::from_str(&line).unwrap());
+        }
+        (rest, self.child.wait().await.unwrap().code())
+    }
+}
+
+#[tokio::test]
+async fn what_a_run_told_is_told_again_from_any_point() {
+    let script = format!("echo before; {}; echo after >&2; sleep 0.5; echo end", asks("fake-tools"));
+    let world = world_with(&script).await;
+    assert_eq!(run(&world).await.code, Some(0));
+    let all = events(&world, &["r1"]).await;
+    let mut kinds = words(&all);
+    // Whether what was printed in between is one event or two is a matter of time.
+    kinds.retain(|kind| *kind != "tool");
+    kinds.dedup();
+    let expected =
+        ["preparing", "starting", "running", "log", "settling", "assistant_final", "usage_report", "done"];
+    assert_eq!(kinds, expected, "{all:#?}");
+    assert_eq!(numbers(&all), (1..=all.len() as u64).collect::<Vec<_>>(), "no number is left out");
+    let tools: Vec<_> = all.iter().filter(|event| event["type"] == "tool").collect();
+    assert!(tools.len() == 1 && tools[0]["name"] == "get_weather", "{tools:?}");
+    for after in 0..=all.len() {
+        let rest = events(&world, &["--after", &after.to_string(), "-f", "r1"]).await;
+        assert_eq!(rest, all[after..], "after {after}");
+    }
+    let printed = logs(&world, &["r1"]).await;
+    assert_eq!((printed.stdout.as_str(), printed.stderr.as_str()), ("before\nend\n", "after\n"));
+    let only = logs(&world, &["--stderr", "r1"]).await;
+    assert_eq!((only.stdout.as_str(), only.stderr.as_str()), ("", "after\n"));
+    let unknown = world.sluice().run(&["runs", "events", "r9"]).await;
+    assert!(unknown.code == Some(1) && unknown.stderr.contains("no run r9"), "{unknown:?}");
+    world.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn a_run_that_fails_ends_with_its_error() {
+    let world = world_with("echo why >&2; exit 3").await;
+    assert_eq!(run(&world).await.code, Some(1));
+    let all = events(&world, &["-f", "r1"]).await;
+    let last = all.last().unwrap();
+    assert_eq!((&last["type"], &last["code"]), (&json!("error"), &json!("container_failed")), "{last}");
+    assert!(last["message"].as_str().unwrap().contains("why"), "{last}");
+}
+
+#[tokio::test]
+async fn of_too_much_output_beginning_and_end_are_stored_and_what_is_cut_is_counted() {
+    const SENT: u64 = 3_000_000;
+    let world =
+        world_with(&format!("echo BEGIN; head -c {SENT} /dev/zero | tr '\\0' x; echo; echo END")).await;
+    assert_eq!(run(&world).await.code, Some(0));
+    let printed = logs(&world, &["r1"]).await.stdout;
+    let (head, rest) = printed.split_once("\n[… ").unwrap();
+    let (cut, tail) = rest.split_once(" bytes cut …]\n").unwrap();
+    assert!(head.starts_with("BEGIN\nxxx") && tail.ends_with("xxx\nEND\n"));
+    let whole = SENT + "BEGIN\n\nEND\n".len() as u64;
+    assert_eq!(head.len() as u64 + cut.parse::<u64>().unwrap() + tail.len() as u64, whole);
+    let half = 256 << 10;
+    assert!(
+        (half..half + (16 << 10)).contains(&head.len()) && tail.len() == half,
+        "{} {}",
+        head.len(),
+        tail.len()
+    );
+}
+
+/// An agent that counts, and can be let go; for whoever looks whether each number was told once.
+const COUNTS: &str = "n=0; until [ -e go ]; do n=$((n+1)); echo $n; sleep 0.02; done; echo last $n";
+
+/// The text of all logs.
+fn printed(events: &[Value]) -> String {
+    events
+        .iter()
+        .filter(|event| event["type"] == "log")
+        .map(|event| event["text"].as_str().unwrap())
+        .collect()
+}
+
+fn kill(pid: u32) {
+    // It may be gone already, which is as good.
+    kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::KILL).ok();
+}
+
+#[tokio::test]
+async fn who_follows_sees_everything_once_whoever_is_killed_meanwhile() {
+    let mut world = World::with(&format!("{}{LEASE}", shell_agent(COUNTS, "runtime = '60s'"))).await;
+    assert!(world.stop_proxy().await);
+    let mut up = Up::start(world.sluice()).await;
+    order(&world, "r1", "test:sh").await;
+    let mut follower = Follower::start(&world, &["runs", "events", "-f", "r1"]);
+    let lines = world.sluice().spawn(&["runs", "logs", "-f", "r1"]);
+    let mut seen = Vec::new();
+    while !printed(&seen).contains("\n20\n") {
+        seen.push(follower.next().await);
+    }
+    kill(up.child.id().unwrap());
+    up.child.wait().await.unwrap();
+    // The agent goes on while nobody listens.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let next = Up::start(world.sluice()).await;
+    let taken = |shown: &Outcome| shown.result()["epoch"] == 2;
+    let show = || world.sluice().run(&["runs", "show", "r1", "--json"]);
+    eventually_within(PATIENCE, "it is taken over", show, taken).await;
+    kill(up.proxy_pid);
+    let back = || async { world.control.health().await.map_or(up.proxy_pid, |health| health.pid) };
+    let proxy = eventually_within(PATIENCE, "the proxy is back", back, |pid| *pid != up.proxy_pid).await;
+    let from = seen.last().unwrap()["seq"].as_u64().unwrap();
+    let later = Follower::start(&world, &["runs", "events", "-f", "--after", &from.to_string(), "r1"]);
+    let_go(&world, "r1").await;
+    let (rest, code) = follower.rest().await;
+    assert_eq!(
+        (later.rest().await, code),
+        ((rest.clone(), Some(0)), Some(0)),
+        "and from a point, exactly the rest"
+    );
+    seen.extend(rest);
+    assert_eq!(numbers(&seen), (1..=seen.len() as u64).collect::<Vec<_>>());
+    let all = printed(&seen);
+    let last = all.lines().last().unwrap().strip_prefix("last ").unwrap().parse::<u64>().unwrap();
+    let expected: String = (1..=last).map(|n| format!("{n}\n")).collect();
+    assert_eq!(all, format!("{expected}last {last}\n"));
+    assert_eq!(String::from_utf8(lines.wait_with_output().await.unwrap().stdout).unwrap(), all);
+    assert_eq!(words(&seen).last(), Some(&"done"));
+    next.stop(Signal::TERM).await;
+    kill(proxy);
+    world.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_was_taken_over_has_printed_what_it_printed_byte_for_byte() {
+    // Docker's logs are in pieces of 16 KiB, which break lines and letters in two.
+    let line = "head -c 50001 /dev/zero | sed 's/\\x0/\u{e4}/g'; echo";
+    let script = format!(
+        "{line}; echo short; {line}; printf 'no end'; until [ -e go ]; do sleep 0.1; done; echo '!'; {line}"
+    );
+    let mut world = World::with(&format!("{}{LEASE}", shell_agent(&script, "runtime = '60s'"))).await;
+    assert!(world.stop_proxy().await);
+    // Of the first worker nothing is stored: it dies too soon.
+    let mut up = Up::start(world.sluice().env("SLUICE_FAILPOINT", "started:kill")).await;
+    order(&world, "r1", "test:sh").await;
+    up.child.wait().await.unwrap();
+    let next = Up::start(world.sluice()).await;
+    let_go(&world, "r1").await;
+    let record = ended(&world, "r1").await;
+    let long = "\u{e4}".repeat(50001);
+    let expected = format!("{long}\nshort\n{long}\nno end!\n{long}");
+    assert!(record["answer"].as_str() == Some(&expected[..256 << 10]), "the answer is not what was printed");
+    let stored = logs(&world, &["r1"]).await.stdout;
+    assert!(stored.trim_end_matches('\n') == expected, "the log is not what was printed");
+    next.stop(Signal::TERM).await;
+    kill(up.proxy_pid);
+    world.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_answers_only_at_its_end_shows_what_the_model_writes() {
+    let world = world_with(&format!("{}; echo the answer", asks("fake-gap100ms"))).await;
+    let child = world.sluice().spawn(&["run", "--agent", "test:sh", "--run-id", "r1", "--json", "q"]);
+    let look = || async { world.sluice().run(&["runs", "show", "r1"]).await.code };
+    eventually_within(PATIENCE, "it is there", look, |code| *code == Some(0)).await;
+    let mut follower = Follower::start(&world, &["runs", "events", "-f", "r1"]);
+    let mut seen = Vec::new();
+    while !seen.iter().any(|event: &Value| event["type"] == "progress") {
+        seen.push(follower.next().await);
+    }
+    assert_eq!(state(&world, "r1").await, "running", "while it is written");
+    let (rest, code) = follower.rest().await;
+    seen.extend(rest);
+    let said: String = seen
+        .iter()
+        .filter_map(|event| event["text"].as_str().filter(|_| event["type"] == "progress"))
+        .collect();
+    assert_eq!(said, "Hello from the scripted upstream, it is a lovely day.");
+    assert!(
+        seen.iter().all(|event| event["seq"].is_u64() != (event["type"] == "progress")),
+        "live text has no number"
+    );
+    assert!(!words(&seen).contains(&"text_delta"), "its agent does not say that this is the answer");
+    let answer = seen.iter().find(|event| event["type"] == "assistant_final").unwrap();
+    assert_eq!((&answer["content"], code), (&json!("the answer"), Some(0)));
+    // The command that runs it is told the same.
+    let own = Outcome::from(child.wait_with_output().await.unwrap());
+    assert!(own.events().iter().any(|event| event["type"] == "progress"), "{own:?}");
+
+    // Whoever comes late is told what is kept in memory, and the end.
+    let late = events(&world, &["-f", "r1"]).await;
+    assert_eq!(numbers(&late), (1..=late.len() as u64).collect::<Vec<_>>(), "nothing of it is stored");
+}
+
+#[tokio::test]
+async fn who_follows_and_does_not_read_harms_nobody() {
+    let script = format!("{}; until [ -e go ]; do sleep 0.1; done; seq 100000", asks("fake-words20000"));
+    let world = World::with(&shell_agent(&script, "runtime = '60s'")).await;
+    let child = world.sluice().spawn(&["run", "--agent", "test:sh", "--run-id", "r1", "--json", "q"]);
+    let look = || async { world.sluice().run(&["runs", "show", "r1"]).await.code };
+    eventually_within(PATIENCE, "it is there", look, |code| *code == Some(0)).await;
+    // Nobody reads what these print, nor this tap.
+    let mut deaf: Vec<_> = (0..5).map(|_| world.sluice().spawn(&["runs", "events", "-f", "r1"])).collect();
+    let run = platform_core::id::RunId::parse("r1").unwrap();
+    let registered = || async { world.control.run(&run).await.is_ok() };
+    eventually_within(PATIENCE, "it is registered", registered, |there| *there).await;
+    let tap = world.control.tap(&run).await;
+    // Before it ends, the whole answer has streamed by.
+    world.records(1).await;
+    let metrics = world.sluice().run(&["metrics"]).await.stdout;
+    let held = metrics.lines().find_map(|line| line.strip_prefix("sluicegate_tap_bytes ")).unwrap();
+    let held: f64 = held.parse().unwrap();
+    assert!(held > 100_000.0 && held <= f64::from(256 << 10), "{held} bytes are held");
+    let_go(&world, "r1").await;
+    let own = Outcome::from(child.wait_with_output().await.unwrap());
+    assert_eq!(own.code, Some(0));
+    drop(tap);
+    // One that reads after all: it missed pieces, is told so, and has the rest.
+    let late = deaf.pop().unwrap().wait_with_output().await.unwrap();
+    let late = Outcome::from(late);
+    assert_eq!(late.code, Some(0), "{late:?}");
+    let late = late.events();
+    assert_eq!(words(&late).last(), Some(&"done"));
+    assert_eq!(numbers(&late), (1..=numbers(&late).len() as u64).collect::<Vec<_>>());
+    for mut deaf in deaf {
+        deaf.kill().await.unwrap();
+    }
+    world.assert_nothing_left().await;
+}
+
+/// The most memory that `sluice run` has had, in KiB, with an agent that runs `script`.
+async fn most_memory(script: &str, output: &str) -> (u64, Value, World) {
+    let world = World::with(&shell_agent(script, &format!("runtime = '110s'\noutput = '{output}'"))).await;
+    let mut child = world.sluice().silent().spawn(&["run", "--agent", "test:sh", "--run-id", "r1", "q"]);
+    let status = format!("/proc/{}/status", child.id().unwrap());
+    let mut most = 0;
+    while child.try_wait().unwrap().is_none() {
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        most = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok()).unwrap_or(most);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let record = ended(&world, "r1").await;
+    (most, record, world)
+}
+
+#[tokio::test]
+async fn a_gigabyte_of_output_takes_no_memory_and_is_counted_to_the_byte() {
+    const SENT: u64 = 1 << 30;
+    const GROWTH: u64 = 32 << 10;
+    let quiet = most_memory("true", "2 MiB").await.0;
+    let script = format!("echo BEGIN; head -c {SENT} /dev/zero | tr '\\0' x; echo; echo END");
+    let (most, record, world) = most_memory(&script, "2 MiB").await;
+    println!("{quiet} KiB without output, {most} KiB with a gigabyte of it");
+    assert_eq!(record["state"], "succeeded", "{record:#}");
+    assert!(most < quiet + GROWTH, "grew from {quiet} to {most} KiB");
+    let all = events(&world, &["r1"]).await;
+    let cut: u64 = all
+        .iter()
+        .filter(|event| event["type"] == "log_cut")
+        .map(|event| event["bytes"].as_u64().unwrap())
+        .sum();
+    let kept = printed(&all);
+    assert_eq!(kept.len() as u64 + cut, SENT + "BEGIN\n\nEND\n".len() as u64);
+    assert!(kept.starts_with("BEGIN\nx") && kept.ends_with("x\nEND\n"));
+
+    // Control: an agent that may keep more than that makes it grow by more.
+    let script = "head -c 100000000 /dev/zero | tr '\\0' x";
+    let kept = most_memory(script, "100 MiB").await.0;
+    assert!(kept > quiet + GROWTH, "{kept} KiB: what is measured does not tell");
+}
