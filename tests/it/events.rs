@@ -1,6 +1,6 @@
 //! What a run tells whoever follows it: in its order, from any point, whoever works on the run and whatever is restarted.
 
-use std::{fs, time::Duration};
+use std::{fs, process::Stdio, time::Duration};
 
 use harness::{Outcome, Up, World, eventually::eventually_within};
 use rustix::process::{Pid, Signal, kill_process};
@@ -289,6 +289,46 @@ async fn who_follows_and_does_not_read_harms_nobody() {
     for mut deaf in deaf {
         deaf.kill().await.unwrap();
     }
+    world.assert_nothing_left().await;
+}
+
+/// Holds the store's lock, so that nobody else can write, until its standard input is closed.
+const HOLDS: &str = "import sqlite3, sys
+store = sqlite3.connect(sys.argv[1], isolation_level=None)
+store.execute('BEGIN IMMEDIATE')
+print('held', flush=True)
+sys.stdin.read()
+store.execute('ROLLBACK')";
+
+#[tokio::test]
+async fn a_store_that_takes_nothing_for_a_while_holds_up_neither_the_agent_nor_who_watches() {
+    let world = world_with(COUNTS).await;
+    let arguments = ["run", "--agent", "test:sh", "--run-id", "r1", "--json", "q"];
+    let mut run = Follower::start(&world, &arguments);
+    let mut seen = vec![run.next().await];
+    while !printed(&seen).contains("\n5\n") {
+        seen.push(run.next().await);
+    }
+    let mut holder = tokio::process::Command::new("python3");
+    holder.args(["-c", HOLDS]).arg(world.path().join("store/sluice.db"));
+    holder.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+    let mut holder = holder.spawn().unwrap();
+    let mut said = BufReader::new(holder.stdout.take().unwrap()).lines();
+    assert_eq!(said.next_line().await.unwrap().as_deref(), Some("held"));
+    let before = printed(&seen).lines().last().and_then(|n| n.parse::<u64>().ok()).unwrap_or_default();
+    while !printed(&seen).contains(&format!("\n{}\n", before + 100)) {
+        seen.push(run.next().await);
+    }
+    let stored = printed(&events(&world, &["r1"]).await);
+    assert!(!stored.contains(&format!("\n{}\n", before + 90)), "control: the store had it all the same");
+    drop(holder.stdin.take());
+    holder.wait().await.unwrap();
+    let_go(&world, "r1").await;
+    let (rest, code) = run.rest().await;
+    seen.extend(rest);
+    assert_eq!(code, Some(0));
+    let all = events(&world, &["r1"]).await;
+    assert_eq!(printed(&all), printed(&seen), "and now it has everything, once");
     world.assert_nothing_left().await;
 }
 
