@@ -1,6 +1,6 @@
 //! The bridge: bytes as they are, ends as they come, memory and descriptors with a bound, and no process for any of it.
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
 use futures_util::future::join_all;
 use harness::{
@@ -11,6 +11,7 @@ use harness::{
 use http::Method;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
+    net::UnixStream,
     time::timeout,
 };
 
@@ -231,6 +232,28 @@ async fn where_descriptors_are_few_connections_wait_and_none_is_lost() {
     };
     let (heard, ()) = tokio::join!(join_all(clients.into_iter().map(ask)), answer);
     assert!(heard.iter().all(|heard| heard == "yes"), "{heard:?}");
+}
+
+#[tokio::test]
+async fn who_comes_while_the_proxys_queue_is_full_waits() {
+    const CLIENTS: usize = 20;
+    let peer = Peer::bind();
+    let init = peer.bridged().await;
+    rustix::net::listen(&peer.listener, 1).unwrap();
+    let mut clients = join_all((0..CLIENTS).map(|_| connect(&init))).await;
+    for client in &mut clients {
+        client.write_all(b"?").await.unwrap();
+    }
+    // Control: who does not wait is turned away.
+    let socket = peer.socket();
+    let attempt = || async { UnixStream::connect(&socket).await.map(drop).map_err(|error| error.kind()) };
+    let full = |attempt: &Result<(), _>| *attempt == Err(io::ErrorKind::WouldBlock);
+    eventually("the queue is full", attempt, full).await.unwrap_err();
+    let mut served = 0;
+    while served < CLIENTS {
+        // The attempts that came in have nothing to say.
+        served += usize::from(peer.accept().await.read_u8().await.is_ok());
+    }
 }
 
 #[tokio::test]

@@ -79,7 +79,7 @@ async fn signals_are_passed_on_to_the_agent() {
 
 #[tokio::test]
 async fn a_signal_is_for_everybody_whom_the_agent_started() {
-    let script = "bash -c 'trap \"echo child\" USR1; echo up; while :; do sleep 0.01; done' & trap 'echo agent' USR1; \
+    let script = "trap 'echo agent' USR1; bash -c 'trap \"echo child\" USR1; echo up; while :; do sleep 0.01; done' & \
                   while :; do sleep 0.01; done";
     let mut init = sandbox_init(&["bash", "-c", script]).spawn().unwrap();
     assert_eq!(line(&mut init).await, "up\n");
