@@ -174,11 +174,6 @@ impl Booked {
         }
     }
 
-    /// Does nothing more for the run.
-    pub(crate) async fn give_back(&self) -> Result<(), store::Error> {
-        self.store.give_back(&self.hold).await
-    }
-
     /// Stores the id of the image that containers are made from, for whoever takes the run over.
     pub(super) async fn image(&self, id: &str) -> Result<(), store::Error> {
         let deadline = Instant::now() + PATIENCE;

@@ -1,47 +1,32 @@
 //! How somebody gets a run that nobody works on: one that waits, one that was left, one that is given back.
 
-use platform_core::limit::Millis;
+use platform_core::{id::RunId, limit::Millis};
+use sqlx::AssertSqlSafe;
 
 use super::{
-    Again, Hold, Store, Worker,
+    Again, Store, Worker,
     backend::Backend,
     error::{Error, failed},
     row::{Run, columns},
 };
 
-/// Gives the oldest run that `$condition` holds of to a new owner, and lets others look past it meanwhile.
-macro_rules! take {
-    ($condition:literal, $lock:literal) => {
-        concat!(
-            "UPDATE runs SET epoch = epoch + 1, lease_owner = $1, lease_until = $2, changed = $3 WHERE run = (",
-            "SELECT run FROM runs WHERE installation = $4 AND ",
-            $condition,
-            " LIMIT 1",
-            $lock,
-            ") RETURNING ",
-            columns!()
-        )
-    };
-}
-macro_rules! queued {
-    ($lock:literal) => {
-        take!("state = 'queued' AND lease_owner IS NULL ORDER BY created, run", $lock)
-    };
-}
-macro_rules! abandoned {
-    ($lock:literal) => {
-        take!(
-            "ended IS NULL AND lease_until < $3 AND (lease_owner <> $1 OR lease_until = 0) ORDER BY lease_until, run",
-            $lock
-        )
-    };
-}
+/// Gives a run to a new owner: the first of those that follow, up to [`TAKE_END`].
+const TAKE: &str = concat!(
+    "UPDATE runs SET epoch = epoch + 1, lease_owner = $1, lease_until = $2, changed = $3 WHERE run = (",
+    "SELECT run FROM runs WHERE installation = $4 AND "
+);
+const TAKE_END: &str = concat!(") RETURNING ", columns!());
+const QUEUED: &str = "state = 'queued' AND lease_owner IS NULL ORDER BY created, run";
+/// Followed by placeholders for runs that are not meant. No run has an empty id; Postgres knows no empty list.
+const ABANDONED: &str = "ended IS NULL AND lease_until < $3 AND run NOT IN (''";
+const ABANDONED_END: &str = ") ORDER BY lease_until, run";
 
+/// Number of the first placeholder behind those of every taking.
+const BOUND: usize = 5;
 const WAITING: &str =
     "SELECT count(*) FROM runs WHERE installation = $1 AND state = 'queued' AND lease_owner IS NULL";
-const GIVE_BACK: &str = "UPDATE runs SET lease_until = 0, changed = $1 WHERE run = $2 AND installation = $3 AND epoch = $4 AND ended IS NULL";
-const RELEASE: &str = "UPDATE runs SET lease_until = 0, changed = $1 WHERE installation = $2 AND lease_owner = $3 \
-     AND ended IS NULL";
+const RELEASE: &str = "UPDATE runs SET lease_until = $1 - 1, changed = $1 WHERE installation = $2 AND lease_owner = $3 \
+     AND ended IS NULL AND lease_until >= $1";
 
 impl Store {
     /// Claims the run that has waited longest, if one waits. It is nobody else's until `span` has passed.
@@ -50,11 +35,7 @@ impl Store {
     /// If the store fails. After a commit without an answer a run may be claimed and not worked on; that is what
     /// [`Store::take_over`] is for.
     pub async fn claim(&self, worker: &Worker, span: Millis) -> Result<Option<Run>, Error> {
-        let statement = match self.backend {
-            Backend::Sqlite => queued!(""),
-            Backend::Postgres => queued!(" FOR UPDATE SKIP LOCKED"),
-        };
-        self.retrying(Again::UnlessDone, async |_| self.take(statement, worker, span).await).await
+        self.retrying(Again::UnlessDone, async |_| self.take(QUEUED, (worker, span), &[]).await).await
     }
 
     /// Whether a run waits to be claimed.
@@ -72,62 +53,49 @@ impl Store {
     }
 
     /// Takes over a run whose lease is over, if there is one; the one that was left longest ago. From then on whatever
-    /// its holder before still tries is refused. None of the worker's own, which knows best what became of it, before it is
-    /// given back.
+    /// its holder before still tries is refused. Not one of those the worker itself has `lived` up to now: it knows best what
+    /// becomes of them, and renews their leases once it can.
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn take_over(&self, worker: &Worker, span: Millis) -> Result<Option<Run>, Error> {
-        let statement = match self.backend {
-            Backend::Sqlite => abandoned!(""),
-            Backend::Postgres => abandoned!(" FOR UPDATE SKIP LOCKED"),
-        };
-        self.retrying(Again::UnlessDone, async |_| self.take(statement, worker, span).await).await
+    pub async fn take_over(
+        &self,
+        worker: &Worker,
+        span: Millis,
+        lived: &[RunId],
+    ) -> Result<Option<Run>, Error> {
+        let lived_ones: String = (0..lived.len()).map(|at| format!(", ${}", at + BOUND)).collect();
+        let abandoned = format!("{ABANDONED}{lived_ones}{ABANDONED_END}");
+        self.retrying(Again::UnlessDone, async |_| self.take(&abandoned, (worker, span), lived).await).await
     }
 
     async fn take(
         &self,
-        statement: &'static str,
-        worker: &Worker,
-        span: Millis,
+        which: &str,
+        (worker, span): (&Worker, Millis),
+        lived: &[RunId],
     ) -> Result<Option<Run>, Error> {
         let action = "take a run";
+        // Others look past it meanwhile.
+        let lock = match self.backend {
+            Backend::Sqlite => "",
+            Backend::Postgres => " FOR UPDATE SKIP LOCKED",
+        };
         let mut tx = self.begin().await?;
         let until = tx.after(span);
-        let taken = sqlx::query(statement)
+        let statement = AssertSqlSafe(format!("{TAKE}{which} LIMIT 1{lock}{TAKE_END}"));
+        let mut taking = sqlx::query(statement)
             .bind(worker.to_string())
             .bind(until)
             .bind(tx.now)
-            .bind(self.installation.as_str())
-            .fetch_optional(tx.connection())
-            .await
-            .map_err(failed(action))?;
+            .bind(self.installation.as_str());
+        for run in lived {
+            taking = taking.bind(run.as_str());
+        }
+        let taken = taking.fetch_optional(tx.connection()).await.map_err(failed(action))?;
         let run = taken.map(|row| Run::read(&row, tx.now)).transpose()?;
         tx.commit(action).await?;
         Ok(run)
-    }
-
-    /// Gives a run back whose holder does nothing more for it: whoever is there may take it over, the same worker too. One
-    /// that has ended or is somebody else's stays as it is.
-    ///
-    /// # Errors
-    /// If the store fails.
-    pub async fn give_back(&self, hold: &Hold) -> Result<(), Error> {
-        let action = "give a run back";
-        self.retrying(Again::Always, async |_| {
-            let mut tx = self.begin().await?;
-            let now = tx.now;
-            sqlx::query(GIVE_BACK)
-                .bind(now)
-                .bind(hold.run.as_str())
-                .bind(self.installation.as_str())
-                .bind(i64::try_from(hold.epoch).unwrap_or(i64::MAX))
-                .execute(tx.connection())
-                .await
-                .map_err(failed(action))?;
-            tx.commit(action).await
-        })
-        .await
     }
 
     /// Ends the leases of `worker`, who does nothing any more: others need not wait until they are over.

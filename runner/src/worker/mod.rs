@@ -4,7 +4,7 @@
 //! Taking runs and living them are apart, so that a store that hesitates does not hold up what containers print. Not here:
 //! how a run is lived (`run`), and what may be removed (`reaper`).
 
-use std::{sync::Arc, time::Duration};
+use std::{cell::RefCell, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use platform_core::id::RunId;
@@ -33,6 +33,9 @@ pub(crate) enum AtEnd {
     /// They are cancelled; those that have not ended when the token is triggered are left after all.
     Cancel(CancellationToken),
 }
+
+/// Runs that are lived here.
+type Lived = RefCell<Vec<RunId>>;
 
 /// Why there is no work.
 #[derive(Debug, thiserror::Error)]
@@ -89,10 +92,11 @@ pub(crate) async fn surroundings(
 pub(crate) async fn work(host: &Host, settings: &Settings, stop: &CancellationToken, at_end: AtEnd) {
     let places = Arc::new(Semaphore::new(settings.worker.runs as usize));
     let (to, from) = mpsc::channel(1);
+    let lived = RefCell::default();
     let reaper = Reaper::of(settings, host.store.clone());
     tokio::select! {
-        () = take(host, places, to, stop) => {}
-        () = live(host, from, stop, at_end) => {}
+        () = take(host, places, (to, &lived), stop) => {}
+        () = live(host, (from, &lived), stop, at_end) => {}
         () = reap(&reaper, settings.worker.reap_every.duration()) => {}
     }
     if let Err(error) = host.store.release(&host.worker).await {
@@ -110,11 +114,20 @@ async fn reap(reaper: &Reaper, every: Duration) {
 }
 
 /// Takes runs, those that were left first, and hands them on.
-async fn take(host: &Host, places: Arc<Semaphore>, to: mpsc::Sender<Work>, stop: &CancellationToken) {
+async fn take(
+    host: &Host,
+    places: Arc<Semaphore>,
+    (to, lived): (mpsc::Sender<Work>, &Lived),
+    stop: &CancellationToken,
+) {
     while !stop.is_cancelled() {
-        match next(host, &places).await {
-            // Whoever lives them is there for as long as we are.
-            Ok(Some(work)) => drop(to.send(work).await),
+        let known = lived.borrow().clone();
+        match next(host, &places, &known).await {
+            Ok(Some(work)) => {
+                lived.borrow_mut().push(work.booked.order.run_id.clone());
+                // Whoever lives them is there for as long as we are.
+                drop(to.send(work).await);
+            }
             Ok(None) => tokio::time::sleep(LOOK).await,
             Err(error) => {
                 tracing::warn!(error = %report::chain(&error), "runs cannot be taken");
@@ -125,9 +138,10 @@ async fn take(host: &Host, places: Arc<Semaphore>, to: mpsc::Sender<Work>, stop:
     std::future::pending().await
 }
 
-async fn next(host: &Host, places: &Arc<Semaphore>) -> Result<Option<Work>, BookingError> {
+async fn next(host: &Host, places: &Arc<Semaphore>, lived: &[RunId]) -> Result<Option<Work>, BookingError> {
     let since = run::now();
-    let left = host.store.take_over(&host.worker, host.lease).await.map_err(BookingError::NotStored)?;
+    let left =
+        host.store.take_over(&host.worker, host.lease, lived).await.map_err(BookingError::NotStored)?;
     if let Some(run) = left {
         tracing::info!(run = %run.run, state = %run.state, epoch = run.epoch, "taken over");
         return book(host, &run, since).await.map(|booked| booked.map(|booked| Work { booked, place: None }));
@@ -173,7 +187,12 @@ async fn book(host: &Host, run: &Run, since: Duration) -> Result<Option<Booked>,
 }
 
 /// Lives the runs that come from `from`.
-async fn live(host: &Host, mut from: mpsc::Receiver<Work>, stop: &CancellationToken, at_end: AtEnd) {
+async fn live(
+    host: &Host,
+    (mut from, lived): (mpsc::Receiver<Work>, &Lived),
+    stop: &CancellationToken,
+    at_end: AtEnd,
+) {
     let cancel = CancellationToken::new();
     let mut lives = FuturesUnordered::new();
     loop {
@@ -182,7 +201,11 @@ async fn live(host: &Host, mut from: mpsc::Receiver<Work>, stop: &CancellationTo
                 Some(work) => lives.push(one(host, work, &cancel)),
                 None => return,
             },
-            Some((run, finished)) = lives.next(), if !lives.is_empty() => tell(&run, &finished),
+            Some((run, finished)) = lives.next(), if !lives.is_empty() => {
+                // If its end is not stored it is for whoever is there, us as well.
+                lived.borrow_mut().retain(|other| *other != run);
+                tell(&run, &finished);
+            }
             () = stop.cancelled() => break,
         }
     }
@@ -202,11 +225,6 @@ async fn live(host: &Host, mut from: mpsc::Receiver<Work>, stop: &CancellationTo
 async fn one(host: &Host, work: Work, cancel: &CancellationToken) -> (RunId, Result<Finished, store::Error>) {
     let Work { booked, place } = work;
     let finished = run::execute_unheard(host, &booked, cancel).await;
-    // If its end is not stored it is for whoever is there, us as well.
-    while let Err(error) = booked.give_back().await {
-        tracing::warn!(run = %booked.order.run_id, error = %report::chain(&error), "it cannot be given back");
-        tokio::time::sleep(PAUSE).await;
-    }
     drop(place);
     (booked.order.run_id.clone(), finished)
 }

@@ -116,10 +116,10 @@ async fn who_held_a_run_before_a_restore_is_fenced_after_it(place: Place) {
     populate(&store).await;
     let file = place.path().join("backup.ndjson");
     store.backup(&file).await.unwrap();
-    let held = store.take_over(&Worker::this_process(), Millis(0)).await.unwrap().unwrap();
+    let held = store.take_over(&Worker::this_process(), Millis(0), &[]).await.unwrap().unwrap();
     store.restore(&file, Onto::Anything).await.unwrap();
     // Whoever takes it over now gets the very number that was given out after the backup, but for what sets them apart.
-    let again = store.take_over(&Worker::this_process(), Millis::seconds(60)).await.unwrap().unwrap();
+    let again = store.take_over(&Worker::this_process(), Millis::seconds(60), &[]).await.unwrap().unwrap();
     assert_eq!(again.run, held.run);
     let refused = store.renew(&held.hold(), Millis::seconds(60)).await.unwrap_err();
     assert!(matches!(refused, Error::Fenced { .. }), "{refused:?}");

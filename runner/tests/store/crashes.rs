@@ -48,7 +48,7 @@ async fn what_a_killed_program_was_told_is_stored_is_stored(place: Place) {
     }
     // What was left is taken over and ended.
     let worker = Worker::this_process();
-    while let Some(run) = store.take_over(&worker, Millis::seconds(60)).await.unwrap() {
+    while let Some(run) = store.take_over(&worker, Millis::seconds(60), &[]).await.unwrap() {
         for step in moves().into_iter().skip_while(|step| run.state.after(step).is_err()) {
             store.step(&run.hold(), &step.into()).await.unwrap();
         }

@@ -19,7 +19,7 @@ const SEED: u64 = 0x5eed;
 crate::on_both!(
     whatever_two_holders_do_the_store_does_what_its_model_does,
     who_gives_its_runs_back_gives_back_its_own,
-    nobody_takes_a_run_over_from_itself_before_it_gives_it_back,
+    nobody_takes_a_run_over_that_it_lives,
     a_run_is_asked_to_stop_wherever_it_is,
     what_is_kept_stays_when_its_run_has_ended,
 );
@@ -115,7 +115,7 @@ impl Model {
         let left = |run: &Expected| run.owner.is_some_and(|owner| owner.gave_back);
         let left: BTreeSet<_> =
             self.runs.iter().filter(|(_, run)| left(run)).map(|(name, _)| name.clone()).collect();
-        match self.store[worker].take_over(&self.workers[worker], LONG).await.unwrap() {
+        match self.store[worker].take_over(&self.workers[worker], LONG, &[]).await.unwrap() {
             None => assert_eq!(left, BTreeSet::new()),
             Some(run) => {
                 assert!(left.contains(run.run.as_str()), "{run:?} of {left:?}");
@@ -228,31 +228,36 @@ async fn who_gives_its_runs_back_gives_back_its_own(place: Place) {
         store.create(&order(run), For::Me(worker, LONG)).await.unwrap();
     }
     store.release(&Worker::named("nobody")).await.unwrap();
-    assert!(store.take_over(&two, LONG).await.unwrap().is_none());
+    assert!(store.take_over(&two, LONG, &[]).await.unwrap().is_none());
     store.release(&one).await.unwrap();
-    let run = store.take_over(&two, LONG).await.unwrap().unwrap();
+    let run = store.take_over(&two, LONG, &[]).await.unwrap().unwrap();
     assert_eq!((run.run.as_str(), run.epoch), ("a", 2));
-    assert!(store.take_over(&two, LONG).await.unwrap().is_none(), "the other's is its own");
+    assert!(store.take_over(&two, LONG, &[]).await.unwrap().is_none(), "the other's is its own");
     store.release(&one).await.unwrap();
     assert!(
-        store.take_over(&one, LONG).await.unwrap().is_none(),
+        store.take_over(&one, LONG, &[]).await.unwrap().is_none(),
         "what was taken over is given back no more"
     );
 }
 
-async fn nobody_takes_a_run_over_from_itself_before_it_gives_it_back(place: Place) {
+async fn nobody_takes_a_run_over_that_it_lives(place: Place) {
     let store = place.open().await;
     let (one, two) = (Worker::named("one"), Worker::named("two"));
-    let hold = |epoch| Hold { run: id("a"), epoch };
-    store.create(&order("a"), For::Me(&one, Millis(0))).await.unwrap();
-    let of_others = async || store.take_over(&two, Millis(0)).await.unwrap();
-    assert!(store.take_over(&one, LONG).await.unwrap().is_none(), "it goes on with it");
-    store.renew(&hold(1), Millis(0)).await.unwrap();
-    assert_eq!(eventually("its lease is over", of_others).await.epoch, 2);
-    store.give_back(&hold(1)).await.unwrap();
-    assert!(store.take_over(&two, LONG).await.unwrap().is_none(), "it was not the other's to give back");
-    store.give_back(&hold(2)).await.unwrap();
-    assert_eq!(store.take_over(&two, LONG).await.unwrap().unwrap().epoch, 3);
+    for run in ["a", "b"] {
+        store.create(&order(run), For::Me(&one, Millis(0))).await.unwrap();
+    }
+    let all_over = async || {
+        let over =
+            async |run| store.record(&id(run)).await.unwrap().run.lease.is_some_and(|lease| lease.over);
+        (over("a").await && over("b").await).then_some(())
+    };
+    eventually("their leases are over", all_over).await;
+    let lived = [id("a"), id("b")];
+    assert!(store.take_over(&one, LONG, &lived).await.unwrap().is_none(), "it goes on with them");
+    let left = store.take_over(&one, LONG, &lived[..1]).await.unwrap().unwrap();
+    assert_eq!((left.run.as_str(), left.epoch), ("b", 2), "what it does not live it takes like anybody");
+    let other = store.take_over(&two, LONG, &[]).await.unwrap().unwrap();
+    assert_eq!((other.run.as_str(), other.epoch), ("a", 2));
 }
 
 async fn a_run_is_asked_to_stop_wherever_it_is(place: Place) {

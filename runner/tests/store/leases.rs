@@ -72,7 +72,7 @@ async fn left(place: &Place) -> (Store, Store, Hold) {
 
 async fn taken_over(store: &Store) -> Run {
     let worker = Worker::this_process();
-    eventually("the lease is over", async || store.take_over(&worker, LONG).await.unwrap()).await
+    eventually("the lease is over", async || store.take_over(&worker, LONG, &[]).await.unwrap()).await
 }
 
 async fn who_was_taken_over_is_fenced_in_everything(place: Place) {
@@ -111,7 +111,7 @@ async fn a_lease_that_holds_is_not_taken_over(place: Place) {
     let (first, second, hold) = left(&place).await;
     first.renew(&hold, LONG).await.unwrap();
     let worker = Worker::this_process();
-    assert!(second.take_over(&worker, LONG).await.unwrap().is_none());
+    assert!(second.take_over(&worker, LONG, &[]).await.unwrap().is_none());
     assert!(second.claim(&worker, LONG).await.unwrap().is_none(), "nor claimed as if nobody had it");
     let run = second.record(&hold.run).await.unwrap().run;
     assert!(!run.lease.unwrap().over);
@@ -122,7 +122,7 @@ async fn a_lease_that_holds_is_not_taken_over(place: Place) {
     for step in moves() {
         second.step(&stale, &step.into()).await.unwrap();
     }
-    assert!(second.take_over(&worker, LONG).await.unwrap().is_none());
+    assert!(second.take_over(&worker, LONG, &[]).await.unwrap().is_none());
 }
 
 async fn two_clients_take_over_and_only_one_gets_it(place: Place) {
@@ -132,7 +132,8 @@ async fn two_clients_take_over_and_only_one_gets_it(place: Place) {
     })
     .await;
     let worker = Worker::this_process();
-    let (one, other) = tokio::join!(first.take_over(&worker, LONG), second.take_over(&worker, LONG));
+    let (one, other) =
+        tokio::join!(first.take_over(&worker, LONG, &[]), second.take_over(&worker, LONG, &[]));
     let got = [one.unwrap(), other.unwrap()].into_iter().flatten().count();
     assert_eq!(got, 1);
 }

@@ -197,13 +197,12 @@ async fn what_a_run_tells_is_numbered_and_kept_once(place: Place) {
     store.tell(&hold, &first).await.unwrap();
     store.tell(&hold, &first).await.unwrap();
     store.tell(&hold, &batch(2, &["c"], 3)).await.unwrap();
-    store.release(&Worker::this_process()).await.unwrap();
     assert_eq!(store.record(&hold.run).await.unwrap().told.stdout.bytes, 3, "whoever comes goes on there");
 
     // Whoever takes it over counts batches anew, and whoever held it tells nothing more.
     store.renew(&hold, Millis(0)).await.unwrap();
     let next = eventually("it is taken over", async || {
-        store.take_over(&Worker::named("other"), LONG).await.unwrap()
+        store.take_over(&Worker::named("other"), LONG, &[]).await.unwrap()
     });
     let next = next.await.hold();
     let late = store.tell(&hold, &batch(3, &["late"], 7)).await.unwrap_err();
