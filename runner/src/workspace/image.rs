@@ -13,6 +13,8 @@ use std::{
     },
     path::Path,
     process::{Command, Stdio},
+    thread,
+    time::Duration,
 };
 
 use platform_core::limit::ByteSize;
@@ -48,6 +50,11 @@ const FEATURES: [&str; 10] = [
 const TRIAL: Bounds = Bounds { size: ByteSize::mib(16), files: 64 };
 /// Names of trials begin so. They are no ids: nobody takes one for a workspace.
 const TRIAL_NAME: &str = ".trial-";
+/// How often a mount is tried: a loop device of the image that is just going away is taken for one that stays, and loop
+/// devices are everybody's.
+const TRIES: u32 = 5;
+/// Pause before it is tried again.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Tries whether an image can be made and mounted below `root`, and Docker on `docker` would see it.
 pub(super) fn attempt(root: &Path, docker: &Path) -> Result<(), Error> {
@@ -144,7 +151,16 @@ pub(super) fn mount(place: &Place) -> Result<(), Error> {
     let options = ["-n", "-i", "-t", "ext4", "-o", OPTIONS, "--"];
     let paths = [place.image.as_os_str(), place.tree.as_os_str()];
     let arguments: Vec<_> = options.iter().map(OsStr::new).chain(paths).collect();
-    program("mount", &place.image, &arguments)?;
+    let mount = || program("mount", &place.image, &arguments);
+    let mut mounted = mount();
+    for _ in 1..TRIES {
+        if let Err(error) = &mounted {
+            tracing::debug!(%error, "mounted again");
+            thread::sleep(PAUSE);
+            mounted = mount();
+        }
+    }
+    mounted?;
     // Root's, so an agent could not remove it. After a mending it may hold something, and stays.
     fs::remove_dir(place.tree.join("lost+found")).ok();
     Ok(())
@@ -181,7 +197,8 @@ pub(super) fn program(program: &'static str, path: &Path, arguments: &[&OsStr]) 
         return Ok(());
     }
     let stderr = String::from_utf8_lossy(&output.stderr);
-    let last = stderr.lines().map(str::trim).rfind(|line| !line.is_empty());
-    let said = last.map_or_else(|| output.status.to_string(), |line| line.chars().take(300).collect());
+    let says = |line: &&str| !line.is_empty() && !line.starts_with("dmesg(1)");
+    let said = stderr.lines().map(str::trim).rfind(says);
+    let said = said.map_or_else(|| output.status.to_string(), |line| line.chars().take(300).collect());
     Err(Error::Program { program, path: path.to_owned(), said })
 }
