@@ -93,8 +93,6 @@ pub mod path {
     pub const SOCKET_FILE: &str = "llm.sock";
     /// The run's socket (*specified*).
     pub const SOCKET: &str = "/llm-sock/llm.sock";
-    /// The start file of a container that waits for one.
-    pub const START_FILE: &str = "/llm-sock/start.json";
     /// The run's workspace (*specified*).
     pub const WORKSPACE: &str = "/workspace";
     /// Directory of the files that host and agent exchange, relative to the workspace (*specified*).

@@ -103,6 +103,12 @@ fn volumes_have_names_and_places_that_are_theirs() {
             "{ volume = 'data', container_path = '/a' }, { volume = 'more', container_path = '/a' }",
             "/a cannot be both `data` and `more`",
         ),
+        (
+            "{ volume = 'data', container_path = '/a/b' }, { volume = 'more', container_path = '/a' }",
+            "/a cannot be both `data` and `more`, nor one in the other",
+        ),
+        ("{ volume = 'data', container_path = '/usr/local/bin' }", "/usr is not for volumes"),
+        ("{ volume = 'data', container_path = '/var/run/x' }", "/var/run is not for volumes"),
     ] {
         let error = parse(&format!("[agents.'team:a']\nvolumes = [{volume}]")).unwrap_err().to_string();
         assert!(

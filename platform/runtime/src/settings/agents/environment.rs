@@ -11,7 +11,8 @@ use super::Template;
 use crate::config::Section;
 
 /// What a run sets itself.
-const OURS: [&str; 4] = [env::RUN_ID, env::OPENAI_API_BASE, env::COGNI_MODEL, env::LLM_PROXY_SOCKET];
+const OURS: [&str; 5] =
+    [env::RUN_ID, env::OPENAI_API_BASE, env::COGNI_MODEL, env::LLM_PROXY_SOCKET, env::SANDBOX_START_FILE];
 /// What names of our own begin with, in the images too.
 const OUR_PREFIXES: [&str; 2] = [env::OVERRIDE_PREFIX, "LLM_PROXY_"];
 /// Words that tell of a secret wherever they stand in a name.
@@ -80,7 +81,7 @@ fn secret_name(name: &str) -> Option<&'static str> {
 }
 
 /// What kind of secret is in `text`.
-fn secret_value(text: &str) -> Option<&'static str> {
+pub(super) fn secret_value(text: &str) -> Option<&'static str> {
     if text.contains("-----BEGIN ") {
         return Some("a PEM block");
     }
@@ -90,7 +91,7 @@ fn secret_value(text: &str) -> Option<&'static str> {
             .rsplit_once('@')
             .is_some_and(|(user, _)| user.split_once(':').is_some_and(|(_, word)| !word.is_empty()))
     };
-    if text.split_once("://").is_some_and(has_password) {
+    if text.match_indices("://").any(|(at, mark)| has_password(("", &text[at + mark.len()..]))) {
         return Some("a URL with a password");
     }
     let is_part = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
@@ -133,6 +134,7 @@ mod tests {
             ("A", "AKIAIOSFODNN7CANARY0"),
             ("A", "-----BEGIN PRIVATE KEY-----\ncanary"),
             ("A", "postgres://user:canary@host/db"),
+            ("A", "http://one https://user:canary@two"),
             ("A", &jwt),
         ] {
             let told = told(name, value).unwrap_or_else(|| panic!("{name}={value} was accepted"));

@@ -7,7 +7,10 @@ use platform_core::id::RunId;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::environment::secret_value;
 use crate::config::{Section, Value};
+
+const ARGV: &str = "argv";
 
 /// A text in which some places are filled in for each run. `{{` and `}}` stand for braces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,7 +85,18 @@ fn known() -> String {
 /// Program and arguments of an agent's entry.
 pub(super) fn read(section: &Section<'_>) -> Vec<Template> {
     let doc = "Program and arguments; no shell is involved. `{run_id}` and `{model}` are filled in, `{{` and `}}` are braces.";
-    section.field("argv", doc).list_or(["node", "/agent/run.mjs"].map(Template::literal).into())
+    let argv: Vec<Template> =
+        section.field(ARGV, doc).list_or(["node", "/agent/run.mjs"].map(Template::literal).into());
+    if argv.first().is_some_and(|program| program.to_string().is_empty()) {
+        section.reject(ARGV, "the program has no name".to_owned());
+    }
+    let secret = argv.iter().flat_map(Template::literals).find_map(secret_value);
+    if let Some(kind) = secret {
+        let problem =
+            format!("there is what looks like {kind}, and an agent is given no secret: leave it out");
+        section.reject(ARGV, problem);
+    }
+    argv
 }
 
 impl Template {

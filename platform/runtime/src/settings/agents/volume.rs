@@ -18,8 +18,30 @@ pub struct Volume {
     pub read_only: bool,
 }
 
-/// What of a container is not an agent's to replace.
-const OURS: [&str; 7] = [path::WORKSPACE, path::SOCKET_DIR, "/tmp", "/run", "/proc", "/sys", "/dev"];
+/// What of a container is not for volumes: what the sandbox has there itself, and what programs of its image start from.
+/// Whoever writes to that decides what the next run executes, perhaps another account's.
+const OURS: [&str; 20] = [
+    path::WORKSPACE,
+    path::SOCKET_DIR,
+    "/tmp",
+    "/run",
+    "/var/run",
+    "/proc",
+    "/sys",
+    "/dev",
+    "/agent",
+    "/bin",
+    "/boot",
+    "/etc",
+    "/home",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/root",
+    "/sbin",
+    "/usr",
+    "/var/lib",
+];
 
 /// Those of an agent's entry.
 pub(super) fn read(section: &Section<'_>) -> Vec<Volume> {
@@ -31,15 +53,23 @@ pub(super) fn read(section: &Section<'_>) -> Vec<Volume> {
         )
         .list_or(vec![]);
     for (at, Volume { volume, container_path, .. }) in volumes.iter().enumerate() {
-        if let Some(other) = volumes[..at].iter().find(|other| other.container_path == *container_path) {
+        let overlaps = |other: &&Volume| {
+            below(container_path, &other.container_path) || below(&other.container_path, container_path)
+        };
+        if let Some(other) = volumes[..at].iter().find(overlaps) {
             let problem = format!(
-                "{container_path} cannot be both `{}` and `{volume}`: give one another path",
+                "{container_path} cannot be both `{}` and `{volume}`, nor one in the other: give one another path",
                 other.volume
             );
             section.reject(NAME, problem);
         }
     }
     volumes
+}
+
+/// Whether `path` is `directory`, or lies in it.
+fn below(path: &str, directory: &str) -> bool {
+    path.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 impl Volume {
@@ -61,9 +91,7 @@ impl Volume {
                 path.escape_debug()
             ));
         }
-        match OURS.iter().find(|ours| {
-            path.strip_prefix(**ours).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        }) {
+        match OURS.iter().find(|ours| below(path, ours)) {
             Some(ours) => {
                 Err(format!("container_path `{path}`: {ours} is not for volumes, choose a path elsewhere"))
             }
