@@ -13,7 +13,6 @@ use platform_runtime::{
 
 use crate::{
     agents::Catalog,
-    away::Away,
     data_plane::{self, DataPlane},
 };
 
@@ -76,7 +75,8 @@ impl Reloading {
         let (settings, values) = self.origins.read()?;
         match self.data_plane.reload().await {
             Ok(reloaded) => tracing::info!(?reloaded, "the proxy has read its configuration again"),
-            Err(error) if error.is_away() => {
+            // One that was asked and did not answer may have refused.
+            Err(error @ data_plane::Error::NotRunning { .. }) => {
                 tracing::warn!(error = %report::chain(&error), "the next proxy will read it");
             }
             Err(error) => return Err(error.into()),

@@ -21,6 +21,8 @@ use crate::{
 
 /// How long the upstream may take to tell of its models. A list of agents does not wait for it.
 const MODELS: Duration = Duration::from_secs(2);
+/// How long Docker may take to tell of everything.
+const DOCKER: Duration = Duration::from_secs(10);
 
 /// Where to look.
 #[derive(Debug, Clone)]
@@ -55,8 +57,10 @@ impl Places {
 
     /// Looks for whatever `agents` need. Fails at nothing: that something cannot be asked is a fact, too.
     pub(crate) async fn look(&self, agents: &BTreeMap<AgentId, Agent>) -> Facts {
-        let (docker, models) = tokio::join!(self.docker(agents), self.models());
-        Facts { docker: docker.map_err(|error| report::chain(&error)), models }
+        let (docker, models) = tokio::join!(timeout(DOCKER, self.docker(agents)), self.models());
+        let silent = |_elapsed| Err(format!("Docker did not answer within {} s", DOCKER.as_secs()));
+        let docker = docker.map_or_else(silent, |told| told.map_err(|error| report::chain(&error)));
+        Facts { docker, models }
     }
 
     async fn docker(&self, agents: &BTreeMap<AgentId, Agent>) -> Result<OnDocker, docker::Error> {

@@ -18,6 +18,9 @@ pub(super) enum Error {
     /// It was sent to a name that is not this host's own.
     #[error("requests are heard that were sent to localhost, 127.0.0.1 or [::1]")]
     Host,
+    /// A browser sent it for a page from elsewhere.
+    #[error("requests of pages from other sites are not heard")]
+    Site,
 }
 
 impl Error {
@@ -26,6 +29,7 @@ impl Error {
             Self::Route => StatusCode::NOT_FOUND,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::Host => StatusCode::MISDIRECTED_REQUEST,
+            Self::Site => StatusCode::FORBIDDEN,
         }
     }
 
@@ -34,6 +38,7 @@ impl Error {
             Self::Route => "not_found",
             Self::Method => "method_not_allowed",
             Self::Host => "wrong_host",
+            Self::Site => "wrong_site",
         }
     }
 }

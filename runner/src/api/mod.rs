@@ -1,17 +1,25 @@
 //! The HTTP API of `sluice up`, for applications on this host.
 //!
 //! axum decides which function answers; connections are accepted here, because `axum::serve` knows no time limits. It asks
-//! nobody who they are, so it listens on the loopback alone, and answers nobody whom a web page sent: a name that was made to
-//! lead here is not one of ours. Routes: `GET /api/v1/ai/agents`.
+//! nobody who they are, so it listens on the loopback alone, and answers no browser that another site's page sent: neither by a
+//! name that was made to lead here, nor by one of ours. Routes: `GET /api/v1/ai/agents`.
 
 mod error;
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
 use axum::{
     Router,
     extract::{Request, State},
-    http::header::{CONTENT_TYPE, HOST},
+    http::{
+        HeaderMap, HeaderValue,
+        header::{CONTENT_TYPE, HOST, ORIGIN},
+    },
     middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::get,
@@ -32,6 +40,8 @@ use tokio_util::sync::CancellationToken;
 use self::error::Error;
 use crate::agents::{self, Catalog};
 
+/// From where a browser was sent (Fetch Metadata, W3C).
+const FETCH_SITE: &str = "sec-fetch-site";
 /// Connections at a time; others wait to be accepted.
 const CONNECTIONS: usize = 64;
 /// How long a client may take to send a request's head.
@@ -113,13 +123,27 @@ fn routes(catalog: Arc<Catalog>) -> Router {
         .with_state(catalog)
 }
 
-/// Lets through what was sent to this host by one of its own names.
+/// Lets through what was sent to this host by one of its own names, by no other site's page.
 async fn for_this_host(request: Request, next: Next) -> Response {
-    let mut hosts = request.headers().get_all(HOST).iter();
-    match (hosts.next().and_then(|host| host.to_str().ok()), hosts.next()) {
-        (Some(host), None) if is_own(host) => next.run(request).await,
-        _ => Error::Host.into_response(),
+    match judge(request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(error) => error.into_response(),
     }
+}
+
+fn judge(headers: &HeaderMap) -> Result<(), Error> {
+    let mut hosts = headers.get_all(HOST).iter();
+    match (hosts.next().and_then(|host| host.to_str().ok()), hosts.next()) {
+        (Some(host), None) if is_own(host) => {}
+        _ => return Err(Error::Host),
+    }
+    let is_ours = |origin: &HeaderValue| {
+        let host = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+        host.is_some_and(|(_, host)| is_own(host))
+    };
+    // Browsers say where a page is from that sends something, and those that leave that out of a GET say this of it.
+    let is_foreign = headers.get(FETCH_SITE).is_some_and(|site| site == "cross-site");
+    if is_foreign || !headers.get_all(ORIGIN).iter().all(is_ours) { Err(Error::Site) } else { Ok(()) }
 }
 
 /// Whether `host`, with its port if it has one, can only mean this host.
@@ -128,7 +152,8 @@ fn is_own(host: &str) -> bool {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,
     };
-    ["localhost", "127.0.0.1", "[::1]"].iter().any(|own| name.eq_ignore_ascii_case(own))
+    let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    name.eq_ignore_ascii_case("localhost") || address.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
 }
 
 /// What can run here, and what of it is taken if nobody says.
@@ -152,6 +177,8 @@ mod tests {
             ("127.0.0.1:4180", true),
             ("[::1]:4180", true),
             ("[::1]", true),
+            ("127.0.0.2:4180", true),
+            ("10.0.0.1", false),
             ("", false),
             ("localhost.attacker.example", false),
             ("127.0.0.1.attacker.example:4180", false),
@@ -159,6 +186,23 @@ mod tests {
             ("localhost:x", false),
         ] {
             assert_eq!(is_own(host), own, "{host}");
+        }
+    }
+
+    #[test]
+    fn no_other_sites_page_is_heard() {
+        for (name, value, heard) in [
+            ("accept", "*/*", true),
+            ("origin", "http://localhost:3000", true),
+            ("origin", "https://attacker.example", false),
+            ("origin", "null", false),
+            ("sec-fetch-site", "same-origin", true),
+            ("sec-fetch-site", "none", true),
+            ("sec-fetch-site", "cross-site", false),
+        ] {
+            let host = (HOST, HeaderValue::from_static("127.0.0.1:4180"));
+            let headers = [host, (name.parse().unwrap(), HeaderValue::from_static(value))];
+            assert_eq!(judge(&headers.into_iter().collect()).is_ok(), heard, "{name}: {value}");
         }
     }
 }
