@@ -163,7 +163,9 @@ impl Live {
                 return None;
             };
             let Ok(TapLine { n, event }) = serde_json::from_slice(line) else { continue };
-            self.after = self.after.max(n);
+            if n > 0 {
+                self.after = n;
+            }
             match event {
                 TapEvent::Text { delta, .. } if self.stream == Stream::Answer => {
                     return Some(AgentEvent::TextDelta { delta });

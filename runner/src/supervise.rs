@@ -19,7 +19,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::data_plane::DataPlane;
+use crate::data_plane::{self, DataPlane};
 
 /// Longest wait for a proxy that is asked how it is before it is stopped.
 const ASK: Duration = Duration::from_secs(1);
@@ -27,6 +27,8 @@ const ASK: Duration = Duration::from_secs(1);
 const GRACE: Duration = Duration::from_secs(3);
 /// Longest wait for a proxy to come up.
 const START: Duration = Duration::from_secs(10);
+/// Longest wait for one that was faster.
+const FASTER: Duration = Duration::from_secs(1);
 /// Pause before a proxy that ended is started again: sandboxes wait for it. Grows with each failure.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The longest such pause.
@@ -131,9 +133,7 @@ pub(crate) async fn start(plan: &Plan, data_plane: &DataPlane) -> Result<(Proxy,
     let deadline = Instant::now() + START;
     while Instant::now() < deadline {
         if child.try_wait().map_err(Error::Wait)?.is_some() {
-            // Perhaps because somebody else's was faster: that one answers, once it is ready.
-            let health = data_plane.health().await;
-            return health.map(|health| (Proxy::Adopted, health)).map_err(|_nobody| Error::NotReady);
+            return faster(data_plane).await.map(|health| (Proxy::Adopted, health)).ok_or(Error::NotReady);
         }
         if let Ok(health) = data_plane.health().await {
             return Ok((Proxy::Own(child), health));
@@ -142,6 +142,20 @@ pub(crate) async fn start(plan: &Plan, data_plane: &DataPlane) -> Result<(Proxy,
     }
     stop(child, plan.longest_stop).await?;
     Err(Error::NotReady)
+}
+
+/// The proxy of somebody else that ours found in its way, if that is why it ended. That one answers once it is ready; before
+/// it has its socket nobody does.
+async fn faster(data_plane: &DataPlane) -> Option<Health> {
+    let asked = async {
+        loop {
+            match data_plane.health().await {
+                Err(data_plane::Error::NotRunning { .. }) => sleep(PAUSE).await,
+                answer => return answer.ok(),
+            }
+        }
+    };
+    timeout(FASTER, asked).await.ok().flatten()
 }
 
 /// Watches over `proxy` until `cancel`, and starts it again when it ends. Then stops it, if it is ours.

@@ -194,7 +194,8 @@ async fn a_worker_that_is_stopped_leaves_its_runs_to_the_next_at_once() {
 #[tokio::test]
 async fn a_second_ctrl_c_leaves_runs_that_do_not_end_to_whoever_comes_next() {
     // Docker waits two seconds before it kills an agent that does not care.
-    let stubborn = shell_agent("trap '' TERM; until [ -e go ]; do sleep 0.1; done", "runtime = '60s'");
+    let stubborn =
+        shell_agent("trap 'touch told' TERM; until [ -e go ]; do sleep 0.1; done", "runtime = '60s'");
     let world = world(&stubborn).await;
     for times in [1, 2] {
         let run = format!("r{times}");
@@ -204,8 +205,10 @@ async fn a_second_ctrl_c_leaves_runs_that_do_not_end_to_whoever_comes_next() {
         let running = || async { containers_of(&world.installation()).await.len() };
         eventually_within(PATIENCE, "it runs", running, |agents| *agents == 1).await;
         eventually_within(PATIENCE, "it runs", || state(&world, &run), |state| state == "running").await;
+        let told = world.workspace(&run).await.join("told");
         for _ in 0..times {
             up.signal(Signal::INT);
+            eventually_within(PATIENCE, "it is told", || async { told.exists() }, |told| *told).await;
         }
         let left = up.left().await;
         assert_eq!(left.code, 0, "{}", left.text);
@@ -213,9 +216,8 @@ async fn a_second_ctrl_c_leaves_runs_that_do_not_end_to_whoever_comes_next() {
         assert_eq!(agents, times - 1, "one Ctrl-C cancels, the second leaves: {}", left.text);
     }
     let next = Up::start(world.sluice()).await;
-    let_go(&world, "r2").await;
     let record = ended(&world, "r2").await;
-    assert_eq!((&record["state"], &record["epoch"]), (&json!("succeeded"), &json!(2)), "{record:#}");
+    assert_eq!((&record["state"], &record["epoch"]), (&json!("cancelled"), &json!(2)), "{record:#}");
     next.stop(Signal::TERM).await;
     world.assert_nothing_left().await;
 }

@@ -28,10 +28,13 @@ pub(super) async fn wait(
     let Some(record) = ended(store, run, stop).await? else { return Ok(Exit::Cancelled) };
     let run = record.run.clone();
     let subject = Subject { run: &run.run, agent: &run.agent, account: &run.account };
+    let kept = record.answer.as_ref().map_or(0, |answer| answer.len() as u64);
+    let cut_bytes =
+        record.answer_bytes.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(kept).saturating_sub(kept);
     let finished = Finished::elsewhere(record);
     let mut show = Show::new(output);
     if let Ok(content) = &finished.answer {
-        show.event(&AgentEvent::AssistantFinal { content: content.clone(), cut_bytes: 0 })?;
+        show.event(&AgentEvent::AssistantFinal { content: content.clone(), cut_bytes })?;
     }
     show.result(&subject, &finished)?;
     Ok(finished.answer.map_or_else(|failure| failure.code.into(), |_| Exit::Success))

@@ -63,6 +63,7 @@ pub(super) async fn attempt(scene: &Scene<'_>, things: &mut Things) -> Result<En
         Before::Runs(at_work) => Box::pin(watch(scene, at_work)).await,
         Before::Ended(mut container) => {
             container.over(&|piece| scene.telling.printed(piece)).await?;
+            tapped_before(scene).await;
             Ok(container.ended(scene.booked.past().stopping).await?)
         }
         Before::Nothing => {
@@ -71,6 +72,16 @@ pub(super) async fn attempt(scene: &Scene<'_>, things: &mut Things) -> Result<En
             let at_work = Box::pin(start(scene, things, prepared)).await?;
             Box::pin(watch(scene, at_work)).await
         }
+    }
+}
+
+/// Takes from the tap what came while nobody worked on the run, if the data plane still has it.
+async fn tapped_before(scene: &Scene<'_>) {
+    let (data_plane, run) = (&scene.host.data_plane, &scene.order().run_id);
+    if let Ok(tap) = data_plane.tap(run, scene.telling.tap()).await {
+        let gone = CancellationToken::new();
+        gone.cancel();
+        drop(tokio::time::timeout(TAP_GRACE, relay((data_plane, run), tap, &scene.telling, &gone)).await);
     }
 }
 

@@ -163,7 +163,7 @@ impl Error {
             }
             Self::Workspace(_) => (Code::WorkspaceFailed, "its workspace could not be made or kept"),
             Self::Docker(error) if error.is_away() => (Code::DockerAway, "Docker did not answer"),
-            Self::Docker(error @ docker::Error::NoImage { .. }) => {
+            Self::Docker(error @ (docker::Error::NoImage { .. } | docker::Error::ImageGone { .. })) => {
                 return (Code::ImageMissing, error.to_string());
             }
             Self::Docker(error @ docker::Error::NoVolume { .. }) => {

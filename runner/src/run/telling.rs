@@ -45,6 +45,8 @@ pub(super) struct Telling<'r> {
     more: Notify,
     /// Tool calls that are not stored, because there were too many.
     untold_tools: Cell<u64>,
+    /// Events that the watcher was too slow for, and was not told of yet.
+    unwatched: Cell<u64>,
 }
 
 /// What is for the store.
@@ -73,6 +75,7 @@ impl<'r> Telling<'r> {
             pending: RefCell::new(Pending { told, events: Vec::new(), handed: None, last: 0 }),
             more: Notify::new(),
             untold_tools: Cell::new(0),
+            unwatched: Cell::new(0),
         }
     }
 
@@ -118,7 +121,11 @@ impl<'r> Telling<'r> {
                 }
                 event
             }
-            TapEvent::Missed { count } => AgentEvent::Missed { count },
+            TapEvent::Missed { count } => {
+                pending.missed(count);
+                self.more.notify_one();
+                AgentEvent::Missed { count }
+            }
             // The run's own report sums them up.
             TapEvent::Ended { .. } => return,
         };
@@ -176,9 +183,14 @@ impl<'r> Telling<'r> {
         }
     }
 
-    /// Tells whoever watches, unless they are too far behind.
+    /// Tells whoever watches. If they are too far behind, it is counted, and they are told that as soon as there is room.
     fn watch(&self, event: AgentEvent) {
-        drop(self.watcher.try_send(event));
+        let mut unwatched = self.unwatched.get();
+        if unwatched > 0 && self.watcher.try_send(AgentEvent::Missed { count: unwatched }).is_ok() {
+            unwatched = 0;
+        }
+        let is_missed = unwatched > 0 || self.watcher.try_send(event).is_err();
+        self.unwatched.set(unwatched + u64::from(is_missed));
     }
 }
 
@@ -191,6 +203,14 @@ impl Pending {
             self.handed = Some(Rc::new(Batch { number: self.last, events, told: self.told }));
         }
         self.handed.clone()
+    }
+
+    /// Adds that something was missed, to the event before if that says the same.
+    fn missed(&mut self, more: u64) {
+        match self.events.last_mut() {
+            Some(AgentEvent::Missed { count }) => *count += more,
+            _ => self.events.push(AgentEvent::Missed { count: more }),
+        }
     }
 
     /// Adds a piece of output, to the event before if that is of the same and has room.
@@ -275,6 +295,20 @@ mod tests {
         print(&telling, "efgh", 8);
         telling.ended(&ended(b"abcdefghij", 1 << 20));
         assert_eq!(telling.untold()[0].events, [log("efghij")]);
+    }
+
+    #[test]
+    fn a_watcher_who_is_too_slow_is_told_how_much_they_missed() {
+        let (watcher, mut watched) = mpsc::channel(1);
+        let telling = Telling::after(Told::default(), &watcher, (Stream::Progress, ByteSize(16)));
+        for phase in [Phase::Preparing, Phase::Starting, Phase::Running] {
+            telling.enters(phase);
+        }
+        assert_eq!(watched.try_recv().unwrap(), AgentEvent::Status { phase: Phase::Preparing });
+        telling.enters(Phase::Settling);
+        assert_eq!(watched.try_recv().unwrap(), AgentEvent::Missed { count: 2 });
+        telling.enters(Phase::Queued);
+        assert_eq!(watched.try_recv().unwrap(), AgentEvent::Missed { count: 1 });
     }
 
     #[test]

@@ -59,7 +59,7 @@ async fn escapes_of_a_model_are_removed_while_they_stream() {
 async fn an_escape_that_a_model_does_not_finish_does_not_swallow_the_answer() {
     let ask = r#"curl --silent --output /dev/null http://localhost:8080/v1/chat/completions --json '
         { "model": "fake-echo", "stream": true, "messages": [{ "role": "user", "content": "begun \u001b]0;title" }] }'"#;
-    let world = world_with(&format!("{ask}; echo the answer")).await;
+    let world = World::with(&shell_agent(&format!("{ask}; echo the answer"), "stream = 'answer'")).await;
     let shown = world.sluice().on_terminal(&["run", "--agent", "test:sh", "q"]).await;
     assert_eq!(shown.code, Some(0), "{shown:?}");
     assert!(shown.text().contains("begun "), "the model was seen to stream: {shown:?}");
