@@ -26,8 +26,9 @@ const RESERVED: u64 = 32;
 const BUFFER: usize = 16 << 10;
 /// How long a client may go on after the proxy has said its last.
 const LINGER: Duration = Duration::from_secs(30);
-/// Before what failed for want of room is tried again.
+/// Before what failed for want of room is tried again, and the longest such pause.
 const PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_millis(320);
 
 /// A port of `localhost` that is listened on.
 #[derive(Debug)]
@@ -108,11 +109,13 @@ async fn relay(mut client: TcpStream, socket: Arc<Path>) -> io::Result<()> {
 
 /// Connects, and waits while more want to than the proxy has room for.
 async fn connect(socket: &Path) -> io::Result<UnixStream> {
+    let mut pause = PAUSE;
     loop {
         match UnixStream::connect(socket).await {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => sleep(PAUSE).await,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => sleep(pause).await,
             connected => return connected,
         }
+        pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
