@@ -284,12 +284,12 @@ fn claim(proxy: &settings::Proxy) -> Result<(), Error> {
 
 /// Opens those that were open before, then those of the configuration.
 async fn open_runs(runs: &Runs, config: &Config) -> Result<(), Error> {
-    let kept = config.settings.proxy.state_dir.join("runs");
+    let kept = config.settings.proxy.kept_dir();
     let restored = runs.restore().await.map_err(|source| Error::State { path: kept, source })?;
     let standing = &config.settings.runs;
     let taken = runs.taken(standing).into_iter().map(|run| NotReady::RunNotOpen {
         run,
-        why: "a run of this name is open and not the configuration's, or the name is reserved: choose another one, or remove what is kept of it in the directory `runs` of proxy.state_dir".to_owned(),
+        why: "a run of this name is open and not the configuration's, or the name is reserved: choose another one, or remove what is kept of it in the directory `kept` of proxy.run_dir".to_owned(),
     });
     let mut failed: Vec<_> = taken.collect();
     if failed.is_empty() {

@@ -423,8 +423,8 @@ pub enum TapEvent {
 /// A line of a tap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TapLine {
-    /// Its number: greater than that of every line before, also of a proxy before. Whoever comes back names the last one they
-    /// had. None, which is 0, has what tells of other lines.
+    /// Its number: greater than that of every line before. Whoever comes back names the last one they had; if that was told
+    /// by a proxy before, they are told all there is. None, which is 0, has what tells of other lines.
     #[serde(default)]
     pub n: u64,
     /// What is told.
