@@ -47,9 +47,12 @@ impl Door {
     }
 
     /// Removes a directory that is the run's own, with all that is in it: its socket, and whatever proxies had not yet put in
-    /// place when they were killed.
+    /// place when they were killed. What is no directory was not made by us, and stays.
     pub(super) fn remove(&self) {
         let Self::Directory(SocketDir { path, .. }) = self else { return };
+        if !fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()) {
+            return;
+        }
         match fs::remove_dir_all(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 tracing::warn!(path = %path.display(), %error, "socket directory stays behind");
