@@ -119,14 +119,15 @@ async fn a_secret_that_control_or_an_answer_tells_is_found() {
         &world.canaries(),
         &["control's /v1/metrics", "control's /v1/runs", "control's /v1/accounts", ".ndjson", "sluice.toml"],
     );
-    for piece in ["control", "state/", "sluice.toml", "proxy.log"] {
+    for piece in ["control", "state/", "run/kept", "sluice.toml", "proxy.log"] {
         world.has_planted(piece);
     }
 }
 
 #[tokio::test]
 async fn a_secret_in_a_container_or_its_output_is_found() {
-    let agent = shell_agent(&format!("echo {CANARY_KEY} | tee /workspace/leak"), "");
+    // An entry whose arguments look like a secret is refused: this one does not.
+    let agent = shell_agent(&format!("key=x{CANARY_KEY}; echo ${{key#x}} | tee /workspace/leak"), "");
     let mut world = World::with(&agent).await;
     let outcome = world.sluice().run(&["run", "--agent", "test:sh", "--run-id", "r1", "q"]).await;
     assert_eq!(outcome.stdout.trim(), CANARY_KEY, "{outcome:?}");

@@ -175,7 +175,7 @@ async fn two_runs_at_once_have_their_own_answers() {
     let arguments = ["run", "--agent", "test:sh", "--run-id", "r1", "--json", "--set", &elsewhere, "q"];
     let reused = world.sluice().run(&arguments).await;
     assert!(
-        reused.result()["error"]["message"].as_str().unwrap().contains("a closed run is not opened again"),
+        reused.result()["error"]["detail"].as_str().unwrap().contains("a closed run is not opened again"),
         "{reused:?}"
     );
     world.assert_nothing_left().await;
