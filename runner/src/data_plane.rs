@@ -15,9 +15,9 @@ use platform_core::{
     budget::Budget,
     control::{
         AccountBudget, AccountView, Consumer, Frozen, Health, Problem, Readiness, Register, Registered,
-        Reloaded, RunView, UpstreamHealth, run_path,
+        Reloaded, RunView, SocketDir, UpstreamHealth, run_path,
     },
-    id::RunId,
+    id::{RunId, SocketDirName},
     limit::Millis,
     name::{CONTROL_PROTOCOL, header as own},
 };
@@ -131,6 +131,16 @@ impl DataPlane {
 
     pub(crate) async fn register(&self, register: &Register) -> Result<Registered, Error> {
         self.ask(Method::PUT, &run_path(&register.grant.run_id), Some(register)).await
+    }
+
+    /// Has a socket directory be there for a run to come.
+    pub(crate) async fn reserve(&self, dir: &SocketDirName) -> Result<SocketDir, Error> {
+        self.ask(Method::PUT, &format!("/v1/sockets/{dir}"), None::<&()>).await
+    }
+
+    /// Has a socket directory be gone that no run came for.
+    pub(crate) async fn release(&self, dir: &SocketDirName) -> Result<(), Error> {
+        self.ask(Method::DELETE, &format!("/v1/sockets/{dir}"), None::<&()>).await.map(|Done {}| ())
     }
 
     /// Closes a run in the name of `epoch`, giving calls in flight `drain` to end, and tells what it used.

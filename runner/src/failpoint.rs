@@ -41,6 +41,12 @@ pub enum Point {
     WorkspaceRemoved,
     /// It is stored that the run is over.
     Finished,
+    /// It is stored that something is to wait for a run; nothing of it exists.
+    SpareWanted,
+    /// Its workspace is made.
+    SpareWorkspaceMade,
+    /// Its container runs; no run can take it yet.
+    SpareStarted,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -56,7 +62,10 @@ static ARMED: OnceLock<(Point, Action)> = OnceLock::new();
 static REACHED: AtomicBool = AtomicBool::new(false);
 
 impl Point {
-    /// All of them, in the order in which a run comes by.
+    /// Those of what waits for a run, in the order in which it comes by.
+    pub const POOL: [Self; 3] = [Self::SpareWanted, Self::SpareWorkspaceMade, Self::SpareStarted];
+
+    /// Those of a run, in the order in which it comes by.
     pub const ALL: [Self; 14] = [
         Self::Booked,
         Self::Prepared,
@@ -92,6 +101,9 @@ impl Point {
             Self::GrantClosed => "grant-closed",
             Self::WorkspaceRemoved => "workspace-removed",
             Self::Finished => "finished",
+            Self::SpareWanted => "spare-wanted",
+            Self::SpareWorkspaceMade => "spare-workspace-made",
+            Self::SpareStarted => "spare-started",
         }
     }
 
@@ -122,7 +134,8 @@ pub(crate) fn arm(text: &str) -> Result<(), String> {
     }
     let wrong = || format!("{text:?} is no failpoint: write POINT:kill or POINT:stop");
     let (point, action) = text.split_once(':').ok_or_else(wrong)?;
-    let point = Point::ALL.into_iter().find(|known| known.name() == point).ok_or_else(wrong)?;
+    let mut points = Point::ALL.into_iter().chain(Point::POOL);
+    let point = points.find(|known| known.name() == point).ok_or_else(wrong)?;
     let action = match action {
         "kill" => Action::Kill,
         "stop" => Action::Stop,

@@ -13,14 +13,14 @@ use crate::{
 const IMAGE: &str = "sluicegate/sandbox-runtime:latest";
 
 /// What a test has made on Docker beside containers. Gone with it.
-struct Scraps {
+pub(crate) struct Scraps {
     prefix: String,
     /// Ids.
     images: RefCell<Vec<String>>,
 }
 
 impl Scraps {
-    fn of(world: &World) -> Self {
+    pub(crate) fn of(world: &World) -> Self {
         Self { prefix: world.installation(), images: RefCell::default() }
     }
 
@@ -30,10 +30,19 @@ impl Scraps {
     }
 
     /// An image like the one that ships, with a variable that tells it apart.
-    async fn image(&self, name: &str, which: &str) -> String {
+    pub(crate) async fn image(&self, name: &str, which: &str) -> String {
+        self.commit(name, &["--change", &format!("ENV WHICH={which}")]).await
+    }
+
+    /// The same, without the command that it would get from how it is made.
+    pub(crate) async fn image_that_waits(&self, name: &str, which: &str) -> String {
+        self.commit(name, &["--change", "CMD []", "--change", &format!("ENV WHICH={which}")]).await
+    }
+
+    async fn commit(&self, name: &str, changes: &[&str]) -> String {
         let image = format!("sluice-test:{}-{name}", self.prefix);
         let container = docker(&["create", "--network", "none", IMAGE, "true"]).await;
-        let id = docker(&["commit", "--change", &format!("ENV WHICH={which}"), &container, &image]).await;
+        let id = docker(&[&["commit"], changes, &[&container, &image]].concat()).await;
         self.images.borrow_mut().push(id);
         docker(&["rm", &container]).await;
         image

@@ -62,3 +62,4 @@ mod two_workers;
 mod up;
 mod upstream;
 mod upstream_tls;
+mod warm;

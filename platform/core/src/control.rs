@@ -16,6 +16,8 @@
 //! | `PUT /v1/runs/{run}/traces/{id}`, `PUT /v1/runs/{run}/slots/{id}` | `{}`; calls with this [`Correlation`] are the run's |
 //! | `DELETE` of the same, `?grace_ms=N` | `{}`; they are no more, after the grace |
 //! | `PUT /v1/runs/{run}/revoked` | `{}`; no token of the run holds any more, for good |
+//! | `PUT /v1/sockets/{dir}` | [`SocketDir`], empty, for a run that is registered with it later |
+//! | `DELETE /v1/sockets/{dir}` | `{}`; no run came for it, and it is gone. 409 `socket_in_use` if one did |
 //! | `GET /v1/frozen` | list of [`Frozen`] |
 //! | `POST /v1/freeze` or `/v1/thaw` with a list of [`Frozen`] | list of [`Frozen`], as it is then; what is frozen has its calls in flight cut |
 //! | `POST /v1/reload` | [`Reloaded`]; configuration, key and token secrets were read again and hold for calls to come |

@@ -101,6 +101,10 @@ pub mod path {
     pub const MESSAGES_FILE: &str = "messages.json";
     /// The same conversation for readers of Markdown, relative to [`COGNI_DIR`].
     pub const CONVERSATION_FILE: &str = "conversation.md";
+    /// Where a container that waits for its run is told what it becomes.
+    pub const START_DIR: &str = "/sluice";
+    /// In this file, relative to [`START_DIR`], which appears there.
+    pub const START_FILE: &str = "start.json";
     /// What [`super::env::OPENAI_API_BASE`] is set to (*specified*).
     pub const API_BASE: &str = "http://localhost:8080";
 }
@@ -117,6 +121,10 @@ pub mod label {
     pub const EPOCH: &str = "sluicegate.epoch";
     /// The workspace that is mounted into it.
     pub const WORKSPACE: &str = "sluicegate.workspace";
+    /// What the container that waits for a run was made from; it has none of the labels of a run.
+    pub const MOULD: &str = "sluicegate.mould";
+    /// On an image: its first process waits for a start file if it has no command.
+    pub const WAITS: &str = "sluicegate.waits";
 }
 
 /// Port of `localhost` inside a sandbox that leads to the run's socket: that of [`path::API_BASE`].

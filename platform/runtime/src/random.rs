@@ -10,3 +10,9 @@ pub fn bits() -> u128 {
     getrandom::fill(&mut bytes).expect("getrandom(2) works on every kernel this runs on");
     u128::from_ne_bytes(bytes)
 }
+
+/// One of the numbers from 0 to below `count`, which is not 0.
+#[must_use]
+pub fn below(count: usize) -> usize {
+    usize::try_from(bits() % count.max(1) as u128).unwrap_or_default()
+}

@@ -63,6 +63,7 @@ impl Error {
             Self::Register(runs::Error::Conflict { .. }) => (StatusCode::CONFLICT, "run_conflict"),
             Self::Register(runs::Error::Closed { .. }) => (StatusCode::CONFLICT, "run_closed"),
             Self::Register(runs::Error::Fenced { .. }) => (StatusCode::CONFLICT, "fenced"),
+            Self::Register(runs::Error::InUse { .. }) => (StatusCode::CONFLICT, "socket_in_use"),
             Self::Taken(_) => (StatusCode::CONFLICT, "correlation_taken"),
             Self::Register(runs::Error::NoSuchListener { .. }) => (StatusCode::CONFLICT, "no_such_listener"),
             Self::Revocation(_) => (StatusCode::INTERNAL_SERVER_ERROR, "revocation_failed"),

@@ -10,7 +10,7 @@ use platform_core::{
     budget::Budget,
     control::{AccountBudget, Correlation, Cursor, Frozen, Health, Register},
     grant::Listener,
-    id::RunId,
+    id::{RunId, SocketDirName},
     name::{CONTROL_PROTOCOL, header as own},
 };
 
@@ -60,6 +60,11 @@ async fn route(control: Arc<Control>, request: Request<Incoming>) -> Result<Answ
             withdraw(&control, run_id(run)?, (kind, id), &head.uri)
         }
         (&Method::PUT, ["v1", "runs", run, "revoked"]) => revoke(&control, &run_id(run)?),
+        (&Method::PUT, ["v1", "sockets", dir]) => Ok(json(&control.runs.reserve(&socket_dir(dir)?)?)),
+        (&Method::DELETE, ["v1", "sockets", dir]) => {
+            control.runs.release(&socket_dir(dir)?)?;
+            Ok(json(&serde_json::json!({})))
+        }
         (&Method::GET, ["v1", "frozen"]) => Ok(json(&control.freezes.list())),
         (&Method::POST, ["v1", "freeze"]) => change(&control, Change::Freeze, body).await,
         (&Method::POST, ["v1", "thaw"]) => change(&control, Change::Thaw, body).await,
@@ -81,6 +86,10 @@ fn check_protocol(head: &Parts) -> Result<(), Error> {
 
 fn run_id(text: &str) -> Result<RunId, Error> {
     RunId::parse(text).map_err(|error| Error::Invalid(error.to_string()))
+}
+
+fn socket_dir(text: &str) -> Result<SocketDirName, Error> {
+    SocketDirName::parse(text).map_err(|error| Error::Invalid(error.to_string()))
 }
 
 fn health(control: &Control) -> Health {

@@ -40,6 +40,12 @@ pub(crate) enum Error {
         /// The run.
         run: RunId,
     },
+    /// Its socket directory is not to be had back.
+    #[error("run {run} has its socket in this directory: it goes with the run")]
+    InUse {
+        /// The run.
+        run: RunId,
+    },
     /// Its identity does not fit into headers.
     #[error("the grant of run {run} cannot be written as headers")]
     Unwritable {

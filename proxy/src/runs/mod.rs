@@ -10,6 +10,7 @@ mod error;
 mod keeping;
 mod kept;
 mod opening;
+mod reserving;
 mod standing;
 
 use std::{

@@ -11,12 +11,12 @@ use std::{
 
 use dashmap::Entry;
 use platform_core::{
-    control::{Register, Registered, SocketDir},
+    control::{Register, Registered},
     grant::Listener,
     id::{RunId, SocketDirName},
     name::path::SOCKET_FILE,
 };
-use platform_runtime::{random, socket};
+use platform_runtime::random;
 
 use super::{Error, Live, NOBODY, Opened, Runs, door::Door, kept::Kept};
 use crate::run::{Run, Spent};
@@ -102,11 +102,7 @@ impl Runs {
     /// Opens the door of a run.
     pub(super) async fn open(&self, live: &Live) -> Result<(), Error> {
         let socket = match &live.door {
-            Door::Directory(dir) => {
-                // The agent's uid must be able to pass through, and to do nothing else.
-                socket::private_dir(&dir.path, 0o711)?;
-                dir.path.join(SOCKET_FILE)
-            }
+            Door::Directory(dir) => self.reserve(&dir.name)?.path.join(SOCKET_FILE),
             Door::Path(path) => path.clone(),
             Door::Shared => {
                 self.directory.add(&live.run);
@@ -134,8 +130,7 @@ impl Runs {
     }
 
     pub(super) fn door(&self, kept: &Kept) -> Door {
-        let dir = |name: &SocketDirName| SocketDir { path: self.dir.join(name.as_str()), name: name.clone() };
-        kept.socket_dir.as_ref().map_or(Door::Shared, |name| Door::Directory(dir(name)))
+        kept.socket_dir.as_ref().map_or(Door::Shared, |name| Door::Directory(self.socket_dir(name)))
     }
 
     fn registered(&self, live: &Live) -> Registered {

@@ -49,6 +49,11 @@ impl Catalog {
         *known = Known { places, ..Known::of(settings) };
     }
 
+    /// All agents, as they are configured.
+    pub(crate) async fn agents(&self) -> BTreeMap<AgentId, Agent> {
+        self.known.lock().await.agents.clone()
+    }
+
     /// All agents, with what is in their way.
     pub(crate) async fn looked(&self) -> Arc<Vec<Looked>> {
         let mut known = self.known.lock().await;

@@ -60,14 +60,14 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     let worked = async {
         let at_end = if by == RunBy::Person { AtEnd::Cancel(leave) } else { AtEnd::Leave };
         if let Some(host) = worker::surroundings(settings, async || context.store().await, &cancel).await {
-            Box::pin(worker::work(&host, settings, &cancel, at_end)).await;
+            Box::pin(worker::work(&host, (settings, &catalog), &cancel, at_end)).await;
         }
         // The proxy last: runs that are cancelled are closed there.
         proxy_stop.cancel();
     };
     let served = async {
         if let Some(api) = api {
-            api.serve(catalog, cancel.clone()).await;
+            api.serve(Arc::clone(&catalog), cancel.clone()).await;
         }
     };
     let (watched, (), ()) = tokio::join!(watched, worked, served);

@@ -11,8 +11,9 @@ use super::{
 };
 use crate::{
     data_plane,
+    pool,
     sandbox::docker::{self, Docker, Removal},
-    store::{self, Hold, Kind, Resource, Stage},
+    store::{self, Hold, Kind, Resource, Spare, Stage},
     workspace,
 };
 
@@ -27,6 +28,8 @@ enum Error {
     DataPlane(#[from] data_plane::Error),
     #[error("the workspace failed")]
     Workspace(#[from] workspace::Error),
+    #[error("what waited for a run could not be removed")]
+    Spare(#[from] pool::Error),
     /// Somebody renamed it.
     #[error("it is no longer what it was when it was looked at")]
     Changed,
@@ -109,11 +112,23 @@ impl Reaper {
                 workspace::remove(&self.sandbox.workspace_dir, &space.id).await?;
                 Ok(Outcome::Removed)
             }
+            Thing::Spare(pooled) => self.remove_spare(&pooled.spare).await,
             Thing::Row(row) => {
                 self.store.removed(row).await?;
                 Ok(Outcome::WasGone)
             }
         }
+    }
+
+    /// Removes what waited for a run, unless one was faster or its owner came back.
+    async fn remove_spare(&self, spare: &Spare) -> Result<Outcome, Error> {
+        if !self.store.spare_leaves(&spare.container, &self.worker).await? {
+            return Ok(Outcome::WasGone);
+        }
+        let docker = Docker::connect(&self.sandbox.docker_socket).await?;
+        pool::remove(spare, (&docker, &self.data_plane, &self.sandbox.workspace_dir)).await?;
+        self.store.spare_is_gone(&spare.container).await?;
+        Ok(Outcome::Removed)
     }
 
     /// Keeps that `thing` is gone. Rows of a run that goes on are its holder's.
@@ -122,7 +137,7 @@ impl Reaper {
         let its = |row: &&Resource| match thing {
             Thing::Container(_) | Thing::Workspace(_) => row.kind == thing.kind() && row.name == thing.name(),
             Thing::Grant(_) => matches!(row.kind, Kind::Grant | Kind::Listener),
-            Thing::Row(_) => false,
+            Thing::Spare(_) | Thing::Row(_) => false,
         };
         for row in standing.rows.iter().filter(its).filter(|row| row.stage != Stage::Removed) {
             self.store.removed(row).await?;

@@ -26,7 +26,7 @@ use super::{
 use crate::{
     lifecycle::State,
     sandbox::docker::Listed,
-    store::{Kind, Resource, Stage},
+    store::{Kind, PoolStage, Pooled, Resource, Stage},
 };
 
 /// How old must be what no row names before it is removed on demand: somebody may be about to use it.
@@ -98,6 +98,8 @@ pub(super) enum Kept {
     InUse(String),
     /// From here nobody can see whether it is gone.
     Elsewhere(String),
+    /// It waits for a run, or is on its way there or back.
+    Waits(PoolStage),
     /// It may have been made just now.
     Young,
 }
@@ -109,6 +111,8 @@ pub(super) enum Dead {
     Ended(State),
     /// It was made by somebody who had been taken over.
     Fenced { made: u64, present: u64 },
+    /// It waited for a run, and who made it is gone.
+    Abandoned,
     /// It is not there, and its run has ended: only its row is left.
     Gone(State),
     /// Nothing does; but a person has asked.
@@ -136,6 +140,7 @@ pub(super) fn judge(thing: &Thing, standing: Option<&Standing>, terms: &Terms<'_
         Thing::Container(found) => container(found, standing, terms),
         Thing::Grant(grant) => self::grant(grant, standing, terms),
         Thing::Workspace(space) => workspace(space, standing, terms),
+        Thing::Spare(pooled) => spare(pooled, terms),
         Thing::Row(row) => self::row(row, standing, terms),
     }
 }
@@ -148,13 +153,13 @@ fn container(found: &Listed, standing: Option<&Standing>, terms: &Terms<'_>) -> 
             Decision::Unknown(Strange::OtherName)
         };
     };
-    let over = standing.state.is_final();
-    if !over && found.epoch() >= standing.epoch {
+    let (over, row) = (standing.state.is_final(), standing.row(Kind::Container, &found.name));
+    // One that waited for a run was made in no epoch: it is of the one in which it was taken.
+    let epoch = if found.run().is_some() { found.epoch() } else { row.map_or(0, |row| row.epoch) };
+    if !over && epoch >= standing.epoch {
         return Decision::Keep(Kept::Lives(standing.state));
     }
-    let Some(row) = standing.row(Kind::Container, &found.name) else {
-        return Decision::Unknown(Strange::NeverWanted);
-    };
+    let Some(row) = row else { return Decision::Unknown(Strange::NeverWanted) };
     let has = |dir: &str| standing.row(Kind::Listener, dir).is_some();
     if !found.socket_dir().is_some_and(has) {
         return Decision::Unknown(Strange::OtherSocket);
@@ -163,7 +168,7 @@ fn container(found: &Listed, standing: Option<&Standing>, terms: &Terms<'_>) -> 
         (true, stage) if may_go(stage) => Decision::Remove(Dead::Ended(standing.state)),
         (true, _) => Decision::Keep(Kept::Deliberately),
         (false, Stage::Removed) => {
-            Decision::Remove(Dead::Fenced { made: found.epoch(), present: standing.epoch })
+            Decision::Remove(Dead::Fenced { made: epoch, present: standing.epoch })
         }
         (false, _) => Decision::Keep(Kept::Lives(standing.state)),
     }
@@ -208,6 +213,17 @@ fn workspace(space: &Space, standing: Option<&Standing>, terms: &Terms<'_>) -> D
     in_use.unwrap_or(Decision::Remove(Dead::Ended(standing.state)))
 }
 
+/// What waits for a run is its owner's, until that is gone; where it is, only its own host can see.
+fn spare(pooled: &Pooled, terms: &Terms<'_>) -> Decision {
+    if pooled.host() != terms.host {
+        Decision::Keep(Kept::Elsewhere(pooled.host().to_owned()))
+    } else if pooled.over || pooled.stage == PoolStage::Gone {
+        Decision::Remove(Dead::Abandoned)
+    } else {
+        Decision::Keep(Kept::Waits(pooled.stage))
+    }
+}
+
 /// Of a thing that is not there.
 fn row(row: &Resource, standing: Option<&Standing>, terms: &Terms<'_>) -> Decision {
     let Some(standing) = standing else { return Decision::Unknown(Strange::NoRun) };
@@ -230,8 +246,11 @@ const fn may_go(stage: Stage) -> bool {
     matches!(stage, Stage::Wanted | Stage::Made | Stage::Removed)
 }
 
-/// Whether we would have given it this name: `sluice-{installation}-{run}`, with or without `.{epoch}`.
+/// Whether we would have given it this name: `sluice-{installation}-{run}`, with or without `.{epoch}`; or that of one that waits.
 fn is_called_as_ours(found: &Listed, installation: &InstallationId) -> bool {
+    if found.is_spare() {
+        return found.name.starts_with(&format!("sluice-{installation}-spare-"));
+    }
     let Some(run) = found.run().filter(|run| RunId::accepts(run)) else { return false };
     let plain = format!("sluice-{installation}-{run}");
     found.name == plain || found.name == format!("{plain}.{}", found.epoch())
@@ -264,6 +283,9 @@ impl fmt::Display for Kept {
             Self::Deliberately => f.write_str("its run has ended, and it was kept on purpose"),
             Self::Configured => f.write_str("the configuration opens it"),
             Self::Closing => f.write_str("it is being closed"),
+            Self::Waits(PoolStage::Wanted) => f.write_str("it is being made, to wait for a run"),
+            Self::Waits(PoolStage::Ready) => f.write_str("it waits for a run"),
+            Self::Waits(PoolStage::Leaving | PoolStage::Gone) => f.write_str("it is being removed"),
             Self::InUse(container) => write!(f, "container {container} has it mounted"),
             Self::Elsewhere(host) => {
                 write!(f, "it was made on host {host}, and only there can be looked for it")
@@ -285,6 +307,7 @@ impl fmt::Display for Dead {
                     "it is of epoch {made}; its run was taken over, is at epoch {present} and has it removed"
                 )
             }
+            Self::Abandoned => f.write_str("it waited for a run, and the process that made it is gone"),
             Self::Gone(state) => write!(f, "it is not there, and its run has ended: {state}"),
             Self::OnDemand(why) => write!(f, "{why}; asked for with --unknown"),
         }

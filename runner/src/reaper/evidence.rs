@@ -22,7 +22,7 @@ use super::{
 use crate::{
     lifecycle::{Outcome, State},
     sandbox::docker::{Docker, Listed},
-    store::{self, Filter, Kind, Resource, Run, Stage, Store},
+    store::{self, Filter, Kind, PoolStage, Pooled, Resource, Run, Spare, Stage, Store},
 };
 
 /// Runs that are read at once.
@@ -53,6 +53,8 @@ pub(super) enum Thing {
     Container(Listed),
     Grant(Grant),
     Workspace(Space),
+    /// What waits for a run, by its row.
+    Spare(Pooled),
     /// A row of a run that has ended, of which nothing was found.
     Row(Resource),
 }
@@ -60,7 +62,7 @@ pub(super) enum Thing {
 impl Thing {
     pub(super) const fn kind(&self) -> Kind {
         match self {
-            Self::Container(_) => Kind::Container,
+            Self::Container(_) | Self::Spare(_) => Kind::Container,
             Self::Grant(_) => Kind::Grant,
             Self::Workspace(_) => Kind::Workspace,
             Self::Row(row) => row.kind,
@@ -72,6 +74,7 @@ impl Thing {
             Self::Container(found) => &found.name,
             Self::Grant(grant) => grant.run.as_str(),
             Self::Workspace(space) => space.id.as_str(),
+            Self::Spare(pooled) => &pooled.spare.container,
             Self::Row(row) => &row.name,
         }
     }
@@ -150,18 +153,30 @@ impl Evidence {
         seen: Seen,
     ) -> Result<(Vec<(Thing, Option<RunId>)>, BTreeMap<RunId, Standing>), store::Error> {
         let store = &reaper.store;
+        // Before the rows of runs: what a run takes meanwhile is seen here or there.
+        let pool = store.pool().await?;
         let left = store.left().await?;
         let mut runs = going_on(store).await?;
-        let mut things = Vec::new();
+        let mut things: Vec<_> = Vec::new();
         for found in seen.containers.iter().flatten() {
-            let run = found.run().and_then(|run| RunId::parse(run).ok());
+            if pool.iter().any(|pooled| pooled.spare.container == found.name) {
+                continue;
+            }
+            let run = match found.run() {
+                Some(run) => RunId::parse(run).ok(),
+                None => owner(store, &left, (Kind::Container, &found.name)).await?,
+            };
             things.push((Thing::Container(found.clone()), run));
         }
+        things.extend(pool.iter().filter(|pooled| seen.matters(pooled)).cloned().map(|row| (Thing::Spare(row), None)));
         for grant in seen.grants.iter().flatten() {
             things.push((Thing::Grant(grant.clone()), Some(grant.run.clone())));
         }
         for space in seen.spaces.iter().flatten() {
-            let run = owner(store, &left, space).await?;
+            if pool.iter().any(|pooled| pooled.spare.workspace == space.id) {
+                continue;
+            }
+            let run = owner(store, &left, (Kind::Workspace, space.id.as_str())).await?;
             things.push((Thing::Workspace(space.clone()), run));
         }
         read_rows(store, &things, &left, &mut runs).await?;
@@ -206,6 +221,16 @@ impl Seen {
             }),
             spaces: spaces.filter(|_| docker_is_there),
         }
+    }
+
+    /// Whether something of it may be there. What is gone is not, unless it came late.
+    fn matters(&self, pooled: &Pooled) -> bool {
+        let Spare { container, workspace, .. } = &pooled.spare;
+        let mut containers = self.containers.iter().flatten();
+        let mut spaces = self.spaces.iter().flatten();
+        pooled.stage != PoolStage::Gone
+            || containers.any(|found| found.name == *container)
+            || spaces.any(|space| space.id == *workspace)
     }
 
     /// Whether the place where a thing would be was looked at, and it is not there.
@@ -259,13 +284,16 @@ async fn going_on(store: &Store) -> Result<BTreeMap<RunId, Standing>, store::Err
     }
 }
 
-/// The run for which a workspace was made.
-async fn owner(store: &Store, left: &[Resource], space: &Space) -> Result<Option<RunId>, store::Error> {
-    let is_it = |row: &&Resource| row.kind == Kind::Workspace && row.name == space.id.as_str();
-    if let Some(row) = left.iter().find(is_it) {
+/// The run that has a thing of this kind and name among its rows.
+async fn owner(
+    store: &Store,
+    left: &[Resource],
+    (kind, name): (Kind, &str),
+) -> Result<Option<RunId>, store::Error> {
+    if let Some(row) = left.iter().find(|row| row.kind == kind && row.name == name) {
         return Ok(RunId::parse(&row.run).ok());
     }
-    let named = store.named(Kind::Workspace, space.id.as_str()).await?;
+    let named = store.named(kind, name).await?;
     Ok(named.first().and_then(|row| RunId::parse(&row.run).ok()))
 }
 
@@ -279,7 +307,7 @@ async fn read_rows(
 ) -> Result<(), store::Error> {
     let is_early = |thing: &Thing, standing: &Standing| match thing {
         Thing::Container(found) => found.epoch() < standing.epoch,
-        Thing::Grant(_) | Thing::Workspace(_) | Thing::Row(_) => false,
+        Thing::Grant(_) | Thing::Workspace(_) | Thing::Spare(_) | Thing::Row(_) => false,
     };
     let of_things = things.iter().filter_map(|(thing, run)| {
         let run = run.as_ref()?;

@@ -45,8 +45,8 @@ pub(crate) struct Reaper {
     data_plane: DataPlane,
     store: Store,
     sandbox: Sandbox,
-    /// This host, as owners of things are called by it.
-    host: String,
+    /// Who does it, and on which host.
+    worker: Worker,
     configured: BTreeSet<RunId>,
     told: Mutex<Told>,
 }
@@ -54,12 +54,11 @@ pub(crate) struct Reaper {
 impl Reaper {
     /// One for what `settings` say is ours.
     pub(crate) fn of(settings: &Settings, store: Store) -> Self {
-        let worker = Worker::this_process().to_string();
         Self {
             data_plane: DataPlane::at(&settings.proxy.control_socket()),
             store,
             sandbox: settings.sandbox.clone(),
-            host: worker.split('/').next().unwrap_or_default().to_owned(),
+            worker: Worker::this_process(),
             configured: settings.runs.keys().cloned().collect(),
             told: Mutex::default(),
         }
@@ -75,7 +74,7 @@ impl Reaper {
         let terms = Terms {
             mode,
             installation: &self.sandbox.installation,
-            host: &self.host,
+            host: self.worker.host(),
             configured: &self.configured,
             now: SystemTime::now(),
         };

@@ -1,36 +1,30 @@
-//! From a run that is ours to the end of its agent: everything is made for it, or what others made is taken up.
+//! From a run that is ours to the end of its agent: what others made is taken up, or everything is made for it (`making`).
 //!
 //! An agent is started at most once. It is stored that it may run before it does; whoever takes the run over then looks at
 //! the container itself. One that was never started is removed, and with it the possibility that somebody still starts it.
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
-use platform_core::{
-    control::{Register, RunState},
-    event::Phase,
-    id::{SocketDirName, WorkspaceId},
-};
-use platform_runtime::{random, settings::WorkspaceSetup};
+use platform_core::id::WorkspaceId;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Error, Scene,
-    needs::{image, room},
-    plan::{self, Around},
+    making::{make, register, tell},
     relay::relay,
     things::{self, Things},
 };
 use crate::{
     away::Away,
-    data_plane::{self, Lines},
+    data_plane::Lines,
     failpoint::Point,
-    lifecycle::{Move, State},
+    lifecycle::State,
     sandbox::{
         Ended, Hear, KilledBy, Piece,
         docker::{Container, Found},
     },
     store::{Change, Kind, Stage},
-    workspace::{Workspace, Workspaces},
+    workspace::Workspace,
 };
 
 /// How long deltas may still come after the container's end.
@@ -39,12 +33,12 @@ const TAP_GRACE: Duration = Duration::from_millis(200);
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// An agent at work.
-struct AtWork {
-    container: Container,
-    workspace: Workspace,
-    tap: Lines,
+pub(super) struct AtWork {
+    pub(super) container: Container,
+    pub(super) workspace: Workspace,
+    pub(super) tap: Lines,
     /// How long it may still run.
-    left: Duration,
+    pub(super) left: Duration,
 }
 
 /// What was found of a run whose agent was let run.
@@ -68,8 +62,7 @@ pub(super) async fn attempt(scene: &Scene<'_>, things: &mut Things) -> Result<En
         }
         Before::Nothing => {
             things::clear(scene, things).await?;
-            let prepared = prepare(scene, things).await?;
-            let at_work = Box::pin(start(scene, things, prepared)).await?;
+            let at_work = Box::pin(make(scene, things)).await?;
             Box::pin(watch(scene, at_work)).await
         }
     }
@@ -105,6 +98,10 @@ async fn take_up(scene: &Scene<'_>, things: &mut Things) -> Result<Before, Error
                 }
                 break told(container);
             }
+            Found::Ended(_) if was_never_told(scene, things) => {
+                keep(scene, things, row.to(Stage::Wanted)).await?;
+                return Ok(Before::Nothing);
+            }
             Found::Ended(container) => return Ok(Before::Ended(told(container))),
             Found::Fresh => {
                 // Stored before it is done: whoever then finds nothing knows why.
@@ -118,12 +115,23 @@ async fn take_up(scene: &Scene<'_>, things: &mut Things) -> Result<Before, Error
     };
     // The data plane learns the epoch: from now on it does nothing for those before.
     let (_, tap) = register(scene, things).await?;
-    let workspace = things.last(Kind::Workspace).and_then(|row| WorkspaceId::parse(&row.name).ok());
-    let workspace = workspace.ok_or(Error::Gone)?;
+    let workspace = workspace(things).ok_or(Error::Gone)?;
     let workspace = booked.act(host.workspaces.sized(agent.disk).adopt(&workspace)).await??;
+    // Who held the run before may not have come to that.
+    tell(scene, &workspace).await?;
     let ran = booked.past().started.unwrap_or_default();
     let left = agent.runtime.duration().saturating_sub(ran);
     Ok(Before::Runs(AtWork { container, workspace, tap, left }))
+}
+
+/// Whether its container waited, and has ended without being told for what.
+fn was_never_told(scene: &Scene<'_>, things: &Things) -> bool {
+    workspace(things).is_some_and(|id| scene.host.workspaces.waits(&id))
+}
+
+/// Id of the run's workspace.
+fn workspace(things: &Things) -> Option<WorkspaceId> {
+    things.last(Kind::Workspace).and_then(|row| WorkspaceId::parse(&row.name).ok())
 }
 
 /// Stores what becomes of a thing.
@@ -131,121 +139,6 @@ async fn keep(scene: &Scene<'_>, things: &mut Things, change: Change) -> Result<
     scene.booked.change([change.clone()]).await?;
     things.change(&[change]);
     Ok(())
-}
-
-/// What is there before the container.
-struct Prepared {
-    /// Id of the image.
-    image: String,
-    id: WorkspaceId,
-    workspace: Workspace,
-    socket_dir: PathBuf,
-    tap: Lines,
-}
-
-async fn prepare(scene: &Scene<'_>, things: &mut Things) -> Result<Prepared, Error> {
-    let Scene { host, booked, .. } = *scene;
-    scene.go_on()?;
-    scene.telling.enters(Phase::Preparing);
-    let order = &scene.order().wanted;
-    let image = image(scene).await?;
-    let workspaces = host.workspaces.sized(order.agent.disk);
-    let room = room(scene, &workspaces).await?;
-    let id = Workspaces::new_id();
-    let mut wanted = vec![Change::wanted(Kind::Workspace, id.as_str())];
-    if things.last(Kind::Listener).is_none() {
-        let socket_dir = SocketDirName::from_random(random::bits());
-        wanted.push(Change::wanted(Kind::Grant, scene.order().run_id.as_str()));
-        wanted.push(Change::wanted(Kind::Listener, socket_dir.as_str()));
-    }
-    booked.step(Move::Prepare, wanted.clone()).await?;
-    things.change(&wanted);
-    Point::Prepared.reach();
-    let messages = match order.agent.workspace {
-        WorkspaceSetup::Conversation => &order.messages,
-    };
-    let workspace = booked.act(workspaces.create(&id, messages)).await??;
-    drop(room);
-    Point::WorkspaceMade.reach();
-    let (socket_dir, tap) = match register(scene, things).await {
-        Err(error) if error.is_refusal() => {
-            disown(scene, things, &[Kind::Grant, Kind::Listener]).await?;
-            return Err(error);
-        }
-        registered => registered?,
-    };
-    Point::Registered.reach();
-    Ok(Prepared { image, id, workspace, socket_dir, tap })
-}
-
-/// What is there under these names was made by somebody else, and is not to be removed by us.
-async fn disown(scene: &Scene<'_>, things: &mut Things, kinds: &[Kind]) -> Result<(), Error> {
-    let rows = kinds.iter().filter_map(|kind| things.last(*kind));
-    let rows: Vec<_> = rows.map(|row| row.to(Stage::Removed)).collect();
-    scene.booked.change(rows.clone()).await?;
-    things.change(&rows);
-    Ok(())
-}
-
-/// Opens the run at the data plane, or confirms that it is open, for our epoch.
-async fn register(scene: &Scene<'_>, things: &Things) -> Result<(PathBuf, Lines), Error> {
-    let Scene { host, booked, .. } = *scene;
-    let run = &scene.order().run_id;
-    let known = match booked.epoch() {
-        // Nobody was there before us.
-        1 => None,
-        _ => match booked.ask(async || host.data_plane.run(run).await).await {
-            Err(Error::DataPlane(error)) if error.is_unknown_run() => None,
-            known => Some(known?),
-        },
-    };
-    let grant = match known {
-        // Word for word what those before us registered: its end is a time of theirs.
-        Some(view) if view.state == RunState::Open => view.grant,
-        _ => plan::grant(scene.order()),
-    };
-    let socket_dir = things.last(Kind::Listener).and_then(|row| SocketDirName::parse(&row.name).ok());
-    let register = Register { grant, socket_dir, epoch: booked.epoch() };
-    let unexpected = || data_plane::Error::Unexpected("a run without a socket of its own".to_owned());
-    let registered = booked.ask(async || host.data_plane.register(&register).await).await?;
-    let socket = registered.socket.ok_or_else(unexpected)?;
-    if Some(&socket.name) != register.socket_dir.as_ref() {
-        return Err(Error::Another);
-    }
-    let after = scene.telling.tap();
-    Ok((socket.path, booked.ask(async || host.data_plane.tap(run, after).await).await?))
-}
-
-async fn start(scene: &Scene<'_>, things: &mut Things, prepared: Prepared) -> Result<AtWork, Error> {
-    let Scene { host, booked, .. } = *scene;
-    let Prepared { image, id, workspace, socket_dir, tap } = prepared;
-    scene.go_on()?;
-    let spec = plan::spec(scene, Around { id: &id, workspace: workspace.path(), socket_dir, image });
-    scene.telling.enters(Phase::Starting);
-    let row = Change::wanted(Kind::Container, spec.name.as_str());
-    let mut changes = things.made();
-    changes.push(row.clone());
-    booked.step(Move::Start, changes.clone()).await?;
-    things.change(&changes);
-    Point::Starting.reach();
-    let container = match booked.ask(async || host.docker.create(&spec).await).await {
-        Err(Error::Docker(error)) if !error.is_away() => {
-            disown(scene, things, &[Kind::Container]).await?;
-            return Err(error.into());
-        }
-        created => created?,
-    };
-    Point::ContainerMade.reach();
-    let made = [row.to(Stage::Made)];
-    booked.step(Move::Run, made.clone()).await?;
-    things.change(&made);
-    Point::RunStored.reach();
-    scene.go_on()?;
-    scene.telling.enters(Phase::Running);
-    scene.start.set(Some(scene.began.elapsed()));
-    booked.ask(async || container.start().await).await?;
-    Point::Started.reach();
-    Ok(AtWork { container, workspace, tap, left: spec.limits.runtime.duration() })
 }
 
 /// Waits for the agent's end, and brings it about if its time is over, its workspace is too large, or somebody asks.

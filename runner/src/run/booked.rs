@@ -15,7 +15,7 @@ use crate::{
     failpoint::Point,
     lifecycle::{Ending, Move, State},
     sandbox::KilledBy,
-    store::{self, Batch, Change, Created, For, Hold, Run, Step, Store, Told},
+    store::{self, Batch, Change, Created, For, Hold, Run, Spare, Step, Store, Told},
 };
 
 /// Renewals in the time of a lease: some may fail.
@@ -144,6 +144,18 @@ impl Booked {
         let was_made = state.makes() && makes.is_on_the_way() && state.after(&makes).is_err();
         let step = if was_made { Step::default() } else { Step::from(makes) };
         self.take(step.with(changes)).await
+    }
+
+    /// Begins to prepare, with a container that waited for a run.
+    ///
+    /// # Errors
+    /// [`store::Error::NotSpare`] if another run was faster.
+    pub(super) async fn prepare_with(
+        &self,
+        spare: Spare,
+        changes: impl IntoIterator<Item = Change>,
+    ) -> Result<(), store::Error> {
+        self.take(Step::from(Move::Prepare).with(changes).taking(spare)).await
     }
 
     /// Stores how it ends, once it has told what it has `untold`.

@@ -8,6 +8,7 @@
 
 mod attempt;
 mod booked;
+mod making;
 mod needs;
 mod order;
 mod plan;
@@ -93,6 +94,8 @@ pub(crate) struct Finished {
     pub(crate) answer: Result<String, Failure>,
     /// What the run used, as the data plane counted it; absent if it could not be asked.
     pub(crate) usage: Option<Usage>,
+    /// Where its container came from; absent if none was started here.
+    pub(crate) from: Option<Start>,
     /// From the order to the start of the container.
     pub(crate) start: Option<Duration>,
     /// From the order to the end.
@@ -109,8 +112,28 @@ impl Finished {
             oom_seen: run.oom_seen,
             answer: run.error.map_or_else(|| Ok(answer.unwrap_or_default()), Err),
             usage: run.usage,
+            from: None,
             start: run.started.map(|started| run.created.until(started)),
             duration: run.created.until(run.ended.unwrap_or(record.now)),
+        }
+    }
+}
+
+/// Where a run has its container from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// It was made for it.
+    Cold,
+    /// It waited for a run.
+    Warm,
+}
+
+impl Start {
+    /// Its name, as it is shown.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Cold => "cold",
+            Self::Warm => "warm",
         }
     }
 }
@@ -189,8 +212,8 @@ struct Scene<'s> {
     telling: Telling<'s>,
     cancel: CancellationToken,
     began: Instant,
-    /// From the order to the start of the container.
-    start: Cell<Option<Duration>>,
+    /// How its agent came to run, and how long after the order.
+    start: Cell<Option<(Start, Duration)>>,
     /// Why its container was stopped, if that was for the sake of the disk.
     exceeded: Cell<Option<Exceeded>>,
 }
@@ -264,8 +287,9 @@ async fn live(scene: &Scene<'_>) -> Result<Finished, store::Error> {
         }
     };
     let Ending { exit_code, oom_seen, answer } = ending;
-    let (start, duration) = (scene.start.get(), scene.began.elapsed());
-    Ok(Finished { exit_code, ended, oom_seen, answer, usage, start, duration })
+    let (from, start) = scene.start.get().unzip();
+    let duration = scene.began.elapsed();
+    Ok(Finished { exit_code, ended, oom_seen, answer, usage, from, start, duration })
 }
 
 /// What the end of the agent means for the run.

@@ -11,12 +11,13 @@ use platform_core::{
     id::{RunId, WorkspaceId},
     limit::Millis,
     name::{env, path},
+    start::{MOST_BYTES, Start},
     token::UnixSeconds,
 };
 use platform_runtime::settings::Filling;
 
-use super::{Host, Order, Scene};
-use crate::sandbox::{Limits, SandboxSpec, docker};
+use super::{Host, Order, Scene, Wanted};
+use crate::sandbox::{First, Limits, Program, SandboxSpec, docker};
 
 /// What a run may take to start and to end beyond its own time, a take-over or two included.
 const START_AND_END: Duration = Duration::from_secs(600);
@@ -67,34 +68,39 @@ pub(super) struct Around<'p> {
 pub(super) fn spec(scene: &Scene<'_>, around: Around<'_>) -> SandboxSpec {
     let Scene { host, booked, .. } = *scene;
     let Order { run_id, agent_id, wanted, .. } = &booked.order;
-    let agent = &wanted.agent;
     let Around { id, workspace, socket_dir, image } = around;
-    let filling = Filling { run_id, model: &wanted.model };
+    let labels = [host.installation.as_str(), run_id.as_str(), agent_id.as_str(), id.as_str()];
+    SandboxSpec {
+        name: container(host, run_id, booked.epoch()),
+        image,
+        first: First::Run(program(scene.order())),
+        volumes: wanted.agent.volumes.clone(),
+        labels: docker::labels(labels, booked.epoch()),
+        workspace: workspace.to_owned(),
+        socket_dir,
+        limits: Limits::of(&wanted.agent),
+    }
+}
+
+/// What a container that waits is told; `None` if that cannot be written down for it.
+pub(super) fn start(order: &Order) -> Option<Start> {
+    let Program { argv, environment } = program(order);
+    let start = Start::new(argv, environment, path::WORKSPACE.to_owned()).ok()?;
+    let fits = serde_json::to_vec(&start).is_ok_and(|text| text.len() as u64 <= MOST_BYTES);
+    fits.then_some(start)
+}
+
+fn program(order: &Order) -> Program {
+    let Order { run_id, wanted: Wanted { agent, model, .. }, .. } = order;
+    let filling = Filling { run_id, model };
     let mut environment: BTreeMap<_, _> =
         agent.environment.iter().map(|(name, value)| (name.clone(), value.fill(filling))).collect();
     let own = [
         (env::OPENAI_API_BASE, path::API_BASE.to_owned()),
         (env::RUN_ID, run_id.to_string()),
-        (env::COGNI_MODEL, wanted.model.clone()),
+        (env::COGNI_MODEL, model.clone()),
         (env::LLM_PROXY_SOCKET, path::SOCKET.to_owned()),
     ];
     environment.extend(own.map(|(name, value)| (name.to_owned(), value)));
-    let labels = [host.installation.as_str(), run_id.as_str(), agent_id.as_str(), id.as_str()];
-    SandboxSpec {
-        name: container(host, run_id, booked.epoch()),
-        image,
-        argv: agent.argv.iter().map(|argument| argument.fill(filling)).collect(),
-        environment,
-        volumes: agent.volumes.clone(),
-        labels: docker::labels(labels, booked.epoch()),
-        workspace: workspace.to_owned(),
-        socket_dir,
-        limits: Limits {
-            runtime: agent.runtime,
-            memory: agent.memory,
-            pids: agent.pids,
-            milli_cpu: agent.milli_cpu,
-            output: agent.output,
-        },
-    }
+    Program { argv: agent.argv.iter().map(|argument| argument.fill(filling)).collect(), environment }
 }

@@ -8,9 +8,9 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use platform_core::{
     event::{OutputStream, RunErrorCode},
-    limit::{ByteSize, Millis},
+    limit::ByteSize,
 };
-use platform_runtime::settings::Volume;
+use platform_runtime::settings::{Agent, Volume};
 
 pub(crate) use self::capture::{Capture, Captured, mark};
 
@@ -21,10 +21,8 @@ pub(crate) struct SandboxSpec {
     pub(crate) name: String,
     /// Id of its image, which must be there already: nothing is pulled.
     pub(crate) image: String,
-    /// Program and arguments. No shell is involved.
-    pub(crate) argv: Vec<String>,
-    /// The whole environment besides the image's.
-    pub(crate) environment: BTreeMap<String, String>,
+    /// What it does when it is started.
+    pub(crate) first: First,
     /// Volumes, which must be there already: none is made.
     pub(crate) volumes: Vec<Volume>,
     /// How to find the container again, and to tell it from one that somebody else made under the same name.
@@ -36,11 +34,27 @@ pub(crate) struct SandboxSpec {
     pub(crate) limits: Limits,
 }
 
+/// What a container does when it is started.
+#[derive(Debug, Clone)]
+pub(crate) enum First {
+    /// It runs an agent.
+    Run(Program),
+    /// It waits to be told which one, in this directory of the host.
+    Wait(PathBuf),
+}
+
+/// An agent's program.
+#[derive(Debug, Clone)]
+pub(crate) struct Program {
+    /// Itself and its arguments. No shell is involved.
+    pub(crate) argv: Vec<String>,
+    /// The whole environment besides the image's.
+    pub(crate) environment: BTreeMap<String, String>,
+}
+
 /// What a sandbox may use.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// Wall-clock time.
-    pub(crate) runtime: Millis,
     /// Memory, swap included.
     pub(crate) memory: ByteSize,
     /// Processes and threads.
@@ -49,6 +63,14 @@ pub(crate) struct Limits {
     pub(crate) milli_cpu: u32,
     /// What is kept of each of stdout and stderr.
     pub(crate) output: ByteSize,
+}
+
+impl Limits {
+    /// Those of an agent.
+    pub(crate) const fn of(agent: &Agent) -> Self {
+        let Agent { memory, pids, milli_cpu, output, .. } = *agent;
+        Self { memory, pids, milli_cpu, output }
+    }
 }
 
 /// How a sandbox ended.

@@ -109,6 +109,12 @@ pub enum Error {
         /// Its state.
         state: State,
     },
+    /// Another run was faster, or it is being removed.
+    #[error("container {container} does not wait for a run any more")]
+    NotSpare {
+        /// Its name.
+        container: String,
+    },
     /// It was not said before it was done.
     #[error("run {run} never wanted a {kind} {name}")]
     NotWanted {

@@ -39,6 +39,14 @@ impl Worker {
     }
 }
 
+impl Worker {
+    /// The host it is on.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        self.0.split('/').next().unwrap_or_default()
+    }
+}
+
 impl fmt::Display for Worker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0)

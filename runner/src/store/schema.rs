@@ -27,7 +27,8 @@ const CREATE: &str = "CREATE TABLE migrations (version BIGINT PRIMARY KEY, check
                       applied BIGINT NOT NULL)";
 const ACTION: &str = "read the store's schema";
 
-/// Tables, in an order in which each refers only to those before it.
+/// Tables that are backed up, in an order in which each refers only to those before it. What waits for runs is not among them:
+/// it is of this host and this moment.
 pub(super) const TABLES: [&str; 4] = ["runs", "events", "resources", "cursors"];
 
 /// What tells a version from another one under the same number.
@@ -97,7 +98,7 @@ pub(super) async fn migrate(tx: &mut Tx, from: usize, to: usize) -> Result<(), E
 
 /// Removes everything.
 pub(super) async fn drop_all(tx: &mut Tx) -> Result<(), Error> {
-    const DROP: &str = "DROP TABLE IF EXISTS cursors; DROP TABLE IF EXISTS resources; \
+    const DROP: &str = "DROP TABLE IF EXISTS pool; DROP TABLE IF EXISTS cursors; DROP TABLE IF EXISTS resources; \
                         DROP TABLE IF EXISTS events; DROP TABLE IF EXISTS runs; \
                         DROP TABLE IF EXISTS migrations;";
     sqlx::raw_sql(DROP).execute(tx.connection()).await.map_err(failed("empty the store"))?;

@@ -3,7 +3,7 @@
 use platform_core::{control::Usage, event::Phase, limit::ByteSize};
 
 use super::{
-    Again, Batch, Change, Hold, INSIST, Store, Tx, UnixMillis,
+    Again, Batch, Change, Hold, INSIST, Spare, Store, Tx, UnixMillis,
     error::{Done, Error, failed},
     retrying,
     row::{Run, storable},
@@ -25,6 +25,8 @@ pub struct Step {
     pub changes: Vec<Change>,
     /// What the run has told before it.
     pub told: Vec<Batch>,
+    /// What waited for a run and waits no more, because this one has it: its things are among `changes`.
+    pub takes: Option<Spare>,
 }
 
 impl From<Move> for Step {
@@ -45,6 +47,13 @@ impl Step {
     pub fn with(mut self, changes: impl IntoIterator<Item = Change>) -> Self {
         self.changes.extend(changes);
         self
+    }
+
+    /// The same, with what waited for a run.
+    #[must_use]
+    pub fn taking(self, spare: Spare) -> Self {
+        let things = spare.things();
+        Self { takes: Some(spare), ..self.with(things) }
     }
 
     /// The same, once the run has told `batches`.
@@ -69,7 +78,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Fenced`] if somebody else has taken the run over, [`Error::Illegal`] if its state does not allow the
-    /// move, [`Error::NotMaking`] and [`Error::NotWanted`] if things are out of order. Then nothing has changed.
+    /// move, [`Error::NotMaking`] and [`Error::NotWanted`] if things are out of order, [`Error::NotSpare`] if another run was faster. Then nothing has changed.
     pub async fn step(&self, hold: &Hold, step: &Step) -> Result<Run, Error> {
         self.retrying(Again::Always, async |before| self.step_once(hold, step, before).await).await
     }
@@ -101,6 +110,9 @@ impl Store {
         }
         if let Some((after, to)) = after {
             tx.make(&mut run, after, to).await?;
+        }
+        if let Some(spare) = &step.takes {
+            tx.take_spare(self.installation.as_str(), spare).await?;
         }
         for change in &step.changes {
             tx.change(&run, run.state, change).await?;

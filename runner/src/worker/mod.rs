@@ -13,6 +13,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    agents::Catalog,
+    pool::Pool,
     reaper::{Mode, Reaper},
     run::{self, Booked, BookingError, Finished, Host},
     sandbox::docker::{self, Docker},
@@ -89,16 +91,24 @@ pub(crate) async fn surroundings(
 }
 
 /// Works on runs and removes what they leave behind, until `stop` is triggered.
-pub(crate) async fn work(host: &Host, settings: &Settings, stop: &CancellationToken, at_end: AtEnd) {
+pub(crate) async fn work(
+    host: &Host,
+    (settings, catalog): (&Settings, &Catalog),
+    stop: &CancellationToken,
+    at_end: AtEnd,
+) {
     let places = Arc::new(Semaphore::new(settings.worker.runs as usize));
     let (to, from) = mpsc::channel(1);
     let lived = RefCell::default();
     let reaper = Reaper::of(settings, host.store.clone());
+    let pool = Pool::new(host, catalog);
     tokio::select! {
         () = take(host, places, (to, &lived), stop) => {}
         () = live(host, (from, &lived), stop, at_end) => {}
         () = reap(&reaper, settings.worker.reap_every.duration()) => {}
+        () = pool.keep() => {}
     }
+    pool.drain().await;
     if let Err(error) = host.store.release(&host.worker).await {
         tracing::warn!(error = %report::chain(&error), "runs are not given back: others wait until their leases are over");
     }

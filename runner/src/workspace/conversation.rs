@@ -1,29 +1,64 @@
 //! The conversation, as an agent finds it: exact for programs, and in Markdown for readers.
 
-use std::{fmt::Write, fs, path::Path};
+use std::{
+    fmt::Write as _,
+    fs::File,
+    io::{self, Write as _},
+    os::fd::OwnedFd,
+    path::Path,
+};
 
-use platform_core::name::path::{COGNI_DIR, CONVERSATION_FILE, MESSAGES_FILE};
-use platform_runtime::socket::private_dir;
+use platform_core::name::{
+    SANDBOX_UID,
+    path::{COGNI_DIR, CONVERSATION_FILE, MESSAGES_FILE},
+};
+use rustix::{
+    fs::{Gid, Mode, OFlags, Uid, fchmod, fchown, mkdirat, openat},
+    io::Errno,
+};
 
 use super::{
     Error,
-    place::{self, DIRECTORY, FILE},
+    place::{DIRECTORY, FILE},
+    reading,
 };
 use crate::conversation::Message;
 
-/// Writes `messages` into `tree`, where no agent is yet.
+/// Writes `messages` into `tree`. A first process may be there already, and what it has put in the way is an error: nothing
+/// is followed, and nothing that was there is written to.
 pub(super) fn write(tree: &Path, messages: &[Message]) -> Result<(), Error> {
-    let dir = tree.join(COGNI_DIR);
-    private_dir(&dir, DIRECTORY)?;
-    place::give(&dir, DIRECTORY)?;
-    let exact = dir.join(MESSAGES_FILE);
-    let json =
-        serde_json::to_vec_pretty(messages).map_err(|error| Error::io("write", &exact)(error.into()))?;
-    for (path, content) in [(exact, json), (dir.join(CONVERSATION_FILE), markdown(messages).into_bytes())] {
-        fs::write(&path, content).map_err(Error::io("write", &path))?;
-        place::give(&path, FILE)?;
+    let exact = serde_json::to_vec_pretty(messages).map_err(io::Error::from);
+    let write = || {
+        let dir = directory(tree)?;
+        file(&dir, MESSAGES_FILE, &exact?)?;
+        file(&dir, CONVERSATION_FILE, markdown(messages).as_bytes())
+    };
+    write().map_err(Error::io("write the conversation into", tree))
+}
+
+/// The directory of what host and agent exchange, the agent's own.
+fn directory(tree: &Path) -> io::Result<OwnedFd> {
+    let root = reading::root(tree)?;
+    match mkdirat(&root, COGNI_DIR, Mode::RWXU) {
+        Err(Errno::EXIST) | Ok(()) => {}
+        Err(error) => return Err(error.into()),
     }
-    Ok(())
+    let dir = reading::open(&root, Path::new(COGNI_DIR), OFlags::RDONLY | OFlags::DIRECTORY)?;
+    give(&dir, DIRECTORY)?;
+    Ok(dir)
+}
+
+fn file(dir: &OwnedFd, name: &str, content: &[u8]) -> io::Result<()> {
+    let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut file = File::from(openat(dir, name, new, Mode::RUSR | Mode::WUSR)?);
+    file.write_all(content)?;
+    Ok(give(&file, FILE)?)
+}
+
+/// Makes what is open the sandbox's user's with exactly `mode`, whatever the umask says.
+fn give(file: impl std::os::fd::AsFd, mode: u32) -> Result<(), Errno> {
+    fchmod(&file, Mode::from_raw_mode(mode))?;
+    fchown(&file, Some(Uid::from_raw(SANDBOX_UID)), Some(Gid::from_raw(SANDBOX_UID)))
 }
 
 /// A heading for each message, and its text as it is, between fences that are longer than any in it: no text can end its

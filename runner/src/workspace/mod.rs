@@ -4,6 +4,7 @@
 //! root/        ours alone; a container has a tree mounted, so nobody else has to get in
 //!   <id>/      one workspace
 //!     image    a file system in a sparse file, where the host allows that
+//!     start/   what a container that waits is told in, when it is to become a run's
 //!     tree/    what the container sees: the image's mount point, or else a directory that is watched
 //! ```
 //!
@@ -17,6 +18,7 @@ mod image;
 mod place;
 mod reading;
 mod room;
+mod start;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -27,10 +29,11 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use platform_core::{id::WorkspaceId, limit::ByteSize};
+use platform_core::{id::WorkspaceId, limit::ByteSize, start::Start};
 use platform_runtime::{
     random, report,
     settings::{Sandbox, WorkspaceForm},
+    socket::private_dir,
 };
 use tokio::{sync::oneshot, task::spawn_blocking};
 
@@ -88,10 +91,21 @@ struct Bounds {
     files: u64,
 }
 
+/// What a new workspace is for.
+#[derive(Debug)]
+enum For {
+    /// A run that has its conversation in it from the beginning.
+    Run(Vec<Message>),
+    /// A container that waits for one.
+    Waiting,
+}
+
 /// A workspace that is there. Dropping it changes nothing.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     tree: PathBuf,
+    /// Where its container waits to be told what it becomes, if it does.
+    start: Option<PathBuf>,
     /// What nobody but us enforces.
     watched: Option<watch::Watched>,
 }
@@ -140,6 +154,11 @@ impl Workspaces {
         WorkspaceId::from_random(random::bits())
     }
 
+    /// Where they are.
+    pub(crate) fn root(&self) -> &Path {
+        &self.site.root
+    }
+
     /// What workspaces are here, for people.
     pub(crate) fn describe(&self) -> String {
         let (Site { root, form, .. }, Bounds { size, files }) = (&*self.site, self.bounds);
@@ -160,11 +179,19 @@ impl Workspaces {
         id: &WorkspaceId,
         conversation: &[Message],
     ) -> Result<Workspace, Error> {
-        let (site, bounds) = (Arc::clone(&self.site), self.bounds);
-        let (id, conversation) = (id.clone(), conversation.to_owned());
+        self.create_for(id, For::Run(conversation.to_owned())).await
+    }
+
+    /// The same, empty, for a container that waits for its run.
+    pub(crate) async fn create_waiting(&self, id: &WorkspaceId) -> Result<Workspace, Error> {
+        self.create_for(id, For::Waiting).await
+    }
+
+    async fn create_for(&self, id: &WorkspaceId, whom: For) -> Result<Workspace, Error> {
+        let (site, bounds, id) = (Arc::clone(&self.site), self.bounds, id.clone());
         let (tell, told) = oneshot::channel();
         spawn_blocking(move || {
-            let unheard = tell.send(site.create(&id, bounds, &conversation));
+            let unheard = tell.send(site.create(&id, bounds, &whom));
             if let Err(Ok(_workspace)) = unheard
                 && let Err(error) = site.place(&id).remove()
             {
@@ -179,6 +206,12 @@ impl Workspaces {
     pub(crate) async fn adopt(&self, id: &WorkspaceId) -> Result<Workspace, Error> {
         let (site, bounds, id) = (Arc::clone(&self.site), self.bounds, id.clone());
         blocking(move || site.adopt(&id, bounds)).await
+    }
+
+    /// Whether `id` is that of a container which was told nothing yet.
+    pub(crate) fn waits(&self, id: &WorkspaceId) -> bool {
+        let start = self.site.place(id).start;
+        start.is_dir() && !start::was_told(&start)
     }
 
     /// Removes workspace `id` in whatever state it is; none is as good as one that is gone. Where a container still has
@@ -272,10 +305,10 @@ impl Site {
         Place::of(&self.root, id.as_str())
     }
 
-    fn create(&self, id: &WorkspaceId, bounds: Bounds, messages: &[Message]) -> Result<Workspace, Error> {
+    fn create(&self, id: &WorkspaceId, bounds: Bounds, whom: &For) -> Result<Workspace, Error> {
         let place = self.place(id);
         place.claim()?;
-        let filled = self.fill(&place, bounds, messages);
+        let filled = self.fill(&place, bounds, whom);
         if filled.is_err()
             && let Err(error) = place.remove()
         {
@@ -285,13 +318,16 @@ impl Site {
         Ok(self.workspace(place, bounds))
     }
 
-    fn fill(&self, place: &Place, bounds: Bounds, messages: &[Message]) -> Result<(), Error> {
+    fn fill(&self, place: &Place, bounds: Bounds, whom: &For) -> Result<(), Error> {
         if self.form == Form::Image {
             image::make(place, bounds)?;
             image::mount(place)?;
         }
         place::give(&place.tree, place::DIRECTORY)?;
-        conversation::write(&place.tree, messages)
+        match whom {
+            For::Run(messages) => conversation::write(&place.tree, messages),
+            For::Waiting => Ok(private_dir(&place.start, place::DIRECTORY)?),
+        }
     }
 
     fn adopt(&self, id: &WorkspaceId, bounds: Bounds) -> Result<Workspace, Error> {
@@ -311,7 +347,8 @@ impl Site {
 
     fn workspace(&self, place: Place, bounds: Bounds) -> Workspace {
         let watched = (!place.has_image()).then(|| watch::Watched::new(&place.tree, bounds, self.reserve));
-        Workspace { tree: place.tree, watched }
+        let start = Some(place.start).filter(|start| start.is_dir());
+        Workspace { tree: place.tree, start, watched }
     }
 }
 
@@ -320,6 +357,25 @@ impl Workspace {
     pub(crate) fn path(&self) -> &Path {
         &self.tree
     }
+
+    /// The directory that a container which waits is to have mounted besides.
+    pub(crate) fn start_dir(&self) -> Option<&Path> {
+        self.start.as_deref()
+    }
+
+    /// Puts `conversation` into it, whose container is there and was told nothing yet.
+    pub(crate) async fn furnish(&self, conversation: &[Message]) -> Result<(), Error> {
+        let (tree, conversation) = (self.tree.clone(), conversation.to_owned());
+        blocking(move || conversation::write(&tree, &conversation)).await
+    }
+
+    /// Tells the container that waits with it to become `start`. It is told once, by whoever is first; for all others this is
+    /// without effect, as it is where no container waits.
+    pub(crate) async fn tell(&self, start: Start) -> Result<(), Error> {
+        let Some(dir) = self.start.clone() else { return Ok(()) };
+        blocking(move || start::tell(&dir, &start)).await
+    }
+
 
     /// What is in the file at `relative`, if that is one file with one name, below the tree without a link on the way, of
     /// at most `most` bytes. Blocks for as long as the disk takes.

@@ -37,12 +37,14 @@ pub(super) struct Place {
     pub(super) dir: PathBuf,
     pub(super) image: PathBuf,
     pub(super) tree: PathBuf,
+    /// What a container that waits has mounted to be told in what it becomes; else it is not there.
+    pub(super) start: PathBuf,
 }
 
 impl Place {
     pub(super) fn of(root: &Path, name: &str) -> Self {
         let dir = root.join(name);
-        Self { image: dir.join("image"), tree: dir.join("tree"), dir }
+        Self { image: dir.join("image"), tree: dir.join("tree"), start: dir.join("start"), dir }
     }
 
     /// Makes the directories, which nobody may have made before.
@@ -121,6 +123,7 @@ impl Place {
 
     fn clear(&self) -> Result<(), Error> {
         gone(fs::remove_file(&self.image)).map_err(Error::io("remove", &self.image))?;
+        gone(fs::remove_dir_all(&self.start)).map_err(Error::io("remove", &self.start))?;
         if gone(fs::remove_dir(&self.tree)).and_then(|()| gone(fs::remove_dir(&self.dir))).is_ok() {
             return Ok(());
         }

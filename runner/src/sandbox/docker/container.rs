@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use super::{
     AWAY, Error, PAUSE, is_away, is_gone, is_not_found, mend::Mend, output::Output, patiently, refused,
 };
-use crate::sandbox::{Ended, Hear, KilledBy, SandboxSpec};
+use crate::sandbox::{Ended, Hear, KilledBy};
 
 /// How long nothing more may come of the output of a container that has ended, before that was all.
 const OUTPUT_GRACE: Duration = Duration::from_secs(5);
@@ -53,13 +53,30 @@ pub(crate) enum Found {
 }
 
 impl Container {
-    /// The one with this id, which was just made as `spec` asks for.
-    pub(super) async fn attach(docker: &Client, id: String, spec: &SandboxSpec) -> Result<Self, Error> {
+    /// The one with this id, which has printed nothing yet; of each of its outputs `most` is kept.
+    pub(super) async fn attach(
+        docker: &Client,
+        id: String,
+        (name, most): (&str, ByteSize),
+    ) -> Result<Self, Error> {
         let options = AttachContainerOptionsBuilder::new().stream(true).stdout(true).stderr(true).build();
         let attached = docker.attach_container(&id, Some(options)).await;
-        let attached = attached.map_err(refused("attach to", &spec.name))?;
-        let output = Output::from(attached.output, spec.limits.output);
+        let output = Output::from(attached.map_err(refused("attach to", name))?.output, most);
         Ok(Self { docker: docker.clone(), id, output, was_asked: Cell::new(false) })
+    }
+
+    pub(super) async fn waiting(docker: &Client, name: &str, most: ByteSize) -> Result<Option<Self>, Error> {
+        match inspect(docker, name).await {
+            Ok((id, state)) if state.running.unwrap_or(false) => {
+                match Self::attach(docker, id, (name, most)).await {
+                    Err(Error::Refused { source, .. }) if is_gone(&source) => Ok(None),
+                    attached => attached.map(Some),
+                }
+            }
+            Ok(_) => Ok(None),
+            Err(error) if is_not_found(&error) => Ok(None),
+            Err(error) => Err(refused("inspect", name)(error)),
+        }
     }
 
     pub(super) async fn find(docker: &Client, name: &str, most: ByteSize) -> Result<Found, Error> {

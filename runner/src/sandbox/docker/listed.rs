@@ -12,7 +12,10 @@ use bollard::{
         InspectContainerOptions, ListContainersOptionsBuilder, RemoveContainerOptionsBuilder,
     },
 };
-use platform_core::name::{label, path};
+use platform_core::{
+    id::InstallationId,
+    name::{label, path},
+};
 
 use super::{Docker, Error, is_gone, is_not_found, refused};
 
@@ -51,6 +54,11 @@ impl Listed {
     /// The run it says it belongs to.
     pub(crate) fn run(&self) -> Option<&str> {
         self.label(label::RUN_ID)
+    }
+
+    /// Whether it says that it was made to wait for a run.
+    pub(crate) fn is_spare(&self) -> bool {
+        self.label(label::MOULD).is_some()
     }
 
     /// The epoch of its run it says it was made in; 0 for one from before epochs were written on containers.
@@ -92,6 +100,16 @@ impl Docker {
         let options = ListContainersOptionsBuilder::new().all(true).build();
         let listed = self.0.list_containers(Some(options)).await.map_err(refused("list", "every"))?;
         Ok(listed.into_iter().map(Listed::from).collect())
+    }
+
+    /// Names of the containers of `installation` that run and were made to wait for a run, whatever became of them.
+    pub(crate) async fn running_spares(&self, installation: &InstallationId) -> Result<Vec<String>, Error> {
+        let labels = vec![format!("{}={installation}", label::INSTALLATION), label::MOULD.to_owned()];
+        let filters =
+            HashMap::from([("label".to_owned(), labels), ("status".to_owned(), vec!["running".to_owned()])]);
+        let options = ListContainersOptionsBuilder::new().all(true).filters(&filters).build();
+        let listed = self.0.list_containers(Some(options)).await.map_err(refused("list", "every waiting"))?;
+        Ok(listed.into_iter().map(|summary| Listed::from(summary).name).collect())
     }
 
     /// Removes `found`, running or not, if it still is what it was when it was found.

@@ -16,9 +16,10 @@ use bollard::{
     errors::Error as ClientError,
     query_parameters::{
         CreateContainerOptionsBuilder, InspectContainerOptions, RemoveContainerOptionsBuilder,
+        StartContainerOptions,
     },
 };
-use platform_core::limit::ByteSize;
+use platform_core::{limit::ByteSize, name};
 use platform_runtime::{
     report,
     settings::{Image, Volume},
@@ -28,7 +29,7 @@ use tokio::time::Instant;
 pub(crate) use self::{
     container::{Container, Found},
     listed::{Listed, Removal},
-    request::labels,
+    request::{labels, spare_labels},
 };
 use super::SandboxSpec;
 use crate::away::Away;
@@ -101,6 +102,15 @@ impl Away for Error {
 #[derive(Debug, Clone)]
 pub(crate) struct Docker(Client);
 
+/// What containers of an image do without a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Waits {
+    /// They wait to be told.
+    ForStartFile,
+    /// Something else.
+    Never,
+}
+
 /// Docker, as it describes itself.
 #[derive(Debug)]
 pub(crate) struct Version {
@@ -127,9 +137,20 @@ impl Docker {
 
     /// Id of `image`, which never comes to stand for another one.
     pub(crate) async fn image(&self, image: &Image) -> Result<String, Error> {
+        self.image_that_waits(image).await.map(|(id, _)| id)
+    }
+
+    /// The same, and whether containers of it wait for a start file: it says so on a label, and brings no command.
+    pub(crate) async fn image_that_waits(&self, image: &Image) -> Result<(String, Waits), Error> {
         let no_image = || Error::NoImage { image: image.clone() };
         match self.0.inspect_image(image.as_str()).await {
-            Ok(found) => found.id.ok_or_else(no_image),
+            Ok(found) => {
+                let config = found.config.unwrap_or_default();
+                let label = config.labels.is_some_and(|labels| labels.contains_key(name::label::WAITS));
+                let has_command = config.cmd.is_some_and(|cmd| !cmd.is_empty());
+                let waits = if label && !has_command { Waits::ForStartFile } else { Waits::Never };
+                Ok((found.id.ok_or_else(no_image)?, waits))
+            }
             Err(error) if is_not_found(&error) => Err(no_image()),
             Err(source) => Err(refused("look for the image of", image.as_str())(source)),
         }
@@ -147,23 +168,8 @@ impl Docker {
     /// Makes a container, or finds it made, and attaches to its output. When this fails and Docker is not away,
     /// there is none.
     pub(crate) async fn create(&self, spec: &SandboxSpec) -> Result<Container, Error> {
-        for Volume { volume, .. } in &spec.volumes {
-            self.volume(volume).await?;
-        }
-        let options = CreateContainerOptionsBuilder::new().name(&spec.name).build();
-        let id = match self.0.create_container(Some(options), request::body(spec)).await {
-            Ok(created) => created.id,
-            // The answer to an earlier try got lost, or it is another's.
-            Err(error) if is_taken(&error) => match self.made(spec).await? {
-                Some(id) => id,
-                None => return Err(refused("create", &spec.name)(error)),
-            },
-            Err(error) if is_not_found(&error) => {
-                return Err(Error::ImageGone { id: spec.image.clone() });
-            }
-            Err(source) => return Err(refused("create", &spec.name)(source)),
-        };
-        match Container::attach(&self.0, id, spec).await {
+        let id = self.make(spec).await?;
+        match Container::attach(&self.0, id, (&spec.name, spec.limits.output)).await {
             Err(error) if !error.is_away() => {
                 if let Err(error) = self.remove(&spec.name).await {
                     tracing::warn!(error = %report::chain(&error), "a container stays behind");
@@ -171,6 +177,36 @@ impl Docker {
                 Err(error)
             }
             attached => attached,
+        }
+    }
+
+    /// Makes a container that waits, or finds it made, and has it wait.
+    pub(crate) async fn wait(&self, spec: &SandboxSpec) -> Result<(), Error> {
+        let id = self.make(spec).await?;
+        let started = self.0.start_container(&id, None::<StartContainerOptions>).await;
+        started.map_err(refused("start", &spec.name))
+    }
+
+    /// Attaches to the output of a container that waits, and has printed nothing yet; `None` if it waits no more. `output` is
+    /// what is kept of each of its outputs. Docker subscribes before it answers, so nothing is missed of what comes after.
+    pub(crate) async fn waiting(&self, name: &str, output: ByteSize) -> Result<Option<Container>, Error> {
+        Container::waiting(&self.0, name, output).await
+    }
+
+    async fn make(&self, spec: &SandboxSpec) -> Result<String, Error> {
+        for Volume { volume, .. } in &spec.volumes {
+            self.volume(volume).await?;
+        }
+        let options = CreateContainerOptionsBuilder::new().name(&spec.name).build();
+        match self.0.create_container(Some(options), request::body(spec)).await {
+            Ok(created) => Ok(created.id),
+            // The answer to an earlier try got lost, or it is another's.
+            Err(error) if is_taken(&error) => match self.made(spec).await? {
+                Some(id) => Ok(id),
+                None => Err(refused("create", &spec.name)(error)),
+            },
+            Err(error) if is_not_found(&error) => Err(Error::ImageGone { id: spec.image.clone() }),
+            Err(source) => Err(refused("create", &spec.name)(source)),
         }
     }
 

@@ -7,19 +7,28 @@ use bollard::models::{
 };
 use platform_core::{
     limit::{self, ByteSize},
-    name::{self, SANDBOX_UID, path},
+    name::{self, SANDBOX_UID, env::SANDBOX_START_FILE, path},
 };
 use platform_runtime::settings::Volume;
 
-use crate::sandbox::SandboxSpec;
+use crate::sandbox::{First, Program, SandboxSpec};
 
 /// The whole request.
 pub(super) fn body(spec: &SandboxSpec) -> ContainerCreateBody {
     let pairs = |(key, value): (&&'static str, &String)| ((*key).to_owned(), value.clone());
+    let (cmd, env) = match &spec.first {
+        First::Run(Program { argv, environment }) => (
+            Some(argv.clone()),
+            environment.iter().map(|(key, value)| format!("{key}={value}")).collect(),
+        ),
+        First::Wait(_) => {
+            (None, vec![format!("{SANDBOX_START_FILE}={}/{}", path::START_DIR, path::START_FILE)])
+        }
+    };
     ContainerCreateBody {
         image: Some(spec.image.clone()),
-        cmd: Some(spec.argv.clone()),
-        env: Some(spec.environment.iter().map(|(key, value)| format!("{key}={value}")).collect()),
+        cmd,
+        env: Some(env),
         labels: Some(spec.labels.iter().map(pairs).collect()),
         // Both: `1001` alone leaves group 0.
         user: Some(format!("{SANDBOX_UID}:{SANDBOX_UID}")),
@@ -41,6 +50,10 @@ fn host_config(spec: &SandboxSpec) -> HostConfig {
         // connect(2) asks for write permission on the socket, not on the mount.
         bind(&spec.socket_dir, path::SOCKET_DIR, Access::ReadOnly),
     ];
+    let start = match &spec.first {
+        First::Run(_) => None,
+        First::Wait(dir) => Some(bind(dir, path::START_DIR, Access::ReadOnly)),
+    };
     HostConfig {
         network_mode: Some("none".to_owned()),
         readonly_rootfs: Some(true),
@@ -59,7 +72,7 @@ fn host_config(spec: &SandboxSpec) -> HostConfig {
             ]
             .into(),
         ),
-        mounts: Some(own.into_iter().chain(spec.volumes.iter().map(volume)).collect()),
+        mounts: Some(own.into_iter().chain(start).chain(spec.volumes.iter().map(volume)).collect()),
         log_config: Some(log_config(spec.limits.output)),
         ..HostConfig::default()
     }
@@ -108,4 +121,10 @@ pub(crate) fn labels(of: [&str; 4], epoch: u64) -> BTreeMap<&'static str, String
     let keys = [name::label::INSTALLATION, name::label::RUN_ID, name::label::AGENT, name::label::WORKSPACE];
     let pairs = keys.into_iter().zip(of.map(str::to_owned));
     pairs.chain([(name::label::EPOCH, epoch.to_string())]).collect()
+}
+
+/// Labels of a container that waits for a run, made for an installation and an agent from a mould, with a workspace.
+pub(crate) fn spare_labels(of: [&str; 4]) -> BTreeMap<&'static str, String> {
+    let keys = [name::label::INSTALLATION, name::label::AGENT, name::label::MOULD, name::label::WORKSPACE];
+    keys.into_iter().zip(of.map(str::to_owned)).collect()
 }

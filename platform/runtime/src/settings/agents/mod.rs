@@ -27,6 +27,9 @@ pub use self::{
 use super::{budgets, sandbox};
 use crate::config::{self, Section};
 
+/// More would take a host's memory for nothing: one is made again in a fraction of a second.
+const MOST_WARM: u32 = 64;
+
 /// The agent that is there without configuration.
 pub const DEFAULT_AGENT: &str = "sandbox:agent";
 
@@ -86,6 +89,9 @@ pub struct Agent {
     pub milli_cpu: u32,
     /// What is kept of each of stdout and stderr.
     pub output: ByteSize,
+    /// Containers that wait for its runs. Nothing of a run, so not kept with one.
+    #[serde(skip)]
+    pub warm: u32,
 }
 
 pub(super) fn read(root: &Section<'_>) -> BTreeMap<AgentId, Agent> {
@@ -151,8 +157,23 @@ impl Agent {
                 "What is kept of each of stdout and stderr; beginning and end are kept, the middle is cut.",
             )
             .or(limit::sandbox::OUTPUT),
+            warm: warm(section),
         }
     }
+}
+
+/// How many of its containers are kept ready.
+fn warm(section: &Section<'_>) -> u32 {
+    const NAME: &str = "warm";
+    let field = section.field(
+        NAME,
+        "Containers that `sluice up` keeps ready for its runs, each for one run: such a run begins several times as fast. The image's first process has to wait for a start file, as `sandbox-init` does, and say so on its label `sluicegate.waits`.",
+    );
+    let warm = field.or(0);
+    if warm > MOST_WARM {
+        section.reject(NAME, format!("at most {MOST_WARM} containers of an agent are kept ready"));
+    }
+    warm
 }
 
 /// How large its workspace may grow.

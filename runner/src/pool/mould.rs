@@ -1,0 +1,89 @@
+//! What containers have in common that are made before their run is known: whatever Docker fixes when it makes one.
+
+use platform_core::limit::ByteSize;
+use platform_runtime::settings::{Agent, Volume};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+/// Digits of a mould's name.
+const DIGITS: usize = 32;
+
+/// What may not differ.
+#[derive(Serialize)]
+struct Mould<'m> {
+    /// Another release may make them differently.
+    program: &'static str,
+    image: &'m str,
+    volumes: &'m [Volume],
+    disk: Option<ByteSize>,
+    memory: ByteSize,
+    pids: u32,
+    milli_cpu: u32,
+    output: ByteSize,
+}
+
+/// Names what containers of `agent` are made from, of the image with this id: those of the same name are alike.
+pub(crate) fn mould(agent: &Agent, image: &str) -> String {
+    let Agent { volumes, disk, memory, pids, milli_cpu, output, .. } = agent;
+    let mould = Mould {
+        program: env!("CARGO_PKG_VERSION"),
+        image,
+        volumes,
+        disk: *disk,
+        memory: *memory,
+        pids: *pids,
+        milli_cpu: *milli_cpu,
+        output: *output,
+    };
+    let text = serde_json::to_vec(&mould).unwrap_or_default();
+    let mut name: String = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
+    name.truncate(DIGITS);
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use platform_runtime::{
+        config::Sources,
+        settings::{DEFAULT_AGENT, Settings, Template},
+    };
+
+    use super::*;
+
+    #[test]
+    fn what_docker_fixes_tells_moulds_apart_and_nothing_else_does() {
+        let settings = Settings::read(&Sources::default()).unwrap();
+        let agent = settings.agents.iter().find(|(id, _)| id.as_str() == DEFAULT_AGENT).unwrap().1;
+        let same = |change: fn(&mut Agent)| {
+            let mut other = agent.clone();
+            change(&mut other);
+            mould(&other, "sha256:1") == mould(agent, "sha256:1")
+        };
+        let fixed: [fn(&mut Agent); 6] = [
+            |agent| agent.memory.0 += 1,
+            |agent| agent.pids += 1,
+            |agent| agent.milli_cpu += 1,
+            |agent| agent.output.0 += 1,
+            |agent| agent.disk = Some(ByteSize::mib(64)),
+            |agent| {
+                let (volume, container_path) = ("v".to_owned(), "/v".to_owned());
+                agent.volumes.push(Volume { volume, container_path, read_only: true });
+            },
+        ];
+        for (at, change) in fixed.into_iter().enumerate() {
+            assert!(!same(change), "{at}");
+        }
+        let free: [fn(&mut Agent); 5] = [
+            |agent| agent.name.push('x'),
+            |agent| agent.argv = vec![Template::literal("other")],
+            |agent| agent.environment = [("A".to_owned(), Template::literal("b"))].into(),
+            |agent| agent.model = Some("other".to_owned()),
+            |agent| agent.runtime.0 += 1,
+        ];
+        for (at, change) in free.into_iter().enumerate() {
+            assert!(same(change), "{at}");
+        }
+        assert_ne!(mould(agent, "sha256:1"), mould(agent, "sha256:2"));
+        assert_eq!(mould(agent, "sha256:1").len(), DIGITS);
+    }
+}

@@ -1,0 +1,262 @@
+//! Making what a run needs: a workspace, its grant and socket, a container, and the start of its agent; or taking what waits for a
+//! run, which has all of that but the grant.
+//!
+//! What is about to be made is stored before. It is stored that the agent may run before it does.
+
+use std::path::PathBuf;
+
+use platform_core::{
+    control::{Register, RunState},
+    event::Phase,
+    id::{SocketDirName, WorkspaceId},
+};
+use platform_runtime::{random, report, settings::WorkspaceSetup};
+
+use super::{
+    Error, Scene, Start,
+    attempt::AtWork,
+    needs::{image, room},
+    plan::{self, Around},
+    things::{self, Things},
+};
+use crate::{
+    away::Away,
+    conversation::Message,
+    data_plane::{self, Lines},
+    failpoint::Point,
+    lifecycle::{Move, State},
+    pool,
+    sandbox::docker::Container,
+    store::{self, Change, Kind, Spare, Stage},
+    workspace::{Workspace, Workspaces},
+};
+
+/// What is there before the agent may run.
+struct Prepared {
+    workspace: Workspace,
+    tap: Lines,
+    container: Prospect,
+}
+
+/// A container to be.
+enum Prospect {
+    /// It is made for this run.
+    New {
+        /// Id of the image.
+        image: String,
+        id: WorkspaceId,
+        socket_dir: PathBuf,
+    },
+    /// It waits to be told what it becomes.
+    Waits(Container),
+}
+
+/// Makes everything, and has the agent run.
+pub(super) async fn make(scene: &Scene<'_>, things: &mut Things) -> Result<AtWork, Error> {
+    scene.go_on()?;
+    scene.telling.enters(Phase::Preparing);
+    let image = image(scene).await?;
+    let prepared = match take(scene, things, &image).await? {
+        Some(prepared) => prepared,
+        None => prepare(scene, things, image).await?,
+    };
+    Box::pin(start(scene, things, prepared)).await
+}
+
+/// What is in the run's workspace when its agent begins.
+fn messages<'s>(scene: &'s Scene<'_>) -> &'s [Message] {
+    let wanted = &scene.order().wanted;
+    match wanted.agent.workspace {
+        WorkspaceSetup::Conversation => &wanted.messages,
+    }
+}
+
+/// Prepares the run with what waits for one that is made from `image`, if something does.
+async fn take(scene: &Scene<'_>, things: &mut Things, image: &str) -> Result<Option<Prepared>, Error> {
+    let Scene { host, booked, .. } = *scene;
+    let agent = &scene.order().wanted.agent;
+    // What was begun differently goes on so.
+    if booked.state() != State::Queued || plan::start(scene.order()).is_none() {
+        return Ok(None);
+    }
+    let Some(spare) = claim(scene, things, &pool::mould(agent, image)).await? else { return Ok(None) };
+    Point::Prepared.reach();
+    let waiting = booked.ask(async || host.docker.waiting(&spare.container, agent.output).await).await?;
+    let Some(container) = waiting else {
+        // It has ended while it waited.
+        things::clear(scene, things).await?;
+        return Ok(None);
+    };
+    let workspaces = host.workspaces.sized(agent.disk);
+    let workspace = booked.act(workspaces.adopt(&spare.workspace)).await??;
+    booked.act(workspace.furnish(messages(scene))).await??;
+    Point::WorkspaceMade.reach();
+    let (_, tap) = open(scene, things).await?;
+    Ok(Some(Prepared { workspace, tap, container: Prospect::Waits(container) }))
+}
+
+/// Makes what waits and was made from `mould` the run's own.
+async fn claim(scene: &Scene<'_>, things: &mut Things, mould: &str) -> Result<Option<Spare>, Error> {
+    let Scene { host, booked, .. } = *scene;
+    let mut spares = match host.store.spares(&host.worker, mould).await {
+        Ok(spares) => spares,
+        Err(error) => {
+            tracing::warn!(error = %report::chain(&error), "nothing that waits is taken");
+            return Ok(None);
+        }
+    };
+    while !spares.is_empty() {
+        // Not all the same one, which only one of them gets.
+        let spare = spares.swap_remove(random::below(spares.len()));
+        let grant = Change::wanted(Kind::Grant, scene.order().run_id.as_str());
+        match booked.prepare_with(spare.clone(), [grant.clone()]).await {
+            Ok(()) => {
+                things.change(&[grant]);
+                things.change(&spare.things());
+                return Ok(Some(spare));
+            }
+            Err(store::Error::NotSpare { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(None)
+}
+
+async fn prepare(scene: &Scene<'_>, things: &mut Things, image: String) -> Result<Prepared, Error> {
+    let Scene { host, booked, .. } = *scene;
+    let workspaces = host.workspaces.sized(scene.order().wanted.agent.disk);
+    let room = room(scene, &workspaces).await?;
+    let id = Workspaces::new_id();
+    let mut wanted = vec![Change::wanted(Kind::Workspace, id.as_str())];
+    if things.last(Kind::Listener).is_none() {
+        let socket_dir = SocketDirName::from_random(random::bits());
+        wanted.push(Change::wanted(Kind::Grant, scene.order().run_id.as_str()));
+        wanted.push(Change::wanted(Kind::Listener, socket_dir.as_str()));
+    }
+    booked.step(Move::Prepare, wanted.clone()).await?;
+    things.change(&wanted);
+    Point::Prepared.reach();
+    let workspace = booked.act(workspaces.create(&id, messages(scene))).await??;
+    drop(room);
+    Point::WorkspaceMade.reach();
+    let (socket_dir, tap) = open(scene, things).await?;
+    Ok(Prepared { workspace, tap, container: Prospect::New { image, id, socket_dir } })
+}
+
+/// Opens the run at the data plane, for the first time in this attempt.
+async fn open(scene: &Scene<'_>, things: &mut Things) -> Result<(PathBuf, Lines), Error> {
+    let opened = match register(scene, things).await {
+        Err(error) if error.is_refusal() => {
+            disown(scene, things, &[Kind::Grant, Kind::Listener]).await?;
+            return Err(error);
+        }
+        registered => registered?,
+    };
+    Point::Registered.reach();
+    Ok(opened)
+}
+
+/// What is there under these names was made by somebody else, and is not to be removed by us.
+async fn disown(scene: &Scene<'_>, things: &mut Things, kinds: &[Kind]) -> Result<(), Error> {
+    let rows = kinds.iter().filter_map(|kind| things.last(*kind));
+    let rows: Vec<_> = rows.map(|row| row.to(Stage::Removed)).collect();
+    scene.booked.change(rows.clone()).await?;
+    things.change(&rows);
+    Ok(())
+}
+
+/// Opens the run at the data plane, or confirms that it is open, for our epoch.
+pub(super) async fn register(scene: &Scene<'_>, things: &Things) -> Result<(PathBuf, Lines), Error> {
+    let Scene { host, booked, .. } = *scene;
+    let run = &scene.order().run_id;
+    let known = match booked.epoch() {
+        // Nobody was there before us.
+        1 => None,
+        _ => match booked.ask(async || host.data_plane.run(run).await).await {
+            Err(Error::DataPlane(error)) if error.is_unknown_run() => None,
+            known => Some(known?),
+        },
+    };
+    let grant = match known {
+        // Word for word what those before us registered: its end is a time of theirs.
+        Some(view) if view.state == RunState::Open => view.grant,
+        _ => plan::grant(scene.order()),
+    };
+    let socket_dir = things.last(Kind::Listener).and_then(|row| SocketDirName::parse(&row.name).ok());
+    let register = Register { grant, socket_dir, epoch: booked.epoch() };
+    let unexpected = || data_plane::Error::Unexpected("a run without a socket of its own".to_owned());
+    let registered = booked.ask(async || host.data_plane.register(&register).await).await?;
+    let socket = registered.socket.ok_or_else(unexpected)?;
+    if Some(&socket.name) != register.socket_dir.as_ref() {
+        return Err(Error::Another);
+    }
+    let after = scene.telling.tap();
+    Ok((socket.path, booked.ask(async || host.data_plane.tap(run, after).await).await?))
+}
+
+async fn start(scene: &Scene<'_>, things: &mut Things, prepared: Prepared) -> Result<AtWork, Error> {
+    let Scene { booked, .. } = *scene;
+    let Prepared { workspace, tap, container } = prepared;
+    scene.go_on()?;
+    scene.telling.enters(Phase::Starting);
+    let (container, start) = match container {
+        Prospect::New { image, id, socket_dir } => {
+            let around = Around { id: &id, workspace: workspace.path(), socket_dir, image };
+            (create(scene, things, around).await?, Start::Cold)
+        }
+        Prospect::Waits(container) => {
+            step(scene, things, (Move::Start, things.made())).await?;
+            Point::Starting.reach();
+            (container, Start::Warm)
+        }
+    };
+    Point::ContainerMade.reach();
+    step(scene, things, (Move::Run, things.made())).await?;
+    Point::RunStored.reach();
+    scene.go_on()?;
+    scene.telling.enters(Phase::Running);
+    scene.start.set(Some((start, scene.began.elapsed())));
+    match start {
+        Start::Cold => booked.ask(async || container.start().await).await?,
+        Start::Warm => tell(scene, &workspace).await?,
+    }
+    Point::Started.reach();
+    let left = scene.order().wanted.agent.runtime.duration();
+    Ok(AtWork { container, workspace, tap, left })
+}
+
+/// Makes the container, whose agent does not run yet.
+async fn create(scene: &Scene<'_>, things: &mut Things, around: Around<'_>) -> Result<Container, Error> {
+    let Scene { host, booked, .. } = *scene;
+    let spec = plan::spec(scene, around);
+    let mut changes = things.made();
+    changes.push(Change::wanted(Kind::Container, spec.name.as_str()));
+    step(scene, things, (Move::Start, changes)).await?;
+    Point::Starting.reach();
+    match booked.ask(async || host.docker.create(&spec).await).await {
+        Err(Error::Docker(error)) if !error.is_away() => {
+            disown(scene, things, &[Kind::Container]).await?;
+            Err(error.into())
+        }
+        created => created,
+    }
+}
+
+/// Stores a move, and what becomes of things with it.
+async fn step(
+    scene: &Scene<'_>,
+    things: &mut Things,
+    (makes, changes): (Move, Vec<Change>),
+) -> Result<(), Error> {
+    scene.booked.step(makes, changes.clone()).await?;
+    things.change(&changes);
+    Ok(())
+}
+
+/// Tells the container what it becomes, if it waits for that. Without effect if it was told.
+pub(super) async fn tell(scene: &Scene<'_>, workspace: &Workspace) -> Result<(), Error> {
+    if let Some(start) = plan::start(scene.order()) {
+        scene.booked.act(workspace.tell(start)).await??;
+    }
+    Ok(())
+}

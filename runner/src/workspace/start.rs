@@ -1,0 +1,45 @@
+//! The start file: it appears whole, once, and who was first to place it has placed it for everybody.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    os::unix::fs::PermissionsExt,
+    path::Path,
+};
+
+use platform_core::{name::path::START_FILE, start::Start};
+use platform_runtime::random;
+use rustix::{
+    fs::{CWD, RenameFlags, renameat_with},
+    io::Errno,
+};
+
+use super::{Error, place::FILE};
+
+/// Places `start` in `dir`, if nothing is placed there.
+pub(super) fn tell(dir: &Path, start: &Start) -> Result<(), Error> {
+    let aside = dir.join(format!(".{:016x}", random::bits() & u128::from(u64::MAX)));
+    let placed = place(dir, &aside, start);
+    match placed {
+        Ok(()) => Ok(()),
+        Err(error) => {
+            fs::remove_file(&aside).ok();
+            if was_told(dir) { Ok(()) } else { Err(Error::io("place the start file in", dir)(error)) }
+        }
+    }
+}
+
+fn place(dir: &Path, aside: &Path, start: &Start) -> io::Result<()> {
+    let mut file = File::create_new(aside)?;
+    file.write_all(&serde_json::to_vec(start)?)?;
+    file.set_permissions(fs::Permissions::from_mode(FILE))?;
+    match renameat_with(CWD, aside, CWD, dir.join(START_FILE), RenameFlags::NOREPLACE) {
+        Err(Errno::EXIST) => fs::remove_file(aside),
+        placed => Ok(placed?),
+    }
+}
+
+/// Whether somebody has placed it.
+pub(super) fn was_told(dir: &Path) -> bool {
+    dir.join(START_FILE).exists()
+}

@@ -1,0 +1,291 @@
+//! Containers that wait for a run: each is one run's, sealed like any other, and none is left.
+
+use std::{collections::BTreeSet, fs};
+
+use harness::{
+    Up, World,
+    docker::{containers_of, docker},
+    eventually::eventually_within,
+    random::Random,
+};
+use rustix::process::{Pid, Signal, kill_process};
+use runner::failpoint::Point;
+use serde_json::Value;
+
+use crate::{
+    agents::Scraps,
+    sandbox::shell_agent,
+    survival::{LEASE, PATIENCE, ended, order, record},
+};
+
+/// Says what it is and what it finds, leaves something behind, and asks nobody.
+const LOOKS: &str = "echo $RUN_ID; hostname; ls -A; jq -r .[0].content .cogni/messages.json; \
+     id -u; cat /proc/net/dev | tail -n +3 | cut -d: -f1 | tr -d ' '; touch left /tmp/left; echo gone > .cogni/messages.json";
+
+/// A world with nobody at work, and an agent of which so many wait.
+async fn world(script: &str, warm: usize) -> World {
+    let mut world = World::with(&format!("{}{LEASE}", shell_agent(script, &format!("warm = {warm}\n")))).await;
+    assert!(world.stop_proxy().await);
+    world
+}
+
+/// Names of the containers that wait, or did until a run got them.
+async fn spares(world: &World) -> BTreeSet<String> {
+    let mut spares = containers_of(&world.installation()).await;
+    spares.retain(|name| name.contains("-spare-"));
+    spares.into_iter().collect()
+}
+
+/// Waits until as many containers are there as are to wait.
+async fn until_ready(world: &World, count: usize) -> BTreeSet<String> {
+    let ready = || async {
+        let shown = world.sluice().run(&["doctor", "--reap", "--dry-run", "--json"]).await;
+        shown.stdout.matches("it waits for a run").count()
+    };
+    eventually_within(PATIENCE, "they wait", ready, |ready| *ready == count).await;
+    spares(world).await
+}
+
+/// The container that a run had.
+fn container_of(record: &Value) -> String {
+    let things = record["resources"].as_array().unwrap();
+    let container = things.iter().rfind(|thing| thing["kind"] == "container").unwrap();
+    container["name"].as_str().unwrap().to_owned()
+}
+
+/// Orders a run that asks `question`, and waits for its end.
+async fn runs(world: &World, run: &str, question: &str) -> Value {
+    let arguments = ["run", "--detach", "--run-id", run, "--agent", "test:sh", question];
+    let ordered = world.sluice().run(&arguments).await;
+    assert_eq!(ordered.code, Some(0), "{ordered:?}");
+    ended(world, run).await
+}
+
+#[tokio::test]
+async fn what_waits_becomes_one_runs_sandbox_and_nobody_elses() {
+    let world = world(LOOKS, 2).await;
+    let up = Up::start(world.sluice()).await;
+    let mut seen = BTreeSet::new();
+    for round in 0..4 {
+        let waiting = until_ready(&world, 2).await;
+        let (run, question) = (format!("r{round}"), format!("question {round}"));
+        let id = |name: &String| docker_id(name.clone());
+        let ids: Vec<_> = futures_util::future::join_all(waiting.iter().map(id)).await;
+        let record = runs(&world, &run, &question).await;
+        let container = container_of(&record);
+        assert!(waiting.contains(&container), "{container} did not wait: {waiting:?}");
+        assert!(seen.insert(container.clone()), "{container} had a run before");
+        let answer = record["answer"].as_str().unwrap();
+        let lines: Vec<_> = answer.lines().collect();
+        let [said_run, host, files, asked, uid, interface] = lines[..] else { panic!("{answer}") };
+        assert_eq!((said_run, files, asked, uid), (run.as_str(), ".cogni", question.as_str(), "1001"));
+        assert_eq!(interface, "lo", "no network");
+        assert!(ids.iter().any(|id| id.starts_with(host)), "{host} is none of {ids:?}");
+        assert_eq!(record["state"], "succeeded");
+    }
+    up.stop(Signal::TERM).await;
+    world.assert_nothing_left().await;
+}
+
+async fn docker_id(name: String) -> String {
+    docker(&["inspect", "--format", "{{.Id}}", &name]).await
+}
+
+#[tokio::test]
+async fn what_waits_is_as_sealed_as_any_sandbox() {
+    let world = world("sleep 1", 1).await;
+    let up = Up::start(world.sluice()).await;
+    let waiting = until_ready(&world, 1).await;
+    let format = "{{json .HostConfig}}\n{{json .Config.Env}}\n{{json .Config.User}}\n{{json .Mounts}}";
+    let inspected = docker(&["inspect", "--format", format, waiting.first().unwrap()]).await;
+    let parts: Vec<Value> = inspected.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let [host, env, user, mounts] = &parts[..] else { panic!("{inspected}") };
+    assert_eq!((&host["NetworkMode"], &host["ReadonlyRootfs"]), (&"none".into(), &true.into()));
+    assert_eq!((&host["CapDrop"][0], user), (&"ALL".into(), &"1001:1001".into()));
+    assert_eq!(host["SecurityOpt"][0], "no-new-privileges:true");
+    assert!(!env.to_string().contains("RUN_ID"), "nobody's run yet: {env}");
+    let writable: Vec<_> =
+        mounts.as_array().unwrap().iter().filter(|mount| mount["RW"] == true).map(|mount| &mount["Destination"]).collect();
+    assert_eq!(writable, ["/workspace"], "{mounts}");
+    // It cannot call anybody: its socket comes with its run.
+    let script = "ls -A /llm-sock /sluice; curl --silent --max-time 2 http://localhost:8080/health || echo nobody";
+    let tried = docker(&["exec", waiting.first().unwrap(), "bash", "-c", script]).await;
+    assert!(tried.ends_with("nobody"), "{tried}");
+    up.stop(Signal::TERM).await;
+    world.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn forty_claims_eight_at_a_time_reuse_nothing_and_leave_nothing() {
+    const RUNS: usize = 40;
+    let world = world(LOOKS, 4).await;
+    world.reconfigure("lease = '2s'", "lease = '20s'\nruns = 8");
+    let up = Up::start(world.sluice()).await;
+    until_ready(&world, 4).await;
+    let people = (0..8).map(async |person| {
+        let mut containers = Vec::new();
+        for number in (person..RUNS).step_by(8) {
+            let (run, question) = (format!("r{number}"), format!("question {number}"));
+            let record = runs(&world, &run, &question).await;
+            assert_eq!(record["state"], "succeeded", "{record:#}");
+            let answer = record["answer"].as_str().unwrap();
+            assert!(answer.starts_with(&format!("{run}\n")) && answer.contains(&question), "{answer}");
+            assert_eq!(answer.lines().nth(2), Some(".cogni"), "the workspace was empty: {answer}");
+            containers.push(container_of(&record));
+        }
+        containers
+    });
+    let containers = futures_util::future::join_all(people).await.concat();
+    let distinct: BTreeSet<_> = containers.iter().collect();
+    assert_eq!(distinct.len(), RUNS, "one each");
+    let warm = containers.iter().filter(|name| name.contains("-spare-")).count();
+    assert!(warm >= 4, "those that waited were taken: {containers:?}");
+    until_ready(&world, 4).await;
+    up.stop(Signal::TERM).await;
+    world.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn a_run_that_took_what_waited_survives_its_worker_at_any_point() {
+    let world = world("", 0).await;
+    world.reconfigure("[worker]", "[agents.'sandbox:agent']\nwarm = 1\n[worker]");
+    for point in Point::ALL {
+        let run = format!("r-{}", point.name());
+        let armed = world.sluice().env("SLUICE_FAILPOINT", &format!("{}:kill", point.name()));
+        let mut up = Up::start(armed).await;
+        until_ready(&world, 1).await;
+        order(&world, &run, "sandbox:agent").await;
+        up.child.wait().await.unwrap();
+        let next = Up::start(world.sluice()).await;
+        let record = ended(&world, &run).await;
+        assert_eq!(record["state"], "succeeded", "{}: {record:#}", point.name());
+        next.stop(Signal::TERM).await;
+        kill(up.proxy_pid);
+    }
+    let calls = world.upstream.ledger().all().len();
+    assert_eq!(calls, Point::ALL.len(), "an agent is started once");
+    let up = Up::start(world.sluice()).await;
+    until_ready(&world, 1).await;
+    up.stop(Signal::TERM).await;
+    world.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn what_a_killed_worker_kept_ready_or_half_made_is_removed() {
+    let world = world(LOOKS, 2).await;
+    for point in Point::POOL {
+        let mut up = Up::start(world.sluice().env("SLUICE_FAILPOINT", &format!("{}:kill", point.name()))).await;
+        up.child.wait().await.unwrap();
+        kill(up.proxy_pid);
+    }
+    let mut up = Up::start(world.sluice()).await;
+    let abandoned = until_ready(&world, 2).await;
+    up.child.kill().await.unwrap();
+    // Nobody is there to take them for dead, yet.
+    let said = world.sluice().run(&["doctor", "--reap", "--dry-run"]).await;
+    assert!(said.stdout.contains("it waits for a run"), "{said:?}");
+    let next = Up::start(world.sluice()).await;
+    let only_new = |spares: &BTreeSet<String>| spares.len() == 2 && spares.is_disjoint(&abandoned);
+    let reaped = || async {
+        drop(world.sluice().run(&["doctor", "--reap"]).await);
+        spares(&world).await
+    };
+    eventually_within(PATIENCE, "what was abandoned is gone", reaped, only_new).await;
+    let record = runs(&world, "r1", "q").await;
+    assert!(!abandoned.contains(&container_of(&record)));
+    next.stop(Signal::TERM).await;
+    world.assert_nothing_left().await;
+}
+
+fn kill(pid: u32) {
+    // It may be gone already, which is as good.
+    kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::KILL).ok();
+}
+
+#[tokio::test]
+async fn what_waits_goes_when_its_image_or_its_entry_changes() {
+    let world = world(LOOKS, 1).await;
+    let scraps = Scraps::of(&world);
+    let image = scraps.image_that_waits("warm", "one").await;
+    world.reconfigure("warm = 1", &format!("warm = 1\nimage = '{image}'"));
+    let up = Up::start(world.sluice()).await;
+    let first = until_ready(&world, 1).await;
+    // The name comes to stand for another image.
+    scraps.image_that_waits("warm", "two").await;
+    let changed = |before: BTreeSet<String>| {
+        move |spares: &BTreeSet<String>| spares.len() == 1 && spares.is_disjoint(&before)
+    };
+    let look = || spares(&world);
+    let second = eventually_within(PATIENCE, "the image's", look, changed(first)).await;
+    world.reconfigure("warm = 1", "warm = 1\nmemory = '256MiB'");
+    kill_process(Pid::from_raw(up.child.id().unwrap().cast_signed()).unwrap(), Signal::HUP).unwrap();
+    let third = eventually_within(PATIENCE, "the entry's", look, changed(second)).await;
+    let memory = docker(&["inspect", "--format", "{{.HostConfig.Memory}}", third.first().unwrap()]).await;
+    assert_eq!(memory, (256 << 20).to_string());
+    world.reconfigure("warm = 1", "warm = 0");
+    kill_process(Pid::from_raw(up.child.id().unwrap().cast_signed()).unwrap(), Signal::HUP).unwrap();
+    eventually_within(PATIENCE, "none", look, BTreeSet::is_empty).await;
+    let record = runs(&world, "r1", "q").await;
+    assert_eq!(record["state"], "succeeded", "without, too");
+    up.stop(Signal::TERM).await;
+    world.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn one_that_ended_while_it_waited_is_no_runs() {
+    let world = world(LOOKS, 2).await;
+    let up = Up::start(world.sluice()).await;
+    let waiting = until_ready(&world, 2).await;
+    for name in &waiting {
+        docker(&["kill", name]).await;
+    }
+    // At once, and once it was noticed.
+    for run in ["r1", "r2"] {
+        let record = runs(&world, run, "q").await;
+        assert_eq!(record["state"], "succeeded", "{record:#}");
+        assert!(!waiting.contains(&container_of(&record)), "{record:#}");
+        until_ready(&world, 2).await;
+    }
+    up.stop(Signal::TERM).await;
+    world.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn nothing_of_what_an_agent_prints_at_once_is_missing() {
+    let numbers: Vec<_> = (1..=20_000).map(|number| number.to_string()).collect();
+    let world = world("seq 20000; exit 3", 1).await;
+    let up = Up::start(world.sluice()).await;
+    let mut random = Random::of(7);
+    for run in 0..5 {
+        until_ready(&world, 1).await;
+        tokio::time::sleep(std::time::Duration::from_millis(random.below(50) as u64)).await;
+        let run = format!("r{run}");
+        runs(&world, &run, "q").await;
+        let record = record(&world, &run).await;
+        assert!(container_of(&record).contains("-spare-"));
+        assert_eq!(record["exit_code"], 3);
+        let logs = world.sluice().run(&["runs", "logs", &run]).await;
+        let lines: Vec<_> = logs.stdout.lines().collect();
+        assert_eq!(lines, numbers, "{} lines", lines.len());
+    }
+    up.stop(Signal::TERM).await;
+    world.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn an_image_that_does_not_wait_runs_cold_and_is_told_of() {
+    let world = world(LOOKS, 1).await;
+    let scraps = Scraps::of(&world);
+    let image = scraps.image("cold", "one").await;
+    world.reconfigure("warm = 1", &format!("warm = 1\nimage = '{image}'"));
+    let up = Up::start(world.sluice().log_to(&world.path().join("up.log"))).await;
+    let record = runs(&world, "r1", "q").await;
+    assert_eq!(record["state"], "succeeded", "{record:#}");
+    assert!(!container_of(&record).contains("-spare-"));
+    let said = || async { fs::read_to_string(world.path().join("up.log")).unwrap() };
+    let named = |said: &String| said.contains("do not wait for a start file");
+    eventually_within(PATIENCE, "it is told", said, named).await;
+    assert_eq!(spares(&world).await.len(), 0);
+    up.stop(Signal::TERM).await;
+    world.assert_nothing_left().await;
+}
