@@ -9,6 +9,7 @@ use platform_core::{
     grant::Correlation,
     id::{AccountId, AgentId, InstallationId, RunId},
     limit::Millis,
+    priority::Priority,
 };
 use runner::{
     lifecycle::{Ending, Move},
@@ -27,6 +28,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             account: AccountId::parse("acct-1")?,
             agent: AgentId::parse("sandbox:agent")?,
             correlation: Correlation::default(),
+            priority: Priority::default(),
             wanted: "{}".to_owned(),
         };
         let Created::New(run) = store.create(&new, For::Me(&worker, Millis(0))).await? else { continue };

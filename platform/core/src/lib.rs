@@ -16,6 +16,7 @@ pub mod id;
 pub mod limit;
 pub mod money;
 pub mod name;
+pub mod priority;
 pub mod record;
 pub mod refusal;
 pub mod route;

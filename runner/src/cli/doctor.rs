@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use platform_core::{
     grant::Correlation,
     id::{AccountId, AgentId},
+    priority::Priority,
 };
 use platform_runtime::{
     settings::{Agent, DEFAULT_AGENT, Protocol, Template},
@@ -52,6 +53,7 @@ pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Ex
         account: AccountId::parse("doctor")?,
         correlation: Correlation::default(),
         agent_id,
+        priority: Priority::default(),
         wanted: Wanted {
             agent: Agent { argv: vec![Template::literal("true")], protocol: Protocol::Text, ..default },
             model: String::new(),

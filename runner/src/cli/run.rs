@@ -11,6 +11,7 @@ use platform_core::{
     grant::Correlation,
     id::{AccountId, AgentId, ExternalId, RunId},
     money::NanoDollars,
+    priority::Priority,
 };
 use platform_runtime::{
     random,
@@ -201,6 +202,7 @@ async fn order(context: &Context, data_plane: &DataPlane, arguments: Arguments) 
         account: arguments.account,
         correlation: Correlation { user: arguments.user, ..Correlation::default() },
         agent_id: arguments.agent,
+        priority: Priority::default(),
         wanted: Wanted {
             agent,
             model,

@@ -13,6 +13,7 @@ use platform_core::{
     id::{AccountId, AgentId, InstallationId, RunId, SocketDirName, WorkspaceId},
     limit::Millis,
     name::{label, path},
+    priority::Priority,
 };
 use platform_runtime::{config::Sources, settings::Settings};
 use proptest::{
@@ -355,6 +356,7 @@ async fn ended(dir: &Path) -> (Store, Hold) {
         account: AccountId::parse("acct-1").unwrap(),
         agent: AgentId::parse("a:b").unwrap(),
         correlation: Correlation::default(),
+        priority: Priority::default(),
         wanted: "{}".to_owned(),
     };
     let worker = Worker::this_process();

@@ -3,6 +3,7 @@
 use platform_core::{
     grant::Correlation,
     id::{AccountId, AgentId, RunId},
+    priority::Priority,
 };
 use platform_runtime::settings::Agent;
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,7 @@ pub(crate) struct Order {
     pub(crate) account: AccountId,
     pub(crate) correlation: Correlation,
     pub(crate) agent_id: AgentId,
+    pub(crate) priority: Priority,
     pub(crate) wanted: Wanted,
 }
 
@@ -74,6 +76,7 @@ impl Order {
             account: self.account.clone(),
             agent: self.agent_id.clone(),
             correlation: self.correlation.clone(),
+            priority: self.priority,
             wanted: serde_json::to_string(&self.wanted)?,
         })
     }
@@ -87,6 +90,7 @@ impl Order {
             account: run.account.clone(),
             correlation: run.correlation.clone(),
             agent_id: run.agent.clone(),
+            priority: run.priority,
             wanted: serde_json::from_str(&record.wanted).map_err(unreadable)?,
         })
     }

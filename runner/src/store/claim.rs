@@ -12,11 +12,12 @@ use super::{
 
 /// Gives a run to a new owner: the first of those that follow, up to [`TAKE_END`].
 const TAKE: &str = concat!(
-    "UPDATE runs SET epoch = epoch + 1, lease_owner = $1, lease_until = $2, changed = $3 WHERE run = (",
+    "UPDATE runs SET epoch = epoch + 1, lease_owner = $1, lease_until = $2, changed = $3, \
+     claimed = CASE WHEN lease_owner IS NULL THEN $3 ELSE claimed END WHERE run = (",
     "SELECT run FROM runs WHERE installation = $4 AND "
 );
 const TAKE_END: &str = concat!(") RETURNING ", columns!());
-const QUEUED: &str = "state = 'queued' AND lease_owner IS NULL ORDER BY created, run";
+const QUEUED: &str = "state = 'queued' AND lease_owner IS NULL ORDER BY queued, run";
 /// Followed by placeholders for runs that are not meant. No run has an empty id; Postgres knows no empty list.
 const ABANDONED: &str = "ended IS NULL AND lease_until < $3 AND run NOT IN (''";
 const ABANDONED_END: &str = ") ORDER BY lease_until, run";

@@ -6,6 +6,7 @@ use platform_core::{
     grant::Correlation,
     id::{AccountId, AgentId, RunId},
     limit::Millis,
+    priority::Priority,
 };
 use platform_runtime::random;
 use sqlx::AnyConnection;
@@ -13,7 +14,7 @@ use sqlx::AnyConnection;
 use super::{
     Again, Store, Tx,
     error::{Done, Error, failed},
-    row::{Run, columns, count},
+    row::{Run, columns, count, rank},
 };
 
 /// Longest text of an order: a question of 32 MiB with its quotes escaped would not get through the data plane either.
@@ -73,6 +74,8 @@ pub struct NewRun {
     pub agent: AgentId,
     /// Ids of the application around.
     pub correlation: Correlation,
+    /// How urgent it is.
+    pub priority: Priority,
     /// Everything else that was asked for, as JSON: the same order has the same text.
     pub wanted: String,
 }
@@ -103,11 +106,11 @@ impl Run {
     }
 }
 
-const CREATE: &str = "INSERT INTO runs (run, installation, account, agent, correlation, wanted, state, attempt, epoch, \
-     lease_owner, lease_until, created, changed, last_event) \
-     VALUES ($1, $2, $3, $4, $5, $6, 'queued', 0, $7, $8, $9, $10, $10, 0) ON CONFLICT (run) DO NOTHING";
+const CREATE: &str = "INSERT INTO runs (run, installation, account, agent, correlation, wanted, priority, state, attempt, \
+     epoch, lease_owner, lease_until, created, queued, changed, last_event) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, 'queued', 0, $8, $9, $10, $11, $11, $11, 0) ON CONFLICT (run) DO NOTHING";
 const SAME: &str = "SELECT count(*) FROM runs WHERE run = $1 AND installation = $2 AND account = $3 AND agent = $4 \
-     AND correlation = $5 AND wanted = $6";
+     AND correlation = $5 AND wanted = $6 AND priority = $7";
 const FIND: &str = concat!("SELECT ", columns!(), " FROM runs WHERE run = $1 AND installation = $2");
 const RENEW: &str = "UPDATE runs SET lease_until = $1, changed = $2 WHERE run = $3 AND ended IS NULL";
 const FENCE: &str = concat!(
@@ -142,6 +145,7 @@ impl Store {
             .bind(new.agent.as_str())
             .bind(&correlation)
             .bind(&new.wanted)
+            .bind(rank(new.priority))
             .bind(epoch)
             .bind(&owner)
             .bind(until)
@@ -156,6 +160,7 @@ impl Store {
             .bind(new.agent.as_str())
             .bind(&correlation)
             .bind(&new.wanted)
+            .bind(rank(new.priority))
             .fetch_one(tx.connection())
             .await
             .map_err(failed(action))?;

@@ -7,6 +7,7 @@ use platform_core::{
     event::RunErrorCode,
     grant::Correlation,
     id::{AccountId, AgentId, InstallationId, RunId},
+    priority::Priority,
 };
 use serde::{Serialize, Serializer};
 use sqlx::{Row, any::AnyRow};
@@ -17,8 +18,8 @@ use crate::lifecycle::{Failure, State};
 /// Columns of a run, without what was wanted and what was answered, which may be large.
 macro_rules! columns {
     () => {
-        "run, installation, account, agent, correlation, state, attempt, epoch, lease_owner, lease_until, \
-         created, started, ended, exit_code, error_code, error_message, error_detail, oom_seen, usage"
+        "run, installation, account, agent, correlation, priority, state, attempt, epoch, lease_owner, \
+         lease_until, created, queued, started, ended, exit_code, error_code, error_message, error_detail, oom_seen, usage"
     };
 }
 pub(super) use columns;
@@ -50,6 +51,8 @@ pub struct Run {
     pub agent: AgentId,
     /// Ids of the application around.
     pub correlation: Correlation,
+    /// How urgent it is.
+    pub priority: Priority,
     /// Where it stands.
     #[serde(serialize_with = "name")]
     pub state: State,
@@ -62,6 +65,9 @@ pub struct Run {
     /// When it was ordered.
     #[serde(rename = "created_ms")]
     pub created: UnixMillis,
+    /// When it began to wait for somebody to work on it: then, or when it was started anew.
+    #[serde(rename = "queued_ms")]
+    pub queued: UnixMillis,
     /// When its agent was started.
     #[serde(rename = "started_ms")]
     pub started: Option<UnixMillis>,
@@ -155,11 +161,13 @@ impl Run {
             account: parsed(row, "account", |text| AccountId::parse(text).ok())?,
             agent: parsed(row, "agent", |text| AgentId::parse(text).ok())?,
             correlation: parsed(row, "correlation", |text| serde_json::from_str(text).ok())?,
+            priority: priority(row)?,
             state: parsed(row, "state", |text| State::named(text, code))?,
             attempt: count(row, "attempt")?,
             epoch: count(row, "epoch")?,
             lease,
             created: UnixMillis(number(row, "created")?),
+            queued: UnixMillis(number(row, "queued")?),
             started: time(row, "started")?,
             ended: time(row, "ended")?,
             exit_code: row.try_get("exit_code").map_err(failed("read a row"))?,
@@ -168,6 +176,21 @@ impl Run {
             usage: optional(row, "usage", |text| serde_json::from_str(text).ok())?,
         })
     }
+}
+
+/// How a priority is stored: what is more urgent is more.
+pub(super) const fn rank(priority: Priority) -> i64 {
+    match priority {
+        Priority::Low => 0,
+        Priority::Normal => 1,
+        Priority::High => 2,
+    }
+}
+
+fn priority(row: &AnyRow) -> Result<Priority, Error> {
+    let stored = number(row, "priority")?;
+    let known = Priority::ALL.into_iter().find(|priority| rank(*priority) == stored);
+    known.ok_or_else(|| Error::Corrupt { what: "priority", value: stored.to_string() })
 }
 
 fn error_code(text: &str) -> Option<RunErrorCode> {

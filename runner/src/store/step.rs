@@ -67,7 +67,7 @@ impl Step {
 const SAVE: &str = "UPDATE runs SET state = $1, started = $2, ended = $3, exit_code = $4, error_code = $5, \
      error_message = $6, error_detail = $7, oom_seen = $8, usage = $9, lease_owner = $10, lease_until = $11, \
      answer = COALESCE($12, answer), answer_bytes = COALESCE($13, answer_bytes) WHERE run = $14";
-const ANEW: &str = "UPDATE runs SET state = 'queued', attempt = attempt + 1, started = NULL, ended = NULL, \
+const ANEW: &str = "UPDATE runs SET state = 'queued', queued = $1, attempt = attempt + 1, started = NULL, ended = NULL, \
      exit_code = NULL, error_code = NULL, error_message = NULL, error_detail = NULL, oom_seen = NULL, answer = NULL, \
      answer_bytes = NULL, usage = NULL, cancel_asked = NULL, told = NULL, stopping = NULL, image = NULL, changed = $1 WHERE run = $2";
 const USED: &str = "UPDATE runs SET usage = $1 \

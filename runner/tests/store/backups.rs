@@ -2,10 +2,12 @@
 
 use std::fs;
 
-use platform_core::{control::Cursor, limit::Millis};
+use platform_core::{control::Cursor, limit::Millis, priority::Priority};
 use runner::{
     lifecycle::Move,
-    store::{Change, Created, Error, Filter, For, Kind, Onto, Record, Rows, SCHEMA, Step, Store, Worker},
+    store::{
+        Change, Created, Error, Filter, For, Kind, NewRun, Onto, Record, Rows, SCHEMA, Step, Store, Worker,
+    },
 };
 
 use crate::place::{Place, id, moves, order};
@@ -30,7 +32,8 @@ pub(crate) async fn populate(store: &Store) {
     for step in moves().into_iter().skip(1) {
         store.step(&ended, &step.into()).await.unwrap();
     }
-    store.create(&order("queued"), For::Anybody).await.unwrap();
+    let urgent = NewRun { priority: Priority::High, ..order("queued") };
+    store.create(&urgent, For::Anybody).await.unwrap();
     let cursor = Cursor { journal: "j".to_owned(), seq: 7, hash: "h".to_owned() };
     store.acknowledge("receipts", &cursor).await.unwrap();
 }

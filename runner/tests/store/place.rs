@@ -13,6 +13,7 @@ use platform_core::{
     event::RunErrorCode,
     grant::Correlation,
     id::{AccountId, AgentId, InstallationId, RunId},
+    priority::Priority,
     secret::Secret,
 };
 use runner::{
@@ -215,6 +216,7 @@ pub(crate) fn order(run: &str) -> NewRun {
         account: AccountId::parse("acct-1").unwrap(),
         agent: AgentId::parse("sandbox:agent").unwrap(),
         correlation: Correlation::default(),
+        priority: Priority::default(),
         wanted: r#"{"model":"fake"}"#.to_owned(),
     }
 }

@@ -5,6 +5,7 @@ use platform_core::{
     event::{AgentEvent, OutputStream, Phase, RunErrorCode},
     id::{AccountId, AgentId},
     limit::Millis,
+    priority::Priority,
     record::Tokens,
 };
 use runner::{
@@ -60,6 +61,7 @@ async fn a_run_is_ordered_once(place: Place) {
         NewRun { wanted: "{}".to_owned(), ..new.clone() },
         NewRun { account: AccountId::parse("acct-2").unwrap(), ..new.clone() },
         NewRun { agent: AgentId::parse("sandbox:other").unwrap(), ..new.clone() },
+        NewRun { priority: Priority::High, ..new.clone() },
     ];
     for other in others {
         let refused = store.create(&other, For::Anybody).await.unwrap_err();

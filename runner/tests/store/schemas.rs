@@ -3,7 +3,10 @@
 use std::{iter, path::PathBuf};
 
 use futures_util::future::join_all;
-use platform_core::event::{AgentEvent, Phase};
+use platform_core::{
+    event::{AgentEvent, Phase},
+    priority::Priority,
+};
 use runner::store::{Error, Onto, SCHEMA};
 use sqlx::{AnyConnection, Connection};
 
@@ -48,6 +51,9 @@ async fn every_released_schema_becomes_the_newest_one(place: Place) {
             [ended.run.state.name(), live.run.state.name(), queued.run.state.name()],
             ["succeeded", "preparing", "queued"]
         );
+        // Before there were priorities, all orders were alike.
+        let priority = if schema < 4 { Priority::Normal } else { Priority::High };
+        assert_eq!((queued.run.priority, queued.run.queued), (priority, queued.run.created));
         assert_eq!((ended.answer.as_deref(), live.resources.len()), (Some("answer"), 1));
         // Whatever schema told of it, it tells the same now.
         let told: Vec<_> = ended.events.iter().map(|event| event.event().unwrap()).collect();

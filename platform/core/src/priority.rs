@@ -1,0 +1,53 @@
+//! How urgent an order is.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+/// How urgent an order is, beside others that wait.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Priority {
+    /// It can wait.
+    Low,
+    /// Like most.
+    #[default]
+    Normal,
+    /// Before others.
+    High,
+}
+
+impl Priority {
+    /// All of them, the least urgent first.
+    pub const ALL: [Self; 3] = [Self::Low, Self::Normal, Self::High];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Normal => "normal",
+            Self::High => "high",
+        }
+    }
+}
+
+impl fmt::Display for Priority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A text that names no priority.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no priority; there are: {list}", list = Priority::ALL.map(Priority::name).join(", "))]
+pub struct UnknownPriority(String);
+
+impl FromStr for Priority {
+    type Err = UnknownPriority;
+
+    fn from_str(text: &str) -> Result<Self, UnknownPriority> {
+        let named = Self::ALL.into_iter().find(|priority| priority.name() == text);
+        named.ok_or_else(|| UnknownPriority(text.to_owned()))
+    }
+}
