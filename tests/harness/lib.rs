@@ -37,6 +37,7 @@ pub mod sdks;
 pub mod shared;
 pub mod sluice;
 pub mod soak;
+pub mod start_times;
 pub mod starts;
 pub mod stepped;
 pub mod store;

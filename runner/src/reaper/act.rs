@@ -10,8 +10,7 @@ use super::{
     report::Outcome,
 };
 use crate::{
-    data_plane,
-    pool,
+    data_plane, pool,
     sandbox::docker::{self, Docker, Removal},
     store::{self, Hold, Kind, Resource, Spare, Stage},
     workspace,

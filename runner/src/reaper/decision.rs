@@ -167,9 +167,7 @@ fn container(found: &Listed, standing: Option<&Standing>, terms: &Terms<'_>) -> 
     match (over, row.stage) {
         (true, stage) if may_go(stage) => Decision::Remove(Dead::Ended(standing.state)),
         (true, _) => Decision::Keep(Kept::Deliberately),
-        (false, Stage::Removed) => {
-            Decision::Remove(Dead::Fenced { made: epoch, present: standing.epoch })
-        }
+        (false, Stage::Removed) => Decision::Remove(Dead::Fenced { made: epoch, present: standing.epoch }),
         (false, _) => Decision::Keep(Kept::Lives(standing.state)),
     }
 }

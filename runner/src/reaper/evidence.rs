@@ -168,7 +168,9 @@ impl Evidence {
             };
             things.push((Thing::Container(found.clone()), run));
         }
-        things.extend(pool.iter().filter(|pooled| seen.matters(pooled)).cloned().map(|row| (Thing::Spare(row), None)));
+        things.extend(
+            pool.iter().filter(|pooled| seen.matters(pooled)).cloned().map(|row| (Thing::Spare(row), None)),
+        );
         for grant in seen.grants.iter().flatten() {
             things.push((Thing::Grant(grant.clone()), Some(grant.run.clone())));
         }

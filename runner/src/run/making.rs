@@ -48,7 +48,7 @@ enum Prospect {
         socket_dir: PathBuf,
     },
     /// It waits to be told what it becomes.
-    Waits(Container),
+    Waits(Box<Container>),
 }
 
 /// Makes everything, and has the agent run.
@@ -56,7 +56,7 @@ pub(super) async fn make(scene: &Scene<'_>, things: &mut Things) -> Result<AtWor
     scene.go_on()?;
     scene.telling.enters(Phase::Preparing);
     let image = image(scene).await?;
-    let prepared = match take(scene, things, &image).await? {
+    let prepared = match Box::pin(take(scene, things, &image)).await? {
         Some(prepared) => prepared,
         None => prepare(scene, things, image).await?,
     };
@@ -92,7 +92,7 @@ async fn take(scene: &Scene<'_>, things: &mut Things, image: &str) -> Result<Opt
     booked.act(workspace.furnish(messages(scene))).await??;
     Point::WorkspaceMade.reach();
     let (_, tap) = open(scene, things).await?;
-    Ok(Some(Prepared { workspace, tap, container: Prospect::Waits(container) }))
+    Ok(Some(Prepared { workspace, tap, container: Prospect::Waits(Box::new(container)) }))
 }
 
 /// Makes what waits and was made from `mould` the run's own.
@@ -207,7 +207,7 @@ async fn start(scene: &Scene<'_>, things: &mut Things, prepared: Prepared) -> Re
         Prospect::Waits(container) => {
             step(scene, things, (Move::Start, things.made())).await?;
             Point::Starting.reach();
-            (container, Start::Warm)
+            (*container, Start::Warm)
         }
     };
     Point::ContainerMade.reach();

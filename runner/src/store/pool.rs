@@ -127,7 +127,9 @@ impl Pooled {
         Ok(Self {
             spare,
             owner: text(row, "owner")?,
-            stage: parsed(row, "state", |name| PoolStage::ALL.into_iter().find(|stage| stage.name() == name))?,
+            stage: parsed(row, "state", |name| {
+                PoolStage::ALL.into_iter().find(|stage| stage.name() == name)
+            })?,
             over: number(row, "lease_until")? < now,
             changed: UnixMillis(number(row, "changed")?),
         })
@@ -242,7 +244,8 @@ impl Store {
             let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
             let now = tx.now;
             let query = sqlx::query(FITS).bind(self.installation.as_str()).bind(worker.host());
-            let rows = query.bind(mould).bind(now).fetch_all(tx.connection()).await.map_err(failed(action))?;
+            let rows =
+                query.bind(mould).bind(now).fetch_all(tx.connection()).await.map_err(failed(action))?;
             tx.commit(action).await?;
             rows.iter().map(|row| Pooled::read(row, now).map(|pooled| pooled.spare)).collect()
         })

@@ -376,7 +376,6 @@ impl Workspace {
         blocking(move || start::tell(&dir, &start)).await
     }
 
-
     /// What is in the file at `relative`, if that is one file with one name, below the tree without a link on the way, of
     /// at most `most` bytes. Blocks for as long as the disk takes.
     #[cfg_attr(not(test), expect(dead_code, reason = "for what agents leave: results, bundles"))]

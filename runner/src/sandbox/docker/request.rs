@@ -17,10 +17,9 @@ use crate::sandbox::{First, Program, SandboxSpec};
 pub(super) fn body(spec: &SandboxSpec) -> ContainerCreateBody {
     let pairs = |(key, value): (&&'static str, &String)| ((*key).to_owned(), value.clone());
     let (cmd, env) = match &spec.first {
-        First::Run(Program { argv, environment }) => (
-            Some(argv.clone()),
-            environment.iter().map(|(key, value)| format!("{key}={value}")).collect(),
-        ),
+        First::Run(Program { argv, environment }) => {
+            (Some(argv.clone()), environment.iter().map(|(key, value)| format!("{key}={value}")).collect())
+        }
         First::Wait(_) => {
             (None, vec![format!("{SANDBOX_START_FILE}={}/{}", path::START_DIR, path::START_FILE)])
         }

@@ -2,6 +2,7 @@
 
 mod hostile;
 mod states;
+mod waiting;
 mod watching;
 
 use std::{

@@ -1,0 +1,102 @@
+//! Workspaces of containers that wait for a run: what is put into them once somebody is there who may be hostile.
+
+use std::os::unix::fs::symlink;
+
+use platform_core::{
+    name::path::{COGNI_DIR, CONVERSATION_FILE, MESSAGES_FILE, START_FILE},
+    start::Start,
+};
+
+use super::*;
+
+/// One that waits, below a directory of the test's own.
+async fn waiting(form: WorkspaceForm) -> (Ground, Workspace, WorkspaceId) {
+    let ground = Ground::of(form).await;
+    let id = Workspaces::new_id();
+    let workspace = ground.all.create_waiting(&id).await.unwrap();
+    (ground, workspace, id)
+}
+
+fn start(program: &str) -> Start {
+    Start::new(vec![program.to_owned()], [].into(), "/workspace".to_owned()).unwrap()
+}
+
+#[tokio::test]
+async fn it_is_empty_until_it_is_furnished_and_gone_with_all_of_it() {
+    for form in BOTH {
+        let (ground, workspace, id) = waiting(form).await;
+        assert_eq!(fs::read_dir(workspace.path()).unwrap().count(), 0, "{form:?}");
+        assert!(ground.all.waits(&id));
+        assert!(!ground.all.waits(&ground.id), "one that was made for a run does not");
+        workspace.furnish(&messages()).await.unwrap();
+        for file in [MESSAGES_FILE, CONVERSATION_FILE] {
+            let read = |tree: &Path| fs::read(tree.join(COGNI_DIR).join(file)).unwrap();
+            assert_eq!(read(workspace.path()), read(ground.tree()), "as in one that was made with it");
+            let found = fs::metadata(workspace.path().join(COGNI_DIR).join(file)).unwrap();
+            assert_eq!((found.uid(), found.gid(), found.mode() & 0o7777), (1001, 1001, 0o644));
+        }
+        ground.all.remove(&id).await.unwrap();
+        assert!(!ground.root.join(id.as_str()).exists());
+    }
+}
+
+#[tokio::test]
+async fn the_first_to_tell_has_told_it() {
+    let (ground, workspace, id) = waiting(WorkspaceForm::Directory).await;
+    let dir = workspace.start_dir().unwrap().to_owned();
+    assert_eq!(fs::metadata(&dir).unwrap().mode() & 0o7777, 0o755, "the sandbox's user watches it");
+    let told =
+        futures_util::future::join_all((0..8).map(|n| workspace.tell(start(&format!("agent-{n}"))))).await;
+    assert!(told.iter().all(Result::is_ok), "{told:?}");
+    let first: Start = serde_json::from_slice(&fs::read(dir.join(START_FILE)).unwrap()).unwrap();
+    workspace.tell(start("late")).await.unwrap();
+    let still: Start = serde_json::from_slice(&fs::read(dir.join(START_FILE)).unwrap()).unwrap();
+    assert_eq!(first, still);
+    assert_eq!(fs::read_dir(&dir).unwrap().count(), 1, "nothing is left beside it");
+    assert_eq!(fs::metadata(dir.join(START_FILE)).unwrap().mode() & 0o7777, 0o644);
+    assert!(!ground.all.waits(&id));
+    let again = ground.all.adopt(&id).await.unwrap();
+    assert_eq!(again.start_dir(), Some(dir.as_path()));
+    ground.workspace.tell(start("nobody")).await.unwrap();
+    assert_eq!(ground.workspace.start_dir(), None, "where nobody waits it is without effect");
+}
+
+/// What a first process could put in the way, which leads to `outside`.
+const TRAPS: [fn(&Path, &Path); 4] = [
+    |tree, outside| symlink(outside, tree.join(COGNI_DIR)).unwrap(),
+    |tree, outside| {
+        fs::create_dir(tree.join(COGNI_DIR)).unwrap();
+        symlink(outside.join("victim"), tree.join(COGNI_DIR).join(MESSAGES_FILE)).unwrap();
+    },
+    |tree, outside| {
+        fs::create_dir(tree.join(COGNI_DIR)).unwrap();
+        symlink(outside.join("new"), tree.join(COGNI_DIR).join(CONVERSATION_FILE)).unwrap();
+    },
+    |tree, outside| {
+        fs::create_dir(tree.join(COGNI_DIR)).unwrap();
+        fs::hard_link(outside.join("victim"), tree.join(COGNI_DIR).join(MESSAGES_FILE)).unwrap();
+    },
+];
+
+#[tokio::test]
+async fn nothing_is_written_through_what_a_first_process_has_put_there() {
+    for (at, trap) in TRAPS.into_iter().enumerate() {
+        let (ground, workspace, _id) = waiting(WorkspaceForm::Directory).await;
+        let outside = ground.root.parent().unwrap().join("outside");
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join("victim"), "as it was").unwrap();
+        let before = fs::metadata(outside.join("victim")).unwrap();
+        trap(workspace.path(), &outside);
+        let error = workspace.furnish(&messages()).await.unwrap_err();
+        assert!(report::chain(&error).contains("write the conversation"), "{at}: {error}");
+        assert_eq!(fs::read_to_string(outside.join("victim")).unwrap(), "as it was", "{at}");
+        let after = fs::metadata(outside.join("victim")).unwrap();
+        assert_eq!((after.uid(), after.mode()), (before.uid(), before.mode()), "{at}");
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 1, "{at}");
+        // The control: who just writes to the path is led outside.
+        let written = fs::write(workspace.path().join(COGNI_DIR).join(MESSAGES_FILE), "led astray");
+        let harmed = fs::read_dir(&outside).unwrap().count() > 1
+            || fs::read_to_string(outside.join("victim")).unwrap() != "as it was";
+        assert_eq!(written.is_ok() && harmed, at != 2, "{at}");
+    }
+}

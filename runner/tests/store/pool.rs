@@ -1,0 +1,167 @@
+//! What waits for a run, when several want it.
+
+use std::collections::BTreeSet;
+
+use platform_core::{
+    id::{AgentId, SocketDirName, WorkspaceId},
+    limit::Millis,
+};
+use runner::{
+    lifecycle::{Move, State},
+    store::{Error, For, Kind, PoolStage, Run, Spare, Stage, Step, Store, Worker},
+};
+
+use crate::place::{Place, eventually, order};
+
+const LONG: Millis = Millis::seconds(600);
+/// Over as soon as the clock has moved.
+const NONE: Millis = Millis(0);
+const MOULD: &str = "mould";
+
+crate::on_both!(
+    one_of_many_runs_takes_what_waits_and_has_its_things,
+    what_is_not_ready_or_leaves_is_not_taken,
+    what_is_taken_is_no_longer_in_the_pool_and_not_without_its_run,
+    only_its_owner_removes_what_waits_until_that_is_gone,
+    what_waits_on_another_host_or_of_another_mould_does_not_fit,
+);
+
+fn spare(number: u128) -> Spare {
+    Spare {
+        container: format!("sluice-default-spare-{number}"),
+        mould: MOULD.to_owned(),
+        agent: AgentId::parse("sandbox:agent").unwrap(),
+        workspace: WorkspaceId::from_random(number),
+        listener: SocketDirName::from_random(number),
+    }
+}
+
+fn worker() -> Worker {
+    Worker::named("host/1/abc")
+}
+
+/// One that waits.
+async fn ready(store: &Store, number: u128) -> Spare {
+    let spare = spare(number);
+    store.want_spare(&spare, &worker(), LONG).await.unwrap();
+    assert!(store.spare_is_ready(&spare, &worker()).await.unwrap());
+    spare
+}
+
+async fn claimed(store: &Store, run: &str) -> Run {
+    store.create(&order(run), For::Anybody).await.unwrap();
+    store.claim(&worker(), LONG).await.unwrap().unwrap()
+}
+
+fn taking(spare: &Spare) -> Step {
+    Step::from(Move::Prepare).taking(spare.clone())
+}
+
+async fn stages(store: &Store) -> Vec<PoolStage> {
+    store.pool().await.unwrap().into_iter().map(|pooled| pooled.stage).collect()
+}
+
+async fn one_of_many_runs_takes_what_waits_and_has_its_things(place: Place) {
+    let clients = [place.open().await, place.open().await];
+    let spare = ready(&clients[0], 1).await;
+    let mut runs = Vec::new();
+    for number in 0..8 {
+        runs.push(claimed(&clients[0], &format!("r{number}")).await);
+    }
+    let take = async |(number, run): (usize, &Run)| {
+        clients[number % 2].step(&run.hold(), &taking(&spare)).await.map(|taken| taken.run)
+    };
+    let taken = futures_util::future::join_all(runs.iter().enumerate().map(take)).await;
+    let winners: Vec<_> = taken.iter().filter_map(|taken| taken.as_ref().ok()).collect();
+    assert_eq!(winners.len(), 1, "{taken:?}");
+    assert!(taken.iter().flat_map(Result::as_ref).count() == 1);
+    for lost in taken.iter().filter_map(|taken| taken.as_ref().err()) {
+        assert!(matches!(lost, Error::NotSpare { .. }), "{lost:?}");
+    }
+    let (run, made) = clients[0].made_for(winners[0]).await.unwrap();
+    assert_eq!(run.state, State::Preparing);
+    let things: BTreeSet<_> =
+        made.iter().map(|thing| (thing.kind.name(), thing.name.as_str(), thing.stage.name())).collect();
+    let of = |kind: Kind, name| (kind.name(), name, Stage::Wanted.name());
+    assert_eq!(
+        things,
+        BTreeSet::from([
+            of(Kind::Workspace, spare.workspace.as_str()),
+            of(Kind::Listener, spare.listener.as_str()),
+            of(Kind::Container, spare.container.as_str()),
+        ])
+    );
+    assert_eq!(stages(&clients[1]).await, []);
+    // Who lost is where it was.
+    let lost = runs.iter().find(|run| run.run != *winners[0]).unwrap();
+    assert_eq!(clients[0].record(&lost.run).await.unwrap().run.state, State::Queued);
+}
+
+async fn what_is_not_ready_or_leaves_is_not_taken(place: Place) {
+    let store = place.open().await;
+    let run = claimed(&store, "r1").await;
+    let spare = spare(1);
+    let refused = async || {
+        let taken = store.step(&run.hold(), &taking(&spare)).await;
+        assert!(matches!(taken, Err(Error::NotSpare { .. })), "{taken:?}");
+        assert_eq!(store.spares(&worker(), MOULD).await.unwrap(), []);
+    };
+    refused().await;
+    store.want_spare(&spare, &worker(), LONG).await.unwrap();
+    refused().await;
+    assert!(store.spare_is_ready(&spare, &worker()).await.unwrap());
+    assert!(store.spare_leaves(&spare.container, &worker()).await.unwrap());
+    refused().await;
+    assert!(!store.spare_is_ready(&spare, &worker()).await.unwrap(), "there is no way back");
+    store.spare_is_gone(&spare.container).await.unwrap();
+    refused().await;
+    assert_eq!(stages(&store).await, [PoolStage::Gone], "what comes late is known");
+    assert!(store.spare_leaves(&spare.container, &worker()).await.unwrap(), "and may be removed again");
+}
+
+async fn what_is_taken_is_no_longer_in_the_pool_and_not_without_its_run(place: Place) {
+    let store = place.open().await;
+    let spare = ready(&store, 1).await;
+    let run = claimed(&store, "r1").await;
+    let stale = runner::store::Hold { epoch: run.epoch + 1, ..run.hold() };
+    let fenced = store.step(&stale, &taking(&spare)).await;
+    assert!(matches!(fenced, Err(Error::Fenced { .. })), "{fenced:?}");
+    assert_eq!(stages(&store).await, [PoolStage::Ready]);
+    store.step(&run.hold(), &taking(&spare)).await.unwrap();
+    assert!(!store.spare_leaves(&spare.container, &worker()).await.unwrap(), "it is the run's to remove");
+    store.spare_is_gone(&spare.container).await.unwrap();
+    assert_eq!(store.made_for(&run.run).await.unwrap().1.len(), 3);
+}
+
+async fn only_its_owner_removes_what_waits_until_that_is_gone(place: Place) {
+    let store = place.open().await;
+    let spare = ready(&store, 1).await;
+    let other = Worker::named("host/2/def");
+    assert!(!store.spare_leaves(&spare.container, &other).await.unwrap());
+    assert!(!store.pool().await.unwrap()[0].over);
+    store.keep_spares(&worker(), NONE).await.unwrap();
+    eventually("its lease is over", async || store.pool().await.unwrap()[0].over.then_some(())).await;
+    assert_eq!(
+        store.spares(&worker(), MOULD).await.unwrap(),
+        [],
+        "nobody takes what may be removed at any moment"
+    );
+    store.keep_spares(&worker(), LONG).await.unwrap();
+    assert!(!store.spare_leaves(&spare.container, &other).await.unwrap(), "its owner is back");
+    store.keep_spares(&worker(), NONE).await.unwrap();
+    eventually("its lease is over", async || {
+        store.spare_leaves(&spare.container, &other).await.unwrap().then_some(())
+    })
+    .await;
+    store.keep_spares(&worker(), LONG).await.unwrap();
+    assert_eq!(stages(&store).await, [PoolStage::Leaving], "too late for its owner");
+    assert!(!store.spare_is_ready(&spare, &worker()).await.unwrap());
+}
+
+async fn what_waits_on_another_host_or_of_another_mould_does_not_fit(place: Place) {
+    let store = place.open().await;
+    let spare = ready(&store, 1).await;
+    assert_eq!(store.spares(&Worker::named("host/9/xyz"), MOULD).await.unwrap(), [spare]);
+    assert_eq!(store.spares(&Worker::named("elsewhere/1/abc"), MOULD).await.unwrap(), []);
+    assert_eq!(store.spares(&worker(), "another").await.unwrap(), []);
+}

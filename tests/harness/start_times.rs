@@ -1,0 +1,210 @@
+//! How long it takes from an order to the first instruction of its agent: here, cold and warm, and as the predecessor did it, side
+//! by side on this machine.
+//!
+//! The agent's first instruction tells the time. The predecessor started a container with nginx for each run, waited for its
+//! socket, and then started the agent's: both are played through Docker's API, with its hardening and its configuration of nginx,
+//! and with a shorter wait for the socket than it had.
+
+use std::{
+    path::Path,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use bench::upstream::ScriptedUpstream;
+use futures_util::future::join_all;
+use http::Method;
+use platform_core::name::label;
+use rustix::process::Signal;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::{
+    agent::Agent,
+    docker::{SOCKET, docker},
+    eventually::eventually_within,
+    nginx,
+    up::Up,
+    world::{World, grant},
+};
+
+const IMAGE: &str = "sluicegate/sandbox-runtime:latest";
+/// Runs that begin at the same moment.
+const AT_ONCE: usize = 8;
+/// How often the predecessor's socket is looked for.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// How often each is measured.
+#[derive(Debug, Clone, Copy)]
+pub struct StartTimes {
+    /// One at a time.
+    pub alone: usize,
+    /// Eight at a time.
+    pub rounds: usize,
+}
+
+/// How long something took, in milliseconds.
+#[derive(Debug, Serialize)]
+pub struct Row {
+    /// What it was.
+    pub what: &'static str,
+    /// Every measurement of one at a time, sorted.
+    pub alone_ms: Vec<f64>,
+    /// Of eight at once.
+    pub at_once_ms: Vec<f64>,
+}
+
+impl StartTimes {
+    /// Measures everything; the ways take turns.
+    ///
+    /// # Panics
+    /// If a run fails.
+    pub async fn measure(self) -> Vec<Row> {
+        let before = Predecessor::new().await;
+        let (cold, warm) = (Ours::new(0).await, Ours::new(AT_ONCE).await);
+        let mut rows = ["predecessor: nginx container, then the agent's", "cold", "warm"].map(|what| Row {
+            what,
+            alone_ms: Vec::new(),
+            at_once_ms: Vec::new(),
+        });
+        for (count, rounds) in [(1, self.alone), (AT_ONCE, self.rounds)] {
+            for round in 0..rounds {
+                let name = |number| format!("b{count}-{round}-{number}");
+                let names: Vec<_> = (0..count).map(name).collect();
+                let took = [before.begin(&names).await, cold.begin(&names).await, warm.begin(&names).await];
+                for (row, took) in rows.iter_mut().zip(took) {
+                    let all = if count == 1 { &mut row.alone_ms } else { &mut row.at_once_ms };
+                    all.extend(took);
+                }
+            }
+        }
+        for ours in [cold, warm] {
+            ours.up.stop(Signal::TERM).await;
+            ours.world.assert_nothing_left().await;
+        }
+        for row in &mut rows {
+            row.alone_ms.sort_by(f64::total_cmp);
+            row.at_once_ms.sort_by(f64::total_cmp);
+        }
+        rows.into()
+    }
+}
+
+/// The moment that `percent` of a hundred did not take longer than.
+#[must_use]
+pub fn percentile(sorted: &[f64], percent: usize) -> f64 {
+    sorted
+        .get((sorted.len() * percent / 100).min(sorted.len().saturating_sub(1)))
+        .copied()
+        .unwrap_or_default()
+}
+
+/// `sluice up`, with so many containers ready.
+struct Ours {
+    world: World,
+    up: Up,
+    warm: usize,
+}
+
+impl Ours {
+    async fn new(warm: usize) -> Self {
+        let agent =
+            "[agents.'bench:clock']\nargv = ['bash', '-c', 'echo $EPOCHREALTIME']\nprotocol = 'text'\n";
+        let mut world = World::with(&format!("{agent}warm = {warm}\n[worker]\nruns = 64\n")).await;
+        assert!(world.stop_proxy().await);
+        world.use_docker_on(Path::new(SOCKET));
+        let up = Up::start(world.sluice().env("SLUICE_LOG", "warn")).await;
+        Self { world, up, warm }
+    }
+
+    /// Begins these runs at the same moment.
+    async fn begin(&self, names: &[String]) -> Vec<f64> {
+        self.until_ready().await;
+        let one = async |run: &String| {
+            let arguments = ["run", "--detach", "--run-id", run, "--agent", "bench:clock", "q"];
+            let ordered = self.world.sluice().run(&arguments).await;
+            assert_eq!(ordered.code, Some(0), "{ordered:?}");
+            let waited = self.world.sluice().run(&["runs", "wait", run]).await;
+            let shown = self.world.sluice().run(&["runs", "show", run, "--json"]).await.result();
+            let first: f64 = waited.stdout.trim().parse().unwrap_or_else(|_| panic!("{waited:?} {shown:#}"));
+            first * 1e3 - shown["created_ms"].as_f64().unwrap()
+        };
+        join_all(names.iter().map(one)).await
+    }
+
+    /// Waits until what is to be ready is, and nothing is being made.
+    async fn until_ready(&self) {
+        let of = format!("label={}={}", label::INSTALLATION, self.world.installation());
+        let running = || async {
+            let names = docker(&["ps", "--filter", &of, "--format", "{{.Names}}"]).await;
+            names.lines().count()
+        };
+        eventually_within(Duration::from_secs(60), "they wait", running, |count| *count == self.warm).await;
+        // The row is written after the container runs.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// A container with nginx for each run, and then the agent's.
+struct Predecessor {
+    docker: Agent,
+    upstream: ScriptedUpstream,
+}
+
+impl Predecessor {
+    async fn new() -> Self {
+        Self {
+            docker: Agent::on(Path::new(SOCKET)).unsearched(),
+            upstream: ScriptedUpstream::start().await.unwrap(),
+        }
+    }
+
+    async fn begin(&self, names: &[String]) -> Vec<f64> {
+        join_all(names.iter().map(|name| self.one(name))).await
+    }
+
+    async fn one(&self, run: &str) -> f64 {
+        let dir = tempfile::Builder::new().prefix("sw-before-").tempdir_in("/tmp").unwrap();
+        let here = dir.path().display().to_string();
+        let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64();
+        let address = self.upstream.base_url().trim_start_matches("http://").parse().unwrap();
+        let config = nginx::configuration(dir.path(), address, &grant(run, "acct-1"), "sk-key");
+        std::fs::write(dir.path().join("nginx.conf"), config).unwrap();
+        let proxy = self.container(json!({
+            "Image": IMAGE, "User": "0:0", "Entrypoint": ["/usr/sbin/nginx"],
+            "Cmd": ["-e", "stderr", "-p", here, "-c", format!("{here}/nginx.conf")],
+            // This machine's nginx, in an image that has none.
+            "HostConfig": { "Binds": [format!("{here}:{here}"), "/usr:/usr:ro"], "NetworkMode": "none" },
+        }));
+        let proxy = proxy.await;
+        while !dir.path().join("llm.sock").exists() {
+            tokio::time::sleep(LOOK).await;
+        }
+        let agent = self.container(json!({
+            "Image": IMAGE, "User": "1001:1001", "Entrypoint": ["bash", "-c", "echo $EPOCHREALTIME"],
+            "HostConfig": {
+                "Binds": [format!("{here}:/llm-sock")], "NetworkMode": "none", "ReadonlyRootfs": true,
+                "CapDrop": ["ALL"], "SecurityOpt": ["no-new-privileges:true"], "PidsLimit": 256,
+                "Memory": 536_870_912, "MemorySwap": 536_870_912, "Init": true,
+                "Tmpfs": { "/tmp": "rw,noexec,nosuid,size=67108864", "/run": "rw,noexec,nosuid,size=1048576" },
+            },
+        }));
+        let agent = agent.await;
+        docker(&["wait", &agent]).await;
+        let first: f64 = docker(&["logs", &agent]).await.parse().unwrap();
+        docker(&["rm", "--force", &agent, &proxy]).await;
+        (first - began) * 1e3
+    }
+
+    /// Makes a container and starts it; returns its id.
+    async fn container(&self, body: Value) -> String {
+        let created = self.docker.clone().with_header("content-type", "application/json");
+        let created =
+            created.request(Method::POST, "/containers/create", body.to_string().into()).await.unwrap();
+        assert!(created.status.is_success(), "{}", created.text());
+        let id = created.json()["Id"].as_str().unwrap().to_owned();
+        let path = format!("/containers/{id}/start");
+        let started = self.docker.request(Method::POST, &path, Vec::new().into()).await.unwrap();
+        assert!(started.status.is_success(), "{}", started.text());
+        id
+    }
+}
