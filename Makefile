@@ -12,7 +12,7 @@ RECORD_SECONDS ?= 600
 
 .PHONY: help demo test setup images proxy-image build lint deny unit it stack ci clean
 .PHONY: fuzz fuzz-control fuzz-record
-.PHONY: bench bench-quick bench-micro bench-before bench-check bench-accept bench-build
+.PHONY: bench bench-quick bench-starts bench-micro bench-before bench-check bench-accept bench-build
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -83,6 +83,11 @@ bench-quick: bench-build ## The same, shorter and not kept (2 minutes)
 
 bench-before: bench-build ## Put this build aside: `bench run --peers before,sluicegate` then compares a change with it
 	cp target/release/sluice-proxy target/release/sluice-proxy.before
+
+bench-starts: ## Measure how long runs take to begin, cold, warm and as the predecessor did; renew the README's table (5 minutes)
+	@$(MAKE) --no-print-directory images
+	$(CARGO) build --release --locked --quiet --workspace --bins
+	$(CARGO) run --release --locked --quiet -p tests --example bench-starts -- bench/runs/starts.json README.md
 
 bench-micro: ## What single steps of a call cost
 	$(CARGO) bench --locked -p proxy --features parts --bench steps

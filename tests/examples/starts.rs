@@ -1,4 +1,4 @@
-//! `starts FILE COUNT AT_A_TIME`: more starts than a test may make, and how long they took, as JSON. Fails if one fails.
+//! `starts FILE COUNT AT_A_TIME WARM`: more starts than a test may make, and how long they took, as JSON. Fails if one fails.
 
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot go on has failed, with the place")]
 
@@ -8,11 +8,15 @@ use bench::measure::machine::Machine;
 use harness::starts::Starts;
 use serde_json::json;
 
+const USAGE: &str = "usage: starts FILE COUNT AT_A_TIME WARM";
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
-    let [file, count, at_a_time] = arguments.as_slice() else { panic!("usage: starts FILE COUNT AT_A_TIME") };
-    let starts = Starts { count: count.parse().unwrap(), at_a_time: at_a_time.parse().unwrap() };
+    let [file, numbers @ ..] = arguments.as_slice() else { panic!("{USAGE}") };
+    let numbers: Vec<_> = numbers.iter().map(|number| number.parse().expect(USAGE)).collect();
+    let [count, at_a_time, warm] = numbers[..] else { panic!("{USAGE}") };
+    let starts = Starts { count, at_a_time, warm };
     let began = Instant::now();
     let found = starts.run().await;
     let load = std::fs::read_to_string("/proc/loadavg").unwrap();
@@ -24,6 +28,7 @@ async fn main() {
         "seconds": began.elapsed().as_secs(),
         "starts": starts.count,
         "at_a_time": starts.at_a_time,
+        "kept_ready": starts.warm,
         "found": found,
     });
     std::fs::write(file, format!("{record:#}\n")).unwrap();

@@ -2,7 +2,7 @@
 //! each took to start and to end, and what those who worked on them used.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     fs::{self, File},
     path::Path,
 };
@@ -24,6 +24,8 @@ pub struct Starts {
     pub count: usize,
     /// At a time.
     pub at_a_time: usize,
+    /// Containers that wait for them.
+    pub warm: usize,
 }
 
 /// What was found.
@@ -33,6 +35,8 @@ pub struct Findings {
     pub succeeded: usize,
     /// What happened to the others.
     pub failures: Vec<String>,
+    /// Those that took a container which waited. No two runs had the same one.
+    pub warm: usize,
     /// From the order to Docker's word that the container runs.
     pub order_to_container: Spread,
     /// From the order to the first call that the agent makes.
@@ -92,7 +96,8 @@ impl Starts {
     /// # Panics
     /// If anything is left of them, or nobody works on them.
     pub async fn run(self) -> Findings {
-        let mut world = World::with(&format!("[worker]\nruns = {}\n", self.at_a_time)).await;
+        let agent = format!("[agents.'sandbox:agent']\ndisk = '256MiB'\nwarm = {}\n", self.warm);
+        let mut world = World::with(&format!("{agent}[worker]\nruns = {}\n", self.at_a_time)).await;
         assert!(world.stop_proxy().await);
         world.use_docker_on(Path::new(SOCKET));
         let up = Up::start(world.sluice().env("SLUICE_LOG", "warn")).await;
@@ -117,18 +122,34 @@ impl Starts {
             late: late[which],
         });
         let times = Times::of(&world, &containers, succeeded).await;
+        let warm = self.containers(&world).await.into_iter().filter(|name| name.contains("-spare-")).count();
         drop(events);
         up.stop(Signal::TERM).await;
         world.assert_nothing_left().await;
         Findings {
             succeeded,
             failures,
+            warm,
             order_to_container: times.spread(|run| run.container),
             order_to_first_call: times.spread(|run| run.first_call),
             order_to_end: times.spread(|run| run.ended),
             up: up_used,
             proxy,
         }
+    }
+
+    /// Which container each run had.
+    async fn containers(self, world: &World) -> BTreeSet<String> {
+        let mut containers = BTreeSet::new();
+        for number in 0..self.count {
+            let shown = world.sluice().run(&["runs", "show", &format!("r{number}"), "--json"]).await.result();
+            let things = shown["resources"].as_array().unwrap();
+            for thing in things.iter().filter(|thing| thing["kind"] == "container") {
+                let name = thing["name"].as_str().unwrap();
+                assert!(containers.insert(name.to_owned()), "{name} had two runs");
+            }
+        }
+        containers
     }
 
     /// Those of `runs`; returns what failed.
@@ -175,7 +196,8 @@ impl Times {
         let all = |told: &String| told.lines().count() >= count && told.ends_with('\n');
         for event in eventually("Docker has told of all", told, all).await.lines() {
             let event: Value = serde_json::from_str(event).unwrap();
-            let of = event["Actor"]["Attributes"][label::RUN_ID].as_str().unwrap();
+            // One that was started before it had a run does not say which.
+            let Some(of) = event["Actor"]["Attributes"][label::RUN_ID].as_str() else { continue };
             let at = event["timeNano"].as_i64().unwrap() / 1_000_000;
             let (ordered, run) = runs.get_mut(of).unwrap();
             run.container.get_or_insert(at - *ordered);

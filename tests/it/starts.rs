@@ -9,7 +9,7 @@ const DESCRIPTORS: usize = 16;
 
 #[tokio::test]
 async fn of_sixty_starts_none_fails_and_nothing_is_left() {
-    let starts = Starts { count: 60, at_a_time: 8 };
+    let starts = Starts { count: 60, at_a_time: 8, warm: 0 };
     let found = starts.run().await;
     assert_eq!((found.succeeded, &found.failures), (60, &vec![]), "{found:#?}");
     for used in [&found.up, &found.proxy] {

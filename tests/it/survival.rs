@@ -194,8 +194,10 @@ async fn a_worker_that_is_stopped_leaves_its_runs_to_the_next_at_once() {
 #[tokio::test]
 async fn a_second_ctrl_c_leaves_runs_that_do_not_end_to_whoever_comes_next() {
     // Docker waits two seconds before it kills an agent that does not care.
-    let stubborn =
-        shell_agent("trap 'touch told' TERM; until [ -e go ]; do sleep 0.1; done", "runtime = '60s'");
+    let stubborn = shell_agent(
+        "trap 'touch told' TERM; touch set; until [ -e go ]; do sleep 0.1; done",
+        "runtime = '60s'",
+    );
     let world = world(&stubborn).await;
     for times in [1, 2] {
         let run = format!("r{times}");
@@ -205,7 +207,9 @@ async fn a_second_ctrl_c_leaves_runs_that_do_not_end_to_whoever_comes_next() {
         let running = || async { containers_of(&world.installation()).await.len() };
         eventually_within(PATIENCE, "it runs", running, |agents| *agents == 1).await;
         eventually_within(PATIENCE, "it runs", || state(&world, &run), |state| state == "running").await;
-        let told = world.workspace(&run).await.join("told");
+        let workspace = world.workspace(&run).await;
+        let (set, told) = (workspace.join("set"), workspace.join("told"));
+        eventually_within(PATIENCE, "it does not care", || async { set.exists() }, |set| *set).await;
         for _ in 0..times {
             up.signal(Signal::INT);
             eventually_within(PATIENCE, "it is told", || async { told.exists() }, |told| *told).await;

@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, fs};
 use harness::{
     Up, World,
     docker::{containers_of, docker},
+    dockerd::{Containers, Dockerd},
     eventually::eventually_within,
     random::Random,
 };
@@ -39,14 +40,18 @@ async fn spares(world: &World) -> BTreeSet<String> {
     spares.into_iter().collect()
 }
 
-/// Waits until as many containers are there as are to wait.
+/// Waits until as many containers are there as are to wait; returns their names.
 async fn until_ready(world: &World, count: usize) -> BTreeSet<String> {
+    so_many_wait(world, count).await;
+    spares(world).await
+}
+
+async fn so_many_wait(world: &World, count: usize) {
     let ready = || async {
         let shown = world.sluice().run(&["doctor", "--reap", "--dry-run", "--json"]).await;
         shown.stdout.matches("it waits for a run").count()
     };
     eventually_within(PATIENCE, "they wait", ready, |ready| *ready == count).await;
-    spares(world).await
 }
 
 /// The container that a run had.
@@ -302,5 +307,29 @@ async fn an_image_that_does_not_wait_runs_cold_and_is_told_of() {
     eventually_within(PATIENCE, "it is told", said, named).await;
     assert_eq!(spares(&world).await.len(), 0);
     up.stop(Signal::TERM).await;
+    world.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn a_docker_that_ends_what_waits_has_others_wait_and_nothing_is_left() {
+    let mut dockerd = Dockerd::start(Containers::End).await;
+    let world = world(LOOKS, 2).await;
+    world.use_docker_on(&dockerd.socket());
+    let up = Up::start(world.sluice().env("SLUICE_LOG", "warn")).await;
+    for signal in [Signal::TERM, Signal::KILL] {
+        so_many_wait(&world, 2).await;
+        let before = dockerd.containers().await;
+        dockerd.end(signal).await;
+        dockerd.again(Containers::End).await;
+        let run = format!("r{}", signal.as_raw());
+        let record = runs(&world, &run, "q").await;
+        assert_eq!(record["state"], "succeeded", "{record:#}");
+        assert!(!before.contains(&container_of(&record)), "{record:#}");
+        let replaced = || dockerd.containers();
+        let others = |now: &Vec<String>| now.len() == 2 && now.iter().all(|name| !before.contains(name));
+        eventually_within(PATIENCE, "others wait", replaced, others).await;
+    }
+    up.stop(Signal::TERM).await;
+    assert_eq!(dockerd.containers().await, Vec::<String>::new());
     world.assert_nothing_left().await;
 }
