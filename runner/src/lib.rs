@@ -15,6 +15,7 @@ mod envelope;
 pub mod failpoint;
 mod follow;
 pub mod lifecycle;
+mod metrics;
 mod reaper;
 mod reload;
 mod run;

@@ -2,7 +2,7 @@
 //!
 //! axum decides which function answers; connections are accepted here, because `axum::serve` knows no time limits. It asks
 //! nobody who they are, so it listens on the loopback alone, and answers no browser that another site's page sent: neither by a
-//! name that was made to lead here, nor by one of ours. Routes: `GET /api/v1/ai/agents`.
+//! name that was made to lead here, nor by one of ours. Routes: `GET /api/v1/ai/agents`, `GET /metrics`.
 
 mod error;
 
@@ -29,7 +29,7 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
-use platform_runtime::task;
+use platform_runtime::{metrics, task};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -38,7 +38,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use self::error::Error;
-use crate::agents::{self, Catalog};
+use crate::{
+    agents::{self, Catalog},
+    metrics::Metrics,
+};
 
 /// From where a browser was sent (Fetch Metadata, W3C).
 const FETCH_SITE: &str = "sec-fetch-site";
@@ -81,8 +84,8 @@ impl Api {
     }
 
     /// Serves until `stop` is triggered. Connections that are open then are cut.
-    pub(crate) async fn serve(self, catalog: Arc<Catalog>, stop: CancellationToken) {
-        let (routes, room) = (routes(catalog), Arc::new(Semaphore::new(CONNECTIONS)));
+    pub(crate) async fn serve(self, told: (Arc<Catalog>, Arc<Metrics>), stop: CancellationToken) {
+        let (routes, room) = (routes(told), Arc::new(Semaphore::new(CONNECTIONS)));
         let accepting = async {
             // Nobody closes the semaphore.
             while let Ok(place) = Arc::clone(&room).acquire_owned().await {
@@ -114,13 +117,15 @@ async fn connection(stream: TcpStream, routes: Router, _place: OwnedSemaphorePer
     }
 }
 
-fn routes(catalog: Arc<Catalog>) -> Router {
+fn routes((catalog, metrics): (Arc<Catalog>, Arc<Metrics>)) -> Router {
     Router::new()
         .route("/api/v1/ai/agents", get(list))
+        .with_state(catalog)
+        .route("/metrics", get(scrape))
+        .with_state(metrics)
         .method_not_allowed_fallback(|| async { Error::Method })
         .fallback(|| async { Error::Route })
         .layer(middleware::from_fn(for_this_host))
-        .with_state(catalog)
 }
 
 /// Lets through what was sent to this host by one of its own names, by no other site's page.
@@ -159,6 +164,11 @@ fn is_own(host: &str) -> bool {
 /// What can run here, and what of it is taken if nobody says.
 async fn list(State(catalog): State<Arc<Catalog>>) -> Response {
     json(&agents::listing(&catalog.looked().await))
+}
+
+/// What is counted here, as Prometheus reads it.
+async fn scrape(State(metrics): State<Arc<Metrics>>) -> Response {
+    ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], metrics.render().await).into_response()
 }
 
 fn json(value: &serde_json::Value) -> Response {

@@ -19,6 +19,7 @@ use crate::{
     api::Api,
     data_plane::DataPlane,
     reload::Reloading,
+    run::Observer,
     supervise::{self, Plan, Proxy},
     worker::{self, AtEnd},
 };
@@ -37,6 +38,8 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     };
     let data_plane = DataPlane::at(&settings.proxy.control_socket());
     let catalog = Arc::new(Catalog::of(settings));
+    let observer = Observer::default();
+    observer.metrics.know(settings.agents.keys());
     // A terminal that is closed ends what runs in it. Without one, SIGHUP is what it is to any service.
     let by = if io::stdout().is_terminal() { RunBy::Person } else { RunBy::Service };
     let signals = Signals::install(by)?;
@@ -49,7 +52,8 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     announce(context, (&proxy, &health), api.as_ref())?;
     let leave = CancellationToken::new();
     let read = (context.origins.clone(), context.values.clone());
-    let reloading = Reloading::new(read, Arc::clone(&catalog), data_plane.clone());
+    let told = (Arc::clone(&catalog), Arc::clone(&observer.metrics));
+    let reloading = Reloading::new(read, told, data_plane.clone());
     let waiting = heed(signals, reloading, [cancel.clone(), leave.clone()]);
     let watched = async {
         let ended = supervise::watch_over(proxy, &plan, &data_plane, &proxy_stop).await;
@@ -59,15 +63,20 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     };
     let worked = async {
         let at_end = if by == RunBy::Person { AtEnd::Cancel(leave) } else { AtEnd::Leave };
-        if let Some(host) = worker::surroundings(settings, async || context.store().await, &cancel).await {
-            Box::pin(worker::work(&host, settings, &cancel, at_end)).await;
+        if let Some(mut host) = worker::surroundings(settings, async || context.store().await, &cancel).await
+        {
+            host.observer = observer.clone();
+            tokio::select! {
+                () = Box::pin(worker::work(&host, settings, &cancel, at_end)) => {}
+                () = observer.metrics.ask(&host.store) => {}
+            }
         }
         // The proxy last: runs that are cancelled are closed there.
         proxy_stop.cancel();
     };
     let served = async {
         if let Some(api) = api {
-            api.serve(catalog, cancel.clone()).await;
+            api.serve((catalog, Arc::clone(&observer.metrics)), cancel.clone()).await;
         }
     };
     let (watched, (), ()) = tokio::join!(watched, worked, served);

@@ -25,6 +25,7 @@ use crate::{
     data_plane::{self, Lines},
     failpoint::Point,
     lifecycle::{Move, State},
+    metrics::Start,
     sandbox::{
         Ended, Hear, KilledBy, Piece,
         docker::{Container, Found},
@@ -237,6 +238,7 @@ async fn start(scene: &Scene<'_>, things: &mut Things, prepared: Prepared) -> Re
     };
     Point::ContainerMade.reach();
     let made = [row.to(Stage::Made)];
+    booked.starts(Start::Cold);
     booked.step(Move::Run, made.clone()).await?;
     things.change(&made);
     Point::RunStored.reach();

@@ -1,7 +1,10 @@
 //! The right to act for a run: its steps are stored in our name, its lease is renewed meanwhile, and nothing is done once
 //! it may be another's.
 
-use std::{cell::Cell, time::Duration};
+use std::{
+    cell::{Cell, RefCell},
+    time::Duration,
+};
 
 use platform_core::limit::Millis;
 use platform_runtime::report;
@@ -9,11 +12,17 @@ use rustix::time::{ClockId, clock_gettime};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::{Host, Order, order::Unreadable, things::Things};
+use super::{
+    Host, Order,
+    execution::{Observer, Starting},
+    order::Unreadable,
+    things::Things,
+};
 use crate::{
     away::Away,
     failpoint::Point,
     lifecycle::{Ending, Move, State},
+    metrics::Start,
     sandbox::KilledBy,
     store::{self, Batch, Change, Created, For, Hold, Run, Step, Store, Told},
 };
@@ -55,6 +64,10 @@ pub(crate) struct Booked {
     /// Nobody else can have taken the run over before this moment of the boot clock.
     sure_until: Cell<Duration>,
     past: Past,
+    observer: Observer,
+    /// There from when it is prepared until its agent is let run.
+    starting: RefCell<Option<Starting>>,
+    start: Cell<Start>,
 }
 
 /// What others did for a run before it was ours.
@@ -115,6 +128,9 @@ impl Booked {
             state: Cell::new(run.state),
             sure_until: Cell::new(Duration::ZERO),
             past: Past::default(),
+            observer: host.observer.clone(),
+            starting: RefCell::default(),
+            start: Cell::default(),
         };
         booked.sure_from(since);
         Point::Booked.reach();
@@ -140,10 +156,24 @@ impl Booked {
         makes: Move,
         changes: impl IntoIterator<Item = Change>,
     ) -> Result<(), store::Error> {
+        let starting = matches!(makes, Move::Prepare).then(|| self.observer.starting());
+        let is_on_the_way = starting.is_some() || matches!(makes, Move::Start);
         let state = self.state.get();
         let was_made = state.makes() && makes.is_on_the_way() && state.after(&makes).is_err();
         let step = if was_made { Step::default() } else { Step::from(makes) };
-        self.take(step.with(changes)).await
+        if let Some(starting) = starting {
+            self.starting.replace(Some(starting));
+        }
+        self.take(step.with(changes)).await?;
+        if !is_on_the_way {
+            self.starting.take();
+        }
+        Ok(())
+    }
+
+    /// Says where the container came from that is about to be started.
+    pub(super) fn starts(&self, start: Start) {
+        self.start.set(start);
     }
 
     /// Stores how it ends, once it has told what it has `untold`.
@@ -188,6 +218,9 @@ impl Booked {
     async fn take(&self, step: Step) -> Result<(), store::Error> {
         let run = self.store.insist(&self.hold, &step).await?;
         self.state.set(run.state);
+        if let Some(made) = &step.makes {
+            self.observer.saw(&self.order, &run, (made, self.start.get()));
+        }
         Ok(())
     }
 

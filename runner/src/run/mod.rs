@@ -8,6 +8,7 @@
 
 mod attempt;
 mod booked;
+mod execution;
 mod needs;
 mod order;
 mod plan;
@@ -33,6 +34,7 @@ use tokio_util::sync::CancellationToken;
 use self::{attempt::attempt, relay::announce, telling::Telling, things::Things};
 pub(crate) use self::{
     booked::{Booked, Error as BookingError, now},
+    execution::Observer,
     order::{Keep, Order, Subject, Wanted},
 };
 use crate::{
@@ -63,6 +65,7 @@ pub(crate) struct Host {
     pub(crate) lease: Millis,
     pub(crate) workspaces: Workspaces,
     pub(crate) installation: InstallationId,
+    pub(crate) observer: Observer,
 }
 
 impl Host {
@@ -76,6 +79,7 @@ impl Host {
             lease: settings.worker.lease,
             workspaces,
             installation: settings.sandbox.installation.clone(),
+            observer: Observer::default(),
         }
     }
 }
