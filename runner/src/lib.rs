@@ -22,6 +22,7 @@ mod run;
 mod sandbox;
 pub mod store;
 mod supervise;
+mod traces;
 mod verdict;
 mod worker;
 mod workspace;

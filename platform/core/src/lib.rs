@@ -23,4 +23,5 @@ pub mod secret;
 pub mod start;
 pub mod token;
 pub mod trace;
+pub mod traceparent;
 pub mod untrusted;

@@ -19,8 +19,9 @@ use crate::{
     api::Api,
     data_plane::DataPlane,
     reload::Reloading,
-    run::Observer,
+    run::{Host, Observer},
     supervise::{self, Plan, Proxy},
+    traces::{self, Export},
     worker::{self, AtEnd},
 };
 
@@ -38,8 +39,7 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     };
     let data_plane = DataPlane::at(&settings.proxy.control_socket());
     let catalog = Arc::new(Catalog::of(settings));
-    let observer = Observer::default();
-    observer.metrics.know(settings.agents.keys());
+    let (observer, export) = Observer::of(settings)?;
     // A terminal that is closed ends what runs in it. Without one, SIGHUP is what it is to any service.
     let by = if io::stdout().is_terminal() { RunBy::Person } else { RunBy::Service };
     let signals = Signals::install(by)?;
@@ -66,17 +66,18 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
         if let Some(mut host) = worker::surroundings(settings, async || context.store().await, &cancel).await
         {
             host.observer = observer.clone();
-            tokio::select! {
-                () = Box::pin(worker::work(&host, settings, &cancel, at_end)) => {}
-                () = observer.metrics.ask(&host.store) => {}
-            }
+            let work = async {
+                Box::pin(worker::work(&host, settings, &cancel, at_end)).await;
+                proxy_stop.cancel();
+            };
+            observed(&host, (export, &data_plane), work).await;
         }
         // The proxy last: runs that are cancelled are closed there.
         proxy_stop.cancel();
     };
     let served = async {
         if let Some(api) = api {
-            api.serve((catalog, Arc::clone(&observer.metrics)), cancel.clone()).await;
+            api.serve((catalog, observer.clone()), cancel.clone()).await;
         }
     };
     let (watched, (), ()) = tokio::join!(watched, worked, served);
@@ -84,6 +85,18 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     watched?;
     writeln!(io::stdout(), "stopped")?;
     Ok(Exit::Success)
+}
+
+/// Does `work` on `host`, and has operators be told of it.
+async fn observed(
+    host: &Host,
+    (export, data_plane): (Option<Export>, &DataPlane),
+    work: impl Future<Output = ()>,
+) {
+    tokio::select! {
+        () = traces::beside(export, (&host.store, Some(data_plane)), work) => {}
+        () = host.observer.metrics.ask(&host.store) => {}
+    }
 }
 
 /// Says what runs, and where.

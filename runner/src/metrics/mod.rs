@@ -12,6 +12,7 @@ mod agents;
 mod present;
 mod reaper;
 mod render;
+mod spans;
 #[cfg(test)]
 mod tests;
 
@@ -23,7 +24,8 @@ use std::{
 use platform_core::id::AgentId;
 use platform_runtime::metrics::{Bound, Histograms};
 
-use self::{agents::Agents, present::Looked, reaper::Reaped};
+pub(crate) use self::spans::Dropped;
+use self::{agents::Agents, present::Looked, reaper::Reaped, spans::Spans};
 use crate::{lifecycle::Outcome, reaper::Report, store::Store};
 
 /// Of starts: from a container that waits for its run to a queue that is long.
@@ -74,6 +76,7 @@ pub(crate) struct Metrics {
     starts: Histograms,
     starting: AtomicU64,
     reaped: Reaped,
+    spans: Spans,
     looked: Looked,
 }
 
@@ -84,6 +87,7 @@ impl Default for Metrics {
             starts: Histograms::new(Start::ALL.len(), &STARTS),
             starting: AtomicU64::new(0),
             reaped: Reaped::default(),
+            spans: Spans::default(),
             looked: Looked::default(),
         }
     }
@@ -141,6 +145,11 @@ impl Metrics {
     /// Somebody has looked for what runs have left.
     pub(crate) fn reaped(&self, report: &Report) {
         self.reaped.count(report);
+    }
+
+    /// What is counted of traces.
+    pub(crate) const fn spans(&self) -> &Spans {
+        &self.spans
     }
 
     /// The exposition. Of a store that does not answer soon it tells that it does not.

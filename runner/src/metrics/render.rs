@@ -28,6 +28,7 @@ pub(super) fn render(metrics: &Metrics, shown: Shown) -> String {
     present(&mut text, &shown);
     reaper(&mut text, &metrics.reaped);
     store(&mut text, &shown);
+    spans(&mut text, metrics);
     text.finish()
 }
 
@@ -128,4 +129,13 @@ fn store(text: &mut Exposition, shown: &Shown) {
     let help = "Questions that the store did not answer, or with no: away passes by itself, fenced is another worker's run, refused cannot be, broken is for a person.";
     let mut family = text.family(Kind::Counter, "sluice_store_errors_total", help);
     metered.errors.iter().for_each(|(class, count)| family.sample(&[("class", class.word())], count));
+}
+
+fn spans(text: &mut Exposition, metrics: &Metrics) {
+    let (told, dropped) = metrics.spans.read();
+    let help = "Spans that the collector of traces has taken.";
+    text.single(Kind::Counter, "sluice_spans_told_total", told, help);
+    let help = "Spans that were dropped: no_room is more than was taken, away is a collector that did not come back, refused is one that does not want them, unreadable is the store.";
+    let mut family = text.family(Kind::Counter, "sluice_spans_dropped_total", help);
+    dropped.iter().for_each(|(why, count)| family.sample(&[("why", why.word())], count));
 }

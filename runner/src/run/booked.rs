@@ -92,7 +92,7 @@ impl Booked {
     pub(crate) async fn book(host: &Host, order: Order) -> Result<Self, Error> {
         let before = now();
         let who = For::Me(&host.worker, host.lease);
-        match host.store.create(&order.row()?, who).await.map_err(Error::NotStored)? {
+        match create(&host.store, &order, who).await? {
             Created::New(run) => Ok(Self::ours(host, order, &run, before)),
             Created::Before(run) => Err(Error::Before(Box::new(run))),
         }
@@ -100,7 +100,7 @@ impl Booked {
 
     /// Stores `order` as a run for whoever claims it.
     pub(crate) async fn leave(store: &Store, order: &Order) -> Result<Created, Error> {
-        store.create(&order.row()?, For::Anybody).await.map_err(Error::NotStored)
+        create(store, order, For::Anybody).await
     }
 
     /// A run that this process has just got, not before `since` of [`now`].
@@ -291,6 +291,20 @@ impl Booked {
             lost = renewing => lost,
             never = looking => never,
         }
+    }
+}
+
+/// Stores `order`. Who asks again does so as part of another trace, and means the same run.
+async fn create(store: &Store, order: &Order, who: For<'_>) -> Result<Created, Error> {
+    let conflict = match store.create(&order.row()?, who).await {
+        Err(error @ store::Error::Conflict { .. }) => error,
+        created => return created.map_err(Error::NotStored),
+    };
+    match store.record(&order.run_id).await {
+        Ok(record) if Order::stored(&record).is_ok_and(|before| before.is_same(order)) => {
+            Ok(Created::Before(record.run))
+        }
+        _ => Err(Error::NotStored(conflict)),
     }
 }
 

@@ -1,5 +1,5 @@
 //! What operators are told of runs, beside what those who ordered them are told: a line of the log when an agent is let run, one
-//! when its run is over, and the same as numbers.
+//! when its run is over, and the same as numbers and spans.
 //!
 //! A line follows the move that it tells of, once that is stored, and is written by whoever made it. A move is made once, whoever
 //! takes the run over, so no line is written twice; who dies between the store's answer and the line has not written it, and then
@@ -10,18 +10,22 @@
 use std::{sync::Arc, time::Duration};
 
 use platform_core::control::Usage;
+use platform_runtime::settings::Settings;
 
 use super::Order;
 use crate::{
     lifecycle::{Move, State},
     metrics::{Metrics, Start},
     store::Run,
+    traces::{self, Export, Traces},
 };
 
 /// Who sees what becomes of the runs of this process, and tells it to operators. Clones are the same one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Observer {
     pub(crate) metrics: Arc<Metrics>,
+    /// Absent if nobody is told of traces.
+    pub(crate) traces: Option<Traces>,
 }
 
 /// A run on its way to its agent's start, for as long as this is there.
@@ -29,6 +33,14 @@ pub(crate) struct Observer {
 pub(super) struct Starting(Arc<Metrics>);
 
 impl Observer {
+    /// One that counts runs of the agents in `settings`, and tells of traces if these say so; with what is to be done for that.
+    pub(crate) fn of(settings: &Settings) -> Result<(Self, Option<Export>), traces::Unusable> {
+        let metrics = Arc::<Metrics>::default();
+        metrics.know(settings.agents.keys());
+        let (traces, export) = traces::open(settings, &metrics)?.unzip();
+        Ok((Self { metrics, traces }, export))
+    }
+
     /// A run is prepared.
     pub(super) fn starting(&self) -> Starting {
         self.metrics.starting();
@@ -47,6 +59,9 @@ impl Observer {
                 complete(order, run);
                 let after = run.ended.map(|ended| run.created.until(ended));
                 self.metrics.ended(&run.agent, outcome, after.unwrap_or_default());
+                if let Some(traces) = &self.traces {
+                    traces.ended(&run.run);
+                }
             }
             _ => {}
         }

@@ -2,3 +2,4 @@
 
 mod logs;
 mod metrics;
+mod traces;
