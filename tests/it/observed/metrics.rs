@@ -1,6 +1,6 @@
 //! Metrics of `sluice up`: what they count is what the runs were, and nobody can put a word of their own into them.
 
-use std::fs;
+use std::{collections::BTreeSet, fs, path::Path};
 
 use harness::{
     Agent, Up, World, bridge::free_port, eventually, eventually::eventually_within, metrics::Scrape,
@@ -85,6 +85,44 @@ async fn runs_are_counted_by_agent_and_end_and_timed_as_the_store_has_them() {
     up.stop(Signal::TERM).await;
     let alone = world.sluice().run(&["metrics"]).await;
     assert_eq!(alone.code, Some(69), "{alone:?}");
+}
+
+/// Names of families that `text` speaks of.
+fn names(text: &str) -> BTreeSet<&str> {
+    let words = text.split(|char: char| !(char.is_ascii_lowercase() || char == '_'));
+    let ours =
+        |word: &&str| ["sandbox_", "sluice_", "sluicegate_"].iter().any(|begin| word.starts_with(begin));
+    words.filter(ours).collect()
+}
+
+#[tokio::test]
+async fn dashboard_and_alerts_ask_for_what_there_is() {
+    let (world, up, api) = served("").await;
+    let look = || async { scrape(&api).await };
+    eventually("the store is open", look, |seen| seen.one("sluice_store_answers") == 1.0).await;
+    let text = world.sluice().run(&["metrics"]).await.stdout;
+    let families: BTreeSet<_> =
+        text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../platform");
+    let read = |path: &str| fs::read_to_string(root.join(path)).unwrap();
+    let (dashboard, alerts) = (read("grafana/sluicegate.json"), read("config/alerts.example.yml"));
+    let dashboard: Value = serde_json::from_str(&dashboard).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let asked: Vec<_> = panels
+        .iter()
+        .flat_map(|panel| panel["targets"].as_array().unwrap())
+        .map(|target| target["expr"].as_str().unwrap())
+        .chain([alerts.as_str()])
+        .flat_map(names)
+        .collect();
+    assert!(asked.len() > 30, "{asked:?}");
+    let is_there = |name: &str| {
+        families.contains(name) || name.strip_suffix("_bucket").is_some_and(|name| families.contains(name))
+    };
+    let missing: Vec<_> = asked.iter().filter(|name| !is_there(name)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+    assert!(!is_there("sandbox_runs"), "control");
+    up.stop(Signal::TERM).await;
 }
 
 #[tokio::test]
