@@ -74,6 +74,11 @@ impl Error {
         matches!(self, Self::Refused { code, .. } if code == "run_unknown")
     }
 
+    /// Whether what was asked of the journal is not kept any more.
+    pub(crate) fn is_removed(&self) -> bool {
+        matches!(self, Self::Refused { code, .. } if code == "journal_removed")
+    }
+
     /// Whether it has said no, and so has nothing there of what it was asked for: unlike one that failed midway.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if code != "proxy_failed")

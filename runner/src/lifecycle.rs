@@ -74,6 +74,9 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// All of them, in the order in which they are declared.
+    pub const ALL: [Self; 4] = [Self::Succeeded, Self::Failed, Self::Cancelled, Self::TimedOut];
+
     /// The outcome of a run that failed with `code`, or did not fail.
     #[must_use]
     pub const fn of(code: Option<RunErrorCode>) -> Self {

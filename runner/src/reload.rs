@@ -14,10 +14,11 @@ use platform_runtime::{
 use crate::{
     agents::Catalog,
     data_plane::{self, DataPlane},
+    metrics::Metrics,
 };
 
 /// What of the control plane's is read once.
-const FIXED: [&str; 4] = ["sandbox.", "store.", "worker.", "api."];
+const FIXED: [&str; 5] = ["sandbox.", "store.", "worker.", "api.", "telemetry."];
 
 /// Where the configuration is read.
 #[derive(Debug, Clone)]
@@ -43,6 +44,7 @@ pub(crate) struct Reloading {
     /// What it was at the start.
     values: Values,
     catalog: Arc<Catalog>,
+    metrics: Arc<Metrics>,
     data_plane: DataPlane,
 }
 
@@ -57,10 +59,10 @@ impl Origins {
 impl Reloading {
     pub(crate) fn new(
         (origins, values): (Origins, Values),
-        catalog: Arc<Catalog>,
+        (catalog, metrics): (Arc<Catalog>, Arc<Metrics>),
         data_plane: DataPlane,
     ) -> Self {
-        Self { origins, values, catalog, data_plane }
+        Self { origins, values, catalog, metrics, data_plane }
     }
 
     /// Reads it, has the proxy do so, and tells in the log what became of that.
@@ -88,6 +90,7 @@ impl Reloading {
         for key in keys.filter(differs).collect::<std::collections::BTreeSet<_>>() {
             tracing::warn!(key, "stays as it is until `sluice up` is started anew");
         }
+        self.metrics.know(settings.agents.keys());
         self.catalog.replace(&settings).await;
         Ok(())
     }

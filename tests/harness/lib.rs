@@ -10,6 +10,7 @@ pub mod agent;
 pub mod bridge;
 pub mod canary;
 pub mod chaos;
+pub mod collector;
 pub mod control;
 pub mod detour;
 pub mod docker;

@@ -60,7 +60,7 @@ impl Scrape {
                 histograms.entry((family.to_owned(), labels)).or_default().push((bound, *value));
             }
         }
-        assert!(histograms.keys().any(|(name, _)| name == "sluicegate_loop_lag_seconds"));
+        assert!(!histograms.is_empty());
         for ((family, labels), mut buckets) in histograms {
             buckets.sort_by(|one, other| one.0.total_cmp(&other.0));
             assert!(buckets.is_sorted_by(|one, other| one.1 <= other.1), "{family} {labels:?}: {buckets:?}");

@@ -32,6 +32,7 @@ mod journal_reading;
 mod journal_space;
 mod limits;
 mod metrics;
+mod observed;
 mod openclaw;
 mod path;
 mod reaper;

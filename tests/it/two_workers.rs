@@ -94,7 +94,7 @@ impl Scene {
     async fn is_done_with(&self, worker: &str, runs: usize) {
         let look = || async { std::fs::read_to_string(self.log(worker)).unwrap() };
         let done = |log: &String| {
-            ["run ended", "run succeeded", "no longer ours"].map(|said| log.matches(said).count())
+            ["sandbox.execution.complete", "no longer ours"].map(|said| log.matches(said).count())
         };
         let what = format!("{worker} is done with {runs}");
         eventually_within(PATIENCE, &what, look, |log| done(log).into_iter().sum::<usize>() >= runs).await;

@@ -24,4 +24,5 @@ pub mod secret;
 pub mod start;
 pub mod token;
 pub mod trace;
+pub mod traceparent;
 pub mod untrusted;

@@ -33,6 +33,10 @@ pub mod env {
     pub const SLUICE_STORE_PASSWORD: &str = "SLUICE_STORE_PASSWORD";
     /// A point between two steps at which a debug build of `sluice` dies or stands still: `POINT:kill` or `POINT:stop`.
     pub const SLUICE_FAILPOINT: &str = "SLUICE_FAILPOINT";
+    /// Where traces are told, as OpenTelemetry spells it.
+    pub const OTEL_EXPORTER_OTLP_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+    /// W3C trace context of whoever starts `sluice run`.
+    pub const TRACEPARENT: &str = "TRACEPARENT";
     /// Prefix of all overrides: `SLUICE_<SECTION>_<KEY>`.
     pub const OVERRIDE_PREFIX: &str = "SLUICE_";
 }

@@ -4,6 +4,7 @@
 //! Knows nothing of proxies, containers or agents beyond the names of their settings.
 
 pub mod config;
+pub mod metrics;
 pub mod notify;
 pub mod random;
 pub mod report;

@@ -24,7 +24,7 @@ use platform_core::{
     control::{NotReady, Readiness},
     money::NanoDollars,
 };
-use platform_runtime::task;
+use platform_runtime::{metrics::CONTENT_TYPE, task};
 use serde_json::{Value, json};
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -39,8 +39,6 @@ use crate::{
     metrics::{Gauges, Reserved},
 };
 
-/// What the text is.
-pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// Connections at a time. Those that wait are the kernel's.
 const CONNECTIONS: usize = 16;
 /// Longest life of a connection, which is for one request.

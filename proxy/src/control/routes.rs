@@ -14,7 +14,7 @@ use platform_core::{
     name::{CONTROL_PROTOCOL, header as own},
 };
 
-use platform_runtime::task;
+use platform_runtime::{metrics::CONTENT_TYPE, task};
 use serde::de::DeserializeOwned;
 
 use super::{
@@ -42,7 +42,7 @@ async fn route(control: Arc<Control>, request: Request<Incoming>) -> Result<Answ
             let readiness = ready::look(&control);
             Ok(ready::with_status(&readiness, json(&readiness)))
         }
-        (&Method::GET, ["v1", "metrics"]) => Ok(text(metrics::CONTENT_TYPE, metrics::text(&control))),
+        (&Method::GET, ["v1", "metrics"]) => Ok(text(CONTENT_TYPE, metrics::text(&control))),
         (&Method::GET, ["v1", "upstream"]) => Ok(json(&upstream::ask(&control).await)),
         (&Method::GET, ["v1", "journal"]) => streams::journal(&control, &head.uri),
         (&Method::GET, ["v1", "consumers"]) => Ok(json(&control.journal.consumers())),

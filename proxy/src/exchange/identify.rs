@@ -15,6 +15,7 @@ use platform_core::{
     record::Identity,
     refusal::Refusal,
     token::{Failure, SignedToken, UnixSeconds, looks_like_token},
+    traceparent::Traceparent,
 };
 use platform_runtime::settings::Serves;
 
@@ -144,15 +145,8 @@ const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 fn trace(headers: &HeaderMap) -> Option<Correlation> {
     let mut all = headers.get_all("traceparent").iter();
     let text = all.next().filter(|_| all.next().is_none())?.to_str().ok()?;
-    let mut parts = text.split('-');
-    let (version, id, parent, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-    let is_whole = version == "00" && is_hex(parent, 16) && is_hex(flags, 2) && parts.next().is_none();
-    let has_parent = parent.bytes().any(|digit| digit != b'0');
-    (is_whole && has_parent).then(|| Correlation::trace(id)).flatten()
-}
-
-fn is_hex(text: &str, digits: usize) -> bool {
-    text.len() == digits && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    let _whole: Traceparent = text.parse().ok()?;
+    Correlation::trace(text.get(3..35)?)
 }
 
 /// The slot that a path begins with, and the rest of it.

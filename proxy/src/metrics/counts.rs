@@ -7,11 +7,9 @@ use platform_core::{
     refusal::Refusal,
     route::Route,
 };
+use platform_runtime::metrics::{Bound, Cells, Histograms};
 
-use super::{
-    cells::{Bound, Cells, Histograms},
-    models::Models,
-};
+use super::models::Models;
 
 /// Of calls of models: from an answer out of a cache to an agent's longest.
 const BOUNDS: [Bound; 17] = [

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::cells::{Bound, Distribution, Histograms};
+use platform_runtime::metrics::{Bound, Distribution, Histograms};
 
 /// How long the sleeper sleeps. Waking up costs some 4,000 instructions, more than all that is counted of a call.
 const NAP: Duration = Duration::from_millis(250);

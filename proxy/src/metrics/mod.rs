@@ -6,17 +6,14 @@
 //! 50 that can; six for each model, 13 for each thread, 49 besides. A small installation has about 150.
 //!
 //! Each data-plane thread counts in arrays of its own, indexed by the labels ([`Counts`]): a call costs some twenty additions
-//! that no other thread contends for. They are summed when somebody asks. That leaves nothing for a metrics library to do but
-//! to write the text, and `prometheus-client` would write `OpenMetrics`, not the format 0.0.4 that everything reads.
+//! that no other thread contends for. They are summed when somebody asks.
 
-mod cells;
 mod counts;
 mod lag;
 mod models;
 mod render;
 #[cfg(test)]
 mod tests;
-mod text;
 
 use std::sync::Arc;
 

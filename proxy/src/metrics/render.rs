@@ -6,11 +6,11 @@ use platform_core::{
     refusal::Refusal,
     route::Route,
 };
+use platform_runtime::metrics::{Exposition, Kind, dollars, seconds};
 
 use super::{
     Gauges, Metrics, Reserved,
     counts::{Answer, Counts, KINDS, first_byte_place},
-    text::{Exposition, Kind, dollars, seconds},
 };
 
 /// All of it, as text.

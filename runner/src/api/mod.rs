@@ -2,7 +2,7 @@
 //!
 //! axum decides which function answers; connections are accepted here, because `axum::serve` knows no time limits. It asks
 //! nobody who they are, so it listens on the loopback alone, and answers no browser that another site's page sent: neither by a
-//! name that was made to lead here, nor by one of ours. Routes: `GET /api/v1/ai/agents`.
+//! name that was made to lead here, nor by one of ours. Routes: `GET /api/v1/ai/agents`, `GET /metrics`.
 
 mod error;
 
@@ -17,7 +17,7 @@ use axum::{
     Router,
     extract::{Request, State},
     http::{
-        HeaderMap, HeaderValue,
+        HeaderMap, HeaderValue, Method,
         header::{CONTENT_TYPE, HOST, ORIGIN},
     },
     middleware::{self, Next},
@@ -29,7 +29,7 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
-use platform_runtime::task;
+use platform_runtime::{metrics, task};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -38,8 +38,17 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use self::error::Error;
-use crate::agents::{self, Catalog};
+use crate::{
+    agents::{self, Catalog},
+    metrics::Metrics,
+    run::Observer,
+    traces::{Asked, Traces},
+};
 
+const AGENTS: &str = "/api/v1/ai/agents";
+const METRICS: &str = "/metrics";
+/// Which trace a request is part of (W3C).
+const TRACEPARENT: &str = "traceparent";
 /// From where a browser was sent (Fetch Metadata, W3C).
 const FETCH_SITE: &str = "sec-fetch-site";
 /// Connections at a time; others wait to be accepted.
@@ -81,8 +90,8 @@ impl Api {
     }
 
     /// Serves until `stop` is triggered. Connections that are open then are cut.
-    pub(crate) async fn serve(self, catalog: Arc<Catalog>, stop: CancellationToken) {
-        let (routes, room) = (routes(catalog), Arc::new(Semaphore::new(CONNECTIONS)));
+    pub(crate) async fn serve(self, told: (Arc<Catalog>, Observer), stop: CancellationToken) {
+        let (routes, room) = (routes(told), Arc::new(Semaphore::new(CONNECTIONS)));
         let accepting = async {
             // Nobody closes the semaphore.
             while let Ok(place) = Arc::clone(&room).acquire_owned().await {
@@ -114,13 +123,37 @@ async fn connection(stream: TcpStream, routes: Router, _place: OwnedSemaphorePer
     }
 }
 
-fn routes(catalog: Arc<Catalog>) -> Router {
+fn routes((catalog, Observer { metrics, traces }): (Arc<Catalog>, Observer)) -> Router {
     Router::new()
-        .route("/api/v1/ai/agents", get(list))
+        .route(AGENTS, get(list))
+        .with_state(catalog)
+        .route(METRICS, get(scrape))
+        .with_state(metrics)
         .method_not_allowed_fallback(|| async { Error::Method })
         .fallback(|| async { Error::Route })
         .layer(middleware::from_fn(for_this_host))
-        .with_state(catalog)
+        .layer(middleware::from_fn_with_state(traces, traced))
+}
+
+/// Tells of the request as a span. Of scrapes there would be too many.
+async fn traced(State(traces): State<Option<Traces>>, request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    let Some(traces) = traces.filter(|_| path != METRICS) else { return next.run(request).await };
+    let mut callers = request.headers().get_all(TRACEPARENT).iter();
+    let caller = match (callers.next(), callers.next()) {
+        (Some(caller), None) => caller.to_str().ok().and_then(|text| text.parse().ok()),
+        _ => None,
+    };
+    let asked = Asked::now(word(request.method()), (path == AGENTS).then_some(AGENTS), caller);
+    let response = next.run(request).await;
+    traces.answered(asked, response.status().as_u16());
+    response
+}
+
+/// A method as one of a few words, whatever was sent.
+fn word(method: &Method) -> &'static str {
+    let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+    known.into_iter().find(|word| *word == method.as_str()).unwrap_or("_OTHER")
 }
 
 /// Lets through what was sent to this host by one of its own names, by no other site's page.
@@ -159,6 +192,11 @@ fn is_own(host: &str) -> bool {
 /// What can run here, and what of it is taken if nobody says.
 async fn list(State(catalog): State<Arc<Catalog>>) -> Response {
     json(&agents::listing(&catalog.looked().await))
+}
+
+/// What is counted here, as Prometheus reads it.
+async fn scrape(State(metrics): State<Arc<Metrics>>) -> Response {
+    ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], metrics.render().await).into_response()
 }
 
 fn json(value: &serde_json::Value) -> Response {

@@ -59,6 +59,7 @@ pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Ex
             model: String::new(),
             messages: vec![],
             keep: Keep::Nothing,
+            caller: None,
         },
     };
     let store = context.store().await;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use platform_core::event::RunErrorCode;
 use platform_runtime::{config::Mistakes, settings::token_secrets};
 
-use crate::{api, data_plane, run::BookingError, sandbox::docker, store, supervise, workspace};
+use crate::{api, data_plane, run::BookingError, sandbox::docker, store, supervise, traces, workspace};
 
 /// How a command ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +53,11 @@ impl From<RunErrorCode> for Exit {
 
 /// The exit for an error that ended a command.
 pub(super) fn of_error(error: &(dyn std::error::Error + 'static)) -> Exit {
-    if error.is::<Mistakes>() || error.is::<Misused>() || error.is::<token_secrets::Error>() {
+    if error.is::<Mistakes>()
+        || error.is::<Misused>()
+        || error.is::<token_secrets::Error>()
+        || error.is::<traces::Unusable>()
+    {
         Exit::Usage
     } else if error.is::<Unknown>() {
         Exit::Failure

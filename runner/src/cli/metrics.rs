@@ -1,13 +1,55 @@
-//! `sluice metrics`: the proxy's metrics, as Prometheus reads them.
+//! `sluice metrics`: the metrics of the proxy and of `sluice up`, as Prometheus reads them.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    net::SocketAddr,
+    time::Duration,
+};
+
+use http::{Request, StatusCode, header};
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::{body::Bytes, client::conn::http1};
+use hyper_util::rt::TokioIo;
+use platform_runtime::{report, task};
+use tokio::{net::TcpStream, time::timeout};
 
 use super::{Context, Error, exit::Exit};
 use crate::data_plane::DataPlane;
 
-/// Prints them.
+/// How long `sluice up` may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Longest answer of it.
+const LARGEST: usize = 8 << 20;
+
+/// Prints the proxy's, and those of `sluice up` if it serves them.
 pub(super) async fn metrics(context: &Context) -> Result<Exit, Error> {
     let text = DataPlane::at(&context.settings.proxy.control_socket()).metrics().await?;
     io::stdout().write_all(text.as_bytes())?;
+    let Some(address) = context.settings.api.listen else { return Ok(Exit::Success) };
+    match timeout(PATIENCE, scrape(address)).await {
+        Ok(Ok(text)) => io::stdout().write_all(&text)?,
+        Ok(Err(error)) => {
+            tracing::warn!(%address, error = %report::chain(error.as_ref()), "nothing of `sluice up`")
+        }
+        Err(_elapsed) => tracing::warn!(%address, "nothing of `sluice up`: no answer"),
+    }
     Ok(Exit::Success)
+}
+
+async fn scrape(address: SocketAddr) -> Result<Bytes, Box<dyn std::error::Error + Send + Sync>> {
+    let stream = TcpStream::connect(address).await?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    task::spawn("api client", async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "the connection to the API ended");
+        }
+    });
+    let request = Request::get("/metrics").header(header::HOST, address.to_string());
+    let answer = sender.send_request(request.body(Empty::<Bytes>::new())?).await?;
+    if answer.status() != StatusCode::OK {
+        return Err(format!("status {}", answer.status()).into());
+    }
+    #[expect(clippy::disallowed_methods, reason = "it is bounded")]
+    let text = Limited::new(answer.into_body(), LARGEST).collect().await?;
+    Ok(text.to_bytes())
 }

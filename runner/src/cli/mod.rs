@@ -137,12 +137,13 @@ Examples:
   sluice limit --account acct-7 --cost 25 --calls-in-flight 4
   sluice limit --account acct-7 --none requests-per-minute")]
     Limit(limit::Arguments),
-    /// Print the proxy's metrics, as Prometheus reads them
+    /// Print the metrics of the proxy and of `sluice up`, as Prometheus reads them
     ///
-    /// For Prometheus itself, set `proxy.metrics_listen` and have it scrape that.
+    /// For Prometheus itself, set `proxy.metrics_listen` and `api.listen`, and have it scrape both.
     #[command(after_help = "\
 Examples:
   sluice metrics | grep sluicegate_calls_total   how many calls, by route, outcome and refusal
+  sluice metrics | grep sandbox_runs_total       how did runs end, of which agents?
   sluice metrics | grep lag_max                  how late do the data plane's threads come?")]
     Metrics,
     /// Have the proxy read its configuration again, and show what that changed
@@ -192,11 +193,13 @@ type Error = Box<dyn std::error::Error>;
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let environment = Environment::capture();
-    telemetry::init(
-        environment.get(name::env::SLUICE_LOG).or(Some(
-            "warn,runner::supervise=info,runner::worker=info,runner::reaper=info,runner::reload=info",
-        )),
-    );
+    let mut quiet =
+        "warn,runner::supervise=info,runner::worker=info,runner::reaper=info,runner::reload=info".to_owned();
+    if matches!(arguments.command, Command::Up) {
+        // A service's log is where executions are looked for; a person sees what they run.
+        quiet.push_str(",sandbox=info");
+    }
+    telemetry::init(environment.get(name::env::SLUICE_LOG).or(Some(&quiet)));
     let outcome = dispatch(arguments, environment).unwrap_or_else(|error| {
         report::error("sluice", error.as_ref());
         exit::of_error(error.as_ref())

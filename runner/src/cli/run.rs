@@ -11,7 +11,9 @@ use platform_core::{
     grant::Correlation,
     id::{AccountId, AgentId, ExternalId, RunId},
     money::NanoDollars,
+    name,
     priority::Priority,
+    traceparent::Traceparent,
 };
 use platform_runtime::{
     random,
@@ -32,9 +34,10 @@ use crate::{
     agents::Obstacle,
     conversation::{Message, Role},
     data_plane::DataPlane,
-    run::{self, Booked, BookingError, Host, Keep, Order, Wanted},
+    run::{self, Booked, BookingError, Host, Keep, Observer, Order, Wanted},
     sandbox::docker::Docker,
     store::{Created, Store},
+    traces,
     workspace::Workspaces,
 };
 
@@ -77,6 +80,9 @@ pub(super) struct Arguments {
     /// Leave it to `sluice up`: print the run's id and return
     #[arg(long)]
     detach: bool,
+    /// W3C trace context of which the run is part [default: $TRACEPARENT, if there is one]
+    #[arg(long, value_name = "TRACEPARENT")]
+    traceparent: Option<Traceparent>,
     /// Keep the workspace when the run has ended; `sluice runs show` tells where, `sluice runs gc --kept` removes it
     #[arg(long)]
     keep: bool,
@@ -115,7 +121,8 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit,
     let docker = Docker::connect(&settings.sandbox.docker_socket).await?;
     let workspaces = Workspaces::open(&settings.sandbox)?;
     workspaces.sized(order.wanted.agent.disk).room()?.enough()?;
-    let host = Host::of(settings, docker, store, workspaces);
+    let (observer, export) = Observer::of(settings)?;
+    let host = Host { observer, ..Host::of(settings, docker, store, workspaces) };
     host.data_plane.health().await?;
     let cancel = cancelled_by_signals()?;
     let booked = match Booked::book(&host, order).await {
@@ -124,17 +131,28 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit,
         Err(BookingError::Before(run)) => return wait::wait(&host.store, &run.run, output, &cancel).await,
         Err(error) => return Err(error.into()),
     };
+    // Calls are traced by `sluice up`, which reads the journal.
+    traces::beside(export, (&host.store, None), live(&host, &booked, output, &cancel)).await
+}
+
+/// Lives a run that is ours, and shows it.
+async fn live(
+    host: &Host,
+    booked: &Booked,
+    output: OutputArguments,
+    cancel: &CancellationToken,
+) -> Result<Exit, Error> {
     let (events, shown) = mpsc::channel::<AgentEvent>(EVENTS);
     // On a thread of its own: a terminal or pager that stops reading must not stop clocks, signals and clean-up.
     let clock = Handle::current();
     let display = std::thread::spawn(move || display(Show::new(output), shown, &clock));
-    let finished = run::execute(&host, &booked, &events, &cancel).await;
+    let finished = run::execute(host, booked, &events, cancel).await;
     drop(events);
     let shown = display.join().map_err(|_panic| "showing the run failed")?;
     let finished = match finished {
         Ok(finished) => finished,
         // Somebody has taken it over, while we were stopped or asleep, and goes on with it.
-        Err(_lost) => return wait::wait(&host.store, &booked.order.run_id, output, &cancel).await,
+        Err(_lost) => return wait::wait(&host.store, &booked.order.run_id, output, cancel).await,
     };
     shown?.result(&booked.order.subject(), &finished)?;
     Ok(finished.answer.map_or_else(|failure| failure.code.into(), |_| Exit::Success))
@@ -197,6 +215,8 @@ async fn order(context: &Context, data_plane: &DataPlane, arguments: Arguments) 
         "-" => read_stdin()?,
         question => question.to_owned(),
     };
+    // What is no trace context is as good as none: the recommendation wants it ignored.
+    let caller = context.origins.environment.get(name::env::TRACEPARENT).and_then(|text| text.parse().ok());
     Ok(Order {
         run_id: arguments.run_id.map_or_else(new_run_id, Ok)?,
         account: arguments.account,
@@ -208,8 +228,10 @@ async fn order(context: &Context, data_plane: &DataPlane, arguments: Arguments) 
             model,
             messages: vec![Message { role: Role::User, content }],
             keep: if arguments.keep { Keep::Workspace } else { Keep::Nothing },
+            caller: None,
         },
-    })
+    }
+    .part_of(arguments.traceparent.or(caller)))
 }
 
 /// The tighter one of two limits.

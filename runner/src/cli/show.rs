@@ -19,7 +19,8 @@ use serde_json::json;
 use super::{run::OutputArguments, status::Status};
 use crate::{
     lifecycle::Failure,
-    run::{Finished, Start, Subject},
+    metrics::Start,
+    run::{Finished, Subject},
     sandbox::Captured,
 };
 
@@ -198,7 +199,7 @@ fn result_json(subject: &Subject<'_>, finished: &Finished) -> serde_json::Value 
         "stdout": ended.map(|ended| captured(&ended.stdout)),
         "stderr": ended.map(|ended| captured(&ended.stderr)),
         "usage": finished.usage,
-        "start": finished.from.map(Start::name),
+        "start": finished.from.map(Start::word),
         "start_ms": finished.start.map(milliseconds),
         "duration_ms": milliseconds(finished.duration),
     })

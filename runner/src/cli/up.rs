@@ -19,7 +19,9 @@ use crate::{
     api::Api,
     data_plane::DataPlane,
     reload::Reloading,
+    run::{Host, Observer},
     supervise::{self, Plan, Proxy},
+    traces::{self, Export},
     worker::{self, AtEnd},
 };
 
@@ -37,6 +39,7 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     };
     let data_plane = DataPlane::at(&settings.proxy.control_socket());
     let catalog = Arc::new(Catalog::of(settings));
+    let (observer, export) = Observer::of(settings)?;
     // A terminal that is closed ends what runs in it. Without one, SIGHUP is what it is to any service.
     let by = if io::stdout().is_terminal() { RunBy::Person } else { RunBy::Service };
     let signals = Signals::install(by)?;
@@ -49,7 +52,8 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     announce(context, (&proxy, &health), api.as_ref())?;
     let leave = CancellationToken::new();
     let read = (context.origins.clone(), context.values.clone());
-    let reloading = Reloading::new(read, Arc::clone(&catalog), data_plane.clone());
+    let told = (Arc::clone(&catalog), Arc::clone(&observer.metrics));
+    let reloading = Reloading::new(read, told, data_plane.clone());
     let waiting = heed(signals, reloading, [cancel.clone(), leave.clone()]);
     let watched = async {
         let ended = supervise::watch_over(proxy, &plan, &data_plane, &proxy_stop).await;
@@ -59,15 +63,21 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     };
     let worked = async {
         let at_end = if by == RunBy::Person { AtEnd::Cancel(leave) } else { AtEnd::Leave };
-        if let Some(host) = worker::surroundings(settings, async || context.store().await, &cancel).await {
-            Box::pin(worker::work(&host, (settings, &catalog), &cancel, at_end)).await;
+        if let Some(mut host) = worker::surroundings(settings, async || context.store().await, &cancel).await
+        {
+            host.observer = observer.clone();
+            let work = async {
+                Box::pin(worker::work(&host, (settings, &catalog), &cancel, at_end)).await;
+                proxy_stop.cancel();
+            };
+            observed(&host, (export, &data_plane), work).await;
         }
         // The proxy last: runs that are cancelled are closed there.
         proxy_stop.cancel();
     };
     let served = async {
         if let Some(api) = api {
-            api.serve(Arc::clone(&catalog), cancel.clone()).await;
+            api.serve((Arc::clone(&catalog), observer.clone()), cancel.clone()).await;
         }
     };
     let (watched, (), ()) = tokio::join!(watched, worked, served);
@@ -75,6 +85,18 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     watched?;
     writeln!(io::stdout(), "stopped")?;
     Ok(Exit::Success)
+}
+
+/// Does `work` on `host`, and has operators be told of it.
+async fn observed(
+    host: &Host,
+    (export, data_plane): (Option<Export>, &DataPlane),
+    work: impl Future<Output = ()>,
+) {
+    tokio::select! {
+        () = traces::beside(export, (&host.store, Some(data_plane)), work) => {}
+        () = host.observer.metrics.ask(&host.store) => {}
+    }
 }
 
 /// Says what runs, and where.

@@ -81,6 +81,8 @@ struct Want {
 /// What was seen outside the store, a moment ago.
 #[derive(Default)]
 struct Glance {
+    /// All there are.
+    agents: Vec<AgentId>,
     wants: BTreeMap<String, Want>,
     /// Why nothing can wait for runs of an agent.
     troubles: BTreeMap<AgentId, String>,
@@ -170,7 +172,9 @@ impl<'h> Pool<'h> {
     /// What is to be ready, by mould, and what runs.
     async fn glance(&self) -> Glance {
         let (mut wants, mut troubles) = (BTreeMap::new(), BTreeMap::new());
-        for (agent, entry) in self.catalog.agents().await {
+        let agents = self.catalog.agents().await;
+        let all = agents.keys().cloned().collect();
+        for (agent, entry) in agents {
             let Ok(count) = usize::try_from(entry.warm) else { continue };
             if count == 0 {
                 continue;
@@ -185,7 +189,7 @@ impl<'h> Pool<'h> {
             }
         }
         let running = self.host.docker.running_spares(&self.host.installation).await;
-        Glance { wants, troubles, running: running.ok() }
+        Glance { agents: all, wants, troubles, running: running.ok() }
     }
 
     async fn image(&self, agent: &Agent) -> Result<String, Error> {
@@ -198,6 +202,7 @@ impl<'h> Pool<'h> {
     /// Removes one after the other what is not to wait any more, and makes at most one that is.
     async fn pass(&self, glance: &mut Glance) -> Result<(), Error> {
         let ours = self.ours().await?;
+        self.count(glance, &ours);
         let mut missing: BTreeMap<_, _> =
             glance.wants.iter().map(|(mould, want)| (mould.as_str(), want.count)).collect();
         for pooled in &ours {
@@ -215,10 +220,24 @@ impl<'h> Pool<'h> {
         Ok(())
     }
 
+    /// Has metrics tell what there is.
+    fn count(&self, glance: &Glance, ours: &[Pooled]) {
+        for agent in &glance.agents {
+            let of = |stage| {
+                let its = |pooled: &&Pooled| pooled.stage == stage && pooled.spare.agent == *agent;
+                ours.iter().filter(its).count() as u64
+            };
+            self.host.observer.metrics.pool_has(agent, of(PoolStage::Ready), of(PoolStage::Wanted));
+        }
+    }
+
     async fn leave(&self, pooled: &Pooled) -> Result<(), Error> {
         let Host { store, worker, .. } = self.host;
         match store.spare_leaves(&pooled.spare.container, worker).await? {
-            true => self.clear(&pooled.spare).await,
+            true => {
+                self.host.observer.metrics.pool_expired(&pooled.spare.agent);
+                self.clear(&pooled.spare).await
+            }
             // A run was faster.
             false => Ok(()),
         }

@@ -1,7 +1,10 @@
 //! The right to act for a run: its steps are stored in our name, its lease is renewed meanwhile, and nothing is done once
 //! it may be another's.
 
-use std::{cell::Cell, time::Duration};
+use std::{
+    cell::{Cell, RefCell},
+    time::Duration,
+};
 
 use platform_core::limit::Millis;
 use platform_runtime::report;
@@ -9,11 +12,17 @@ use rustix::time::{ClockId, clock_gettime};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::{Host, Order, order::Unreadable, things::Things};
+use super::{
+    Host, Order,
+    execution::{Observer, Starting},
+    order::Unreadable,
+    things::Things,
+};
 use crate::{
     away::Away,
     failpoint::Point,
     lifecycle::{Ending, Move, State},
+    metrics::Start,
     sandbox::KilledBy,
     store::{self, Batch, Change, Created, For, Hold, Run, Spare, Step, Store, Told},
 };
@@ -55,6 +64,10 @@ pub(crate) struct Booked {
     /// Nobody else can have taken the run over before this moment of the boot clock.
     sure_until: Cell<Duration>,
     past: Past,
+    observer: Observer,
+    /// There from when it is prepared until its agent is let run.
+    starting: RefCell<Option<Starting>>,
+    start: Cell<Start>,
 }
 
 /// What others did for a run before it was ours.
@@ -79,7 +92,7 @@ impl Booked {
     pub(crate) async fn book(host: &Host, order: Order) -> Result<Self, Error> {
         let before = now();
         let who = For::Me(&host.worker, host.lease);
-        match host.store.create(&order.row()?, who).await.map_err(Error::NotStored)? {
+        match create(&host.store, &order, who).await? {
             Created::New(run) => Ok(Self::ours(host, order, &run, before)),
             Created::Before(run) => Err(Error::Before(Box::new(run))),
         }
@@ -87,7 +100,7 @@ impl Booked {
 
     /// Stores `order` as a run for whoever claims it.
     pub(crate) async fn leave(store: &Store, order: &Order) -> Result<Created, Error> {
-        store.create(&order.row()?, For::Anybody).await.map_err(Error::NotStored)
+        create(store, order, For::Anybody).await
     }
 
     /// A run that this process has just got, not before `since` of [`now`].
@@ -115,6 +128,9 @@ impl Booked {
             state: Cell::new(run.state),
             sure_until: Cell::new(Duration::ZERO),
             past: Past::default(),
+            observer: host.observer.clone(),
+            starting: RefCell::default(),
+            start: Cell::default(),
         };
         booked.sure_from(since);
         Point::Booked.reach();
@@ -140,10 +156,24 @@ impl Booked {
         makes: Move,
         changes: impl IntoIterator<Item = Change>,
     ) -> Result<(), store::Error> {
+        let starting = matches!(makes, Move::Prepare).then(|| self.observer.starting());
+        let is_on_the_way = starting.is_some() || matches!(makes, Move::Start);
         let state = self.state.get();
         let was_made = state.makes() && makes.is_on_the_way() && state.after(&makes).is_err();
         let step = if was_made { Step::default() } else { Step::from(makes) };
-        self.take(step.with(changes)).await
+        if let Some(starting) = starting {
+            self.starting.replace(Some(starting));
+        }
+        self.take(step.with(changes)).await?;
+        if !is_on_the_way {
+            self.starting.take();
+        }
+        Ok(())
+    }
+
+    /// Says where the container came from that is about to be started.
+    pub(super) fn starts(&self, start: Start) {
+        self.start.set(start);
     }
 
     /// Begins to prepare, with a container that waited for a run.
@@ -155,7 +185,11 @@ impl Booked {
         spare: Spare,
         changes: impl IntoIterator<Item = Change>,
     ) -> Result<(), store::Error> {
-        self.take(Step::from(Move::Prepare).with(changes).taking(spare)).await
+        self.starting.replace(Some(self.observer.starting()));
+        let agent = spare.agent.clone();
+        self.take(Step::from(Move::Prepare).with(changes).taking(spare)).await?;
+        self.observer.metrics.pool_claimed(&agent);
+        Ok(())
     }
 
     /// Stores how it ends, once it has told what it has `untold`.
@@ -200,6 +234,9 @@ impl Booked {
     async fn take(&self, step: Step) -> Result<(), store::Error> {
         let run = self.store.insist(&self.hold, &step).await?;
         self.state.set(run.state);
+        if let Some(made) = &step.makes {
+            self.observer.saw(&self.order, &run, (made, self.start.get()));
+        }
         Ok(())
     }
 
@@ -270,6 +307,20 @@ impl Booked {
             lost = renewing => lost,
             never = looking => never,
         }
+    }
+}
+
+/// Stores `order`. Who asks again does so as part of another trace, and means the same run.
+async fn create(store: &Store, order: &Order, who: For<'_>) -> Result<Created, Error> {
+    let conflict = match store.create(&order.row()?, who).await {
+        Err(error @ store::Error::Conflict { .. }) => error,
+        created => return created.map_err(Error::NotStored),
+    };
+    match store.record(&order.run_id).await {
+        Ok(record) if Order::stored(&record).is_ok_and(|before| before.is_same(order)) => {
+            Ok(Created::Before(record.run))
+        }
+        _ => Err(Error::NotStored(conflict)),
     }
 }
 

@@ -13,7 +13,7 @@ use platform_core::{
 use platform_runtime::{random, report, settings::WorkspaceSetup};
 
 use super::{
-    Error, Scene, Start,
+    Error, Scene,
     attempt::AtWork,
     needs::{image, room},
     plan::{self, Around},
@@ -25,6 +25,7 @@ use crate::{
     data_plane::{self, Lines},
     failpoint::Point,
     lifecycle::{Move, State},
+    metrics::Start,
     pool,
     sandbox::docker::Container,
     store::{self, Change, Kind, Spare, Stage},
@@ -211,6 +212,7 @@ async fn start(scene: &Scene<'_>, things: &mut Things, prepared: Prepared) -> Re
         }
     };
     Point::ContainerMade.reach();
+    booked.starts(start);
     step(scene, things, (Move::Run, things.made())).await?;
     Point::RunStored.reach();
     scene.go_on()?;

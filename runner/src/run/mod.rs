@@ -8,6 +8,7 @@
 
 mod attempt;
 mod booked;
+mod execution;
 mod making;
 mod needs;
 mod order;
@@ -34,6 +35,7 @@ use tokio_util::sync::CancellationToken;
 use self::{attempt::attempt, relay::announce, telling::Telling, things::Things};
 pub(crate) use self::{
     booked::{Booked, Error as BookingError, now},
+    execution::Observer,
     order::{Keep, Order, Subject, Wanted},
 };
 use crate::{
@@ -41,6 +43,7 @@ use crate::{
     data_plane::{self, DataPlane},
     failpoint::Point,
     lifecycle::{Ending, Failure, Move, State},
+    metrics::Start,
     sandbox::{
         Ended,
         docker::{self, Docker},
@@ -64,6 +67,7 @@ pub(crate) struct Host {
     pub(crate) lease: Millis,
     pub(crate) workspaces: Workspaces,
     pub(crate) installation: InstallationId,
+    pub(crate) observer: Observer,
 }
 
 impl Host {
@@ -77,6 +81,7 @@ impl Host {
             lease: settings.worker.lease,
             workspaces,
             installation: settings.sandbox.installation.clone(),
+            observer: Observer::default(),
         }
     }
 }
@@ -115,25 +120,6 @@ impl Finished {
             from: None,
             start: run.started.map(|started| run.created.until(started)),
             duration: run.created.until(run.ended.unwrap_or(record.now)),
-        }
-    }
-}
-
-/// Where a run has its container from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Start {
-    /// It was made for it.
-    Cold,
-    /// It waited for a run.
-    Warm,
-}
-
-impl Start {
-    /// Its name, as it is shown.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Cold => "cold",
-            Self::Warm => "warm",
         }
     }
 }

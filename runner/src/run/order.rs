@@ -2,8 +2,9 @@
 
 use platform_core::{
     grant::Correlation,
-    id::{AccountId, AgentId, RunId},
+    id::{AccountId, AgentId, ExternalId, RunId},
     priority::Priority,
+    traceparent::Traceparent,
 };
 use platform_runtime::settings::Agent;
 use serde::{Deserialize, Serialize};
@@ -34,6 +35,9 @@ pub(crate) struct Wanted {
     pub(crate) messages: Vec<Message>,
     #[serde(default)]
     pub(crate) keep: Keep,
+    /// The span of whoever ordered it. Changes nothing of what is run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) caller: Option<Traceparent>,
 }
 
 /// What stays when the run has ended.
@@ -67,6 +71,26 @@ pub(crate) struct Unreadable {
 impl Order {
     pub(crate) const fn subject(&self) -> Subject<'_> {
         Subject { run: &self.run_id, agent: &self.agent_id, account: &self.account }
+    }
+
+    /// The same as part of `caller`'s trace.
+    pub(crate) fn part_of(mut self, caller: Option<Traceparent>) -> Self {
+        let trace = caller.and_then(|caller| ExternalId::parse(&caller.trace.to_string()).ok());
+        self.correlation.existing_trace = trace;
+        self.wanted.caller = caller;
+        self
+    }
+
+    /// The same as part of nothing.
+    fn by_itself(&self) -> Self {
+        self.clone().part_of(None)
+    }
+
+    /// Whether both order the same run, whoever traces it.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let (one, other) = (self.by_itself(), other.by_itself());
+        let subjects = [&one, &other].map(|order| (&order.account, &order.agent_id, &order.correlation));
+        subjects[0] == subjects[1] && one.wanted == other.wanted
     }
 
     /// As it is stored.

@@ -4,6 +4,7 @@ use std::{io, path::PathBuf};
 
 use platform_core::id::RunId;
 
+use super::Class;
 use crate::lifecycle::{Illegal, State};
 
 /// Why the store did not do what it was asked. No variant shows a password.
@@ -204,6 +205,33 @@ impl Error {
         match self {
             Self::Failed { source, .. } | Self::Unreachable { source, .. } => passes(source),
             _ => false,
+        }
+    }
+
+    /// What kind of failure it is.
+    #[must_use]
+    pub fn class(&self) -> Class {
+        match self {
+            error if error.is_transient() => Class::Away,
+            Self::Fenced { .. } => Class::Fenced,
+            Self::Unknown { .. }
+            | Self::Conflict { .. }
+            | Self::Illegal { .. }
+            | Self::NotMaking { .. }
+            | Self::NotWanted { .. }
+            | Self::NotOver { .. }
+            | Self::NotEmpty { .. }
+            | Self::TooLarge { .. }
+            | Self::Backwards { .. } => Class::Refused,
+            Self::Address { .. }
+            | Self::File { .. }
+            | Self::Exposed { .. }
+            | Self::Unreachable { .. }
+            | Self::Newer { .. }
+            | Self::Altered { .. }
+            | Self::Failed { .. }
+            | Self::Corrupt { .. }
+            | Self::Backup { .. } => Class::Broken,
         }
     }
 

@@ -21,7 +21,9 @@ mod claim;
 mod cursors;
 mod error;
 mod lease;
+mod meter;
 mod pool;
+mod present;
 mod read;
 mod resource;
 mod row;
@@ -48,7 +50,9 @@ pub use self::{
     cursors::Acknowledged,
     error::{Done, Error},
     lease::{Created, For, Hold, NewRun, Worker},
+    meter::{Class, Metered},
     pool::{PoolStage, Pooled, Spare},
+    present::Present,
     read::{Event, Filter, Page, Record},
     resource::{Change, Kind, Resource, Stage},
     row::{Lease, Run, UnixMillis},
@@ -56,7 +60,7 @@ pub use self::{
     step::Step,
     tell::{Batch, Printed, Told},
 };
-use self::{backend::Backend, error::failed};
+use self::{backend::Backend, error::failed, meter::Meter};
 
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -74,6 +78,7 @@ pub struct Store {
     backend: Backend,
     shown: Arc<str>,
     installation: InstallationId,
+    meter: Arc<Meter>,
 }
 
 /// A transaction, and when it is.
@@ -101,7 +106,7 @@ impl Store {
         address.prepare()?;
         install_default_drivers();
         let backend = address.backend;
-        let shown = address.to_string();
+        let (shown, meter) = (address.to_string(), Arc::<Meter>::default());
         let unreachable = |source| Error::Unreachable { store: shown.clone(), source };
         // Once without the pool, which would try for all its patience and not say what failed.
         let first = async |_| {
@@ -109,7 +114,7 @@ impl Store {
             sqlx::raw_sql(backend.on_connect()).execute(&mut first).await.map_err(unreachable)?;
             first.close().await.map_err(unreachable)
         };
-        retrying(&shown, (Again::Always, Duration::ZERO), first).await?;
+        retrying((&shown, &meter), (Again::Always, Duration::ZERO), first).await?;
         let pool = AnyPoolOptions::new()
             .max_connections(backend.connections())
             .acquire_timeout(CONNECT)
@@ -121,7 +126,7 @@ impl Store {
             .connect_with(address.options.clone())
             .await
             .map_err(unreachable)?;
-        let store = Self { pool, backend, shown: shown.into(), installation };
+        let store = Self { pool, backend, shown: shown.into(), installation, meter };
         store.retrying(Again::Always, async |_| store.update().await).await?;
         Ok(store)
     }
@@ -163,20 +168,42 @@ impl Store {
         Ok(Tx { inner, backend: self.backend, now })
     }
 
+    /// How it is shown, and what is counted of it.
+    fn asked(&self) -> (&str, &Meter) {
+        (&self.shown, &self.meter)
+    }
+
+    /// What it was asked, how long that took, and how often it failed.
+    #[must_use]
+    pub fn metered(&self) -> Metered {
+        self.meter.read()
+    }
+
     /// Does `once` until it succeeds, fails for good, or the patience for it is over.
     async fn retrying<T>(
         &self,
         again: Again,
         once: impl AsyncFn(Done) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        retrying(&self.shown, (again, Duration::ZERO), once).await
+        retrying(self.asked(), (again, Duration::ZERO), once).await
     }
 }
 
 /// The same of the store that is `shown` so, and for at least `patience`. `once` is told whether it may have been done
 /// before.
 async fn retrying<T>(
-    shown: &str,
+    (shown, meter): (&str, &Meter),
+    (again, patience): (Again, Duration),
+    once: impl AsyncFn(Done) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let began = Instant::now();
+    let done = trying((shown, meter), (again, patience), once).await;
+    meter.asked(began.elapsed(), done.as_ref().err());
+    done
+}
+
+async fn trying<T>(
+    (shown, meter): (&str, &Meter),
     (again, patience): (Again, Duration),
     once: impl AsyncFn(Done) -> Result<T, Error>,
 ) -> Result<T, Error> {
@@ -200,6 +227,7 @@ async fn retrying<T>(
             before = Done::Perhaps;
         }
         tracing::debug!(store = %shown, %error, "the store is tried again");
+        meter.again();
         tokio::time::sleep(pause).await;
     }
 }

@@ -74,7 +74,8 @@ pub struct Change {
 }
 
 impl Kind {
-    const ALL: [Self; 5] = [Self::Workspace, Self::Grant, Self::Listener, Self::Container, Self::Volume];
+    /// All of them, in the order in which they are declared.
+    pub const ALL: [Self; 5] = [Self::Workspace, Self::Grant, Self::Listener, Self::Container, Self::Volume];
 
     /// Its name, as it is stored and shown.
     #[must_use]

@@ -90,7 +90,7 @@ impl Store {
     /// What [`Store::step`] says.
     pub async fn insist(&self, hold: &Hold, step: &Step) -> Result<Run, Error> {
         let insisting = (Again::Always, INSIST);
-        retrying(&self.shown, insisting, async |before| self.step_once(hold, step, before).await).await
+        retrying(self.asked(), insisting, async |before| self.step_once(hold, step, before).await).await
     }
 
     async fn step_once(&self, hold: &Hold, step: &Step, before: Done) -> Result<Run, Error> {

@@ -105,7 +105,7 @@ pub(crate) async fn work(
     tokio::select! {
         () = take(host, places, (to, &lived), stop) => {}
         () = live(host, (from, &lived), stop, at_end) => {}
-        () = reap(&reaper, settings.worker.reap_every.duration()) => {}
+        () = reap(host, &reaper, settings.worker.reap_every.duration()) => {}
         () = pool.keep() => {}
     }
     pool.drain().await;
@@ -115,10 +115,10 @@ pub(crate) async fn work(
 }
 
 /// Looks for what is left behind, at once and then every so often.
-async fn reap(reaper: &Reaper, every: Duration) {
+async fn reap(host: &Host, reaper: &Reaper, every: Duration) {
     loop {
         // It tells what it did, and what is wrong, in the log.
-        drop(Box::pin(reaper.pass(Mode::default())).await);
+        host.observer.metrics.reaped(&Box::pin(reaper.pass(Mode::default())).await);
         tokio::time::sleep(every).await;
     }
 }
@@ -239,17 +239,9 @@ async fn one(host: &Host, work: Work, cancel: &CancellationToken) -> (RunId, Res
     (booked.order.run_id.clone(), finished)
 }
 
+/// What became of a run is told where it is stored; this is of runs that are another's by now.
 fn tell(run: &RunId, finished: &Result<Finished, store::Error>) {
-    let finished = match finished {
-        Ok(finished) => finished,
-        Err(lost) => return tracing::info!(%run, "no longer ours: {lost}"),
-    };
-    let calls = finished.usage.map(|usage| usage.calls);
-    let took = finished.duration.as_millis();
-    match &finished.answer {
-        Ok(_) => tracing::info!(%run, calls, took_ms = took, "run succeeded"),
-        Err(failure) => {
-            tracing::info!(%run, calls, took_ms = took, code = failure.code.code(), "run ended: {}", failure.message);
-        }
+    if let Err(lost) = finished {
+        tracing::info!(%run, "no longer ours: {lost}");
     }
 }

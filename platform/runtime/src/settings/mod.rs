@@ -11,6 +11,7 @@ mod proxy;
 mod runs;
 mod sandbox;
 mod store;
+mod telemetry;
 #[cfg(test)]
 mod tests;
 pub mod token_secrets;
@@ -36,6 +37,7 @@ pub use self::{
     runs::StaticRun,
     sandbox::{Sandbox, WorkspaceForm},
     store::Store,
+    telemetry::Telemetry,
     upstream::{BaseUrl, Scheme, Upstream},
     worker::Worker,
 };
@@ -58,6 +60,8 @@ pub struct Settings {
     pub worker: Worker,
     /// The HTTP API.
     pub api: Api,
+    /// Who is told of traces.
+    pub telemetry: Telemetry,
     /// What can run in them.
     pub agents: BTreeMap<AgentId, Agent>,
     /// What accounts may use.
@@ -119,6 +123,7 @@ impl Settings {
             ),
             worker: root.section("worker", "How `sluice up` works on runs.", Worker::section),
             api: root.section("api", "The HTTP API of `sluice up`.", Api::section),
+            telemetry: root.section("telemetry", "Who is told of traces.", Telemetry::section),
             agents: agents::read(root),
             accounts: budgets::accounts(root),
             prices: budgets::prices(root),

@@ -51,6 +51,17 @@ pub enum Execution {
 
 written_as_word!(Execution { Ephemeral: "ephemeral", Gateway: "gateway" });
 
+impl Execution {
+    /// As it is written.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Ephemeral => "ephemeral",
+            Self::Gateway => "gateway",
+        }
+    }
+}
+
 /// What is in an agent's workspace when it starts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

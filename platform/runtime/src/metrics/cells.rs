@@ -6,26 +6,30 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counters, by place.
 #[derive(Debug)]
-pub(super) struct Cells(Box<[AtomicU64]>);
+pub struct Cells(Box<[AtomicU64]>);
 
 impl Cells {
-    pub(super) fn new(count: usize) -> Self {
+    /// So many, all zero.
+    #[must_use]
+    pub fn new(count: usize) -> Self {
         Self((0..count).map(|_| AtomicU64::new(0)).collect())
     }
 
     /// Adds to the counter at `at`. One thread writes and others read, now and then: nothing is contended.
-    pub(super) fn add(&self, at: usize, amount: u64) {
+    pub fn add(&self, at: usize, amount: u64) {
         if amount > 0 {
             self.0[at].fetch_add(amount, Ordering::Relaxed);
         }
     }
 
-    pub(super) fn get(&self, at: usize) -> u64 {
+    /// The counter at `at`.
+    #[must_use]
+    pub fn get(&self, at: usize) -> u64 {
         self.0[at].load(Ordering::Relaxed)
     }
 
     /// Adds what another thread has counted.
-    pub(super) fn absorb(&self, other: &Self) {
+    pub fn absorb(&self, other: &Self) {
         for (at, counted) in other.0.iter().enumerate() {
             self.add(at, counted.load(Ordering::Relaxed));
         }
@@ -33,11 +37,11 @@ impl Cells {
 }
 
 /// A limit of a histogram's bucket: microseconds, and how the exposition writes it, in seconds.
-pub(super) type Bound = (u64, &'static str);
+pub type Bound = (u64, &'static str);
 
 /// Histograms of durations, by place, all with the same buckets.
 #[derive(Debug)]
-pub(super) struct Histograms {
+pub struct Histograms {
     bounds: &'static [Bound],
     /// Of each histogram: a bucket per bound, one for what is above all, the sum in microseconds.
     cells: Cells,
@@ -45,32 +49,38 @@ pub(super) struct Histograms {
 
 /// One histogram as it is shown.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Distribution {
+pub struct Distribution {
     /// How many were at most as long as each bound says.
-    pub(super) buckets: Vec<(&'static str, u64)>,
-    pub(super) count: u64,
-    pub(super) sum_us: u64,
+    pub buckets: Vec<(&'static str, u64)>,
+    /// How many there were.
+    pub count: u64,
+    /// How long they were together, microseconds.
+    pub sum_us: u64,
 }
 
 impl Histograms {
-    pub(super) fn new(count: usize, bounds: &'static [Bound]) -> Self {
+    /// So many, all empty.
+    #[must_use]
+    pub fn new(count: usize, bounds: &'static [Bound]) -> Self {
         Self { bounds, cells: Cells::new(count * (bounds.len() + 2)) }
     }
 
     /// Counts a duration in the histogram at `at`.
-    pub(super) fn observe(&self, at: usize, duration_us: u64) {
+    pub fn observe(&self, at: usize, duration_us: u64) {
         let start = self.start(at);
         let bucket = self.bounds.partition_point(|(bound, _)| *bound < duration_us);
         self.cells.add(start + bucket, 1);
         self.cells.add(start + self.bounds.len() + 1, duration_us);
     }
 
-    pub(super) fn absorb(&self, other: &Self) {
+    /// Adds what another thread has counted.
+    pub fn absorb(&self, other: &Self) {
         self.cells.absorb(&other.cells);
     }
 
     /// The histogram at `at`. Its count is the sum of its buckets, whatever is added meanwhile.
-    pub(super) fn read(&self, at: usize) -> Distribution {
+    #[must_use]
+    pub fn read(&self, at: usize) -> Distribution {
         let start = self.start(at);
         let mut count = 0;
         let buckets = self.bounds.iter().enumerate().map(|(bucket, (_, text))| {

@@ -2,44 +2,51 @@
 
 use std::fmt::{self, Write};
 
-use super::cells::Distribution;
+use super::Distribution;
 
 /// An exposition in the making.
 #[derive(Debug, Default)]
-pub(super) struct Exposition(String);
+pub struct Exposition(String);
 
 /// What a family's samples are.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Kind {
+pub enum Kind {
+    /// Numbers that only grow.
     Counter,
+    /// Numbers as they are now.
     Gauge,
+    /// How many of what was measured were at most so large.
     Histogram,
 }
 
 /// The samples of one family.
 #[derive(Debug)]
-pub(super) struct Family<'e> {
+pub struct Family<'e> {
     text: &'e mut String,
     name: &'static str,
 }
 
 /// Names and values.
-type Labels<'a> = &'a [(&'static str, &'a str)];
+pub type Labels<'a> = &'a [(&'static str, &'a str)];
 
 /// An integer amount of a decimal fraction, written exactly: millionths, billionths.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Decimal {
-    pub(super) amount: u64,
-    pub(super) digits: u32,
+pub struct Decimal {
+    /// The integer.
+    pub amount: u64,
+    /// Digits of it behind the point.
+    pub digits: u32,
 }
 
 /// Microseconds as seconds.
-pub(super) const fn seconds(us: u64) -> Decimal {
+#[must_use]
+pub const fn seconds(us: u64) -> Decimal {
     Decimal { amount: us, digits: 6 }
 }
 
 /// Billionths of a dollar as dollars.
-pub(super) const fn dollars(nano: u64) -> Decimal {
+#[must_use]
+pub const fn dollars(nano: u64) -> Decimal {
     Decimal { amount: nano, digits: 9 }
 }
 
@@ -63,28 +70,32 @@ impl Kind {
 
 impl Exposition {
     /// Begins the family `name`. Each begins once, and all its samples follow.
-    pub(super) fn family(&mut self, kind: Kind, name: &'static str, help: &str) -> Family<'_> {
+    pub fn family(&mut self, kind: Kind, name: &'static str, help: &str) -> Family<'_> {
         debug_assert!(!help.contains(['\\', '\n']), "{help}");
         put(&mut self.0, format_args!("# HELP {name} {help}\n# TYPE {name} {}\n", kind.word()));
         Family { text: &mut self.0, name }
     }
 
     /// A family of one sample without labels.
-    pub(super) fn single(&mut self, kind: Kind, name: &'static str, value: impl fmt::Display, help: &str) {
+    pub fn single(&mut self, kind: Kind, name: &'static str, value: impl fmt::Display, help: &str) {
         self.family(kind, name, help).sample(&[], value);
     }
 
-    pub(super) fn finish(self) -> String {
+    /// The text.
+    #[must_use]
+    pub fn finish(self) -> String {
         self.0
     }
 }
 
 impl Family<'_> {
-    pub(super) fn sample(&mut self, labels: Labels<'_>, value: impl fmt::Display) {
+    /// A sample of a counter or a gauge.
+    pub fn sample(&mut self, labels: Labels<'_>, value: impl fmt::Display) {
         self.line("", labels, value);
     }
 
-    pub(super) fn histogram(&mut self, labels: Labels<'_>, histogram: &Distribution) {
+    /// The samples of one histogram.
+    pub fn histogram(&mut self, labels: Labels<'_>, histogram: &Distribution) {
         let Distribution { buckets, count, sum_us } = histogram;
         for (bound, count) in buckets.iter().chain([&("+Inf", *count)]) {
             self.line("_bucket", &[labels, &[("le", *bound)]].concat(), count);

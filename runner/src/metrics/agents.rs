@@ -1,0 +1,129 @@
+//! What is counted of each agent.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use platform_core::id::AgentId;
+use platform_runtime::metrics::{Bound, Cells, Distribution, Histograms};
+
+use super::micros;
+use crate::lifecycle::Outcome;
+
+/// Of runs: from an agent that prints a word to one that works for an hour.
+const RUNS: [Bound; 14] = [
+    (250_000, "0.25"),
+    (500_000, "0.5"),
+    (1_000_000, "1"),
+    (2_500_000, "2.5"),
+    (5_000_000, "5"),
+    (10_000_000, "10"),
+    (30_000_000, "30"),
+    (60_000_000, "60"),
+    (120_000_000, "120"),
+    (300_000_000, "300"),
+    (600_000_000, "600"),
+    (1_200_000_000, "1200"),
+    (1_800_000_000, "1800"),
+    (3_600_000_000, "3600"),
+];
+
+/// The agents that have a name here, and the rest.
+#[derive(Debug, Default)]
+pub(super) struct Agents {
+    named: RwLock<BTreeMap<AgentId, Arc<ForAgent>>>,
+    other: Arc<ForAgent>,
+}
+
+/// Of one agent.
+#[derive(Debug)]
+pub(super) struct ForAgent {
+    /// By outcome.
+    ended: Cells,
+    durations: Histograms,
+    /// Claimed and expired ones.
+    pool: Cells,
+    ready: AtomicU64,
+    filling: AtomicU64,
+}
+
+const CLAIMED: usize = 0;
+const EXPIRED: usize = 1;
+
+impl Default for ForAgent {
+    fn default() -> Self {
+        Self {
+            ended: Cells::new(Outcome::ALL.len()),
+            durations: Histograms::new(1, &RUNS),
+            pool: Cells::new(2),
+            ready: AtomicU64::new(0),
+            filling: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Agents {
+    pub(super) fn know<'a>(&self, agents: impl Iterator<Item = &'a AgentId>) {
+        let mut named = self.named.write().unwrap_or_else(PoisonError::into_inner);
+        for agent in agents {
+            named.entry(agent.clone()).or_default();
+        }
+    }
+
+    pub(super) fn of(&self, agent: &AgentId) -> Arc<ForAgent> {
+        let named = self.named.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(named.get(agent).unwrap_or(&self.other))
+    }
+
+    /// Each with its label. No agent is called `other`: their names have a colon.
+    pub(super) fn all(&self) -> Vec<(String, Arc<ForAgent>)> {
+        let named = self.named.read().unwrap_or_else(PoisonError::into_inner);
+        let named = named.iter().map(|(agent, counted)| (agent.to_string(), Arc::clone(counted)));
+        named.chain([("other".to_owned(), Arc::clone(&self.other))]).collect()
+    }
+}
+
+impl ForAgent {
+    pub(super) fn ended(&self, outcome: Outcome, after: Duration) {
+        self.ended.add(outcome as usize, 1);
+        self.durations.observe(0, micros(after));
+    }
+
+    pub(super) fn pool_has(&self, ready: u64, filling: u64) {
+        self.ready.store(ready, Ordering::Relaxed);
+        self.filling.store(filling, Ordering::Relaxed);
+    }
+
+    pub(super) fn claimed(&self) {
+        self.pool.add(CLAIMED, 1);
+    }
+
+    pub(super) fn expired(&self) {
+        self.pool.add(EXPIRED, 1);
+    }
+
+    /// How many runs ended so.
+    pub(super) fn runs(&self, outcome: Outcome) -> u64 {
+        self.ended.get(outcome as usize)
+    }
+
+    /// How long they took.
+    pub(super) fn durations(&self) -> Distribution {
+        self.durations.read(0)
+    }
+
+    /// Containers of the pool by the words of their states.
+    pub(super) fn pool(&self) -> [(&'static str, u64); 2] {
+        [("ready", self.ready.load(Ordering::Relaxed)), ("filling", self.filling.load(Ordering::Relaxed))]
+    }
+
+    /// Of those the claimed and the expired ones.
+    pub(super) fn pool_gone(&self) -> (u64, u64) {
+        (self.pool.get(CLAIMED), self.pool.get(EXPIRED))
+    }
+}

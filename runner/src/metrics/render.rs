@@ -1,0 +1,141 @@
+//! Every family there is, with its name and what it means. Names are kept: dashboards and alerts rely on them.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use platform_runtime::metrics::{Exposition, Kind, seconds};
+
+use super::{
+    Metrics, Start,
+    agents::ForAgent,
+    micros,
+    present::Shown,
+    reaper::{PARTS, Reaped},
+};
+use crate::{
+    lifecycle::{Outcome, State},
+    store,
+};
+
+/// All of it, as text.
+pub(super) fn render(metrics: &Metrics, shown: Shown) -> String {
+    let mut text = Exposition::default();
+    text.family(Kind::Gauge, "sluice_build_info", "The version of this `sluice up`.")
+        .sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
+    let agents = metrics.agents.all();
+    runs(&mut text, &agents);
+    starts(&mut text, metrics);
+    pool(&mut text, &agents);
+    present(&mut text, &shown);
+    reaper(&mut text, &metrics.reaped);
+    store(&mut text, &shown);
+    spans(&mut text, metrics);
+    text.finish()
+}
+
+fn runs(text: &mut Exposition, agents: &[(String, Arc<ForAgent>)]) {
+    let help = "Runs whose end this process has stored, by what they came to.";
+    let mut family = text.family(Kind::Counter, "sandbox_runs_total", help);
+    for (agent, counted) in agents {
+        for outcome in Outcome::ALL {
+            let labels = [("agent", agent.as_str()), ("status", State::Ended(outcome).name())];
+            family.sample(&labels, counted.runs(outcome));
+        }
+    }
+    let help = "Time from the order of a run to its end, of the same runs.";
+    let mut family = text.family(Kind::Histogram, "sandbox_run_duration_seconds", help);
+    for (agent, counted) in agents {
+        let seen = counted.durations();
+        if seen.count > 0 {
+            family.histogram(&[("agent", agent)], &seen);
+        }
+    }
+}
+
+fn starts(text: &mut Exposition, metrics: &Metrics) {
+    let help = "Time from the order of a run to the start of its container, by whether that was made for it or waited in the pool.";
+    let mut family = text.family(Kind::Histogram, "sandbox_start_seconds", help);
+    for start in Start::ALL {
+        family.histogram(&[("start", start.word())], &metrics.starts.read(start as usize));
+    }
+    let starting = metrics.starting.load(Ordering::Relaxed);
+    let help = "Runs of this process that are prepared and started just now.";
+    text.single(Kind::Gauge, "sandbox_starts_in_progress", starting, help);
+}
+
+fn pool(text: &mut Exposition, agents: &[(String, Arc<ForAgent>)]) {
+    let help = "Containers of the pool that wait to be claimed, and that are being made.";
+    let mut family = text.family(Kind::Gauge, "sandbox_pool_containers", help);
+    for (agent, counted) in agents {
+        for (state, count) in counted.pool() {
+            family.sample(&[("agent", agent), ("state", state)], count);
+        }
+    }
+    let help = "Containers of the pool that were claimed by runs.";
+    let mut family = text.family(Kind::Counter, "sandbox_pool_claimed_total", help);
+    agents.iter().for_each(|(agent, counted)| family.sample(&[("agent", agent)], counted.pool_gone().0));
+    let help = "Containers of the pool that were removed unused.";
+    let mut family = text.family(Kind::Counter, "sandbox_pool_expired_total", help);
+    agents.iter().for_each(|(agent, counted)| family.sample(&[("agent", agent)], counted.pool_gone().1));
+}
+
+/// What the store says of runs, whoever works on them; without it, nothing.
+fn present(text: &mut Exposition, shown: &Shown) {
+    let help = "1 if the store told how many runs there are; else it did not answer within two seconds, and they are left out.";
+    text.single(Kind::Gauge, "sluice_store_answers", u8::from(shown.present.is_some()), help);
+    let Some(present) = &shown.present else { return };
+    let count = |state: &str| {
+        present.states.iter().filter(|(name, _)| name == state).map(|(_, runs)| runs).sum::<u64>()
+    };
+    let help = "Runs that wait to be worked on, of all workers.";
+    text.single(Kind::Gauge, "sandbox_queue_length", count(State::Queued.name()), help);
+    let oldest = micros(present.oldest_waits.unwrap_or_default());
+    let help = "For how long the run has waited that was ordered first; 0 if none waits.";
+    text.single(Kind::Gauge, "sandbox_queue_oldest_seconds", seconds(oldest), help);
+    let help = "Runs that have not ended, of all workers, by state.";
+    let mut family = text.family(Kind::Gauge, "sandbox_runs_in_state", help);
+    let states = [State::Queued, State::Preparing, State::Starting, State::Running];
+    for state in states.into_iter().chain([State::Settling(Outcome::Succeeded)]) {
+        family.sample(&[("state", state.name())], count(state.name()));
+    }
+}
+
+fn reaper(text: &mut Exposition, reaped: &Reaped) {
+    let help = "Times that it was looked for what runs have left.";
+    text.single(Kind::Counter, "sluice_reaper_passes_total", reaped.passes(), help);
+    let help = "Things that runs had left and that were removed.";
+    let mut family = text.family(Kind::Counter, "sluice_reaper_removed_total", help);
+    for kind in store::Kind::ALL {
+        family.sample(&[("kind", kind.name())], reaped.removed(kind));
+    }
+    let last = reaped.last();
+    let help = "1 for what could not be looked at in the last pass.";
+    let mut family = text.family(Kind::Gauge, "sluice_reaper_blind", help);
+    PARTS.iter().for_each(|part| family.sample(&[("part", *part)], u8::from(last.blind.contains(part))));
+    let help = "Things that the last pass left: dead ones that could not be removed, and those nothing proves to be anybody's.";
+    let mut family = text.family(Kind::Gauge, "sluice_reaper_left", help);
+    for kind in store::Kind::ALL {
+        for (why, counts) in [("failed", &last.failed), ("unknown", &last.unknown)] {
+            family.sample(&[("kind", kind.name()), ("why", why)], counts[kind as usize]);
+        }
+    }
+}
+
+fn store(text: &mut Exposition, shown: &Shown) {
+    let Some(metered) = &shown.metered else { return };
+    let help = "Time from a question to the store to its answer, tries again included.";
+    text.family(Kind::Histogram, "sluice_store_operation_seconds", help).histogram(&[], &metered.durations);
+    let help = "Tries of the store after the first one.";
+    text.single(Kind::Counter, "sluice_store_retries_total", metered.retries, help);
+    let help = "Questions that the store did not answer, or with no: away passes by itself, fenced is another worker's run, refused cannot be, broken is for a person.";
+    let mut family = text.family(Kind::Counter, "sluice_store_errors_total", help);
+    metered.errors.iter().for_each(|(class, count)| family.sample(&[("class", class.word())], count));
+}
+
+fn spans(text: &mut Exposition, metrics: &Metrics) {
+    let (told, dropped) = metrics.spans.read();
+    let help = "Spans that the collector of traces has taken.";
+    text.single(Kind::Counter, "sluice_spans_told_total", told, help);
+    let help = "Spans that were dropped: no_room is more than was taken, away is a collector that did not come back, refused is one that does not want them, unreadable is the store.";
+    let mut family = text.family(Kind::Counter, "sluice_spans_dropped_total", help);
+    dropped.iter().for_each(|(why, count)| family.sample(&[("why", why.word())], count));
+}

@@ -1,0 +1,80 @@
+//! That agents have series of their own only if they are configured, and that what was counted stands where it belongs.
+
+use std::time::Duration;
+
+use platform_core::id::AgentId;
+
+use super::{Metrics, Start};
+use crate::{
+    lifecycle::Outcome,
+    reaper::{Act, Entry, Outcome as Became, Report},
+    store::Kind,
+};
+
+fn agent(id: &str) -> AgentId {
+    AgentId::parse(id).unwrap()
+}
+
+#[tokio::test]
+async fn what_is_counted_is_told_of_agents_that_are_configured_and_of_the_rest() {
+    let metrics = Metrics::default();
+    metrics.know([agent("team:one"), agent("team:two")].iter());
+    let took = Duration::from_secs(3);
+    metrics.ended(&agent("team:one"), Outcome::Succeeded, took);
+    metrics.ended(&agent("team:one"), Outcome::TimedOut, took);
+    metrics.ended(&agent("team:gone"), Outcome::Cancelled, took);
+    metrics.know([agent("team:one"), agent("team:gone")].iter());
+    metrics.ended(&agent("team:gone"), Outcome::Cancelled, took);
+    metrics.started(Start::Warm, Duration::from_millis(60));
+    metrics.starting();
+    metrics.pool_has(&agent("team:two"), 3, 1);
+    metrics.pool_claimed(&agent("team:two"));
+    metrics.pool_expired(&agent("team:two"));
+    let entry = |kind, outcome| Entry { kind, name: "x".to_owned(), run: None, outcome, why: String::new() };
+    metrics.reaped(&Report {
+        act: Act::Do,
+        blind: Vec::new(),
+        entries: vec![
+            entry(Kind::Container, Became::Removed),
+            entry(Kind::Workspace, Became::Failed { error: "no".to_owned() }),
+        ],
+    });
+    let text = metrics.render().await;
+    for line in [
+        r#"sandbox_runs_total{agent="team:one",status="succeeded"} 1"#,
+        r#"sandbox_runs_total{agent="team:one",status="timed_out"} 1"#,
+        r#"sandbox_runs_total{agent="team:two",status="failed"} 0"#,
+        r#"sandbox_runs_total{agent="team:gone",status="cancelled"} 1"#,
+        r#"sandbox_runs_total{agent="other",status="cancelled"} 1"#,
+        r#"sandbox_run_duration_seconds_bucket{agent="team:one",le="2.5"} 0"#,
+        r#"sandbox_run_duration_seconds_bucket{agent="team:one",le="5"} 2"#,
+        r#"sandbox_run_duration_seconds_sum{agent="team:one"} 6.000000"#,
+        r#"sandbox_start_seconds_bucket{start="warm",le="0.1"} 1"#,
+        r#"sandbox_start_seconds_count{start="cold"} 0"#,
+        "sandbox_starts_in_progress 1",
+        r#"sandbox_pool_containers{agent="team:two",state="ready"} 3"#,
+        r#"sandbox_pool_containers{agent="team:two",state="filling"} 1"#,
+        r#"sandbox_pool_claimed_total{agent="team:two"} 1"#,
+        r#"sandbox_pool_expired_total{agent="team:two"} 1"#,
+        "sluice_reaper_passes_total 1",
+        r#"sluice_reaper_removed_total{kind="container"} 1"#,
+        r#"sluice_reaper_left{kind="workspace",why="failed"} 1"#,
+        r#"sluice_reaper_blind{part="docker"} 0"#,
+        "sluice_store_answers 0",
+    ] {
+        assert!(text.lines().any(|there| there == line), "{line} is not in\n{text}");
+    }
+    assert!(!text.contains("sandbox_queue_length"), "nobody was asked");
+}
+
+#[tokio::test]
+async fn there_are_as_many_series_as_the_module_says() {
+    let metrics = Metrics::default();
+    let series = async || metrics.render().await.lines().filter(|line| !line.starts_with('#')).count();
+    let before = series().await;
+    metrics.know([agent("team:one")].iter());
+    metrics.ended(&agent("team:one"), Outcome::Succeeded, Duration::ZERO);
+    let after = series().await;
+    assert!(after - before <= 40, "{} for an agent", after - before);
+    assert!((60..=100).contains(&before), "{before} besides");
+}

@@ -1,0 +1,245 @@
+//! Spans of calls of models, from the journal: each record is one.
+
+use std::{
+    collections::BTreeMap,
+    convert::Infallible,
+    error::Error,
+    time::{Duration, UNIX_EPOCH},
+};
+
+use platform_core::{
+    control::Cursor,
+    id::RunId,
+    record::{ExchangeRecord, JournalLine, Outcome, TokensSource, hash},
+    route::Route,
+    traceparent::SpanId,
+};
+use platform_runtime::report;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::{
+    context::Context,
+    export::{BATCH, GATHER, Teller},
+    runs,
+    span::{Kind, Span, Value},
+};
+use crate::{
+    data_plane::{DataPlane, Follow, Lines},
+    store::Store,
+};
+
+/// Name of the cursor.
+const CONSUMER: &str = "traces";
+/// Pause before the journal, or the collector, is tried again.
+const PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// Runs whose place among traces is remembered.
+const KNOWN: usize = 1024;
+
+type Boxed = Box<dyn Error>;
+
+/// The places of runs that had calls lately; `None` of one the store does not know.
+type Known = BTreeMap<(RunId, u32), Option<Context>>;
+
+/// Lines that are told together.
+struct Batch {
+    spans: Vec<Span>,
+    end: Cursor,
+}
+
+impl Teller {
+    /// Tells of the calls in `data_plane`'s journal, from where that was left, or from now on. For ever.
+    pub(super) async fn follow(&self, store: &Store, data_plane: &DataPlane) -> Infallible {
+        let mut known = Known::new();
+        let (mut said, mut pause) = (String::new(), PAUSE);
+        loop {
+            let began = Instant::now();
+            let Err(error) = self.follow_once((store, data_plane), &mut known).await;
+            let error = report::chain(error.as_ref());
+            if error != said {
+                tracing::info!(error, "calls of models are not traced just now; they wait in the journal");
+                said = error;
+            }
+            pause = if began.elapsed() > LONGEST_PAUSE { PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
+            sleep(pause).await;
+        }
+    }
+
+    async fn follow_once(
+        &self,
+        (store, data_plane): (&Store, &DataPlane),
+        known: &mut Known,
+    ) -> Result<Infallible, Boxed> {
+        let health = data_plane.health().await?;
+        let cursors = store.cursors(CONSUMER).await?;
+        let left = cursors.into_iter().map(|known| known.cursor).find(|at| at.journal == health.journal_id);
+        let mut at = match left {
+            Some(at) => at,
+            // What was called before somebody wanted to know is nobody's concern.
+            None => Cursor { journal: health.journal_id, seq: health.journal_seq, hash: String::new() },
+        };
+        store.acknowledge(CONSUMER, &at).await?;
+        let mut lines = match data_plane.journal(Some(at.seq), Follow::On).await {
+            Err(error) if error.is_removed() => {
+                tracing::warn!(
+                    after = at.seq,
+                    "calls are not traced: the journal does not have them any more"
+                );
+                data_plane.journal(None, Follow::On).await?
+            }
+            lines => lines?,
+        };
+        loop {
+            let batch = self.gather((&mut lines, at.clone()), store, known).await?;
+            while let Err(error) = self.try_tell(&batch.spans).await {
+                if !error.passes() {
+                    self.give_up(&batch.spans, &error);
+                    break;
+                }
+                tracing::debug!(error = %report::chain(&error), "calls wait for the collector");
+                sleep(PAUSE).await;
+            }
+            at = batch.end;
+            store.acknowledge(CONSUMER, &at).await?;
+        }
+    }
+
+    /// The next lines, as many as come within a moment of the first.
+    async fn gather(
+        &self,
+        (lines, mut end): (&mut Lines, Cursor),
+        store: &Store,
+        known: &mut Known,
+    ) -> Result<Batch, Boxed> {
+        let (mut spans, mut until) = (Vec::new(), None);
+        while spans.len() < BATCH {
+            let line = match until {
+                None => lines.next().await,
+                Some(until) => match timeout_at(until, lines.next()).await {
+                    Ok(line) => line,
+                    Err(_elapsed) => break,
+                },
+            };
+            let line = line?.ok_or("the proxy went away")?;
+            until.get_or_insert_with(|| Instant::now() + GATHER);
+            // A later program's line tells nothing to this one.
+            let Ok(JournalLine { seq, record, .. }) = serde_json::from_slice(line) else { continue };
+            end.seq = seq;
+            end.hash = String::from_utf8_lossy(&hash(line)).into_owned();
+            spans.extend(self.call(&record, store, known).await?);
+        }
+        Ok(Batch { spans, end })
+    }
+
+    async fn call(
+        &self,
+        record: &ExchangeRecord,
+        store: &Store,
+        known: &mut Known,
+    ) -> Result<Option<Span>, Boxed> {
+        let key = (record.run_id.clone(), record.attempt);
+        if known.len() >= KNOWN {
+            known.clear();
+        }
+        let found = match known.get(&key) {
+            Some(found) => found.clone(),
+            None => {
+                let found = Context::find(store, &record.run_id).await?;
+                known.insert(key, found.clone());
+                found
+            }
+        };
+        let parent = found.as_ref().map(|context| context.span(runs::AGENT));
+        let unknown = || Context::unknown(&self.installation, &record.run_id, record.attempt);
+        Ok(span(record, &found.unwrap_or_else(unknown), parent))
+    }
+}
+
+/// The span of a call; `None` if nobody keeps its trace, or nobody knows when it was.
+fn span(record: &ExchangeRecord, context: &Context, parent: Option<SpanId>) -> Option<Span> {
+    let start = humantime::parse_rfc3339(&record.ts).ok()?.duration_since(UNIX_EPOCH).ok()?;
+    let call = record.litellm_call_id.to_string();
+    let model = record.model_asked.as_ref().map(|model| model.as_str());
+    let operation = operation(record.route);
+    let mut attributes = vec![
+        ("gen_ai.operation.name", operation.into()),
+        ("gen_ai.provider.name", provider(record.route).into()),
+        ("sluicegate.run_id", record.run_id.as_str().into()),
+        ("sluicegate.account", record.account.as_str().into()),
+        ("sluicegate.call_id", call.as_str().into()),
+        ("sluicegate.outcome", record.outcome.word().into()),
+        ("sluicegate.calls", Value::Number(record.calls)),
+        ("http.response.status_code", Value::Number(record.status.into())),
+    ];
+    attributes.extend(model.map(|model| ("gen_ai.request.model", model.into())));
+    attributes.extend(details(record));
+    Some(Span {
+        trace: context.trace,
+        id: SpanId::derived(&["call", &call]),
+        parent,
+        name: model.map_or_else(|| operation.to_owned(), |model| format!("{operation} {model}")),
+        kind: Kind::Client,
+        start,
+        end: start + Duration::from_micros(record.duration_us),
+        attributes,
+        failed: failed(record),
+    })
+    .filter(|_| context.sampled)
+}
+
+/// What is known of some calls.
+fn details(record: &ExchangeRecord) -> Vec<(&'static str, Value)> {
+    let mut known = Vec::new();
+    let mut text = |key, text: Option<&str>| known.extend(text.map(|text| (key, Value::from(text))));
+    text("gen_ai.response.model", record.model_answered.as_ref().map(|model| model.as_str()));
+    text("sluicegate.refusal", record.refusal.map(|refusal| refusal.code()));
+    text("error.type", failed(record));
+    let reason = record.finish_reason.as_ref().map(|reason| Value::Texts(vec![reason.to_string()]));
+    known.extend(reason.map(|reason| ("gen_ai.response.finish_reasons", reason)));
+    if record.tokens_source != TokensSource::None {
+        known.extend([
+            ("gen_ai.usage.input_tokens", Value::Number(record.tokens.input)),
+            ("gen_ai.usage.output_tokens", Value::Number(record.tokens.output)),
+            ("gen_ai.usage.cache_read.input_tokens", Value::Number(record.tokens.cached)),
+            ("sluicegate.tokens_source", record.tokens_source.word().into()),
+        ]);
+    }
+    // Exact up to nine million dollars.
+    #[expect(clippy::cast_precision_loss, reason = "a figure to look at; receipts are made elsewhere")]
+    let cost = record.cost_nanodollars.map(|cost| Value::Fraction(cost.0 as f64 / 1e9));
+    known.extend(cost.map(|cost| ("sluicegate.cost_dollars", cost)));
+    #[expect(clippy::cast_precision_loss, reason = "a figure to look at")]
+    let first = record.ttfb_us.map(|first| Value::Fraction(first as f64 / 1e6));
+    known.extend(first.map(|first| ("sluicegate.first_byte_seconds", first)));
+    known
+}
+
+/// Why a call failed, as a code; absent if it did not.
+fn failed(record: &ExchangeRecord) -> Option<&'static str> {
+    match (record.outcome, record.refusal) {
+        (Outcome::Complete, _) if record.status < 400 => None,
+        (Outcome::Complete, _) => Some("upstream_error"),
+        (_, Some(refusal)) => Some(refusal.code()),
+        (outcome, None) => Some(outcome.word()),
+    }
+}
+
+/// What OpenTelemetry calls what a route does.
+const fn operation(route: Route) -> &'static str {
+    match route {
+        Route::ChatCompletions | Route::Responses | Route::Messages => "chat",
+        Route::Completions => "text_completion",
+        Route::Embeddings => "embeddings",
+        Route::CountTokens => "count_tokens",
+        Route::Models => "models",
+        Route::Unknown => "unknown",
+    }
+}
+
+/// Whose conventions a route follows. Who answers behind the upstream is not known.
+const fn provider(route: Route) -> &'static str {
+    match route {
+        Route::Messages | Route::CountTokens => "anthropic",
+        _ => "openai",
+    }
+}

@@ -1,0 +1,202 @@
+//! The collector, over OTLP/HTTP in JSON. A connection per request: batches are rare.
+
+use std::{
+    fs, io,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, header};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use platform_core::secret::Secret;
+use platform_runtime::{
+    settings::{BaseUrl, Telemetry},
+    task,
+};
+use tokio::{net::TcpStream, time::timeout};
+
+/// Where collectors take traces.
+const PATH: &str = "/v1/traces";
+/// How long one request may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Longest answer. Only what it says of refused spans matters.
+const LARGEST: usize = 64 << 10;
+
+/// Why traces cannot be told as configured.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unusable {
+    /// The file cannot be read.
+    #[error("cannot read telemetry.otlp_headers_file {}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// Everybody on this host can read what only we should.
+    #[error("{} is open to every user of this host: `chmod o= {}`", path.display(), path.display())]
+    Exposed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// What is in it are no headers. It may be a secret, and is not shown.
+    #[error("{}:{line}: expected `name: value`", path.display())]
+    NoHeader {
+        /// The file.
+        path: PathBuf,
+        /// Number of the line, from 1.
+        line: usize,
+    },
+    /// The endpoint is no address.
+    #[error("telemetry.otlp_endpoint: {0}")]
+    Endpoint(String),
+}
+
+/// Why a batch was not taken.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failed {
+    #[error("the collector cannot be reached")]
+    Unreachable(#[source] io::Error),
+    #[error("the connection to the collector broke")]
+    Broken(#[source] hyper::Error),
+    #[error("the collector did not answer within {} s", PATIENCE.as_secs())]
+    Silent,
+    #[error("the collector answered {0}")]
+    Refused(StatusCode),
+}
+
+impl Failed {
+    /// Whether the same may be taken later.
+    pub(super) const fn passes(&self) -> bool {
+        match self {
+            Self::Unreachable(_) | Self::Broken(_) | Self::Silent => true,
+            Self::Refused(status) => matches!(status.as_u16(), 429 | 502 | 503 | 504),
+        }
+    }
+}
+
+/// Who is told.
+#[derive(Debug)]
+pub(super) struct Collector {
+    url: BaseUrl,
+    headers: HeaderMap,
+}
+
+impl Collector {
+    /// The one that `settings` name, if they name one.
+    pub(super) fn of(settings: &Telemetry) -> Result<Option<Self>, Unusable> {
+        let Some(endpoint) = &settings.otlp_endpoint else { return Ok(None) };
+        let url = BaseUrl::parse(endpoint).map_err(Unusable::Endpoint)?;
+        let headers = settings.otlp_headers_file.as_deref().map(headers).transpose()?.unwrap_or_default();
+        Ok(Some(Self { url, headers }))
+    }
+
+    /// Tells it of a batch; returns how many of its spans were refused.
+    pub(super) async fn send(&self, body: Bytes) -> Result<u64, Failed> {
+        timeout(PATIENCE, self.send_now(body)).await.unwrap_or(Err(Failed::Silent))
+    }
+
+    async fn send_now(&self, body: Bytes) -> Result<u64, Failed> {
+        let address = (self.url.host.as_str(), self.url.port);
+        let stream = TcpStream::connect(address).await.map_err(Failed::Unreachable)?;
+        let (mut sender, connection) =
+            http1::handshake(TokioIo::new(stream)).await.map_err(Failed::Broken)?;
+        // It ends with what is asked here, also if nobody waits for the answer any more.
+        let connection = task::spawn("otlp", async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "the connection to the collector ended");
+            }
+        });
+        let _ends = AbortOnDrop(connection.abort_handle());
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = http::Method::POST;
+        *request.uri_mut() = http::Uri::from_static(PATH);
+        *request.headers_mut() = self.headers.clone();
+        let headers = request.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Ok(host) = HeaderValue::from_str(&self.url.authority()) {
+            headers.insert(header::HOST, host);
+        }
+        let answer = sender.send_request(request).await.map_err(Failed::Broken)?;
+        if !answer.status().is_success() {
+            return Err(Failed::Refused(answer.status()));
+        }
+        // Taken is taken, whatever else it says.
+        #[expect(clippy::disallowed_methods, reason = "it is bounded")]
+        let said = Limited::new(answer.into_body(), LARGEST).collect().await;
+        Ok(said.map_or(0, |said| rejected(&said.to_bytes())))
+    }
+}
+
+/// Ends a task.
+struct AbortOnDrop(tokio::task::AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// How many spans an answer says were refused; numbers of 64 bits may be text.
+fn rejected(answer: &[u8]) -> u64 {
+    let answer: serde_json::Value = serde_json::from_slice(answer).unwrap_or_default();
+    let count = &answer["partialSuccess"]["rejectedSpans"];
+    count.as_u64().or_else(|| count.as_str()?.parse().ok()).unwrap_or_default()
+}
+
+/// Headers that a file has, one a line.
+fn headers(path: &Path) -> Result<HeaderMap, Unusable> {
+    let unreadable = |source| Unusable::Unreadable { path: path.to_owned(), source };
+    if fs::metadata(path).map_err(unreadable)?.permissions().mode() & 0o007 != 0 {
+        return Err(Unusable::Exposed { path: path.to_owned() });
+    }
+    let text = Secret::new(fs::read_to_string(path).map_err(unreadable)?);
+    let mut headers = HeaderMap::new();
+    for (at, line) in text.expose().lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let parsed = line.split_once(':').and_then(|(name, value)| {
+            let name = HeaderName::from_bytes(name.trim().as_bytes()).ok()?;
+            let mut value = HeaderValue::from_str(value.trim()).ok()?;
+            value.set_sensitive(true);
+            Some((name, value))
+        });
+        let Some((name, value)) = parsed else {
+            return Err(Unusable::NoHeader { path: path.to_owned(), line: at + 1 });
+        };
+        headers.append(name, value);
+    }
+    Ok(headers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_collector_says_how_many_spans_it_refuses_in_any_of_several_ways() {
+        for (answer, count) in [
+            (r#"{"partialSuccess":{"rejectedSpans":"3","errorMessage":"no"}}"#, 3),
+            (r#"{"partialSuccess":{"rejectedSpans":3}}"#, 3),
+            (r#"{"partialSuccess":{}}"#, 0),
+            ("{}", 0),
+            ("", 0),
+            ("<html>", 0),
+        ] {
+            assert_eq!(rejected(answer.as_bytes()), count, "{answer}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_pass_is_not_tried_again() {
+        for (status, passes) in
+            [(429, true), (502, true), (503, true), (504, true), (400, false), (401, false), (500, false)]
+        {
+            assert_eq!(Failed::Refused(StatusCode::from_u16(status).unwrap()).passes(), passes, "{status}");
+        }
+        assert!(Failed::Silent.passes());
+    }
+}

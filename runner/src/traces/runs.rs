@@ -1,0 +1,107 @@
+//! The spans of a run, from what is stored of it.
+
+use std::time::Duration;
+
+use platform_core::{
+    control::Usage,
+    event::{AgentEvent, Phase},
+};
+
+use super::{
+    context::Context,
+    span::{Kind, Span, Value},
+};
+use crate::store::{Record, UnixMillis};
+
+/// The run itself.
+pub(super) const RUN: &str = "run";
+/// The time in which its agent ran; calls of models are part of it.
+pub(super) const AGENT: &str = "agent";
+
+const fn name(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Queued => "queued",
+        Phase::Preparing => "prepare",
+        Phase::Starting => "start",
+        Phase::Running => AGENT,
+        Phase::Settling => "settle",
+    }
+}
+
+/// The run from its order to its end, and the phases it went through; none of a run that has not ended, or whose trace nobody keeps.
+pub(super) fn spans(record: &Record) -> Vec<Span> {
+    let (run, context) = (&record.run, Context::recorded(record));
+    let Some(end) = run.ended.filter(|_| context.sampled) else { return Vec::new() };
+    let phases = phases(record);
+    let root = context.span(RUN);
+    let start = phases.first().map_or(run.created, |(_, at)| *at);
+    let mut spans = vec![Span {
+        trace: context.trace,
+        id: root,
+        parent: context.caller,
+        name: format!("invoke_agent {}", run.agent),
+        kind: Kind::Internal,
+        start: since_epoch(start),
+        end: since_epoch(end),
+        attributes: attributes(record),
+        failed: run.error.as_ref().map(|failure| failure.code.code()),
+    }];
+    let ends = phases.iter().skip(1).map(|(_, at)| *at).chain([end]);
+    spans.extend(phases.iter().zip(ends).map(|((phase, start), end)| Span {
+        trace: context.trace,
+        id: context.span(name(*phase)),
+        parent: Some(root),
+        name: name(*phase).to_owned(),
+        kind: Kind::Internal,
+        start: since_epoch(*start),
+        end: since_epoch(end),
+        attributes: vec![("sluicegate.run_id", run.run.as_str().into())],
+        failed: None,
+    }));
+    spans
+}
+
+/// When the present attempt entered each phase, the first of them its queue.
+fn phases(record: &Record) -> Vec<(Phase, UnixMillis)> {
+    let mut phases = vec![(Phase::Queued, record.run.created)];
+    for event in &record.events {
+        match event.event() {
+            Ok(AgentEvent::Status { phase: Phase::Queued }) => phases = vec![(Phase::Queued, event.at)],
+            Ok(AgentEvent::Status { phase }) => phases.push((phase, event.at)),
+            _ => {}
+        }
+    }
+    phases
+}
+
+fn attributes(record: &Record) -> Vec<(&'static str, Value)> {
+    let run = &record.run;
+    let mut attributes = vec![
+        ("gen_ai.operation.name", "invoke_agent".into()),
+        ("gen_ai.agent.id", run.agent.as_str().into()),
+        ("sluicegate.run_id", run.run.as_str().into()),
+        ("sluicegate.attempt", Value::Number(run.attempt.into())),
+        ("sluicegate.epoch", Value::Number(run.epoch)),
+        ("sluicegate.account", run.account.as_str().into()),
+        ("sluicegate.outcome", run.state.name().into()),
+    ];
+    if let Some(failure) = &run.error {
+        attributes.push(("error.type", failure.code.code().into()));
+    }
+    if let Some(code) = run.exit_code {
+        attributes.push(("sluicegate.exit_code", Value::Signed(code)));
+    }
+    if let Some(Usage { calls, refused, tokens, .. }) = run.usage {
+        attributes.extend([
+            ("sluicegate.calls", Value::Number(calls)),
+            ("sluicegate.refused_calls", Value::Number(refused)),
+            ("gen_ai.usage.input_tokens", Value::Number(tokens.input)),
+            ("gen_ai.usage.output_tokens", Value::Number(tokens.output)),
+        ]);
+    }
+    attributes
+}
+
+fn since_epoch(at: UnixMillis) -> Duration {
+    Duration::from_millis(u64::try_from(at.0).unwrap_or_default())
+}

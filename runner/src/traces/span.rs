@@ -1,0 +1,107 @@
+//! A span, and how OTLP writes it as JSON: ids in hexadecimal, numbers of 64 bits as text.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use platform_core::traceparent::{SpanId, TraceId};
+use serde_json::{Value as Json, json};
+
+/// Something that took time, and is over.
+#[derive(Debug, Clone)]
+pub(super) struct Span {
+    pub(super) trace: TraceId,
+    pub(super) id: SpanId,
+    pub(super) parent: Option<SpanId>,
+    pub(super) name: String,
+    pub(super) kind: Kind,
+    /// Since the epoch.
+    pub(super) start: Duration,
+    pub(super) end: Duration,
+    pub(super) attributes: Vec<(&'static str, Value)>,
+    /// Why it failed, as a code.
+    pub(super) failed: Option<&'static str>,
+}
+
+/// On which side of what it was.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Kind {
+    Internal,
+    Server,
+    Client,
+}
+
+/// What an attribute says.
+#[derive(Debug, Clone)]
+pub(super) enum Value {
+    Text(String),
+    Number(u64),
+    Signed(i64),
+    Fraction(f64),
+    Texts(Vec<String>),
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl Value {
+    fn json(&self) -> Json {
+        match self {
+            Self::Text(text) => json!({ "stringValue": text }),
+            Self::Number(number) => json!({ "intValue": number.to_string() }),
+            Self::Signed(number) => json!({ "intValue": number.to_string() }),
+            Self::Fraction(number) => json!({ "doubleValue": number }),
+            Self::Texts(texts) => {
+                let texts: Vec<_> = texts.iter().map(|text| json!({ "stringValue": text })).collect();
+                json!({ "arrayValue": { "values": texts } })
+            }
+        }
+    }
+}
+
+impl Span {
+    fn json(&self) -> Json {
+        let kind = match self.kind {
+            Kind::Internal => 1,
+            Kind::Server => 2,
+            Kind::Client => 3,
+        };
+        let mut span = json!({
+            "traceId": self.trace.to_string(),
+            "spanId": self.id.to_string(),
+            "name": self.name,
+            "kind": kind,
+            "startTimeUnixNano": self.start.as_nanos().to_string(),
+            "endTimeUnixNano": self.end.max(self.start).as_nanos().to_string(),
+            "attributes": attributes(&self.attributes),
+        });
+        if let Some(parent) = self.parent {
+            span["parentSpanId"] = json!(parent.to_string());
+        }
+        if let Some(code) = self.failed {
+            span["status"] = json!({ "code": 2, "message": code });
+        }
+        span
+    }
+}
+
+fn attributes(attributes: &[(&'static str, Value)]) -> Json {
+    attributes.iter().map(|(key, value)| json!({ "key": key, "value": value.json() })).collect()
+}
+
+/// The body of a request that tells of `spans`, which are of the process that `resource` describes.
+pub(super) fn body(resource: &[(&'static str, Value)], spans: &[Span]) -> Vec<u8> {
+    let spans: Vec<_> = spans.iter().map(Span::json).collect();
+    let scope = json!({ "name": "sluicegate", "version": env!("CARGO_PKG_VERSION") });
+    let of = json!({
+        "resource": { "attributes": attributes(resource) },
+        "scopeSpans": [{ "scope": scope, "spans": spans }],
+    });
+    json!({ "resourceSpans": [of] }).to_string().into_bytes()
+}
+
+/// Now, since the epoch.
+pub(super) fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}

@@ -1,0 +1,5 @@
+//! What operators see of the control plane: lines of its log, metrics, traces.
+
+mod logs;
+mod metrics;
+mod traces;
