@@ -33,6 +33,7 @@ mod journal_space;
 mod limits;
 mod metrics;
 mod openclaw;
+mod orders;
 mod path;
 mod reaper;
 mod refusals;

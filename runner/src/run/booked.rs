@@ -78,8 +78,7 @@ impl Booked {
     /// Stores `order` as a run of this process. Nothing acts before.
     pub(crate) async fn book(host: &Host, order: Order) -> Result<Self, Error> {
         let before = now();
-        let who = For::Me(&host.worker, host.lease);
-        match host.store.create(&order.row()?, who).await.map_err(Error::NotStored)? {
+        match create(&host.store, &order, For::Me(&host.worker, host.lease)).await? {
             Created::New(run) => Ok(Self::ours(host, order, &run, before)),
             Created::Before(run) => Err(Error::Before(Box::new(run))),
         }
@@ -87,7 +86,7 @@ impl Booked {
 
     /// Stores `order` as a run for whoever claims it.
     pub(crate) async fn leave(store: &Store, order: &Order) -> Result<Created, Error> {
-        store.create(&order.row()?, For::Anybody).await.map_err(Error::NotStored)
+        create(store, order, For::Anybody).await
     }
 
     /// A run that this process has just got, not before `since` of [`now`].
@@ -258,6 +257,20 @@ impl Booked {
             lost = renewing => lost,
             never = looking => never,
         }
+    }
+}
+
+/// Stores `order`. One that an earlier program stored in other words, because an agent's entry had fewer fields, is the same.
+async fn create(store: &Store, order: &Order, who: For<'_>) -> Result<Created, Error> {
+    let conflict = match store.create(&order.row()?, who).await {
+        Err(conflict @ store::Error::Conflict { .. }) => conflict,
+        created => return created.map_err(Error::NotStored),
+    };
+    // It may be another installation's, of which nothing is told.
+    let Ok(record) = store.record(&order.run_id).await else { return Err(Error::NotStored(conflict)) };
+    match Order::stored(&record) {
+        Ok(before) if before == *order => Ok(Created::Before(record.run)),
+        _ => Err(Error::NotStored(conflict)),
     }
 }
 
