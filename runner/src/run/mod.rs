@@ -39,7 +39,7 @@ use crate::{
     away::Away,
     data_plane::{self, DataPlane},
     failpoint::Point,
-    lifecycle::{Ending, Failure, Move, State},
+    lifecycle::{Detail, Ending, Failure, Move, State},
     sandbox::{
         Ended,
         docker::{self, Docker},
@@ -178,7 +178,7 @@ impl Error {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let (code, message) = error.told();
-        Self { code, message, detail: Some(report::chain(&error)) }
+        Self { code, message, detail: Some(Detail::new(report::chain(&error))) }
     }
 }
 

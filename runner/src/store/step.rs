@@ -9,7 +9,7 @@ use super::{
     row::{Run, storable},
     tell::enters,
 };
-use crate::lifecycle::{Ending, Failure, Move, State};
+use crate::lifecycle::{Detail, Ending, Failure, Move, State};
 
 /// Most of an answer that is kept.
 const ANSWER: ByteSize = ByteSize::kib(256);
@@ -200,7 +200,7 @@ impl Tx {
             .bind(run.exit_code)
             .bind(run.error.as_ref().map(|failure| failure.code.code()))
             .bind(run.error.as_ref().map(|failure| failure.message.as_str()))
-            .bind(run.error.as_ref().and_then(|failure| failure.detail.as_deref()))
+            .bind(run.error.as_ref().and_then(|failure| failure.detail.as_ref()).map(Detail::for_operators))
             .bind(run.oom_seen.map(i64::from))
             .bind(usage)
             .bind(run.lease.as_ref().map(|lease| lease.owner.as_str()))
@@ -216,11 +216,11 @@ impl Tx {
 }
 
 fn kept(failure: &Failure) -> Failure {
-    let within = |text: &String| storable(cut(text, MESSAGE));
+    let within = |text: &str| storable(cut(text, MESSAGE));
     Failure {
         code: failure.code,
         message: within(&failure.message),
-        detail: failure.detail.as_ref().map(within),
+        detail: failure.detail.as_ref().map(|detail| Detail::new(within(detail.for_operators()))),
     }
 }
 
