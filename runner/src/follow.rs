@@ -6,17 +6,14 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use platform_core::{
-    control::{TapEvent, TapLine},
-    event::AgentEvent,
-    id::RunId,
-};
+use platform_core::{control::TapLine, event::AgentEvent, id::RunId};
 use platform_runtime::{report, settings::Stream};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::{
     data_plane::{DataPlane, Follow, Lines},
     run::Order,
+    live,
     store::{Error, Event, Store},
 };
 
@@ -166,14 +163,10 @@ impl Live {
             if n > 0 {
                 self.after = n;
             }
-            match event {
-                TapEvent::Text { delta, .. } if self.stream == Stream::Answer => {
-                    return Some(AgentEvent::TextDelta { delta });
-                }
-                TapEvent::Text { delta, .. } => return Some(AgentEvent::Progress { text: delta }),
-                TapEvent::Missed { count } => return Some(AgentEvent::Missed { count }),
+            match live::event(event, self.stream) {
                 // The store tells of them, with a number.
-                TapEvent::Tool { .. } | TapEvent::Ended { .. } => {}
+                Some(AgentEvent::Tool { .. }) | None => {}
+                heard => return heard,
             }
         }
     }

@@ -9,10 +9,15 @@ use super::{
     row::{Run, storable},
     tell::enters,
 };
-use crate::lifecycle::{Detail, Ending, Failure, Move, State};
+use crate::{
+    escaped::beginning,
+    lifecycle::{Detail, Ending, Failure, Move, State},
+};
 
 /// Most of an answer that is kept.
 const ANSWER: ByteSize = ByteSize::kib(256);
+/// Most bytes it may take in an event, where control characters take six: no text that people write takes more.
+const ANSWER_TOLD: ByteSize = ByteSize::kib(512);
 /// Longest message of a failure that is kept.
 const MESSAGE: ByteSize = ByteSize::kib(4);
 
@@ -193,6 +198,9 @@ impl Tx {
 
     async fn save(&mut self, run: &Run, answer: Option<&str>) -> Result<(), Error> {
         let usage = run.usage.as_ref().and_then(|usage| serde_json::to_string(usage).ok());
+        // What is cut is counted in what is kept.
+        let answer = answer.map(storable);
+        let kept = answer.as_deref().map(|whole| beginning(cut(whole, ANSWER), ANSWER_TOLD.as_usize()));
         sqlx::query(SAVE)
             .bind(run.state.name())
             .bind(run.started.map(|at| at.0))
@@ -205,8 +213,8 @@ impl Tx {
             .bind(usage)
             .bind(run.lease.as_ref().map(|lease| lease.owner.as_str()))
             .bind(run.lease.as_ref().map(|lease| lease.until.0))
-            .bind(answer.map(|answer| storable(cut(answer, ANSWER))))
-            .bind(answer.map(|answer| i64::try_from(answer.len()).unwrap_or(i64::MAX)))
+            .bind(kept)
+            .bind(answer.as_ref().map(|answer| i64::try_from(answer.len()).unwrap_or(i64::MAX)))
             .bind(run.run.as_str())
             .execute(self.connection())
             .await
