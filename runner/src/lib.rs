@@ -19,6 +19,7 @@ pub mod lifecycle;
 mod live;
 mod reaper;
 mod reload;
+mod retention;
 mod run;
 mod sandbox;
 pub mod store;

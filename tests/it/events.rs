@@ -242,8 +242,11 @@ async fn an_agent_that_answers_only_at_its_end_shows_what_the_model_writes() {
         .collect();
     assert_eq!(said, "Hello from the scripted upstream, it is a lovely day.");
     assert!(
-        seen.iter().all(|event| event["seq"].is_u64() != (event["type"] == "progress")),
-        "live text has no number"
+        seen.iter().all(|event| {
+            let is_live = event["type"] == "progress";
+            event["seq"].is_u64() != is_live && (event.get("live") == Some(&json!(true))) == is_live
+        }),
+        "live text has no number, and says what it is: {seen:#?}"
     );
     assert!(!words(&seen).contains(&"text_delta"), "its agent does not say that this is the answer");
     let answer = seen.iter().find(|event| event["type"] == "assistant_final").unwrap();

@@ -273,6 +273,15 @@ fn text(record: &Record, workspaces: &Path) -> String {
         let value = terminal::safe(&value).replace(['\n', '\t'], " ");
         text += &format!("{name:<10} {value}\n");
     }
+    text += &history(record, workspaces);
+    if let Some(answer) = &record.answer {
+        text += &format!("\n{}\n", Sanitizer::new(Output::Safe).clean(answer));
+    }
+    text
+}
+
+/// What was made for a run, and what happened to it.
+fn history(record: &Record, workspaces: &Path) -> String {
     let mut made = Table::new(["MADE FOR IT", "NAME", "IS"]);
     for thing in &record.resources {
         let name = match thing.kind {
@@ -281,15 +290,15 @@ fn text(record: &Record, workspaces: &Path) -> String {
         };
         made.row([thing.kind.name().to_owned(), name, thing.stage.name().to_owned()]);
     }
+    let pruned = match record.pruned_events {
+        0 => String::new(),
+        count => format!("{count} events before these are kept no longer (store.keep_events)\n"),
+    };
     let mut happened = Table::new(["AT", "WHAT", "MORE"]);
     for event in &record.events {
         happened.row([at(event.at), event.kind.clone(), event.payload.clone()]);
     }
-    text += &format!("\n{made}\n{happened}");
-    if let Some(answer) = &record.answer {
-        text += &format!("\n{}\n", Sanitizer::new(Output::Safe).clean(answer));
-    }
-    text
+    format!("\n{made}\n{pruned}{happened}")
 }
 
 fn at(time: UnixMillis) -> String {

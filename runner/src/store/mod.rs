@@ -21,6 +21,7 @@ mod claim;
 mod cursors;
 mod error;
 mod lease;
+mod prune;
 mod read;
 mod resource;
 mod row;
@@ -47,6 +48,7 @@ pub use self::{
     cursors::Acknowledged,
     error::{Done, Error},
     lease::{Created, For, Hold, NewRun, Worker},
+    prune::{Keep, Pruned},
     read::{Event, Filter, Page, Record},
     resource::{Change, Kind, Resource, Stage},
     row::{Lease, Run, UnixMillis},

@@ -13,10 +13,11 @@ use super::{
 };
 
 /// What each version changed, from 1.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     include_str!("migrations/001.sql"),
     include_str!("migrations/002.sql"),
     include_str!("migrations/003.sql"),
+    include_str!("migrations/006.sql"),
 ];
 
 /// The newest schema there is.

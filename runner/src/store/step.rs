@@ -65,7 +65,8 @@ const SAVE: &str = "UPDATE runs SET state = $1, started = $2, ended = $3, exit_c
      answer = COALESCE($12, answer), answer_bytes = COALESCE($13, answer_bytes) WHERE run = $14";
 const ANEW: &str = "UPDATE runs SET state = 'queued', attempt = attempt + 1, started = NULL, ended = NULL, \
      exit_code = NULL, error_code = NULL, error_message = NULL, error_detail = NULL, oom_seen = NULL, answer = NULL, \
-     answer_bytes = NULL, usage = NULL, cancel_asked = NULL, told = NULL, stopping = NULL, image = NULL, changed = $1 WHERE run = $2";
+     answer_bytes = NULL, usage = NULL, cancel_asked = NULL, told = NULL, stopping = NULL, image = NULL, pruned = NULL, \
+     changed = $1 WHERE run = $2";
 const USED: &str = "UPDATE runs SET usage = $1 \
      WHERE run = $2 AND installation = $3 AND epoch = $4 AND ended IS NOT NULL AND usage IS NULL";
 

@@ -1,5 +1,5 @@
 //! What `sluice up` does besides watching over the proxy: it works on runs that were ordered and on those that others left,
-//! and has removed what is left behind.
+//! and has removed what is left behind, and forgotten what ended runs told long ago.
 //!
 //! Taking runs and living them are apart, so that a store that hesitates does not hold up what containers print. Not here:
 //! how a run is lived (`run`), and what may be removed (`reaper`).
@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     reaper::{Mode, Reaper},
+    retention,
     run::{self, Booked, BookingError, Finished, Host},
     sandbox::docker::{self, Docker},
     store::{self, Run, Store},
@@ -98,6 +99,7 @@ pub(crate) async fn work(host: &Host, settings: &Settings, stop: &CancellationTo
         () = take(host, places, (to, &lived), stop) => {}
         () = live(host, (from, &lived), stop, at_end) => {}
         () = reap(&reaper, settings.worker.reap_every.duration()) => {}
+        () = retention::keep(&host.store, &settings.store, settings.worker.reap_every.duration()) => {}
     }
     if let Err(error) = host.store.release(&host.worker).await {
         tracing::warn!(error = %report::chain(&error), "runs are not given back: others wait until their leases are over");
