@@ -194,6 +194,7 @@ impl App {
                 runs,
                 journal,
                 bodies,
+                taps: Arc::default(),
                 metrics,
                 freezes,
                 snapshot,
@@ -219,6 +220,13 @@ impl App {
         let control = Arc::new(self.control);
         let clocked = Arc::clone(&control);
         let clock = task::spawn("ends of runs", async move { clocked.runs.watch_clock().await });
+        let tapped = Arc::clone(&control);
+        let taps = task::spawn("rings of taps", async move {
+            loop {
+                tokio::time::sleep(TIDY).await;
+                tapped.taps.tidy(Instant::now());
+            }
+        });
         let metrics = self
             .metrics
             .map(|listener| task::spawn("metrics", control::metrics::serve(listener, Arc::clone(&control))));
@@ -240,6 +248,7 @@ impl App {
         self.stop.begin();
         drop(socket.await);
         clock.abort();
+        taps.abort();
         control.runs.shut_down(proxy.drain.duration(), proxy.drain_cut.duration(), signals.stop()).await;
         metrics.inspect(tokio::task::JoinHandle::abort);
         watched.abort();
@@ -310,6 +319,8 @@ async fn watch_over(control: Arc<Control>, notifier: Arc<Notifier>) {
     }
 }
 
+/// How often rings of taps are looked through.
+const TIDY: Duration = Duration::from_secs(60);
 /// Longest wait for threads that have been told to end.
 const JOIN: Duration = Duration::from_secs(1);
 

@@ -327,8 +327,8 @@ impl Run {
     }
 
     /// A new watcher, who has seen the line numbered `after`; if the grant allows one.
-    pub(crate) fn watch(&self, after: u64) -> Option<tap::Watcher> {
-        self.tap.as_ref().map(|tap| tap.watch(after))
+    pub(crate) fn watch(&self, rings: &Arc<tap::Rings>, after: u64) -> Option<tap::Watcher> {
+        self.tap.as_ref().map(|tap| tap.watch(rings, after))
     }
 
     /// Nobody is told anything any more: every call has ended.
@@ -341,11 +341,6 @@ impl Run {
     /// How many watch.
     pub(crate) fn watchers(&self) -> usize {
         self.tap.as_ref().map_or(0, tap::Tap::watchers)
-    }
-
-    /// Bytes that are held of what streamed by.
-    pub(crate) fn tap_bytes(&self) -> u64 {
-        self.tap.as_ref().map_or(0, tap::Tap::bytes)
     }
 
     /// Calls in flight.

@@ -1,16 +1,12 @@
 //! `sluice doctor`: is everything there that a run needs, and if not, how to mend it.
 
-use std::collections::BTreeSet;
-
 use platform_core::control::{Readiness, UpstreamHealth, UpstreamState};
-use platform_runtime::{
-    report,
-    settings::{Image, Settings},
-};
+use platform_runtime::{report, settings::Settings};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    agents::{self, Looked, Obstacle, Places},
     data_plane::{self, DataPlane},
     run::{self, Booked, Host, Order},
     sandbox::docker::Docker,
@@ -57,7 +53,7 @@ impl Check {
 }
 
 const DOCKER: &str = "docker";
-const IMAGES: &str = "images";
+const AGENTS: &str = "agents";
 const STORE: &str = "store";
 const WORKSPACES: &str = "workspaces";
 const PROXY: &str = "proxy";
@@ -75,10 +71,18 @@ pub(crate) async fn examine(
     let docker = Docker::connect(&settings.sandbox.docker_socket).await;
     let mut checks = vec![docker_check(&docker).await];
     let docker = docker.ok();
-    checks.push(match &docker {
-        Some(docker) => images(docker, settings).await,
-        None => Check::unknown(IMAGES, DOCKER),
-    });
+    let looked = match &docker {
+        Some(_) => {
+            let facts = Places::of(settings).look(&settings.agents).await;
+            agents::judge(&settings.agents, settings.upstream.default_model.as_deref(), &facts)
+        }
+        None => Vec::new(),
+    };
+    checks.push(if docker.is_some() { agents_check(&looked) } else { Check::unknown(AGENTS, DOCKER) });
+    // The others, and what models there are, do not keep the probe from being made.
+    let is_probe = |agent: &&Looked| agent.id == probe.agent_id;
+    let probe_can_be_made =
+        looked.iter().find(is_probe).is_some_and(|agent| !agent.obstacles.iter().any(Obstacle::is_on_docker));
     checks.push(store_check(&store));
     let workspaces = Workspaces::open(&settings.sandbox);
     checks.push(workspaces_check(workspaces.as_ref()));
@@ -86,7 +90,8 @@ pub(crate) async fn examine(
     let proxy_is_there = proxy.is_ok();
     checks.push(proxy);
     checks.push(if proxy_is_there { upstream(&data_plane).await } else { Check::unknown(UPSTREAM, PROXY) });
-    let needed = checks.iter().take(5).find(|check| !check.is_ok()).map(|check| check.name);
+    let is_needed = |check: &&Check| !(check.is_ok() || check.name == AGENTS && probe_can_be_made);
+    let needed = checks.iter().take(5).find(is_needed).map(|check| check.name);
     checks.push(match docker.zip(store.ok()).zip(workspaces.ok()) {
         Some(((docker, store), workspaces)) if needed.is_none() => {
             socket(Host::of(settings, docker, store, workspaces), probe, cancel).await
@@ -111,22 +116,22 @@ async fn docker_check(docker: &Result<Docker, crate::sandbox::docker::Error>) ->
     }
 }
 
-async fn images(docker: &Docker, settings: &Settings) -> Check {
-    let wanted: BTreeSet<_> = settings.agents.values().map(|agent| &agent.image).collect();
-    let mut missing = Vec::new();
-    for image in &wanted {
-        if docker.image(image).await.is_err() {
-            missing.push(image.as_str());
-        }
+/// Whether every agent can run, as `sluice agents check` says.
+fn agents_check(looked: &[Looked]) -> Check {
+    let ids = looked.iter().map(|agent| agent.id.as_str()).collect::<Vec<_>>();
+    let why = |agent: &Looked| {
+        let obstacles = agent.obstacles.iter().map(Obstacle::to_string).collect::<Vec<_>>();
+        (!obstacles.is_empty()).then(|| format!("{}: {}", agent.id, obstacles.join("; ")))
+    };
+    let cannot: Vec<_> = looked.iter().filter_map(why).collect();
+    if cannot.is_empty() {
+        return Check::ok(AGENTS, format!("{} can run", ids.join(", ")));
     }
-    match missing.as_slice() {
-        [] => Check::ok(IMAGES, wanted.into_iter().map(Image::as_str).collect::<Vec<_>>().join(", ")),
-        missing => Check::broken(
-            IMAGES,
-            format!("not on this host: {}", missing.join(", ")),
-            "build them with `make images`, or name others in [agents]",
-        ),
-    }
+    Check::broken(
+        AGENTS,
+        cannot.join("; "),
+        "do what it says there; `make images` builds the image that ships",
+    )
 }
 
 fn store_check(store: &Result<Store, store::Error>) -> Check {

@@ -2,20 +2,18 @@
 //! streams by at the data plane of this host.
 //!
 //! Workers may come and go meanwhile, and proxies: what is stored is asked of the store alone, by number, and a tap that breaks off
-//! is opened again behind the last line that came of it. Not here: how events look.
+//! is opened again behind the last line that came of it. What streams by has no place in that order, and cannot be asked for again:
+//! who begins to follow is told what is held of it at that moment, then what comes, each line once. Not here: how events look.
 
 use std::{collections::VecDeque, time::Duration};
 
-use platform_core::{
-    control::{TapEvent, TapLine},
-    event::AgentEvent,
-    id::RunId,
-};
+use platform_core::{control::TapLine, event::AgentEvent, id::RunId};
 use platform_runtime::{report, settings::Stream};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::{
     data_plane::{DataPlane, Follow, Lines},
+    live,
     run::Order,
     store::{Error, Event, Store},
 };
@@ -36,6 +34,8 @@ pub(crate) struct Follower {
     follow: Follow,
     /// Number of the last event that was read.
     after: u64,
+    /// Number of the last event that was told of.
+    told: u64,
     read: VecDeque<Event>,
     /// When the store is asked next; `None` once there is nothing to come.
     look: Option<Instant>,
@@ -58,7 +58,9 @@ struct Live {
 pub(crate) enum Heard {
     /// Something that is stored.
     Stored(Event),
-    /// Something that is not.
+    /// Stored events that are kept no longer: so many, the last of them with this number.
+    Pruned { count: u64, upto: u64 },
+    /// Something that is not: it has no number, and no place among what is stored.
     Live(AgentEvent),
 }
 
@@ -66,7 +68,7 @@ impl Follower {
     /// Somebody who is told what `run` tells after the event numbered `after`: what there is now, or all up to its end.
     pub(crate) fn of(store: Store, run: &RunId, after: u64, follow: Follow) -> Self {
         let (read, look) = (VecDeque::new(), Some(Instant::now()));
-        Self { store, run: run.clone(), follow, after, read, look, live: None }
+        Self { store, run: run.clone(), follow, after, told: after, read, look, live: None }
     }
 
     /// The same, also told what streams by at `data_plane`, as long as the run goes on.
@@ -88,8 +90,8 @@ impl Follower {
     /// [`Error::Unknown`] if there is no such run, and what else does not pass by itself.
     pub(crate) async fn next(&mut self) -> Result<Option<Heard>, Error> {
         loop {
-            if let Some(event) = self.read.pop_front() {
-                return Ok(Some(Heard::Stored(event)));
+            if let Some(heard) = self.stored() {
+                return Ok(Some(heard));
             }
             let Some(look) = self.look else { return Ok(None) };
             // First of all: text that is always there must not keep anybody from the end of the run.
@@ -111,6 +113,18 @@ impl Follower {
                 }
             }
         }
+    }
+
+    /// The next of what was read. Numbers have no gaps but where something was removed.
+    fn stored(&mut self) -> Option<Heard> {
+        let seq = self.read.front()?.seq;
+        let count = seq.saturating_sub(self.told).saturating_sub(1);
+        if count > 0 {
+            self.told = seq - 1;
+            return Some(Heard::Pruned { count, upto: self.told });
+        }
+        self.told = seq;
+        self.read.pop_front().map(Heard::Stored)
     }
 
     /// Asks the store.
@@ -166,14 +180,10 @@ impl Live {
             if n > 0 {
                 self.after = n;
             }
-            match event {
-                TapEvent::Text { delta, .. } if self.stream == Stream::Answer => {
-                    return Some(AgentEvent::TextDelta { delta });
-                }
-                TapEvent::Text { delta, .. } => return Some(AgentEvent::Progress { text: delta }),
-                TapEvent::Missed { count } => return Some(AgentEvent::Missed { count }),
+            match live::event(event, self.stream) {
                 // The store tells of them, with a number.
-                TapEvent::Tool { .. } | TapEvent::Ended { .. } => {}
+                Some(AgentEvent::Tool { .. }) | None => {}
+                heard => return heard,
             }
         }
     }

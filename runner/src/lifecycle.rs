@@ -16,15 +16,42 @@ use std::fmt;
 use platform_core::{control::Usage, event::RunErrorCode};
 use serde::Serialize;
 
-/// Why there is no answer.
+/// Why there is no answer. Written out, it is what whoever ordered the run may read: the detail is not among it, and cannot be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failure {
     /// As a code.
     pub code: RunErrorCode,
     /// In words, for whoever ordered the run.
     pub message: String,
-    /// In words for who operates Sluicegate, if there is more to say: with paths, names and what other programs said.
-    pub detail: Option<String>,
+    /// In words for who operates Sluicegate, if there is more to say.
+    #[serde(skip)]
+    pub detail: Option<Detail>,
+}
+
+/// What only operators are told: with paths, names and what other programs said. Nothing writes it out by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Detail(String);
+
+impl Detail {
+    /// One of these words.
+    #[must_use]
+    pub fn new(words: impl Into<String>) -> Self {
+        Self(words.into())
+    }
+
+    /// Its words, for operators only.
+    #[must_use]
+    pub fn for_operators(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A failure as operators see it.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct ForOperators<'f> {
+    #[serde(flatten)]
+    failure: &'f Failure,
+    detail: Option<&'f str>,
 }
 
 impl Failure {
@@ -32,6 +59,12 @@ impl Failure {
     #[must_use]
     pub fn new(code: RunErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), detail: None }
+    }
+
+    /// The same with its detail, to be written out for operators.
+    #[must_use]
+    pub fn for_operators(&self) -> ForOperators<'_> {
+        ForOperators { failure: self, detail: self.detail.as_ref().map(Detail::for_operators) }
     }
 }
 
@@ -326,6 +359,21 @@ mod tests {
                 assert_eq!(State::named(state.name(), code), Some(state));
             }
         }
+    }
+
+    #[test]
+    fn a_detail_is_written_out_for_operators_only() {
+        let detail = Some(Detail::new("canary"));
+        let failure = Failure { detail, ..Failure::new(RunErrorCode::DockerFailed, "why") };
+        assert_eq!(
+            serde_json::to_value(&failure).unwrap(),
+            serde_json::json!({ "code": "docker_failed", "message": "why" })
+        );
+        // Control.
+        assert_eq!(
+            serde_json::to_value(failure.for_operators()).unwrap(),
+            serde_json::json!({ "code": "docker_failed", "message": "why", "detail": "canary" })
+        );
     }
 
     /// The walks above meet mostly refusals: these are the ones that arrive.

@@ -214,6 +214,7 @@ async fn a_check_says_of_every_agent_whether_it_can_run_and_if_not_why() {
         "[agents.'a:gateway']\nmode = 'gateway'\n\
          [agents.'a:image']\nimage = 'no-such-image:1'\n\
          [agents.'a:model']\nmodel = 'no-such-model'\n\
+         [agents.'a:models']\nmodels = ['fake-words3']\n\
          [agents.'a:volume']\nvolumes = [{ volume = 'no-such-volume', container_path = '/data' }]\n",
     );
     let outcome = check(&[]).await;
@@ -223,16 +224,44 @@ async fn a_check_says_of_every_agent_whether_it_can_run_and_if_not_why() {
         "cannot run  a:gateway: its mode is `gateway`",
         "cannot run  a:image: image no-such-image:1 is not on this host: build it",
         "cannot run  a:model: the upstream does not offer its model no-such-model: set `model` to one of ",
+        "cannot run  a:models: its model fake is not among its `models`: add it there, or set `model` to one of fake-words3",
         "cannot run  a:volume: volume no-such-volume is not on this host: `docker volume create no-such-volume`",
         "ok          sandbox:agent",
     ]) {
         assert!(line.starts_with(expected), "{expected}: {line}");
     }
-    assert_eq!(lines.len(), 5, "{outcome:?}");
+    assert_eq!(lines.len(), 6, "{outcome:?}");
     let json = check(&["--json"]).await;
-    assert_eq!((json.code, json.result()["cannotRun"].as_array().unwrap().len()), (Some(1), 4), "{json:?}");
+    assert_eq!((json.code, json.result()["cannotRun"].as_array().unwrap().len()), (Some(1), 5), "{json:?}");
+    // Who diagnoses everything says the same of them, and looks at the rest.
+    let doctor = world.sluice().run(&["doctor", "--json"]).await;
+    let report = doctor.result();
+    let verdict = |name: &str| {
+        report["checks"].as_array().unwrap().iter().find(|check| check["name"] == name).unwrap().clone()
+    };
+    let found = verdict("agents")["found"].as_str().unwrap().to_owned();
+    for line in lines.iter().filter_map(|line| line.strip_prefix("cannot run  ")) {
+        assert!(found.contains(line), "{line}: {found}");
+    }
+    assert_eq!(
+        (doctor.code, &verdict("socket in a container")["verdict"]),
+        (Some(69), &"ok".into()),
+        "{doctor:?}"
+    );
     let refused = run(&world, "a:gateway", "r1").await;
     assert!(refused.code == Some(2) && refused.stderr.contains("its mode is `gateway`"), "{refused:?}");
     append(&world, "[agents.'a:mistake']\nmode = 'x'");
     assert_eq!(check(&[]).await.code, Some(2), "mistakes come first");
+}
+
+#[tokio::test]
+async fn of_agents_that_docker_says_nothing_of_nothing_is_said_either() {
+    let world = World::start().await;
+    let away = ["agents", "check", "--set", "sandbox.docker_socket=/nowhere/docker.sock"];
+    let outcome = world.sluice().run(&away).await;
+    let begin = "not known   sandbox:agent: whether it can run cannot be judged: ";
+    assert!(outcome.code == Some(69) && outcome.stdout.starts_with(begin), "{outcome:?}");
+    // Control: of one that could not run anyway that is known.
+    append(&world, "[agents.'a:gateway']\nmode = 'gateway'\n");
+    assert_eq!(world.sluice().run(&away).await.code, Some(1));
 }

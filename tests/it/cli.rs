@@ -40,7 +40,7 @@ async fn doctor_names_what_is_broken_and_how_to_mend_it() {
     check_doctor(
         &World::with("[agents.'test:x']\nimage = 'no-such-image:1'").await,
         &[],
-        "images",
+        "agents",
         "make images",
     )
     .await;

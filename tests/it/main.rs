@@ -34,6 +34,7 @@ mod limits;
 mod metrics;
 mod observed;
 mod openclaw;
+mod orders;
 mod path;
 mod reaper;
 mod refusals;

@@ -2,7 +2,9 @@
 //!
 //! Two kinds of events. What is *stored* has a number in its run, from 1, and is told to whoever asks, as often as they ask:
 //! `status`, `tool`, `log`, `log_cut`, `assistant_final`, `usage_report`, `done`, `error`. What is *live* has none, is held in
-//! memory for a short while and then gone: `text_delta`, `progress`. `missed` may be either: what was left out is counted.
+//! memory for a short while and then gone: `text_delta`, `progress`. It has no place among what is stored, cannot be asked for
+//! from a point, and says of itself `"live": true` where both are written side by side (`sluice runs events --json`). `missed` may be either: what was left out is counted. `pruned`
+//! stands, with the number of the last of them, for stored events that are kept no longer.
 
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +54,11 @@ pub enum AgentEvent {
         /// How many.
         count: u64,
     },
+    /// Here stored events are kept no longer: the run ended long ago.
+    Pruned {
+        /// How many.
+        count: u64,
+    },
     /// What the run used, once it has ended.
     UsageReport {
         /// Calls of the model API.
@@ -95,6 +102,7 @@ impl AgentEvent {
             Self::Log { .. } => "log",
             Self::LogCut { .. } => "log_cut",
             Self::Missed { .. } => "missed",
+            Self::Pruned { .. } => "pruned",
             Self::UsageReport { .. } => "usage_report",
             Self::AssistantFinal { .. } => "assistant_final",
             Self::Done => "done",
@@ -249,6 +257,7 @@ mod tests {
             AgentEvent::Log { stream, text: text() },
             AgentEvent::LogCut { stream, bytes: 7 },
             AgentEvent::Missed { count: 7 },
+            AgentEvent::Pruned { count: 7 },
             AgentEvent::UsageReport { calls: 1, tokens: Tokens::default() },
             AgentEvent::AssistantFinal { content: text(), cut_bytes: 0 },
             AgentEvent::Done,

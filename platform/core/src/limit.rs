@@ -167,15 +167,19 @@ pub mod data_plane {
     pub const DRAIN: Millis = Millis::seconds(20);
     /// How long it may take to cut and record those that are left.
     pub const DRAIN_CUT: Millis = Millis::seconds(5);
-    /// What is held of what streams by, for each run that was ever watched: the last few thousand words.
+    /// What is held of what streams by, for each run that is watched: the last few thousand words.
     pub const TAP_RING: ByteSize = ByteSize::kib(256);
+    /// The same of all runs together: what 256 of them may have. Of more each holds less.
+    pub const TAP_RINGS: ByteSize = ByteSize::mib(64);
+    /// How long after its last watcher has left that is given back: who works on a run is back sooner after a restart.
+    pub const TAP_REST: Millis = Millis::seconds(600);
     /// Most bytes of text in one of its lines.
     pub const TAP_DELTA: usize = 4096;
 }
 
 /// What is kept of what runs tell.
 pub mod events {
-    use super::ByteSize;
+    use super::{ByteSize, Millis};
 
     /// Of each output so much of its beginning is stored, and as much of its end.
     pub const LOG_END: ByteSize = ByteSize::kib(256);
@@ -185,6 +189,12 @@ pub mod events {
     pub const LOG_EVENT: ByteSize = ByteSize::kib(8);
     /// Tool calls of a run that are stored by name. Beyond that they are counted.
     pub const TOOLS: u64 = 1000;
+    /// How long what a run has told is kept after its end: as long as somebody may ask why it ended so.
+    pub const KEEP: Millis = Millis::seconds(30 * 24 * 3600);
+    /// Of how many ended runs it is kept. What is stored of one run is bounded, at some 1.5 MiB; of most it is a few KiB.
+    pub const KEEP_OF: u32 = 10_000;
+    /// Events after which a transaction that removes some is long enough.
+    pub const PRUNE_EVENTS: u64 = 4000;
 }
 
 /// Defaults of the journal.

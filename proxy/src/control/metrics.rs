@@ -52,7 +52,7 @@ pub(super) fn text(control: &Control) -> String {
         runs,
         in_flight,
         taps: control.runs.watchers() as u64,
-        tap_bytes: control.runs.tap_bytes(),
+        tap_bytes: control.taps.held(),
         body_bytes: control.bodies.used(),
         reserved: Reserved {
             requests: reserved(Limit::Requests),

@@ -34,6 +34,7 @@ use crate::{
     journal::Journal,
     metrics::Metrics,
     runs::Runs,
+    tap::Rings,
     upstream::Upstream,
 };
 
@@ -44,6 +45,8 @@ pub(crate) struct Control {
     pub(crate) journal: Arc<Journal>,
     /// Memory for the request bodies of all runs.
     pub(crate) bodies: Arc<Allowance>,
+    /// Memory for what streams by of all runs.
+    pub(crate) taps: Arc<Rings>,
     pub(crate) metrics: Arc<Metrics>,
     /// What an operator has stopped.
     pub(crate) freezes: Arc<Freezes>,

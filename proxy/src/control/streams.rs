@@ -50,7 +50,9 @@ fn after(uri: &Uri) -> Result<Option<u64>, Error> {
 /// `GET /v1/runs/{run}/tap[?after=N]`; without `after`, from the oldest line that is kept.
 pub(super) fn tap(control: &Control, run: &RunId, uri: &Uri) -> Result<Answer, Error> {
     let live = control.runs.get(run).ok_or_else(|| Error::UnknownRun(run.to_string()))?;
-    let tap = live.watch(after(uri)?.unwrap_or_default()).ok_or_else(|| Error::NoTap(run.to_string()))?;
+    let tap = live
+        .watch(&control.taps, after(uri)?.unwrap_or_default())
+        .ok_or_else(|| Error::NoTap(run.to_string()))?;
     let stage = live.changes();
     Ok(ndjson(stream::unfold((tap, stage), |(mut tap, mut stage)| async move {
         let next = tokio::select! {

@@ -102,7 +102,7 @@ fn present(text: &mut Exposition, gauges: &Gauges) {
     gauge(
         "sluicegate_tap_bytes",
         gauges.tap_bytes,
-        "Bytes held of what streamed by, for watchers who come late.",
+        "Bytes of memory held of what streamed by, for watchers who come late.",
     );
     gauge(
         "sluicegate_upstream_idle_connections",

@@ -191,11 +191,6 @@ impl Runs {
         self.live.iter().map(|live| live.run.watchers()).sum()
     }
 
-    /// Bytes that are held of what streamed by.
-    pub(crate) fn tap_bytes(&self) -> u64 {
-        self.live.iter().map(|live| live.run.tap_bytes()).sum()
-    }
-
     /// How many connections to the upstream wait for calls.
     pub(crate) fn idle_connections(&self) -> usize {
         self.workers.iter().map(Worker::idle_connections).sum()

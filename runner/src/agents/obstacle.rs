@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use platform_core::id::ModelName;
 use platform_runtime::settings::{Agent, Execution, Image};
 
 use super::Facts;
@@ -26,8 +27,17 @@ pub(crate) enum Obstacle {
         /// What it says.
         why: String,
     },
+    /// It names no model, and nobody names one for it.
+    NoModel,
+    /// The model it asks for is not among those that it may ask for.
+    NotGranted {
+        /// The model.
+        model: String,
+        /// Those that it may ask for.
+        models: Vec<ModelName>,
+    },
     /// The upstream does not offer the model it asks for.
-    NoModel {
+    NotOffered {
         /// The model.
         model: String,
         /// Some that it offers.
@@ -44,8 +54,20 @@ impl Obstacle {
             Self::NoImage(_) => "image_missing",
             Self::NoVolume(_) => "volume_missing",
             Self::Unknown { .. } => "docker_failed",
-            Self::NoModel { .. } => "model_not_offered",
+            Self::NoModel => "model_missing",
+            Self::NotGranted { .. } => "model_not_granted",
+            Self::NotOffered { .. } => "model_not_offered",
         }
+    }
+
+    /// Whether it is only not known whether there is one.
+    pub(crate) const fn is_unknown(&self) -> bool {
+        matches!(self, Self::NoDocker { .. } | Self::Unknown { .. })
+    }
+
+    /// Whether it keeps a container from being made.
+    pub(crate) const fn is_on_docker(&self) -> bool {
+        self.is_unknown() || matches!(self, Self::NoImage(_) | Self::NoVolume(_))
     }
 }
 
@@ -55,10 +77,21 @@ impl fmt::Display for Obstacle {
             Self::Gateway => f.write_str(
                 "its mode is `gateway`, and nothing drives gateways yet: `mode = \"ephemeral\"` runs it in a container",
             ),
-            Self::NoDocker { why } | Self::Unknown { why } => f.write_str(why),
+            Self::NoDocker { why } | Self::Unknown { why } => {
+                write!(f, "whether it can run cannot be judged: {why}")
+            }
             Self::NoImage(image) => docker::Error::NoImage { image: image.clone() }.fmt(f),
             Self::NoVolume(volume) => docker::Error::NoVolume { volume: volume.clone() }.fmt(f),
-            Self::NoModel { model, offered } => {
+            Self::NoModel => f.write_str("it has no model: set its `model`, or upstream.default_model"),
+            Self::NotGranted { model, models } => {
+                let models: Vec<_> = models.iter().map(ModelName::as_str).collect();
+                write!(
+                    f,
+                    "its model {model} is not among its `models`: add it there, or set `model` to one of {}",
+                    models.join(", ")
+                )
+            }
+            Self::NotOffered { model, offered } => {
                 write!(f, "the upstream does not offer its model {model}: set `model` to one of {}", offered.join(", "))
             }
         }
@@ -81,14 +114,20 @@ pub(crate) fn obstacles(agent: &Agent, model: Option<&str>, facts: &Facts) -> Ve
             std::iter::once(image).chain(volumes).flatten().cloned().collect()
         }
     };
-    let model = agent.model.as_deref().or(model);
-    if let (Some(model), Some(offered)) = (model, &facts.models)
-        && !offered.iter().any(|offer| offers(offer, model))
-    {
-        let offered = offered.iter().take(SOME).cloned().collect();
-        found.push(Obstacle::NoModel { model: model.to_owned(), offered });
-    }
+    found.extend(no_model(agent, agent.model.as_deref().or(model), facts));
     found
+}
+
+/// Why `agent` cannot ask for `model`.
+fn no_model(agent: &Agent, model: Option<&str>, facts: &Facts) -> Option<Obstacle> {
+    let Some(model) = model else { return Some(Obstacle::NoModel) };
+    let is_granted = agent.models.is_empty() || agent.models.iter().any(|granted| granted.as_str() == model);
+    if !is_granted {
+        return Some(Obstacle::NotGranted { model: model.to_owned(), models: agent.models.clone() });
+    }
+    let offered = facts.models.as_ref().filter(|all| !all.iter().any(|offer| offers(offer, model)))?;
+    let offered = offered.iter().take(SOME).cloned().collect();
+    Some(Obstacle::NotOffered { model: model.to_owned(), offered })
 }
 
 /// Whether `offer` is `model`; `*` in it stands for anything.
@@ -158,6 +197,31 @@ mod tests {
             away,
             expected([gateway, away_for("a:pinned"), away_for("a:volume"), away_for(DEFAULT_AGENT)])
         );
+    }
+
+    #[test]
+    fn an_agent_has_a_model_that_it_may_ask_for() {
+        let file = "[agents.'a:b']\nmodels = ['one', 'two']\n";
+        let codes = |entry: &str, default: Option<&str>| {
+            let file = Some(("s.toml".into(), format!("{file}{entry}")));
+            let settings = Settings::read(&Sources { file, ..Sources::default() }).unwrap();
+            let facts = Facts { docker: Ok(OnDocker::default()), models: Some(vec!["*".to_owned()]) };
+            let looked = judge(&settings.agents, default, &facts);
+            let agent = looked.iter().find(|agent| agent.id.as_str() == "a:b").unwrap();
+            agent
+                .obstacles
+                .iter()
+                .map(|obstacle| format!("{} {obstacle}", obstacle.code()))
+                .collect::<Vec<_>>()
+        };
+        assert!(codes("model = 'one'", None).is_empty() && codes("", Some("two")).is_empty());
+        let missing = codes("", None);
+        assert!(missing.len() == 1 && missing[0].starts_with("model_missing it has no model"), "{missing:?}");
+        for (entry, default) in [("model = 'three'", None), ("", Some("three"))] {
+            let refused = codes(entry, default);
+            assert!(refused[0].starts_with("model_not_granted its model three is not among"), "{refused:?}");
+            assert!(refused.len() == 1 && refused[0].ends_with("one of one, two"), "{refused:?}");
+        }
     }
 
     #[test]

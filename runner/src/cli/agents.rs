@@ -13,7 +13,8 @@ use crate::agents::{self, Looked, Obstacle, Places};
 Examples:
   sluice agents ls                        what can run here; and below, what cannot, and why
   sluice agents ls --json | jq -r '.agents[].agentId'
-  sluice agents check                     exit 1 if the configuration has an agent that cannot run here")]
+  sluice agents check                     exit 1 if the configuration has an agent that cannot run here,
+                                          69 if Docker does not say whether one can")]
 pub(super) struct Arguments {
     /// Print JSON instead of a table
     #[arg(long, global = true)]
@@ -37,7 +38,6 @@ pub(super) async fn agents(context: &Context, arguments: Arguments) -> Result<Ex
     let settings = &context.settings;
     let facts = Places::of(settings).look(&settings.agents).await;
     let looked = agents::judge(&settings.agents, settings.upstream.default_model.as_deref(), &facts);
-    let all_can_run = looked.iter().all(Looked::can_run);
     let mut out = io::stdout();
     let command = arguments.command.unwrap_or_default();
     match command {
@@ -45,7 +45,22 @@ pub(super) async fn agents(context: &Context, arguments: Arguments) -> Result<Ex
         Command::Ls => list(&mut out, &looked)?,
         Command::Check => looked.iter().try_for_each(|agent| check(&mut out, agent))?,
     }
-    Ok(if matches!(command, Command::Check) && !all_can_run { Exit::Failure } else { Exit::Success })
+    Ok(match command {
+        Command::Ls => Exit::Success,
+        Command::Check => verdict(&looked),
+    })
+}
+
+/// What is known for certain comes first.
+fn verdict(looked: &[Looked]) -> Exit {
+    let mut obstacles = looked.iter().flat_map(|agent| &agent.obstacles).peekable();
+    if obstacles.peek().is_none() {
+        Exit::Success
+    } else if obstacles.all(Obstacle::is_unknown) {
+        Exit::Unavailable
+    } else {
+        Exit::Failure
+    }
 }
 
 /// The catalogue, and beside it those that are not in it.
@@ -82,6 +97,7 @@ fn check(out: &mut impl Write, agent: &Looked) -> io::Result<()> {
         return writeln!(out, "ok          {}", agent.id);
     }
     agent.obstacles.iter().try_for_each(|obstacle| {
-        writeln!(out, "cannot run  {}: {}", agent.id, terminal::safe(&obstacle.to_string()))
+        let word = if obstacle.is_unknown() { "not known " } else { "cannot run" };
+        writeln!(out, "{word}  {}: {}", agent.id, terminal::safe(&obstacle.to_string()))
     })
 }

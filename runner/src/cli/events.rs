@@ -24,8 +24,10 @@ Examples:
   sluice runs events -f --after 12 run-19c1-5f0e      what comes after the event numbered 12
   sluice runs events run-19c1-5f0e | jq -r 'select(.type == \"tool\").name'
 
-In a pipe events are lines of JSON. Those with a `seq` are stored and told to everybody; between them `progress` and `text_delta`
-are what models write just now, which is kept for a short while only. Exit code 0, however the run ended.")]
+In a pipe events are lines of JSON. Those with a `seq` are stored, told to everybody in this order, and --after goes on behind one.
+Between them those with `\"live\":true` are what models write just now: they have no place in the order, are held for a short while
+only, and whoever begins to follow anew is told again what is held at that moment. Of a run that ended long ago only the last events are kept;
+`pruned` stands for the others, with the number of the last of them. Exit code 0, however the run ended.")]
 pub(super) struct Arguments {
     /// The run
     run: RunId,
@@ -56,12 +58,21 @@ impl From<UpTo> for Follow {
 /// An event, as it is printed.
 #[derive(Serialize)]
 struct Line<'e> {
+    /// Its place; what has none is live.
     #[serde(skip_serializing_if = "Option::is_none")]
     seq: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    live: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     at_ms: Option<UnixMillis>,
     #[serde(flatten)]
     event: &'e AgentEvent,
+}
+
+impl<'e> Line<'e> {
+    const fn stored(seq: u64, at_ms: Option<UnixMillis>, event: &'e AgentEvent) -> Self {
+        Self { seq: Some(seq), live: None, at_ms, event }
+    }
 }
 
 pub(super) async fn events(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
@@ -77,7 +88,10 @@ pub(super) async fn events(context: &Context, arguments: Arguments) -> Result<Ex
         match heard {
             Heard::Stored(stored) => {
                 let event = stored.event()?;
-                shown.line(&Line { seq: Some(stored.seq), at_ms: Some(stored.at), event: &event })?;
+                shown.line(&Line::stored(stored.seq, Some(stored.at), &event))?;
+            }
+            Heard::Pruned { count, upto } => {
+                shown.line(&Line::stored(upto, None, &AgentEvent::Pruned { count }))?;
             }
             Heard::Live(event) => shown.live(&event)?,
         }
@@ -121,7 +135,7 @@ impl Shown {
                 self.live += text;
                 if self.live.contains('\n') || self.live.len() > LINE { self.flush() } else { Ok(()) }
             }
-            event => self.line(&Line { seq: None, at_ms: None, event }),
+            event => self.line(&Line { seq: None, live: Some(true), at_ms: None, event }),
         }
     }
 
@@ -143,6 +157,9 @@ fn told(event: &AgentEvent) -> (&'static str, String) {
         AgentEvent::Tool { name: text } => ("tool", text.clone()),
         AgentEvent::TextDelta { delta: text } | AgentEvent::Progress { text } => ("text", text.clone()),
         AgentEvent::Missed { count } => ("missed", count.to_string()),
+        AgentEvent::Pruned { count } => {
+            ("pruned", format!("{count} events up to here are kept no longer (store.keep_events)"))
+        }
         AgentEvent::UsageReport { calls, tokens } => {
             ("used", format!("{calls} calls, {} tokens in, {} out", tokens.input, tokens.output))
         }

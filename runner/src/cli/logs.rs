@@ -22,7 +22,7 @@ Examples:
   sluice runs logs --stderr run-19c1-5f0e      only what it complained of
 
 Of each stream 256 KiB of its beginning are stored as they come, and as much of its end when it has ended; between them a line says
-how many bytes were cut. Exit code 0, however the run ended.")]
+how many bytes were cut. Exit code 0, however the run ended; 1 if what it printed is kept no longer, because that was long ago.")]
 pub(super) struct Arguments {
     /// The run
     run: RunId,
@@ -56,8 +56,17 @@ pub(super) async fn logs(context: &Context, arguments: Arguments) -> Result<Exit
     let mut follower = Follower::of(context.store().await?, &run, 0, upto.into());
     let output = if raw { Output::Raw } else { Output::Safe };
     let (mut printed, mut complained) = (Sanitizer::new(output), Sanitizer::new(output));
+    let mut exit = Exit::Success;
     while let Some(heard) = follower.next().await? {
-        let Heard::Stored(stored) = heard else { continue };
+        let stored = match heard {
+            Heard::Stored(stored) => stored,
+            Heard::Pruned { .. } => {
+                exit = Exit::Failure;
+                writeln!(io::stderr(), "sluice: what {run} printed is kept no longer (store.keep_events)")?;
+                continue;
+            }
+            Heard::Live(_) => continue,
+        };
         let (stream, text) = match stored.event()? {
             AgentEvent::Log { stream, text } => (stream, text),
             AgentEvent::LogCut { stream, bytes } => (stream, mark(bytes)),
@@ -75,5 +84,5 @@ pub(super) async fn logs(context: &Context, arguments: Arguments) -> Result<Exit
             OutputStream::Stderr => io::stderr().write_all(complained.clean(&text).as_bytes())?,
         }
     }
-    Ok(Exit::Success)
+    Ok(exit)
 }

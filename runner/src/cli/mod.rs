@@ -3,6 +3,7 @@
 mod agents;
 mod audit;
 mod backup;
+mod columns;
 mod config;
 mod doctor;
 mod events;

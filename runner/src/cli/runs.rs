@@ -9,7 +9,7 @@ use std::{
 use clap::builder::PossibleValuesParser;
 use platform_core::id::{AccountId, AgentId, RunId};
 use platform_runtime::terminal::{self, Output, Sanitizer};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     Context, Error, events,
@@ -20,7 +20,7 @@ use super::{
     wait,
 };
 use crate::{
-    lifecycle::State,
+    lifecycle::{Failure, State},
     store::{Filter, Kind, Record, Run, UnixMillis},
     workspace,
 };
@@ -175,7 +175,8 @@ async fn ls(context: &Context, arguments: LsArguments) -> Result<Exit, Error> {
     let mut out = io::stdout();
     if json {
         let more = page.next.is_some();
-        let line = json!({ "runs": page.runs, "more": more, "now_ms": page.now }).to_string();
+        let runs: Vec<_> = page.runs.iter().map(|run| for_operators(json!(run), run)).collect();
+        let line = json!({ "runs": runs, "more": more, "now_ms": page.now }).to_string();
         writeln!(out, "{}", terminal::safe_json(&line))?;
         return Ok(Exit::Success);
     }
@@ -187,6 +188,12 @@ async fn ls(context: &Context, arguments: LsArguments) -> Result<Exit, Error> {
         writeln!(out, "there are more: --before {last}")?;
     }
     Ok(Exit::Success)
+}
+
+/// What is written of `run`, with the detail of its failure.
+fn for_operators(mut json: Value, run: &Run) -> Value {
+    json["error"] = json!(run.error.as_ref().map(Failure::for_operators));
+    json
 }
 
 fn line(run: &Run, now: UnixMillis) -> [String; 9] {
@@ -214,7 +221,7 @@ async fn show(context: &Context, arguments: ShowArguments) -> Result<Exit, Error
     let record = context.store().await?.record(&arguments.run).await?;
     let mut out = io::stdout();
     if arguments.json {
-        writeln!(out, "{}", terminal::safe_json(&serde_json::to_string(&record)?))?;
+        writeln!(out, "{}", terminal::safe_json(&for_operators(json!(record), &record.run).to_string()))?;
     } else {
         let workspaces = &context.settings.sandbox.workspace_dir;
         out.write_all(text(&record, workspaces).as_bytes())?;
@@ -248,7 +255,8 @@ fn text(record: &Record, workspaces: &Path) -> String {
     lines.extend(
         run.error.as_ref().map(|error| ("error", format!("{}: {}", error.code.code(), error.message))),
     );
-    lines.extend(run.error.as_ref().and_then(|error| error.detail.clone()).map(|detail| ("detail", detail)));
+    let detail = run.error.as_ref().and_then(|error| error.detail.as_ref());
+    lines.extend(detail.map(|detail| ("detail", detail.for_operators().to_owned())));
     lines.extend(run.usage.map(|usage| {
         let tokens = usage.tokens;
         let (calls, refused, cost) = (usage.calls, usage.refused, usage.cost_nanodollars);
@@ -265,6 +273,15 @@ fn text(record: &Record, workspaces: &Path) -> String {
         let value = terminal::safe(&value).replace(['\n', '\t'], " ");
         text += &format!("{name:<10} {value}\n");
     }
+    text += &history(record, workspaces);
+    if let Some(answer) = &record.answer {
+        text += &format!("\n{}\n", Sanitizer::new(Output::Safe).clean(answer));
+    }
+    text
+}
+
+/// What was made for a run, and what happened to it.
+fn history(record: &Record, workspaces: &Path) -> String {
     let mut made = Table::new(["MADE FOR IT", "NAME", "IS"]);
     for thing in &record.resources {
         let name = match thing.kind {
@@ -273,15 +290,15 @@ fn text(record: &Record, workspaces: &Path) -> String {
         };
         made.row([thing.kind.name().to_owned(), name, thing.stage.name().to_owned()]);
     }
+    let pruned = match record.pruned_events {
+        0 => String::new(),
+        count => format!("{count} events before these are kept no longer (store.keep_events)\n"),
+    };
     let mut happened = Table::new(["AT", "WHAT", "MORE"]);
     for event in &record.events {
         happened.row([at(event.at), event.kind.clone(), event.payload.clone()]);
     }
-    text += &format!("\n{made}\n{happened}");
-    if let Some(answer) = &record.answer {
-        text += &format!("\n{}\n", Sanitizer::new(Output::Safe).clean(answer));
-    }
-    text
+    format!("\n{made}\n{pruned}{happened}")
 }
 
 fn at(time: UnixMillis) -> String {

@@ -18,7 +18,7 @@ use serde_json::json;
 
 use super::{run::OutputArguments, status::Status};
 use crate::{
-    lifecycle::Failure,
+    lifecycle::{Detail, Failure},
     metrics::Start,
     run::{Finished, Subject},
     sandbox::Captured,
@@ -155,7 +155,9 @@ impl Show {
         if let Err(Failure { code, message, detail }) = &finished.answer {
             let message = Sanitizer::new(Output::Safe).clean(message).into_owned();
             writeln!(io::stderr(), "sluice: {} failed ({}): {message}", subject.run, code.code())?;
-            if let Some(detail) = detail.as_ref().filter(|detail| **detail != message) {
+            if let Some(detail) =
+                detail.as_ref().map(Detail::for_operators).filter(|detail| *detail != message)
+            {
                 let detail = Sanitizer::new(Output::Safe).clean(detail).into_owned();
                 writeln!(io::stderr(), "sluice: in detail: {detail}")?;
             }
@@ -192,7 +194,7 @@ fn result_json(subject: &Subject<'_>, finished: &Finished) -> serde_json::Value 
         "account": subject.account,
         "ok": failure.is_none(),
         "text": finished.answer.as_ref().ok(),
-        "error": failure.map(|failure| json!(failure)),
+        "error": failure.map(Failure::for_operators),
         "exit_code": finished.exit_code,
         "killed_by": ended.and_then(|ended| ended.killed_by),
         "oom_seen": finished.oom_seen.unwrap_or_default(),

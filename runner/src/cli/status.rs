@@ -11,6 +11,8 @@ use platform_core::event::{AgentEvent, Phase};
 use platform_runtime::terminal;
 use rustix::termios;
 
+use super::columns;
+
 /// How often it is drawn anew.
 pub(super) const TICK: Duration = Duration::from_millis(250);
 /// What a terminal that does not say its width has.
@@ -92,13 +94,14 @@ impl Status {
         }
         let words: Vec<_> = self.words.split_whitespace().collect();
         let words = words.join(" ");
-        let room = width.saturating_sub(text.chars().count() + 5);
+        let safe = |text: &str| terminal::safe(text).replace(['\n', '\t'], " ");
+        // What is made safe may take more room than before.
+        let (mut text, words) = (safe(&text), safe(&words));
+        let room = width.saturating_sub(columns::of(&text) + 5);
         if !words.is_empty() && room > 0 {
-            let skipped = words.chars().count().saturating_sub(room);
-            text += &format!(" · {}", words.chars().skip(skipped).collect::<String>());
+            text += &format!(" · {}", columns::end(&words, room));
         }
-        let text: String = text.chars().take(width.saturating_sub(1)).collect();
-        terminal::safe(&text).replace(['\n', '\t'], " ")
+        columns::beginning(&text, width.saturating_sub(1)).to_owned()
     }
 }
 
@@ -126,5 +129,13 @@ mod tests {
         assert!(text.chars().count() < 60, "{text}");
         assert!(!text.contains(['\u{1b}', '\u{202e}', '\n']), "{text:?}");
         assert!(status.words.len() <= WORDS && status.text(3).chars().count() < 3);
+        // Each of these takes two columns.
+        status.see(&AgentEvent::Tool { name: "検索".to_owned() });
+        status.see(&AgentEvent::Progress { text: "日本語の文章です 🦀🦀 ".repeat(20) + "終" });
+        for width in 3..100 {
+            let text = status.text(width);
+            assert!(columns::of(&text) < width, "{width}: {text}");
+        }
+        assert!(status.text(70).ends_with("終"), "{}", status.text(70));
     }
 }

@@ -310,7 +310,8 @@ impl Booked {
     }
 }
 
-/// Stores `order`. Who asks again does so as part of another trace, and means the same run.
+/// Stores `order`. One that an earlier program stored in other words, because an agent's entry had fewer fields, is the same; and
+/// who asks again does so as part of another trace.
 async fn create(store: &Store, order: &Order, who: For<'_>) -> Result<Created, Error> {
     let conflict = match store.create(&order.row()?, who).await {
         Err(error @ store::Error::Conflict { .. }) => error,

@@ -42,7 +42,7 @@ use crate::{
     away::Away,
     data_plane::{self, DataPlane},
     failpoint::Point,
-    lifecycle::{Ending, Failure, Move, State},
+    lifecycle::{Detail, Ending, Failure, Move, State},
     metrics::Start,
     sandbox::{
         Ended,
@@ -187,7 +187,7 @@ impl Error {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let (code, message) = error.told();
-        Self { code, message, detail: Some(report::chain(&error)) }
+        Self { code, message, detail: Some(Detail::new(report::chain(&error))) }
     }
 }
 

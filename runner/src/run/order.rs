@@ -14,8 +14,8 @@ use crate::{
     store::{NewRun, Record},
 };
 
-/// What is to be run, for whom.
-#[derive(Debug, Clone)]
+/// What is to be run, for whom. Two that are equal ask for the same, however they are spelled where they are stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Order {
     pub(crate) run_id: RunId,
     pub(crate) account: AccountId,

@@ -11,7 +11,7 @@ use std::{
 };
 
 use platform_core::{
-    control::{TapEvent, TapLine},
+    control::TapLine,
     event::{AgentEvent, OutputStream, Phase},
     limit::{ByteSize, events as limit},
 };
@@ -23,6 +23,7 @@ use tokio::{
 
 use super::Booked;
 use crate::{
+    escaped, live,
     sandbox::{Captured, Ended, Piece},
     store::{Batch, Told},
 };
@@ -59,6 +60,8 @@ struct Pending {
     handed: Option<Rc<Batch>>,
     /// Number of the last batch.
     last: u64,
+    /// Length of the last event's text where it is kept, if that is of an output.
+    length: usize,
 }
 
 impl<'r> Telling<'r> {
@@ -72,7 +75,7 @@ impl<'r> Telling<'r> {
             watcher,
             stream,
             most: ByteSize(limit::LOG_END.0.min(kept.0 / 2)),
-            pending: RefCell::new(Pending { told, events: Vec::new(), handed: None, last: 0 }),
+            pending: RefCell::new(Pending { told, events: Vec::new(), handed: None, last: 0, length: 0 }),
             more: Notify::new(),
             untold_tools: Cell::new(0),
             unwatched: Cell::new(0),
@@ -90,7 +93,7 @@ impl<'r> Telling<'r> {
         let mut pending = self.pending.borrow_mut();
         let told = *pending.told.of(stream);
         // Once something was left out, what follows is not its beginning.
-        if told.bytes < self.most.0 && told.events < limit::LOG_EVENTS {
+        if told.bytes.max(told.kept) < self.most.0 && told.events < limit::LOG_EVENTS {
             pending.log(stream, &text);
             pending.told.of(stream).bytes = to;
             self.more.notify_one();
@@ -105,30 +108,20 @@ impl<'r> Telling<'r> {
         if line.n > 0 {
             pending.told.tap = line.n;
         }
-        let event = match line.event {
-            TapEvent::Text { delta, .. } => match self.stream {
-                Stream::Answer => AgentEvent::TextDelta { delta },
-                Stream::Progress => AgentEvent::Progress { text: delta },
-            },
-            TapEvent::Tool { name, .. } => {
-                let event = AgentEvent::Tool { name };
-                if pending.told.tools < limit::TOOLS {
-                    pending.told.tools += 1;
-                    pending.events.push(event.clone());
-                    self.more.notify_one();
-                } else {
-                    self.untold_tools.set(self.untold_tools.get() + 1);
-                }
-                event
-            }
-            TapEvent::Missed { count } => {
-                pending.missed(count);
+        let Some(event) = live::event(line.event, self.stream) else { return };
+        match &event {
+            AgentEvent::Tool { .. } if pending.told.tools < limit::TOOLS => {
+                pending.told.tools += 1;
+                pending.events.push(event.clone());
                 self.more.notify_one();
-                AgentEvent::Missed { count }
             }
-            // The run's own report sums them up.
-            TapEvent::Ended { .. } => return,
-        };
+            AgentEvent::Tool { .. } => self.untold_tools.set(self.untold_tools.get() + 1),
+            AgentEvent::Missed { count } => {
+                pending.missed(*count);
+                self.more.notify_one();
+            }
+            _ => {}
+        }
         drop(pending);
         self.watch(event);
     }
@@ -215,15 +208,20 @@ impl Pending {
 
     /// Adds a piece of output, to the event before if that is of the same and has room.
     fn log(&mut self, stream: OutputStream, piece: &str) {
+        let most = limit::LOG_EVENT.as_usize();
+        let length = escaped::length(piece);
+        self.told.of(stream).kept += length as u64;
         match self.events.last_mut() {
             Some(AgentEvent::Log { stream: before, text })
-                if *before == stream && text.len() + piece.len() <= limit::LOG_EVENT.as_usize() =>
+                if *before == stream && self.length + length <= most =>
             {
                 text.push_str(piece);
+                self.length += length;
             }
             _ => {
                 self.told.of(stream).events += 1;
                 self.events.push(AgentEvent::Log { stream, text: piece.to_owned() });
+                self.length = length;
             }
         }
     }
@@ -236,7 +234,7 @@ impl Pending {
         }
         let mut text = rest.text.as_str();
         while !text.is_empty() {
-            let (piece, after) = text.split_at(text.floor_char_boundary(limit::LOG_EVENT.as_usize()));
+            let (piece, after) = text.split_at(escaped::beginning(text, limit::LOG_EVENT.as_usize()).len());
             self.log(stream, piece);
             text = after;
         }
@@ -245,6 +243,8 @@ impl Pending {
 
 #[cfg(test)]
 mod tests {
+    use platform_core::control::TapEvent;
+
     use super::*;
     use crate::sandbox::Capture;
 
@@ -295,6 +295,37 @@ mod tests {
         print(&telling, "efgh", 8);
         telling.ended(&ended(b"abcdefghij", 1 << 20));
         assert_eq!(telling.untold()[0].events, [log("efghij")]);
+    }
+
+    #[test]
+    fn what_is_bounded_is_what_is_kept_and_not_only_what_was_printed() {
+        const MOST: usize = 256 << 10;
+        const PIECES: u64 = 400;
+        for letter in ["\u{1}", "\"", "x", "\u{fffd}"] {
+            let (watcher, _watched) = mpsc::channel(1);
+            let telling = Telling::after(Told::default(), &watcher, (Stream::Progress, ByteSize(4 << 20)));
+            let piece = letter.repeat(4096);
+            let printed = piece.repeat(usize::try_from(PIECES).unwrap());
+            (1..=PIECES).for_each(|n| print(&telling, &piece, n * piece.len() as u64));
+            telling.ended(&ended(printed.as_bytes(), 4 << 20));
+            let events = telling.untold().into_iter().flat_map(|batch| batch.events);
+            let (mut kept, mut bytes) = (0, 0);
+            for event in events {
+                let json = serde_json::to_string(&event).unwrap().len();
+                assert!(json < 64 << 10, "{letter:?}: an event of {json} bytes");
+                kept += json;
+                bytes += match event {
+                    AgentEvent::Log { text, .. } => text.len(),
+                    AgentEvent::LogCut { bytes, .. } => usize::try_from(bytes).unwrap(),
+                    other => panic!("{other:?}"),
+                };
+            }
+            assert_eq!(bytes, printed.len(), "{letter:?}: what is not kept is counted");
+            assert!(
+                (2 * MOST - 8..2 * MOST + (40 << 10)).contains(&kept),
+                "{letter:?}: {kept} bytes are kept"
+            );
+        }
     }
 
     #[test]

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use platform_core::limit::ByteSize;
 
+use crate::escaped;
+
 /// An output being kept. Holds at most its limit in memory.
 #[derive(Debug)]
 pub(crate) struct Capture {
@@ -64,7 +66,7 @@ impl Captured {
         self.cut
     }
 
-    /// What comes after the first `known` bytes: the end of it, if that is more than `most`.
+    /// What comes after the first `known` bytes: the end of it, if that is more than `most`, as it is or where it is kept.
     pub(crate) fn after(&self, known: u64, most: usize) -> Rest {
         let whole = self.head.len() as u64 + self.cut + self.tail.len() as u64;
         let left = whole.saturating_sub(known);
@@ -77,6 +79,7 @@ impl Captured {
             let rest = end.iter().take(3).take_while(|byte| (0x80..0xc0).contains(*byte)).count();
             end = &end[rest..];
         }
+        let end = &end[escaped::too_much(end, most)..];
         Rest { cut: left - end.len() as u64, text: String::from_utf8_lossy(end).into_owned() }
     }
 }
@@ -130,5 +133,11 @@ mod tests {
         assert_eq!(rest(20, 12, 20), expected(0, ""), "who knows more than there was");
         let letters = capture(100, &["aaaa€€"]).after(1, 4);
         assert_eq!((letters.cut, letters.text.as_str()), (6, "€"), "no letter is cut in two");
+        let controls = capture(100, &["\u{1}\u{1}\u{1}\n\u{2}b"]).after(1, 10);
+        assert_eq!(
+            (controls.cut, controls.text.as_str()),
+            (2, "\n\u{2}b"),
+            "they take more where they are kept"
+        );
     }
 }

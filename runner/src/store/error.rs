@@ -218,6 +218,7 @@ impl Error {
             | Self::Conflict { .. }
             | Self::Illegal { .. }
             | Self::NotMaking { .. }
+            | Self::NotSpare { .. }
             | Self::NotWanted { .. }
             | Self::NotOver { .. }
             | Self::NotEmpty { .. }

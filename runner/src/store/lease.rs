@@ -76,7 +76,7 @@ pub struct NewRun {
     pub correlation: Correlation,
     /// How urgent it is.
     pub priority: Priority,
-    /// Everything else that was asked for, as JSON: the same order has the same text.
+    /// Everything else that was asked for, as JSON.
     pub wanted: String,
 }
 
@@ -119,10 +119,10 @@ const FENCE: &str = concat!(
 );
 
 impl Store {
-    /// Orders a run. The same order again returns the same run.
+    /// Orders a run. The same order again, in the same words, returns the same run.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if the id stands for another order.
+    /// [`Error::Conflict`] if the id stands for another order, or for the same in other words.
     pub async fn create(&self, new: &NewRun, who: For<'_>) -> Result<Created, Error> {
         if new.wanted.len() > ORDER {
             return Err(Error::TooLarge { what: "the order", bytes: new.wanted.len(), most: ORDER });

@@ -24,6 +24,7 @@ mod lease;
 mod meter;
 mod pool;
 mod present;
+mod prune;
 mod read;
 mod resource;
 mod row;
@@ -53,6 +54,7 @@ pub use self::{
     meter::{Class, Metered},
     pool::{PoolStage, Pooled, Spare},
     present::Present,
+    prune::{Keep, Pruned},
     read::{Event, Filter, Page, Record},
     resource::{Change, Kind, Resource, Stage},
     row::{Lease, Run, UnixMillis},

@@ -54,6 +54,8 @@ pub struct Record {
     pub resources: Vec<Resource>,
     /// What happened, the oldest first, without what was printed and answered: [`Store::told`] has that, too.
     pub events: Vec<Event>,
+    /// How many events before those are kept no longer, because it ended long ago.
+    pub pruned_events: u64,
     /// How far it has told of what happens between its moves.
     #[serde(skip)]
     pub told: Told,
@@ -98,7 +100,8 @@ const LIST: &str = concat!(
      AND ($5 IS NULL OR created < $5 OR (created = $5 AND run < $6)) \
      ORDER BY created DESC, run DESC LIMIT $7"
 );
-const LARGE: &str = "SELECT wanted, answer, answer_bytes, told, stopping, image FROM runs WHERE run = $1";
+const LARGE: &str = "SELECT wanted, answer, answer_bytes, told, stopping, image, \
+     (SELECT min(seq) FROM events WHERE events.run = runs.run) AS first_event FROM runs WHERE run = $1";
 const EVENTS: &str = "SELECT seq, at, kind, payload FROM events WHERE run = $1 \
      AND kind NOT IN ('log', 'assistant_final') ORDER BY seq";
 
@@ -165,6 +168,7 @@ impl Store {
         let events = sqlx::query(EVENTS).bind(id.as_str()).fetch_all(tx.connection()).await;
         let events = events.map_err(failed(action))?;
         let told: Option<String> = large.try_get("told").map_err(failed(action))?;
+        let first: Option<i64> = large.try_get("first_event").map_err(failed(action))?;
         let resources = tx.resources(id.as_str()).await?;
         let now = UnixMillis(tx.now);
         tx.commit(action).await?;
@@ -174,6 +178,7 @@ impl Store {
             answer_bytes: large.try_get("answer_bytes").map_err(failed(action))?,
             resources,
             events: events.iter().map(Event::read).collect::<Result<_, _>>()?,
+            pruned_events: first.and_then(|first| u64::try_from(first - 1).ok()).unwrap_or_default(),
             told: Told::read(told.as_deref())?,
             stopping: large.try_get("stopping").map_err(failed(action))?,
             image: large.try_get("image").map_err(failed(action))?,

@@ -13,7 +13,7 @@ use serde::{Serialize, Serializer};
 use sqlx::{Row, any::AnyRow};
 
 use super::error::{Error, failed};
-use crate::lifecycle::{Failure, State};
+use crate::lifecycle::{Detail, Failure, State};
 
 /// Columns of a run, without what was wanted and what was answered, which may be large.
 macro_rules! columns {
@@ -172,7 +172,11 @@ impl Run {
             ended: time(row, "ended")?,
             exit_code: row.try_get("exit_code").map_err(failed("read a row"))?,
             oom_seen: oom_seen.map(|seen| seen != 0),
-            error: code.map(|code| Failure { code, message: message.unwrap_or_default(), detail }),
+            error: code.map(|code| Failure {
+                code,
+                message: message.unwrap_or_default(),
+                detail: detail.map(Detail::new),
+            }),
             usage: optional(row, "usage", |text| serde_json::from_str(text).ok())?,
         })
     }

@@ -9,10 +9,15 @@ use super::{
     row::{Run, storable},
     tell::enters,
 };
-use crate::lifecycle::{Ending, Failure, Move, State};
+use crate::{
+    escaped::beginning,
+    lifecycle::{Detail, Ending, Failure, Move, State},
+};
 
 /// Most of an answer that is kept.
 const ANSWER: ByteSize = ByteSize::kib(256);
+/// Most bytes it may take in an event, where control characters take six: no text that people write takes more.
+const ANSWER_TOLD: ByteSize = ByteSize::kib(512);
 /// Longest message of a failure that is kept.
 const MESSAGE: ByteSize = ByteSize::kib(4);
 
@@ -69,7 +74,8 @@ const SAVE: &str = "UPDATE runs SET state = $1, started = $2, ended = $3, exit_c
      answer = COALESCE($12, answer), answer_bytes = COALESCE($13, answer_bytes) WHERE run = $14";
 const ANEW: &str = "UPDATE runs SET state = 'queued', queued = $1, attempt = attempt + 1, started = NULL, ended = NULL, \
      exit_code = NULL, error_code = NULL, error_message = NULL, error_detail = NULL, oom_seen = NULL, answer = NULL, \
-     answer_bytes = NULL, usage = NULL, cancel_asked = NULL, told = NULL, stopping = NULL, image = NULL, changed = $1 WHERE run = $2";
+     answer_bytes = NULL, usage = NULL, cancel_asked = NULL, told = NULL, stopping = NULL, image = NULL, pruned = NULL, \
+     changed = $1 WHERE run = $2";
 const USED: &str = "UPDATE runs SET usage = $1 \
      WHERE run = $2 AND installation = $3 AND epoch = $4 AND ended IS NOT NULL AND usage IS NULL";
 
@@ -205,6 +211,9 @@ impl Tx {
 
     async fn save(&mut self, run: &Run, answer: Option<&str>) -> Result<(), Error> {
         let usage = run.usage.as_ref().and_then(|usage| serde_json::to_string(usage).ok());
+        // What is cut is counted in what is kept.
+        let answer = answer.map(storable);
+        let kept = answer.as_deref().map(|whole| beginning(cut(whole, ANSWER), ANSWER_TOLD.as_usize()));
         sqlx::query(SAVE)
             .bind(run.state.name())
             .bind(run.started.map(|at| at.0))
@@ -212,13 +221,13 @@ impl Tx {
             .bind(run.exit_code)
             .bind(run.error.as_ref().map(|failure| failure.code.code()))
             .bind(run.error.as_ref().map(|failure| failure.message.as_str()))
-            .bind(run.error.as_ref().and_then(|failure| failure.detail.as_deref()))
+            .bind(run.error.as_ref().and_then(|failure| failure.detail.as_ref()).map(Detail::for_operators))
             .bind(run.oom_seen.map(i64::from))
             .bind(usage)
             .bind(run.lease.as_ref().map(|lease| lease.owner.as_str()))
             .bind(run.lease.as_ref().map(|lease| lease.until.0))
-            .bind(answer.map(|answer| storable(cut(answer, ANSWER))))
-            .bind(answer.map(|answer| i64::try_from(answer.len()).unwrap_or(i64::MAX)))
+            .bind(kept)
+            .bind(answer.as_ref().map(|answer| i64::try_from(answer.len()).unwrap_or(i64::MAX)))
             .bind(run.run.as_str())
             .execute(self.connection())
             .await
@@ -228,11 +237,11 @@ impl Tx {
 }
 
 fn kept(failure: &Failure) -> Failure {
-    let within = |text: &String| storable(cut(text, MESSAGE));
+    let within = |text: &str| storable(cut(text, MESSAGE));
     Failure {
         code: failure.code,
         message: within(&failure.message),
-        detail: failure.detail.as_ref().map(within),
+        detail: failure.detail.as_ref().map(|detail| Detail::new(within(detail.for_operators()))),
     }
 }
 

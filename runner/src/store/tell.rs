@@ -54,6 +54,9 @@ pub struct Printed {
     pub bytes: u64,
     /// Events that took.
     pub events: u64,
+    /// Bytes of their texts, as they are kept. Rows of before have none; of those no more bytes were kept than printed.
+    #[serde(default)]
+    pub kept: u64,
 }
 
 /// Events that are kept together.

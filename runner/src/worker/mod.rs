@@ -1,5 +1,5 @@
 //! What `sluice up` does besides watching over the proxy: it works on runs that were ordered and on those that others left,
-//! and has removed what is left behind.
+//! and has removed what is left behind, and forgotten what ended runs told long ago.
 //!
 //! Taking runs and living them are apart, so that a store that hesitates does not hold up what containers print. Not here:
 //! how a run is lived (`run`), and what may be removed (`reaper`).
@@ -16,6 +16,7 @@ use crate::{
     agents::Catalog,
     pool::Pool,
     reaper::{Mode, Reaper},
+    retention,
     run::{self, Booked, BookingError, Finished, Host},
     sandbox::docker::{self, Docker},
     store::{self, Run, Store},
@@ -107,6 +108,7 @@ pub(crate) async fn work(
         () = live(host, (from, &lived), stop, at_end) => {}
         () = reap(host, &reaper, settings.worker.reap_every.duration()) => {}
         () = pool.keep() => {}
+        () = retention::keep(&host.store, &settings.store, settings.worker.reap_every.duration()) => {}
     }
     pool.drain().await;
     if let Err(error) = host.store.release(&host.worker).await {

@@ -8,6 +8,7 @@ mod holders;
 mod leases;
 mod place;
 mod pool;
+mod prunes;
 mod runs;
 mod schemas;
 mod secrets;

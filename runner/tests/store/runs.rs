@@ -30,6 +30,7 @@ crate::on_both!(
     much_is_read_in_pages_and_no_event_is_huge,
     why_an_agent_is_ended_is_kept,
     any_text_comes_back,
+    an_answer_that_is_no_text_is_bounded_and_counted_as_it_is_kept,
     runs_are_listed_in_pages,
     a_run_that_has_ended_may_be_started_anew,
     a_cursor_only_goes_on,
@@ -281,6 +282,32 @@ async fn any_text_comes_back(place: Place) {
     let told = store.told(&hold.run, 2).await.unwrap().1.remove(0).event().unwrap();
     let AgentEvent::AssistantFinal { content, cut_bytes } = told else { panic!("{told:?}") };
     assert_eq!((content.len(), cut_bytes), (262_143, 337_857));
+}
+
+/// Where no column holds what was said, what is kept, what is counted and what is told agree.
+async fn an_answer_that_is_no_text_is_bounded_and_counted_as_it_is_kept(place: Place) {
+    let store = place.open().await;
+    for (run, letter, whole, kept) in [
+        ("zeros", "\0", 900_000, 262_143),
+        ("controls", "\u{1}", 300_000, (512 << 10) / 6),
+        ("quotes", "\"", 262_144, 262_144),
+    ] {
+        let hold = begun(&store, run).await;
+        let answer = Ok(letter.repeat(300_000.min(whole)));
+        for step in [Move::Prepare, Move::Settle(Ending { exit_code: None, oom_seen: None, answer })] {
+            store.step(&hold, &step.into()).await.unwrap();
+        }
+        store.step(&hold, &Move::Finish(None).into()).await.unwrap();
+        let record = store.record(&hold.run).await.unwrap();
+        let found = (record.answer_bytes.unwrap(), record.answer.unwrap().len());
+        assert_eq!(found, (whole as i64, kept), "{run}");
+        let event = store.told(&hold.run, 2).await.unwrap().1.remove(0);
+        assert!(event.payload.len() < (512 << 10) + 100, "{run}: {}", event.payload.len());
+        let AgentEvent::AssistantFinal { content, cut_bytes } = event.event().unwrap() else {
+            panic!("{run}")
+        };
+        assert_eq!(content.len() as u64 + cut_bytes, whole as u64, "{run}");
+    }
 }
 
 async fn runs_are_listed_in_pages(place: Place) {

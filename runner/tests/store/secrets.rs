@@ -2,6 +2,7 @@
 
 use std::{error::Error as _, fs, os::unix::fs::PermissionsExt};
 
+use platform_core::limit::Millis;
 use platform_runtime::{report, settings};
 use runner::store::{Address, Error};
 
@@ -15,7 +16,9 @@ async fn a_password_opens_the_database_and_is_never_shown() {
     let file = place.path().join("password-file");
     fs::write(&file, format!("{SECRET}\n")).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-    let settings = settings::Store { url: place.url(), password_file: Some(file.clone()) };
+    let (keep_events, keep_events_of) = (Millis::seconds(60), 1);
+    let password_file = Some(file.clone());
+    let settings = settings::Store { url: place.url(), password_file, keep_events, keep_events_of };
     open(&Address::of(&settings, None).unwrap()).await.unwrap();
 
     // Without it, and with another one, the database does not let us in.

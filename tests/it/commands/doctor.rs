@@ -22,7 +22,7 @@ async fn what_depends_on_something_broken_is_not_guessed_at() {
     const NO_DOCKER: [&str; 8] = [
         "broken   docker: ",
         "         mend: ",
-        "unknown  images: needs docker",
+        "unknown  agents: needs docker",
         "ok       store: ",
         "ok       workspaces: ",
         "ok       proxy: ",
@@ -31,7 +31,7 @@ async fn what_depends_on_something_broken_is_not_guessed_at() {
     ];
     const NO_PROXY: [&str; 8] = [
         "ok       docker: ",
-        "ok       images: ",
+        "ok       agents: ",
         "ok       store: ",
         "ok       workspaces: ",
         "broken   proxy: ",

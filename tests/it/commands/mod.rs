@@ -5,6 +5,7 @@ mod configuration;
 mod doctor;
 mod limits;
 mod output;
+mod retention;
 mod runs;
 mod token;
 mod usage;

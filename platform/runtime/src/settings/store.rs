@@ -2,7 +2,12 @@
 
 use std::path::PathBuf;
 
+use platform_core::limit::{Millis, events as limit};
+
 use crate::config::Section;
+
+/// Who follows a run has to have read its end by then.
+const SHORTEST: Millis = Millis::seconds(60);
 
 /// `[store]`
 #[derive(Debug, Clone)]
@@ -11,6 +16,10 @@ pub struct Store {
     pub url: String,
     /// File that holds the database's password and nothing else.
     pub password_file: Option<PathBuf>,
+    /// How long what a run has told is kept after its end.
+    pub keep_events: Millis,
+    /// Of how many ended runs it is kept.
+    pub keep_events_of: u32,
 }
 
 impl Store {
@@ -24,9 +33,29 @@ impl Store {
             .or("sqlite:///var/lib/sluicegate/runner/sluice.db".to_owned()),
             password_file: field("password_file", "File that holds the database's password and nothing else; closed to other users.")
                 .optional(),
+            keep_events: field(
+                "keep_events",
+                "How long events and logs of a run are kept after its end. Then its last events stay, its answer, usage and how it ended.",
+            )
+            .or(limit::KEEP),
+            keep_events_of: field(
+                "keep_events_of",
+                "Of how many ended runs events and logs are kept, whatever their age; those that ended last.",
+            )
+            .or(limit::KEEP_OF),
         };
         if let Err(problem) = Self::check(&settings.url) {
             section.reject("url", problem.to_owned());
+        }
+        if settings.keep_events < SHORTEST {
+            section
+                .reject("keep_events", format!("{} is too short: at least {SHORTEST}", settings.keep_events));
+        }
+        if settings.keep_events_of == 0 {
+            section.reject(
+                "keep_events_of",
+                "0 is too few: who follows a run to its end reads there".to_owned(),
+            );
         }
         settings
     }

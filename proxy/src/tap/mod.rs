@@ -1,7 +1,12 @@
 //! A run's live tap: what its answers say, told to whoever watches, while they say it. In memory only.
 //!
-//! What was said last is kept for those who come late, in a ring that holds so many bytes and no more. Whoever is slower than the
-//! ring misses lines, is told how many, and slows nobody: nothing is held for watchers.
+//! What was said last is kept for those who come late, in a ring that holds so many bytes and no more; all rings together hold
+//! no more than their common bound. Whoever is slower than the ring misses lines, is told how many, and slows nobody: nothing is
+//! held for watchers. What is counted is what is asked of the allocator, not only the text.
+
+mod rings;
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::VecDeque,
@@ -9,25 +14,25 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Instant,
 };
 
 use arc_swap::ArcSwapOption;
 use platform_core::{
     control::{TapEvent, TapLine},
     id::CallId,
-    limit::{
-        ByteSize,
-        data_plane::{TAP_DELTA, TAP_RING},
-    },
+    limit::data_plane::TAP_DELTA,
     record::ExchangeRecord,
     untrusted::JournalText,
 };
 use tokio::sync::Notify;
 
+pub(crate) use self::rings::Rings;
 use crate::{clock, usage::Heard};
 
 /// The way to whoever watches a run. Its ring is there from the first watcher until the run is closed: what is known of closed
-/// runs afterwards is small, and a run that nobody ever watched costs nothing.
+/// runs afterwards is small, and a run that nobody ever watched costs nothing. What is in it is given back a while after the
+/// last watcher has left; from then on lines are only counted, until somebody watches again.
 #[derive(Debug, Default)]
 pub(crate) struct Tap(ArcSwapOption<Ring>);
 
@@ -45,8 +50,22 @@ struct Kept {
     begin: u64,
     /// Number of the first line that is there.
     first: u64,
-    bytes: u64,
-    is_closed: bool,
+    /// Memory of its lines, as it was taken of what all may have.
+    held: u64,
+    rings: Arc<Rings>,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Lines are kept.
+    Open,
+    /// The same, and nobody has watched since then.
+    Left(Instant),
+    /// Lines are only counted.
+    Resting,
+    /// There will be no more.
+    Closed,
 }
 
 /// Somebody who watches a run, until dropped.
@@ -58,14 +77,20 @@ pub(crate) struct Watcher {
 }
 
 impl Tap {
-    /// A new watcher, who has seen the line numbered `after`.
-    pub(crate) fn watch(&self, after: u64) -> Watcher {
+    /// A new watcher, who has seen the line numbered `after`. The ring is one of `rings`.
+    pub(crate) fn watch(&self, rings: &Arc<Rings>, after: u64) -> Watcher {
         // Of two first watchers at once one is the first.
-        let made = || Some(Arc::new(Ring::new()));
+        let made = || Some(Arc::new(Ring::new(rings)));
         let ring = self.0.rcu(|there| there.clone().or_else(made)).or_else(|| self.0.load_full());
-        let ring = ring.unwrap_or_else(|| Arc::new(Ring::new()));
+        let ring = ring.unwrap_or_else(|| Arc::new(Ring::new(rings)));
+        rings.know(&ring);
         ring.watchers.fetch_add(1, Ordering::Relaxed);
-        let next = ring.kept().behind(after);
+        let mut kept = ring.kept();
+        if kept.state != State::Closed {
+            kept.state = State::Open;
+        }
+        let next = kept.behind(after);
+        drop(kept);
         Watcher { ring, next }
     }
 
@@ -79,15 +104,10 @@ impl Tap {
         self.0.load().as_ref().map_or(0, |ring| ring.watchers.load(Ordering::Relaxed))
     }
 
-    /// Bytes in its ring.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.0.load().as_ref().map_or(0, |ring| ring.kept().bytes)
-    }
-
     /// Nobody says anything any more.
     pub(crate) fn close(&self) {
         if let Some(ring) = self.0.swap(None) {
-            ring.kept().is_closed = true;
+            ring.kept().state = State::Closed;
             ring.more.notify_waiters();
         }
     }
@@ -119,9 +139,10 @@ impl Tap {
 }
 
 impl Ring {
-    fn new() -> Self {
+    fn new(rings: &Arc<Rings>) -> Self {
         let begin = u64::try_from(clock::now().as_micros()).unwrap_or_default().max(1);
-        let kept = Kept { lines: VecDeque::new(), begin, first: begin, bytes: 0, is_closed: false };
+        let (lines, rings, state) = (VecDeque::new(), Arc::clone(rings), State::Open);
+        let kept = Kept { lines, begin, first: begin, held: 0, rings, state };
         Self { kept: Mutex::new(kept), more: Notify::new(), watchers: AtomicUsize::new(0) }
     }
 
@@ -131,15 +152,68 @@ impl Ring {
     }
 }
 
+/// Lines for which room is made at a time.
+const STEP: usize = 32;
+/// What a line takes besides its text.
+const LINE: u64 = size_of::<TapEvent>() as u64;
+/// What a text of its own takes besides its bytes: what allocators keep with it, and to what they round up.
+const ALLOCATED: u64 = 16;
+
 impl Kept {
+    /// Adds a line. Where there is no room the oldest ones go; if that does not help it is missed itself.
     fn push(&mut self, event: TapEvent) {
-        self.bytes += size(&event);
-        self.lines.push_back(event);
-        while self.bytes > TAP_RING.0 {
-            let Some(oldest) = self.lines.pop_front() else { return };
-            self.bytes -= size(&oldest);
+        if self.state == State::Resting {
             self.first += 1;
+            return;
         }
+        let most = self.rings.share();
+        if self.held > most {
+            self.shrink(most);
+        }
+        while !self.has_room(size(&event), most) {
+            if !self.pop() {
+                self.shrink(0);
+                self.first += 1;
+                return;
+            }
+        }
+        self.lines.push_back(event);
+    }
+
+    /// Takes what a line with so much text needs, if that leaves no more than `most` in this ring and in all what they may hold.
+    fn has_room(&mut self, text: u64, most: u64) -> bool {
+        let is_full = self.lines.len() == self.lines.capacity();
+        let more = text + if is_full { STEP as u64 * LINE } else { 0 };
+        if self.held + more > most || !self.rings.take(more) {
+            return false;
+        }
+        self.held += more;
+        if is_full {
+            self.lines.reserve_exact(STEP);
+        }
+        true
+    }
+
+    /// Removes the oldest line, if there is one.
+    fn pop(&mut self) -> bool {
+        let Some(oldest) = self.lines.pop_front() else { return false };
+        self.first += 1;
+        self.give_back(size(&oldest));
+        true
+    }
+
+    /// Holds no more than `most` from now on: the oldest lines go, and the room they had.
+    fn shrink(&mut self, most: u64) {
+        let room = |lines: &VecDeque<TapEvent>| lines.capacity() as u64 * LINE;
+        while self.held - room(&self.lines) + self.lines.len() as u64 * LINE > most && self.pop() {}
+        let before = room(&self.lines);
+        self.lines.shrink_to_fit();
+        self.give_back(before - room(&self.lines));
+    }
+
+    fn give_back(&mut self, bytes: u64) {
+        self.held -= bytes;
+        self.rings.give_back(bytes);
     }
 
     /// Number of the line behind `after`. One that is not from this ring is from an earlier one, whatever the clock says.
@@ -163,13 +237,20 @@ impl Kept {
     }
 }
 
-/// What a line costs.
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.give_back(self.held);
+    }
+}
+
+/// What the text of a line takes.
 const fn size(event: &TapEvent) -> u64 {
-    let text = match event {
-        TapEvent::Text { delta: text, .. } | TapEvent::Tool { name: text, .. } => text.len(),
+    match event {
+        TapEvent::Text { delta: text, .. } | TapEvent::Tool { name: text, .. } => {
+            text.capacity() as u64 + ALLOCATED
+        }
         TapEvent::Ended { .. } | TapEvent::Missed { .. } => 0,
-    };
-    (text + size_of::<TapEvent>()) as u64
+    }
 }
 
 impl Watcher {
@@ -185,7 +266,7 @@ impl Watcher {
                 if let Some(line) = kept.line(&mut self.next) {
                     return Some(line);
                 }
-                if kept.is_closed {
+                if kept.state == State::Closed {
                     return None;
                 }
             }
@@ -196,7 +277,11 @@ impl Watcher {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        self.ring.watchers.fetch_sub(1, Ordering::Relaxed);
+        let mut kept = self.ring.kept();
+        // Under its lock: who looks whether the ring may rest sees both or none.
+        if self.ring.watchers.fetch_sub(1, Ordering::Relaxed) == 1 && kept.state == State::Open {
+            kept.state = State::Left(Instant::now());
+        }
     }
 }
 
@@ -208,70 +293,4 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
         rest = after;
         (!piece.is_empty()).then_some(piece)
     })
-}
-
-/// A ring that holds less than one piece would hold nothing.
-const _: () = assert!(TAP_RING.0 > ByteSize::kib(16).0 && TAP_DELTA < 8192);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn call() -> CallId {
-        CallId::new(1, 1)
-    }
-
-    async fn texts(watcher: &mut Watcher, count: usize) -> Vec<String> {
-        let mut texts = Vec::new();
-        for _ in 0..count {
-            match watcher.next().await.unwrap().event {
-                TapEvent::Text { delta, .. } => texts.push(delta),
-                other => panic!("{other:?}"),
-            }
-        }
-        texts
-    }
-
-    #[test]
-    fn long_texts_come_in_pieces_that_are_whole_letters() {
-        let text = "ä".repeat(TAP_DELTA);
-        let told: Vec<_> = pieces(&text).collect();
-        assert_eq!((told.len(), told.concat()), (2, text));
-        assert_eq!(pieces("").count(), 0);
-        assert_eq!(pieces("short").collect::<Vec<_>>(), ["short"]);
-    }
-
-    #[tokio::test]
-    async fn who_comes_late_is_told_what_was_said_last_and_who_comes_back_what_came_since() {
-        let tap = Tap::default();
-        tap.hear(call(), Heard::Text("before anybody watched"));
-        let mut first = tap.watch(0);
-        tap.hear(call(), Heard::Text("one"));
-        tap.hear(call(), Heard::Text("two"));
-        let one = first.next().await.unwrap();
-        assert_eq!(texts(&mut tap.watch(0), 2).await, ["one", "two"]);
-        assert_eq!(texts(&mut tap.watch(one.n), 1).await, ["two"]);
-        assert_eq!(texts(&mut tap.watch(u64::MAX), 2).await, ["one", "two"], "a number of another ring");
-        assert_eq!(tap.watchers(), 1);
-        tap.close();
-        assert_eq!(texts(&mut first, 1).await, ["two"]);
-        assert!(first.next().await.is_none() && !tap.is_open());
-    }
-
-    #[tokio::test]
-    async fn a_ring_holds_so_much_and_no_more_and_what_it_does_not_hold_is_counted() {
-        let tap = Tap::default();
-        let mut slow = tap.watch(0);
-        const TOLD: u64 = 1_000_000;
-        for _ in 0..TOLD {
-            tap.hear(call(), Heard::Text("word"));
-        }
-        assert!((TAP_RING.0 - 1024..=TAP_RING.0).contains(&tap.bytes()), "{}", tap.bytes());
-        let TapEvent::Missed { count } = slow.next().await.unwrap().event else {
-            panic!("nothing was missed")
-        };
-        let kept = tap.0.load().as_ref().unwrap().kept().lines.len();
-        assert_eq!(count + kept as u64, TOLD);
-        assert_eq!(texts(&mut slow, kept).await.len(), kept);
-    }
 }

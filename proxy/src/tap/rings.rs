@@ -1,0 +1,95 @@
+//! What all rings together may hold, and which of them may rest.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Instant,
+};
+
+use platform_core::limit::{
+    ByteSize,
+    data_plane::{TAP_DELTA, TAP_REST, TAP_RING, TAP_RINGS},
+};
+
+use super::{Ring, State};
+
+/// All rings.
+#[derive(Debug)]
+pub(crate) struct Rings {
+    held: AtomicU64,
+    most: ByteSize,
+    /// How many of them there are.
+    count: AtomicU64,
+    all: Mutex<Vec<Weak<Ring>>>,
+}
+
+impl Default for Rings {
+    fn default() -> Self {
+        Self::of(TAP_RINGS)
+    }
+}
+
+impl Rings {
+    /// Such as hold no more than `most` together.
+    pub(super) const fn of(most: ByteSize) -> Self {
+        Self { held: AtomicU64::new(0), most, count: AtomicU64::new(0), all: Mutex::new(Vec::new()) }
+    }
+
+    /// Bytes that all of them hold.
+    pub(crate) fn held(&self) -> u64 {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    /// Most that one of them may hold.
+    pub(super) fn share(&self) -> u64 {
+        TAP_RING.0.min(self.most.0 / self.count.load(Ordering::Relaxed).max(1))
+    }
+
+    /// Takes so much of what all may hold, if it is there.
+    pub(super) fn take(&self, bytes: u64) -> bool {
+        let fits = |held: u64| Some(held + bytes).filter(|sum| *sum <= self.most.0);
+        self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
+    }
+
+    pub(super) fn give_back(&self, bytes: u64) {
+        self.held.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// `ring` is one of them.
+    pub(super) fn know(&self, ring: &Arc<Ring>) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        if !all.iter().any(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(ring))) {
+            all.retain(|known| known.strong_count() > 0);
+            all.push(Arc::downgrade(ring));
+            self.count.store(all.len() as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// Has the rings rest that nobody has watched for long, and those that hold more than their share give back what is too
+    /// much. To be called now and then: who says nothing gives nothing back by itself.
+    pub(crate) fn tidy(&self, now: Instant) {
+        let all: Vec<_> = {
+            let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+            all.retain(|known| known.strong_count() > 0);
+            self.count.store(all.len() as u64, Ordering::Relaxed);
+            all.iter().filter_map(Weak::upgrade).collect()
+        };
+        let share = self.share();
+        for ring in all {
+            let mut kept = ring.kept();
+            match kept.state {
+                State::Left(since) if now.saturating_duration_since(since) >= TAP_REST.duration() => {
+                    kept.state = State::Resting;
+                    kept.shrink(0);
+                }
+                _ if kept.held > share => kept.shrink(share),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// A ring that holds less than one piece would hold nothing.
+const _: () = assert!(TAP_RING.0 > ByteSize::kib(16).0 && TAP_DELTA < 8192);

@@ -1,0 +1,41 @@
+//! Has the store forget what ended runs have told, after a while: a little at a time, so that nobody waits long for its lock.
+
+use std::time::Duration;
+
+use platform_runtime::{report, settings};
+use tokio::time::sleep;
+
+use crate::store::{Error, Keep, Pruned, Store};
+
+/// Transactions of a pass, and the pause between two of them, in which others have their turn.
+const TRANSACTIONS: u32 = 64;
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Does so at once and then every so often.
+pub(crate) async fn keep(store: &Store, settings: &settings::Store, every: Duration) {
+    let keep = Keep { age: settings.keep_events, runs: settings.keep_events_of };
+    loop {
+        match pass(store, keep).await {
+            Ok(Pruned { events: 0, .. }) => {}
+            Ok(Pruned { runs, events }) => tracing::info!(runs, events, "removed what ended runs had told"),
+            Err(error) => {
+                tracing::warn!(error = %report::chain(&error), "what ended runs have told is removed later");
+            }
+        }
+        sleep(every).await;
+    }
+}
+
+async fn pass(store: &Store, keep: Keep) -> Result<Pruned, Error> {
+    let mut all = Pruned::default();
+    for _ in 0..TRANSACTIONS {
+        let Pruned { runs, events } = store.prune(keep).await?;
+        if runs == 0 {
+            break;
+        }
+        all.runs += runs;
+        all.events += events;
+        sleep(PAUSE).await;
+    }
+    Ok(all)
+}

@@ -1,0 +1,101 @@
+//! What ended runs have told is not kept for ever: not longer than so long, and not of more runs than so many.
+//!
+//! A run's row stays, with its usage and its answer, and so do its last events, which say the same. Whoever reads a run finds that
+//! its events begin with a greater number than 1. Not here: how often that is done (`retention`).
+
+use platform_core::{
+    id::RunId,
+    limit::{Millis, events::PRUNE_EVENTS},
+};
+use sqlx::Row;
+
+use super::{
+    Again, Store, Tx,
+    error::{Error, failed},
+    row::{number, parsed, text},
+};
+
+/// What is kept of what ended runs have told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keep {
+    /// How long after their end.
+    pub age: Millis,
+    /// Of how many of them, those that ended last.
+    pub runs: u32,
+}
+
+/// What was removed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// So many runs were looked at for the last time.
+    pub runs: u64,
+    /// So many events are gone.
+    pub events: u64,
+}
+
+/// The last events of a run that has ended: its answer, what it used, and that it is done; or what came instead of them.
+const LAST_WORDS: i64 = 3;
+/// Most runs of a transaction. All of one run's events go at once, and those are bounded.
+const RUNS: i64 = 64;
+
+/// The run that ended last among those that are too many.
+const TOO_MANY: &str = "SELECT ended, run FROM runs WHERE installation = $1 AND ended IS NOT NULL AND pruned IS NULL \
+     ORDER BY ended DESC, run DESC LIMIT 1 OFFSET $2";
+const DUE: &str = "SELECT run FROM runs WHERE installation = $1 AND ended IS NOT NULL AND pruned IS NULL \
+     AND (ended < $2 OR (ended = $2 AND run <= $3)) ORDER BY ended, run LIMIT $4";
+/// Whoever comes second finds nothing to do.
+const MARK: &str = "UPDATE runs SET pruned = CASE WHEN last_event > $1 THEN last_event - $1 ELSE 0 END \
+     WHERE run = $2 AND ended IS NOT NULL AND pruned IS NULL RETURNING pruned";
+const REMOVE: &str = "DELETE FROM events WHERE run = $1 AND seq <= $2";
+
+const ACTION: &str = "remove what ended runs have told";
+
+impl Store {
+    /// Removes what ended runs have told beyond what is to be kept, as much of it as one short transaction can; nothing if
+    /// nothing is left to remove. Two at once do no harm.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn prune(&self, keep: Keep) -> Result<Pruned, Error> {
+        self.retrying(Again::Always, async |_| self.prune_once(keep).await).await
+    }
+
+    async fn prune_once(&self, keep: Keep) -> Result<Pruned, Error> {
+        let mut tx = self.begin().await?;
+        let mut pruned = Pruned::default();
+        for run in self.due(&mut tx, keep).await? {
+            if pruned.events >= PRUNE_EVENTS {
+                break;
+            }
+            let Some(upto) = tx.mark(&run).await? else { continue };
+            let removed = sqlx::query(REMOVE).bind(run.as_str()).bind(upto).execute(tx.connection()).await;
+            pruned.runs += 1;
+            pruned.events += removed.map_err(failed(ACTION))?.rows_affected();
+        }
+        tx.commit(ACTION).await?;
+        Ok(pruned)
+    }
+
+    /// Runs of which less is to be kept, those that ended first at the beginning.
+    async fn due(&self, tx: &mut Tx, keep: Keep) -> Result<Vec<RunId>, Error> {
+        let too_many = sqlx::query(TOO_MANY).bind(self.installation.as_str()).bind(i64::from(keep.runs));
+        let too_many = too_many.fetch_optional(tx.connection()).await.map_err(failed(ACTION))?;
+        let too_old = (tx.now.saturating_sub(i64::try_from(keep.age.0).unwrap_or(i64::MAX)), String::new());
+        let (ended, run) = match too_many {
+            Some(row) => (number(&row, "ended")?, text(&row, "run")?).max(too_old),
+            None => too_old,
+        };
+        let due = sqlx::query(DUE).bind(self.installation.as_str()).bind(ended).bind(run).bind(RUNS);
+        let due = due.fetch_all(tx.connection()).await.map_err(failed(ACTION))?;
+        due.iter().map(|row| parsed(row, "run", |text| RunId::parse(text).ok())).collect()
+    }
+}
+
+impl Tx {
+    /// Notes that of `run` only the last words are kept: up to which event nothing is; `None` if that is so already.
+    async fn mark(&mut self, run: &RunId) -> Result<Option<i64>, Error> {
+        let marked = sqlx::query(MARK).bind(LAST_WORDS).bind(run.as_str());
+        let marked = marked.fetch_optional(self.connection()).await.map_err(failed(ACTION))?;
+        marked.map(|row| row.try_get("pruned").map_err(failed(ACTION))).transpose()
+    }
+}

@@ -1,0 +1,157 @@
+//! What is removed of what ended runs have told, and what stays.
+
+use platform_core::{
+    event::{AgentEvent, OutputStream},
+    limit::{Millis, events::PRUNE_EVENTS},
+};
+use runner::{
+    lifecycle::{Ending, Move},
+    store::{Batch, Created, For, Hold, Keep, Pruned, Record, Step, Store, Told, Worker},
+};
+
+use crate::place::{Place, cancelled, eventually, id, moves, order};
+
+const LONG: Millis = Millis::seconds(600);
+/// Everything, whatever its age.
+const ALL: Keep = Keep { age: LONG, runs: u32::MAX };
+
+crate::on_both!(
+    of_a_run_that_ended_long_ago_the_last_words_stay_and_its_row,
+    of_so_many_runs_and_no_more_everything_is_kept,
+    who_goes_on_keeps_everything,
+    a_run_that_was_started_anew_is_pruned_again,
+    much_is_removed_in_short_transactions,
+    two_that_prune_at_once_do_it_once,
+);
+
+async fn begun(store: &Store, run: &str) -> Hold {
+    match store.create(&order(run), For::Me(&Worker::this_process(), LONG)).await.unwrap() {
+        Created::New(run) => run.hold(),
+        Created::Before(run) => panic!("{run:?}"),
+    }
+}
+
+async fn printed(store: &Store, hold: &Hold, (number, lines): (u64, usize)) {
+    let log = AgentEvent::Log { stream: OutputStream::Stdout, text: "line\n".to_owned() };
+    let batch = Batch { number, events: vec![log; lines], told: Told::default() };
+    store.tell(hold, &batch).await.unwrap();
+}
+
+/// A run that printed so many lines and has ended well.
+async fn ended(store: &Store, run: &str, lines: usize) -> Hold {
+    let hold = begun(store, run).await;
+    for step in moves() {
+        if matches!(step, Move::Settle(_)) {
+            printed(store, &hold, (1, lines)).await;
+        }
+        store.step(&hold, &step.into()).await.unwrap();
+    }
+    hold
+}
+
+/// Numbers and kinds of what is there.
+async fn there(store: &Store, run: &str) -> Vec<(u64, String)> {
+    let (_, events) = store.told(&id(run), 0).await.unwrap();
+    events.into_iter().map(|event| (event.seq, event.kind)).collect()
+}
+
+/// Waits until what has ended did so before the time that is now.
+async fn later(store: &Store, run: &str) {
+    let over = async || {
+        let Record { run, now, .. } = store.record(&id(run)).await.unwrap();
+        (run.ended.unwrap() < now).then_some(())
+    };
+    eventually("a millisecond has passed", over).await;
+}
+
+async fn of_a_run_that_ended_long_ago_the_last_words_stay_and_its_row(place: Place) {
+    let store = place.open().await;
+    ended(&store, "r1", 5).await;
+    let before = store.record(&id("r1")).await.unwrap();
+    assert_eq!(store.prune(ALL).await.unwrap(), Pruned::default(), "it ended just now");
+    assert_eq!((there(&store, "r1").await.len(), before.pruned_events), (12, 0));
+    later(&store, "r1").await;
+    let pruned = store.prune(Keep { age: Millis(0), ..ALL }).await.unwrap();
+    assert_eq!(pruned, Pruned { runs: 1, events: 9 });
+    let last = [(10, "assistant_final"), (11, "usage_report"), (12, "done")];
+    assert_eq!(there(&store, "r1").await, last.map(|(seq, kind)| (seq, kind.to_owned())));
+    let after = store.record(&id("r1")).await.unwrap();
+    assert_eq!((after.pruned_events, &after.run, &after.answer), (9, &before.run, &before.answer));
+    assert_eq!(store.prune(Keep { age: Millis(0), ..ALL }).await.unwrap(), Pruned::default());
+
+    // One that never began has said little: that stays.
+    let hold = begun(&store, "r2").await;
+    store.step(&hold, &Move::Withdraw(cancelled()).into()).await.unwrap();
+    later(&store, "r2").await;
+    assert_eq!(store.prune(Keep { age: Millis(0), ..ALL }).await.unwrap(), Pruned { runs: 1, events: 0 });
+    assert_eq!(there(&store, "r2").await, [(1, "error".to_owned())]);
+}
+
+async fn of_so_many_runs_and_no_more_everything_is_kept(place: Place) {
+    let store = place.open().await;
+    for run in ["r1", "r2", "r3", "r4", "r5"] {
+        ended(&store, run, 1).await;
+        later(&store, run).await;
+    }
+    let keep = Keep { runs: 2, ..ALL };
+    assert_eq!(store.prune(keep).await.unwrap(), Pruned { runs: 3, events: 15 });
+    for (run, is_whole) in [("r1", false), ("r2", false), ("r3", false), ("r4", true), ("r5", true)] {
+        assert_eq!(there(&store, run).await[0].0 == 1, is_whole, "{run}");
+    }
+    assert_eq!(store.prune(keep).await.unwrap(), Pruned::default());
+}
+
+async fn who_goes_on_keeps_everything(place: Place) {
+    let store = place.open().await;
+    let hold = begun(&store, "r1").await;
+    for step in moves().into_iter().take(3) {
+        store.step(&hold, &step.into()).await.unwrap();
+    }
+    printed(&store, &hold, (1, 10)).await;
+    let settle = Step::from(Move::Settle(Ending::without_agent(cancelled())));
+    store.step(&hold, &settle).await.unwrap();
+    let none = Keep { age: Millis(0), runs: 0 };
+    assert_eq!(store.prune(none).await.unwrap(), Pruned::default(), "it settles");
+    store.step(&hold, &Move::Finish(None).into()).await.unwrap();
+    // Control: that it went on was all that kept it.
+    assert_eq!(store.prune(none).await.unwrap(), Pruned { runs: 1, events: 12 });
+}
+
+async fn a_run_that_was_started_anew_is_pruned_again(place: Place) {
+    let store = place.open().await;
+    let hold = ended(&store, "r1", 5).await;
+    let none = Keep { age: LONG, runs: 0 };
+    assert_eq!(store.prune(none).await.unwrap().runs, 1);
+    store.start_anew(&hold).await.unwrap();
+    let again = store.claim(&Worker::this_process(), LONG).await.unwrap().unwrap().hold();
+    assert_eq!(store.prune(none).await.unwrap(), Pruned::default());
+    for step in moves() {
+        store.step(&again, &step.into()).await.unwrap();
+    }
+    assert_eq!(store.prune(none).await.unwrap(), Pruned { runs: 1, events: 8 });
+    assert_eq!(there(&store, "r1").await[0], (18, "assistant_final".to_owned()));
+}
+
+async fn much_is_removed_in_short_transactions(place: Place) {
+    let store = place.open().await;
+    let most = usize::try_from(PRUNE_EVENTS).unwrap();
+    for run in ["r1", "r2", "r3"] {
+        ended(&store, run, most / 2).await;
+    }
+    let none = Keep { age: LONG, runs: 0 };
+    let first = store.prune(none).await.unwrap();
+    assert_eq!(first.runs, 2, "of {first:?} nothing more is taken once it is enough");
+    assert_eq!(store.prune(none).await.unwrap().runs, 1);
+    assert_eq!(store.prune(none).await.unwrap(), Pruned::default());
+}
+
+async fn two_that_prune_at_once_do_it_once(place: Place) {
+    let (one, other) = (place.open().await, place.open().await);
+    for n in 0..20 {
+        ended(&one, &format!("r{n}"), 3).await;
+    }
+    let none = Keep { age: LONG, runs: 0 };
+    let (first, second) = tokio::join!(one.prune(none), other.prune(none));
+    let (first, second) = (first.unwrap(), second.unwrap());
+    assert_eq!((first.runs + second.runs, first.events + second.events), (20, 20 * 7));
+}
