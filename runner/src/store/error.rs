@@ -4,6 +4,7 @@ use std::{io, path::PathBuf};
 
 use platform_core::id::RunId;
 
+use super::bounds::Full;
 use crate::lifecycle::{Illegal, State};
 
 /// Why the store did not do what it was asked. No variant shows a password.
@@ -76,6 +77,9 @@ pub enum Error {
         /// The run.
         run: RunId,
     },
+    /// Enough orders wait.
+    #[error(transparent)]
+    Full(Box<Full>),
     /// There is no such run here.
     #[error("no run {run}")]
     Unknown {

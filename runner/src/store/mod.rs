@@ -16,11 +16,13 @@
 mod address;
 mod backend;
 mod backup;
+mod bounds;
 mod cancel;
 mod claim;
 mod cursors;
 mod error;
 mod lease;
+mod queue;
 mod read;
 mod resource;
 mod row;
@@ -44,9 +46,11 @@ use sqlx::{
 pub use self::{
     address::Address,
     backup::{Onto, Rows},
+    bounds::{Bound, Bounds, Full},
     cursors::Acknowledged,
     error::{Done, Error},
     lease::{Created, For, Hold, NewRun, Worker},
+    queue::{Queue, Standing, Waiting},
     read::{Event, Filter, Page, Record},
     resource::{Change, Kind, Resource, Stage},
     row::{Lease, Run, UnixMillis},
@@ -72,6 +76,7 @@ pub struct Store {
     backend: Backend,
     shown: Arc<str>,
     installation: InstallationId,
+    bounds: Bounds,
 }
 
 /// A transaction, and when it is.
@@ -91,7 +96,8 @@ enum Again {
 }
 
 impl Store {
-    /// Opens the store at `address`, makes it if there is none, and brings an older one up to date.
+    /// Opens the store at `address`, makes it if there is none, and brings an older one up to date. Any number of orders may
+    /// wait in it, unless it is [`bounded`](Self::bounded).
     ///
     /// # Errors
     /// If it cannot be reached, or was made by a later program.
@@ -119,7 +125,7 @@ impl Store {
             .connect_with(address.options.clone())
             .await
             .map_err(unreachable)?;
-        let store = Self { pool, backend, shown: shown.into(), installation };
+        let store = Self { pool, backend, shown: shown.into(), installation, bounds: Bounds::NONE };
         store.retrying(Again::Always, async |_| store.update().await).await?;
         Ok(store)
     }

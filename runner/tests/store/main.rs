@@ -7,6 +7,7 @@ mod crashes;
 mod holders;
 mod leases;
 mod place;
+mod queue;
 mod runs;
 mod schemas;
 mod secrets;
