@@ -68,8 +68,10 @@ pub(super) async fn attempt(scene: &Scene<'_>, things: &mut Things) -> Result<En
         }
         Before::Nothing => {
             things::clear(scene, things).await?;
+            let place = scene.place_to_start().await?;
             let prepared = prepare(scene, things).await?;
             let at_work = Box::pin(start(scene, things, prepared)).await?;
+            drop(place);
             Box::pin(watch(scene, at_work)).await
         }
     }
