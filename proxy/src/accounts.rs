@@ -82,5 +82,5 @@ impl Accounts {
 }
 
 fn budget_of<'b>(budgets: &'b settings::Accounts, account: &AccountId) -> &'b Budget {
-    budgets.named.get(account).unwrap_or(&budgets.any)
+    &budgets.of(account).budget
 }

@@ -240,6 +240,12 @@ pub mod worker {
 
     /// Runs at a time.
     pub const RUNS: u32 = 16;
+    /// Runs at a time that are on their way to their container's start. Docker starts eight at once more slowly than two times four.
+    pub const STARTS: u32 = 4;
+    /// Orders that may wait.
+    pub const QUEUE: u32 = 1000;
+    /// Of one account.
+    pub const QUEUE_PER_ACCOUNT: u32 = 250;
     /// How long after its worker was last heard of a run is taken over. Long beside a pause of the machine, short beside a
     /// run that nobody looks after.
     pub const LEASE: Millis = Millis::seconds(15);

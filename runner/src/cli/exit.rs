@@ -19,6 +19,8 @@ pub(super) enum Exit {
     Unavailable,
     /// Sluicegate or Docker failed.
     Internal,
+    /// Not now: the queue is full.
+    TryAgain,
     Timeout,
     Cancelled,
     OutOfMemory,
@@ -32,6 +34,7 @@ impl From<Exit> for ExitCode {
             Exit::Usage => 2,
             Exit::Unavailable => 69,
             Exit::Internal => 70,
+            Exit::TryAgain => 75,
             Exit::Timeout => 124,
             Exit::Cancelled => 130,
             Exit::OutOfMemory => 137,
@@ -66,6 +69,7 @@ pub(super) fn of_error(error: &(dyn std::error::Error + 'static)) -> Exit {
     } else if let Some(error) = error.downcast_ref::<BookingError>() {
         match error {
             BookingError::NotStored(error) => of_store(error),
+            BookingError::Refused(_) => Exit::Usage,
             BookingError::Before(_) | BookingError::Unwritable(_) | BookingError::Unreadable(_) => {
                 Exit::Internal
             }
@@ -85,6 +89,7 @@ pub(super) fn of_error(error: &(dyn std::error::Error + 'static)) -> Exit {
 const fn of_store(error: &store::Error) -> Exit {
     match error {
         store::Error::Unknown { .. } => Exit::Failure,
+        store::Error::Full(_) => Exit::TryAgain,
         store::Error::Conflict { .. }
         | store::Error::NotEmpty { .. }
         | store::Error::Backup { .. }

@@ -13,6 +13,7 @@ mod gc;
 mod limit;
 mod logs;
 mod metrics;
+mod record;
 mod reload;
 mod run;
 mod runs;
@@ -41,7 +42,7 @@ use self::exit::Exit;
 use crate::{
     failpoint,
     reload::Origins,
-    store::{self, Address, Store},
+    store::{self, Address, Bounds, Store},
 };
 
 /// Runs untrusted coding agents in sealed containers: no network, no credential, no identity of their own.
@@ -179,10 +180,12 @@ struct Context {
 }
 
 impl Context {
-    /// The store, open.
+    /// The store, open, and with room for as many orders as may wait.
     async fn store(&self) -> Result<Store, store::Error> {
         let address = Address::of(&self.settings.store, self.store_password.as_ref())?;
-        Store::open(&address, self.settings.sandbox.installation.clone()).await
+        let store = Store::open(&address, self.settings.sandbox.installation.clone()).await?;
+        let worker = &self.settings.worker;
+        Ok(store.bounded(Bounds { all: worker.queue, of_account: worker.queue_per_account }))
     }
 }
 

@@ -17,7 +17,7 @@ use platform_core::{
 };
 use platform_runtime::{
     random,
-    settings::{DEFAULT_AGENT, Execution, Image},
+    settings::{Accounts, DEFAULT_AGENT, Image},
     shutdown, task,
 };
 use tokio::{runtime::Handle, sync::mpsc};
@@ -31,12 +31,11 @@ use super::{
     wait,
 };
 use crate::{
-    agents::Obstacle,
     conversation::{Message, Role},
     data_plane::DataPlane,
     run::{self, Booked, BookingError, Host, Keep, Observer, Order, Wanted},
     sandbox::docker::Docker,
-    store::{Created, Store},
+    store::{self, Created, Store},
     traces,
     workspace::Workspaces,
 };
@@ -51,6 +50,7 @@ Examples:
   git diff | sluice run -              the question from standard input
   sluice run --image my-agent:dev \"Hi\"  the agent's entry, another image
   sluice run --detach \"A long task\"      `sluice up` works on it; print its id and return
+  sluice run --detach --priority low \"Tidy up\"  the same, once nothing more urgent waits
   sluice runs wait run-19c1-5f0e         its answer, once there is one")]
 pub(super) struct Arguments {
     /// The agent to run
@@ -77,6 +77,9 @@ pub(super) struct Arguments {
     /// Most dollars, likewise; only models can be called that have a price
     #[arg(long, value_name = "DOLLARS")]
     cost: Option<NanoDollars>,
+    /// How urgent it is beside others that wait: low, normal or high; never more than its account's entry allows
+    #[arg(long, default_value_t, value_name = "PRIORITY")]
+    priority: Priority,
     /// Leave it to `sluice up`: print the run's id and return
     #[arg(long)]
     detach: bool,
@@ -116,7 +119,7 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit,
     let order = order(context, &data_plane, arguments).await?;
     let store = context.store().await?;
     if detach {
-        return leave(&store, &order, output).await;
+        return leave(&store, (&order, &settings.accounts), output).await;
     }
     let docker = Docker::connect(&settings.sandbox.docker_socket).await?;
     let workspaces = Workspaces::open(&settings.sandbox)?;
@@ -159,9 +162,22 @@ async fn live(
 }
 
 /// Stores the order for `sluice up`, and tells its id.
-async fn leave(store: &Store, order: &Order, output: OutputArguments) -> Result<Exit, Error> {
-    let (Created::New(run) | Created::Before(run)) = Booked::leave(store, order).await?;
+async fn leave(
+    store: &Store,
+    (order, accounts): (&Order, &Accounts),
+    output: OutputArguments,
+) -> Result<Exit, Error> {
     let mut out = io::stdout();
+    let (Created::New(run) | Created::Before(run)) = match Booked::leave(store, order, accounts).await {
+        Ok(created) => created,
+        Err(BookingError::NotStored(full @ store::Error::Full(_))) => {
+            if let (true, store::Error::Full(full)) = (output.json, &full) {
+                writeln!(out, "{}", full.json())?;
+            }
+            return Err(full.into());
+        }
+        Err(error) => return Err(error.into()),
+    };
     if output.json {
         writeln!(out, "{}", serde_json::json!({ "run_id": run.run, "state": run.state.name() }))?;
     } else {
@@ -199,9 +215,6 @@ async fn order(context: &Context, data_plane: &DataPlane, arguments: Arguments) 
             known.join(", ")
         ))));
     };
-    if agent.mode == Execution::Gateway {
-        return Err(Box::new(Misused(format!("{} cannot run: {}", arguments.agent, Obstacle::Gateway))));
-    }
     let mut agent = agent.clone();
     let default = || agent.model.clone().or_else(|| context.settings.upstream.default_model.clone());
     let Some(model) = arguments.model.or_else(default) else {
@@ -222,7 +235,7 @@ async fn order(context: &Context, data_plane: &DataPlane, arguments: Arguments) 
         account: arguments.account,
         correlation: Correlation { user: arguments.user, ..Correlation::default() },
         agent_id: arguments.agent,
-        priority: Priority::default(),
+        priority: arguments.priority,
         wanted: Wanted {
             agent,
             model,

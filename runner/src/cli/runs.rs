@@ -2,27 +2,26 @@
 
 use std::{
     io::{self, Write},
-    path::Path,
     time::{Duration, UNIX_EPOCH},
 };
 
 use clap::builder::PossibleValuesParser;
 use platform_core::id::{AccountId, AgentId, RunId};
-use platform_runtime::terminal::{self, Output, Sanitizer};
+use platform_runtime::terminal;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
     Context, Error, events,
     exit::Exit,
-    gc, logs,
+    gc, logs, record,
     run::{OutputArguments, cancelled_by_signals},
     table::Table,
     wait,
 };
 use crate::{
     lifecycle::{Failure, State},
-    store::{Filter, Kind, Record, Run, UnixMillis},
-    workspace,
+    store::{Filter, Record, Run, Standing, UnixMillis},
 };
 
 #[derive(clap::Subcommand)]
@@ -32,6 +31,7 @@ pub(super) enum Command {
 Examples:
   sluice runs ls                            the last twenty
   sluice runs ls --state running            what runs now?
+  sluice runs ls --state queued             what waits, and behind how many of its account?
   sluice runs ls --account acct-7 -n 100    what an account ran
   sluice runs ls --before run-19c1-5f0e     the page after this one")]
     Ls(LsArguments),
@@ -124,6 +124,24 @@ pub(super) struct ShowArguments {
     json: bool,
 }
 
+/// A run in a list, for programs.
+#[derive(Serialize)]
+struct Listed<'r> {
+    #[serde(flatten)]
+    run: &'r Run,
+    /// How many of its account and priority go before it, if it waits.
+    ahead: Option<u64>,
+}
+
+/// All of a run, for programs.
+#[derive(Serialize)]
+struct Shown<'r> {
+    #[serde(flatten)]
+    record: &'r Record,
+    /// What it waits for, if it waits to be taken.
+    standing: Option<Standing>,
+}
+
 pub(super) async fn runs(context: &Context, command: Command) -> Result<Exit, Error> {
     match command {
         Command::Ls(arguments) => ls(context, arguments).await,
@@ -173,16 +191,23 @@ async fn ls(context: &Context, arguments: LsArguments) -> Result<Exit, Error> {
     let states = State::NAMES.into_iter().filter(|name| state.iter().any(|asked| asked == name)).collect();
     let page = store.list(&Filter { states, account, agent, before }, number).await?;
     let mut out = io::stdout();
+    let mut ahead = Vec::new();
+    for run in &page.runs {
+        ahead.push(store.ahead(run).await?);
+    }
+    let runs = page.runs.iter().zip(ahead);
     if json {
         let more = page.next.is_some();
-        let runs: Vec<_> = page.runs.iter().map(|run| for_operators(json!(run), run)).collect();
+        let runs: Vec<_> =
+            runs.map(|(run, ahead)| for_operators(json!(Listed { run, ahead }), run)).collect();
         let line = json!({ "runs": runs, "more": more, "now_ms": page.now }).to_string();
         writeln!(out, "{}", terminal::safe_json(&line))?;
         return Ok(Exit::Success);
     }
-    let mut table =
-        Table::new(["RUN", "STATE", "AGENT", "ACCOUNT", "ORDERED", "TOOK", "CALLS", "TOKENS", "COST"]);
-    page.runs.iter().for_each(|run| table.row(line(run, page.now)));
+    let mut table = Table::new([
+        "RUN", "STATE", "PRIORITY", "AGENT", "ACCOUNT", "ORDERED", "TOOK", "CALLS", "TOKENS", "COST",
+    ]);
+    runs.for_each(|(run, ahead)| table.row(line(run, ahead, page.now)));
     write!(out, "{table}")?;
     if let Some((_, last)) = &page.next {
         writeln!(out, "there are more: --before {last}")?;
@@ -196,11 +221,13 @@ fn for_operators(mut json: Value, run: &Run) -> Value {
     json
 }
 
-fn line(run: &Run, now: UnixMillis) -> [String; 9] {
+/// A row of the table. `ahead` go before it, if it waits.
+fn line(run: &Run, ahead: Option<u64>, now: UnixMillis) -> [String; 10] {
     let used = |text: fn(&Run) -> Option<String>| text(run).unwrap_or_else(|| "-".to_owned());
     [
         run.run.to_string(),
-        state(run),
+        ahead.map_or_else(|| state(run), |ahead| format!("{}, {ahead} ahead", run.state)),
+        run.priority.to_string(),
         run.agent.to_string(),
         run.account.to_string(),
         at(run.created),
@@ -212,96 +239,28 @@ fn line(run: &Run, now: UnixMillis) -> [String; 9] {
 }
 
 /// Its state, and whether the process that had it is gone.
-fn state(run: &Run) -> String {
+pub(super) fn state(run: &Run) -> String {
     let left = run.lease.as_ref().is_some_and(|lease| lease.over);
     if left { format!("{} (left)", run.state) } else { run.state.to_string() }
 }
 
 async fn show(context: &Context, arguments: ShowArguments) -> Result<Exit, Error> {
-    let record = context.store().await?.record(&arguments.run).await?;
+    let store = context.store().await?;
+    let record = store.record(&arguments.run).await?;
+    let standing = store.standing(&record.run).await?;
     let mut out = io::stdout();
     if arguments.json {
-        writeln!(out, "{}", terminal::safe_json(&for_operators(json!(record), &record.run).to_string()))?;
+        let shown = for_operators(json!(Shown { record: &record, standing }), &record.run);
+        writeln!(out, "{}", terminal::safe_json(&shown.to_string()))?;
     } else {
         let workspaces = &context.settings.sandbox.workspace_dir;
-        out.write_all(text(&record, workspaces).as_bytes())?;
+        out.write_all(record::text(&record, standing, workspaces).as_bytes())?;
     }
     Ok(Exit::Success)
 }
 
-fn text(record: &Record, workspaces: &Path) -> String {
-    let run = &record.run;
-    let mut lines = vec![
-        ("run", run.run.to_string()),
-        ("state", state(run)),
-        ("agent", run.agent.to_string()),
-        ("account", run.account.to_string()),
-        ("attempt", format!("{}, epoch {}", run.attempt, run.epoch)),
-        ("ordered", at(run.created)),
-    ];
-    lines.extend(run.started.map(|started| ("started", at(started))));
-    lines.extend(
-        run.ended.map(|ended| ("ended", format!("{}, after {}", at(ended), span(run.created, ended)))),
-    );
-    lines.extend(
-        run.lease.as_ref().map(|lease| ("held by", format!("{} until {}", lease.owner, at(lease.until)))),
-    );
-    lines.extend(run.exit_code.map(|code| ("exit code", code.to_string())));
-    lines.extend(
-        run.oom_seen
-            .filter(|seen| *seen)
-            .map(|_| ("memory", "a process needed more than there was".to_owned())),
-    );
-    lines.extend(
-        run.error.as_ref().map(|error| ("error", format!("{}: {}", error.code.code(), error.message))),
-    );
-    let detail = run.error.as_ref().and_then(|error| error.detail.as_ref());
-    lines.extend(detail.map(|detail| ("detail", detail.for_operators().to_owned())));
-    lines.extend(run.usage.map(|usage| {
-        let tokens = usage.tokens;
-        let (calls, refused, cost) = (usage.calls, usage.refused, usage.cost_nanodollars);
-        (
-            "used",
-            format!(
-                "{calls} calls ({refused} refused), {} tokens in, {} out, {cost}",
-                tokens.input, tokens.output
-            ),
-        )
-    }));
-    let mut text = String::new();
-    for (name, value) in lines {
-        let value = terminal::safe(&value).replace(['\n', '\t'], " ");
-        text += &format!("{name:<10} {value}\n");
-    }
-    text += &history(record, workspaces);
-    if let Some(answer) = &record.answer {
-        text += &format!("\n{}\n", Sanitizer::new(Output::Safe).clean(answer));
-    }
-    text
-}
-
-/// What was made for a run, and what happened to it.
-fn history(record: &Record, workspaces: &Path) -> String {
-    let mut made = Table::new(["MADE FOR IT", "NAME", "IS"]);
-    for thing in &record.resources {
-        let name = match thing.kind {
-            Kind::Workspace => workspace::tree(workspaces, &thing.name).display().to_string(),
-            _ => thing.name.clone(),
-        };
-        made.row([thing.kind.name().to_owned(), name, thing.stage.name().to_owned()]);
-    }
-    let pruned = match record.pruned_events {
-        0 => String::new(),
-        count => format!("{count} events before these are kept no longer (store.keep_events)\n"),
-    };
-    let mut happened = Table::new(["AT", "WHAT", "MORE"]);
-    for event in &record.events {
-        happened.row([at(event.at), event.kind.clone(), event.payload.clone()]);
-    }
-    format!("\n{made}\n{pruned}{happened}")
-}
-
-fn at(time: UnixMillis) -> String {
+/// The date and time of day, UTC.
+pub(super) fn at(time: UnixMillis) -> String {
     let since = Duration::from_millis(u64::try_from(time.0).unwrap_or_default());
     humantime::format_rfc3339_seconds(UNIX_EPOCH + since).to_string()
 }
@@ -311,7 +270,7 @@ pub(super) fn time_of_day(time: UnixMillis) -> String {
     at(time).get(11..19).unwrap_or_default().to_owned()
 }
 
-fn span(from: UnixMillis, to: UnixMillis) -> String {
+pub(super) fn span(from: UnixMillis, to: UnixMillis) -> String {
     let span = from.until(to);
     let shown = if span.as_secs() < 10 { span } else { Duration::from_secs(span.as_secs()) };
     humantime::format_duration(shown).to_string()

@@ -23,6 +23,8 @@ impl Pool<'_> {
             workspace: Workspaces::new_id(),
             listener: SocketDirName::from_random(random::bits()),
         };
+        // Runs that need one made are waited for like by any other start.
+        let _place = self.host.starts.acquire().await;
         store.want_spare(&spare, worker, *lease).await?;
         Point::SpareWanted.reach();
         match self.make_parts(&spare, want).await {

@@ -7,13 +7,14 @@ use std::{
 };
 
 use platform_core::limit::Millis;
-use platform_runtime::report;
+use platform_runtime::{report, settings::Accounts};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Host, Order,
+    admission::{Refused, admit},
     execution::{Observer, Starting},
     order::Unreadable,
     things::Things,
@@ -39,6 +40,9 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// Why a run is not ours to live.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
+    /// It is none to store.
+    #[error(transparent)]
+    Refused(#[from] Refused),
     /// It is not stored, so nothing may act.
     #[error("the run is not stored, and nothing acts before it is")]
     NotStored(#[source] store::Error),
@@ -90,6 +94,7 @@ pub(super) struct Past {
 impl Booked {
     /// Stores `order` as a run of this process. Nothing acts before.
     pub(crate) async fn book(host: &Host, order: Order) -> Result<Self, Error> {
+        admit(&order, &host.accounts)?;
         let before = now();
         let who = For::Me(&host.worker, host.lease);
         match create(&host.store, &order, who).await? {
@@ -99,7 +104,8 @@ impl Booked {
     }
 
     /// Stores `order` as a run for whoever claims it.
-    pub(crate) async fn leave(store: &Store, order: &Order) -> Result<Created, Error> {
+    pub(crate) async fn leave(store: &Store, order: &Order, accounts: &Accounts) -> Result<Created, Error> {
+        admit(order, accounts)?;
         create(store, order, For::Anybody).await
     }
 

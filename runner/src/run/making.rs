@@ -57,10 +57,11 @@ pub(super) async fn make(scene: &Scene<'_>, things: &mut Things) -> Result<AtWor
     scene.go_on()?;
     scene.telling.enters(Phase::Preparing);
     let image = image(scene).await?;
-    let prepared = match Box::pin(take(scene, things, &image)).await? {
-        Some(prepared) => prepared,
-        None => prepare(scene, things, image).await?,
-    };
+    if let Some(prepared) = Box::pin(take(scene, things, &image)).await? {
+        return Box::pin(start(scene, things, prepared)).await;
+    }
+    let _place = scene.place_to_start().await?;
+    let prepared = Box::pin(prepare(scene, things, image)).await?;
     Box::pin(start(scene, things, prepared)).await
 }
 

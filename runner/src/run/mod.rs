@@ -6,6 +6,7 @@
 //! after Ctrl-C and after a step that failed. Whoever gets a run that somebody else has left goes on where that one was:
 //! all that is known of a run is in its rows.
 
+mod admission;
 mod attempt;
 mod booked;
 mod execution;
@@ -19,6 +20,7 @@ mod things;
 
 use std::{
     cell::Cell,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -28,8 +30,11 @@ use platform_core::{
     id::InstallationId,
     limit::Millis,
 };
-use platform_runtime::{report, settings::Settings};
-use tokio::sync::mpsc;
+use platform_runtime::{
+    report,
+    settings::{Accounts, Settings},
+};
+use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use self::{attempt::attempt, relay::announce, telling::Telling, things::Things};
@@ -67,6 +72,11 @@ pub(crate) struct Host {
     pub(crate) lease: Millis,
     pub(crate) workspaces: Workspaces,
     pub(crate) installation: InstallationId,
+    /// What accounts may ask for.
+    pub(crate) accounts: Accounts,
+    /// Places for runs that are on their way to their container's start. Docker starts many at once more slowly than one
+    /// after the other.
+    pub(crate) starts: Arc<Semaphore>,
     pub(crate) observer: Observer,
 }
 
@@ -81,6 +91,8 @@ impl Host {
             lease: settings.worker.lease,
             workspaces,
             installation: settings.sandbox.installation.clone(),
+            accounts: settings.accounts.clone(),
+            starts: Arc::new(Semaphore::new(settings.worker.starts as usize)),
             observer: Observer::default(),
         }
     }
@@ -207,6 +219,16 @@ struct Scene<'s> {
 impl Scene<'_> {
     const fn order(&self) -> &Order {
         &self.booked.order
+    }
+
+    /// A place among the runs that are made ready and started, for as long as it is kept. Whoever is first here is first
+    /// served; who is cancelled waits no longer.
+    async fn place_to_start(&self) -> Result<Option<SemaphorePermit<'_>>, Error> {
+        tokio::select! {
+            // Nobody closes it.
+            place = self.host.starts.acquire() => Ok(place.ok()),
+            () = self.cancel.cancelled() => Err(Error::Cancelled),
+        }
     }
 
     /// Whether nobody wants it to stop.

@@ -52,6 +52,23 @@ impl Backend {
         }
     }
 
+    /// Lets one program at a time order runs of the installation `$1`: nobody else stores one that was not counted. SQLite
+    /// has one writer.
+    pub(super) const fn lock_orders(self) -> Option<&'static str> {
+        match self {
+            Self::Sqlite => None,
+            Self::Postgres => Some("SELECT CAST(pg_advisory_xact_lock(738295, hashtext($1)) AS TEXT)"),
+        }
+    }
+
+    /// The same of claiming them.
+    pub(super) const fn lock_claims(self) -> Option<&'static str> {
+        match self {
+            Self::Sqlite => None,
+            Self::Postgres => Some("SELECT CAST(pg_advisory_xact_lock(738296, hashtext($1)) AS TEXT)"),
+        }
+    }
+
     /// What a new connection is told first. WAL: readers do not wait for the writer. FULL: what was committed is there
     /// after a power failure, because a container or a workspace would be, too, and only its row leads to it.
     pub(super) const fn on_connect(self) -> &'static str {

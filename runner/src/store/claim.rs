@@ -1,42 +1,86 @@
 //! How somebody gets a run that nobody works on: one that waits, one that was left, one that is given back.
+//!
+//! Orders wait in lines, one for each account and priority, and only the first of a line can be next. Of the firsts that
+//! of the highest class is: its priority, and one more for each five minutes since it came and its line
+//! was last served. Of one class it is that of the account of which the fewest runs are held, then the one that has waited longest.
+//! So a line that is served does not rise, however long it is: who orders much waits behind who orders little. And each line
+//! that is not served rises until it is.
 
 use platform_core::{id::RunId, limit::Millis};
 use sqlx::AssertSqlSafe;
 
 use super::{
-    Again, Store, Worker,
+    Again, Store, Tx, Worker,
     backend::Backend,
     error::{Error, failed},
+    queue::waiting,
     row::{Run, columns},
 };
 
-/// Gives a run to a new owner: the first of those that follow, up to [`TAKE_END`].
-const TAKE: &str = concat!(
-    "UPDATE runs SET epoch = epoch + 1, lease_owner = $1, lease_until = $2, changed = $3, \
-     claimed = CASE WHEN lease_owner IS NULL THEN $3 ELSE claimed END WHERE run = (",
-    "SELECT run FROM runs WHERE installation = $4 AND "
-);
+/// How long a line waits, in milliseconds, to count as one class higher.
+macro_rules! span {
+    () => {
+        "300000"
+    };
+}
+
+/// Gives a run to a new owner: the first of those that follow, up to [`TAKE_END`]. One without an owner is taken from its line.
+const TAKE: &str = "UPDATE runs SET epoch = epoch + 1, lease_owner = $1, lease_until = $2, changed = $3, \
+     claimed = CASE WHEN lease_owner IS NULL THEN $3 ELSE claimed END WHERE run = (";
 const TAKE_END: &str = concat!(") RETURNING ", columns!());
-const QUEUED: &str = "state = 'queued' AND lease_owner IS NULL ORDER BY queued, run";
+/// The accounts whose runs wait, each found by one look at the index; their lines; of each its first. That one is looked
+/// at again: on Postgres somebody may have cancelled it meanwhile.
+const NEXT: &str = concat!(
+    "WITH RECURSIVE accounts (account) AS (SELECT (SELECT account FROM runs WHERE ",
+    waiting!("$4"),
+    " ORDER BY account LIMIT 1) UNION ALL SELECT (SELECT account FROM runs WHERE ",
+    waiting!("$4"),
+    " AND account > accounts.account ORDER BY account LIMIT 1) FROM accounts WHERE accounts.account IS NOT NULL), \
+     ranks (rank) AS (SELECT 0 UNION ALL SELECT 1 UNION ALL SELECT 2), \
+     firsts (run, held, served) AS MATERIALIZED (SELECT (SELECT run FROM runs WHERE ",
+    waiting!("$4"),
+    " AND account = accounts.account AND priority = ranks.rank ORDER BY queued, run LIMIT 1), \
+     (SELECT count(*) FROM runs WHERE installation = $4 AND account = accounts.account AND ended IS NULL \
+     AND lease_owner IS NOT NULL), \
+     (SELECT max(claimed) FROM runs WHERE installation = $4 AND account = accounts.account AND priority = ranks.rank \
+     AND claimed IS NOT NULL) \
+     FROM accounts CROSS JOIN ranks WHERE accounts.account IS NOT NULL) \
+     SELECT runs.run FROM firsts JOIN runs ON runs.run = firsts.run WHERE ",
+    waiting!("$4"),
+    " ORDER BY priority + ($3 - CASE WHEN served > queued THEN served ELSE queued END) / ",
+    span!(),
+    " DESC, held, queued, runs.run"
+);
 /// Followed by placeholders for runs that are not meant. No run has an empty id; Postgres knows no empty list.
-const ABANDONED: &str = "ended IS NULL AND lease_until < $3 AND run NOT IN (''";
+const ABANDONED: &str =
+    "SELECT run FROM runs WHERE installation = $4 AND ended IS NULL AND lease_until < $3 AND run NOT IN (''";
 const ABANDONED_END: &str = ") ORDER BY lease_until, run";
 
 /// Number of the first placeholder behind those of every taking.
 const BOUND: usize = 5;
 const WAITING: &str =
-    "SELECT count(*) FROM runs WHERE installation = $1 AND state = 'queued' AND lease_owner IS NULL";
+    concat!("SELECT count(*) FROM (SELECT 1 FROM runs WHERE ", waiting!("$1"), " LIMIT 1) AS one_of_them");
 const RELEASE: &str = "UPDATE runs SET lease_until = $1 - 1, changed = $1 WHERE installation = $2 AND lease_owner = $3 \
      AND ended IS NULL AND lease_until >= $1";
 
 impl Store {
-    /// Claims the run that has waited longest, if one waits. It is nobody else's until `span` has passed.
+    /// Claims the run that is next, if one waits. It is nobody else's until `span` has passed.
     ///
     /// # Errors
     /// If the store fails. After a commit without an answer a run may be claimed and not worked on; that is what
     /// [`Store::take_over`] is for.
     pub async fn claim(&self, worker: &Worker, span: Millis) -> Result<Option<Run>, Error> {
-        self.retrying(Again::UnlessDone, async |_| self.take(QUEUED, (worker, span), &[]).await).await
+        self.retrying(Again::UnlessDone, async |_| self.claim_once(worker, span).await).await
+    }
+
+    async fn claim_once(&self, worker: &Worker, span: Millis) -> Result<Option<Run>, Error> {
+        let mut tx = self.begin().await?;
+        if let Some(lock) = self.backend.lock_claims() {
+            // Who claims at the same moment would not see what is held from now on.
+            let lock = sqlx::query(lock).bind(self.installation.as_str());
+            lock.execute(tx.connection()).await.map_err(failed("wait for one's turn to claim"))?;
+        }
+        self.take(tx, NEXT, (worker, span), &[]).await
     }
 
     /// Whether a run waits to be claimed.
@@ -67,11 +111,15 @@ impl Store {
     ) -> Result<Option<Run>, Error> {
         let lived_ones: String = (0..lived.len()).map(|at| format!(", ${}", at + BOUND)).collect();
         let abandoned = format!("{ABANDONED}{lived_ones}{ABANDONED_END}");
-        self.retrying(Again::UnlessDone, async |_| self.take(&abandoned, (worker, span), lived).await).await
+        self.retrying(Again::UnlessDone, async |_| {
+            self.take(self.begin().await?, &abandoned, (worker, span), lived).await
+        })
+        .await
     }
 
     async fn take(
         &self,
+        mut tx: Tx,
         which: &str,
         (worker, span): (&Worker, Millis),
         lived: &[RunId],
@@ -80,9 +128,8 @@ impl Store {
         // Others look past it meanwhile.
         let lock = match self.backend {
             Backend::Sqlite => "",
-            Backend::Postgres => " FOR UPDATE SKIP LOCKED",
+            Backend::Postgres => " FOR UPDATE OF runs SKIP LOCKED",
         };
-        let mut tx = self.begin().await?;
         let until = tx.after(span);
         let statement = AssertSqlSafe(format!("{TAKE}{which} LIMIT 1{lock}{TAKE_END}"));
         let mut taking = sqlx::query(statement)

@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use platform_core::id::RunId;
 
-use super::Class;
+use super::{Class, bounds::Full};
 use crate::lifecycle::{Illegal, State};
 
 /// Why the store did not do what it was asked. No variant shows a password.
@@ -77,6 +77,9 @@ pub enum Error {
         /// The run.
         run: RunId,
     },
+    /// Enough orders wait.
+    #[error(transparent)]
+    Full(Box<Full>),
     /// There is no such run here.
     #[error("no run {run}")]
     Unknown {
@@ -223,6 +226,7 @@ impl Error {
             | Self::NotOver { .. }
             | Self::NotEmpty { .. }
             | Self::TooLarge { .. }
+            | Self::Full(_)
             | Self::Backwards { .. } => Class::Refused,
             Self::Address { .. }
             | Self::File { .. }

@@ -122,7 +122,8 @@ impl Store {
     /// Orders a run. The same order again, in the same words, returns the same run.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if the id stands for another order, or for the same in other words.
+    /// [`Error::Conflict`] if the id stands for another order, or for the same in other words; [`Error::Full`] if enough wait and it
+    /// is a new one for anybody.
     pub async fn create(&self, new: &NewRun, who: For<'_>) -> Result<Created, Error> {
         if new.wanted.len() > ORDER {
             return Err(Error::TooLarge { what: "the order", bytes: new.wanted.len(), most: ORDER });
@@ -134,7 +135,10 @@ impl Store {
         let action = "order a run";
         let mut tx = self.begin().await?;
         let (epoch, owner, until) = match who {
-            For::Anybody => (0, None, None),
+            For::Anybody => {
+                self.refuse_if_full(&mut tx, new).await?;
+                (0, None, None)
+            }
             For::Me(worker, span) => (1, Some(worker.to_string()), Some(tx.after(span))),
         };
         let correlation = serde_json::to_string(&new.correlation).unwrap_or_default();

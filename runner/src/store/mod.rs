@@ -16,6 +16,7 @@
 mod address;
 mod backend;
 mod backup;
+mod bounds;
 mod cancel;
 mod claim;
 mod cursors;
@@ -25,6 +26,7 @@ mod meter;
 mod pool;
 mod present;
 mod prune;
+mod queue;
 mod read;
 mod resource;
 mod row;
@@ -48,6 +50,7 @@ use sqlx::{
 pub use self::{
     address::Address,
     backup::{Onto, Rows},
+    bounds::{Bound, Bounds, Full},
     cursors::Acknowledged,
     error::{Done, Error},
     lease::{Created, For, Hold, NewRun, Worker},
@@ -55,6 +58,7 @@ pub use self::{
     pool::{PoolStage, Pooled, Spare},
     present::Present,
     prune::{Keep, Pruned},
+    queue::{Queue, Standing, Waiting},
     read::{Event, Filter, Page, Record},
     resource::{Change, Kind, Resource, Stage},
     row::{Lease, Run, UnixMillis},
@@ -81,6 +85,7 @@ pub struct Store {
     shown: Arc<str>,
     installation: InstallationId,
     meter: Arc<Meter>,
+    bounds: Bounds,
 }
 
 /// A transaction, and when it is.
@@ -100,7 +105,8 @@ enum Again {
 }
 
 impl Store {
-    /// Opens the store at `address`, makes it if there is none, and brings an older one up to date.
+    /// Opens the store at `address`, makes it if there is none, and brings an older one up to date. Any number of orders may
+    /// wait in it, unless it is [`bounded`](Self::bounded).
     ///
     /// # Errors
     /// If it cannot be reached, or was made by a later program.
@@ -128,7 +134,8 @@ impl Store {
             .connect_with(address.options.clone())
             .await
             .map_err(unreachable)?;
-        let store = Self { pool, backend, shown: shown.into(), installation, meter };
+        let bounds = Bounds::NONE;
+        let store = Self { pool, backend, shown: shown.into(), installation, meter, bounds };
         store.retrying(Again::Always, async |_| store.update().await).await?;
         Ok(store)
     }

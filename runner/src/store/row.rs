@@ -19,7 +19,8 @@ use crate::lifecycle::{Detail, Failure, State};
 macro_rules! columns {
     () => {
         "run, installation, account, agent, correlation, priority, state, attempt, epoch, lease_owner, \
-         lease_until, created, queued, started, ended, exit_code, error_code, error_message, error_detail, oom_seen, usage"
+         lease_until, created, queued, claimed, \
+         started, ended, exit_code, error_code, error_message, error_detail, oom_seen, usage"
     };
 }
 pub(super) use columns;
@@ -68,6 +69,9 @@ pub struct Run {
     /// When it began to wait for somebody to work on it: then, or when it was started anew.
     #[serde(rename = "queued_ms")]
     pub queued: UnixMillis,
+    /// When somebody last took it from where it waited; never, if who ordered it worked on it.
+    #[serde(rename = "claimed_ms")]
+    pub claimed: Option<UnixMillis>,
     /// When its agent was started.
     #[serde(rename = "started_ms")]
     pub started: Option<UnixMillis>,
@@ -168,6 +172,7 @@ impl Run {
             lease,
             created: UnixMillis(number(row, "created")?),
             queued: UnixMillis(number(row, "queued")?),
+            claimed: time(row, "claimed")?,
             started: time(row, "started")?,
             ended: time(row, "ended")?,
             exit_code: row.try_get("exit_code").map_err(failed("read a row"))?,

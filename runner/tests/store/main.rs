@@ -9,6 +9,7 @@ mod leases;
 mod place;
 mod pool;
 mod prunes;
+mod queue;
 mod runs;
 mod schemas;
 mod secrets;

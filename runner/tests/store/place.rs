@@ -21,6 +21,7 @@ use runner::{
     store::{Address, NewRun, Store},
 };
 use rustix::process::{Pid, Signal, kill_process};
+use sqlx::{AnyConnection, AssertSqlSafe, Connection};
 use tempfile::TempDir;
 
 /// Where Debian has what initialises and serves a database.
@@ -173,6 +174,14 @@ impl Place {
 
     pub(crate) fn address(&self) -> Address {
         Address::parse(&self.url(), None).unwrap()
+    }
+
+    /// Runs statements as somebody who gets around the store.
+    pub(crate) async fn behind_its_back(&self, statements: &str) {
+        sqlx::any::install_default_drivers();
+        let mut connection = AnyConnection::connect(&self.url()).await.unwrap();
+        sqlx::raw_sql(AssertSqlSafe(statements)).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
     }
 
     /// One more client of the store.

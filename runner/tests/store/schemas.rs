@@ -8,7 +8,6 @@ use platform_core::{
     priority::Priority,
 };
 use runner::store::{Error, Onto, SCHEMA};
-use sqlx::{AnyConnection, Connection};
 
 use crate::{
     backups::populate,
@@ -73,17 +72,9 @@ fn phase(event: &AgentEvent) -> Option<Phase> {
     }
 }
 
-/// Runs a statement as somebody who gets around the store.
-async fn behind_its_back(place: &Place, statement: &'static str) {
-    sqlx::any::install_default_drivers();
-    let mut connection = AnyConnection::connect(&place.url()).await.unwrap();
-    sqlx::raw_sql(statement).execute(&mut connection).await.unwrap();
-    connection.close().await.unwrap();
-}
-
 async fn a_store_of_a_later_program_is_refused(place: Place) {
     place.open().await.close().await;
-    behind_its_back(&place, "INSERT INTO migrations VALUES (999, 'later', 0)").await;
+    place.behind_its_back("INSERT INTO migrations VALUES (999, 'later', 0)").await;
     let refused = open(&place.address()).await.unwrap_err();
     assert!(matches!(refused, Error::Newer { known: SCHEMA, .. }), "{refused:?}");
     assert!(refused.to_string().contains("use a newer one"), "{refused}");
@@ -91,7 +82,7 @@ async fn a_store_of_a_later_program_is_refused(place: Place) {
 
 async fn a_store_that_was_never_released_is_refused(place: Place) {
     place.open().await.close().await;
-    behind_its_back(&place, "UPDATE migrations SET checksum = 'other' WHERE version = 1").await;
+    place.behind_its_back("UPDATE migrations SET checksum = 'other' WHERE version = 1").await;
     let refused = open(&place.address()).await.unwrap_err();
     assert!(matches!(refused, Error::Altered { version: 1, .. }), "{refused:?}");
 }

@@ -6,17 +6,37 @@ use platform_core::{
     budget::{Budget, Price},
     id::AccountId,
     money::NanoDollars,
+    priority::Priority,
 };
 
-use crate::config::Section;
+use crate::config::{Section, written_as_word};
 
-/// `[accounts."id"]`: what an account may use over all its runs.
+/// `[accounts."id"]`: what accounts may do.
 #[derive(Debug, Clone, Default)]
 pub struct Accounts {
     /// `[accounts."*"]`: each account that is not named.
-    pub any: Budget,
+    pub any: Account,
     /// Those that are.
-    pub named: BTreeMap<AccountId, Budget>,
+    pub named: BTreeMap<AccountId, Account>,
+}
+
+/// What an account may do.
+#[derive(Debug, Clone, Default)]
+pub struct Account {
+    /// What it may use over all its runs.
+    pub budget: Budget,
+    /// How urgent its runs may be.
+    pub priority: Priority,
+}
+
+written_as_word!(Priority { Low: "low", Normal: "normal", High: "high" });
+
+impl Accounts {
+    /// What `account` may do.
+    #[must_use]
+    pub fn of(&self, account: &AccountId) -> &Account {
+        self.named.get(account).unwrap_or(&self.any)
+    }
 }
 
 /// The name that stands for all that are not named.
@@ -26,15 +46,17 @@ pub(super) fn accounts(root: &Section<'_>) -> Accounts {
     let mut accounts = Accounts::default();
     let read = |id: &str, section: &Section<'_>| {
         let budget = budget(section, &Budget::default());
+        let doc = "The highest priority its runs may be ordered with.";
+        let account = Account { budget, priority: section.field("priority", doc).or(Priority::Normal) };
         match AccountId::parse(id) {
-            _ if id == ANY => accounts.any = budget,
-            Ok(id) => drop(accounts.named.insert(id, budget)),
+            _ if id == ANY => accounts.any = account,
+            Ok(id) => drop(accounts.named.insert(id, account)),
             Err(error) => section.reject_itself(error.to_string()),
         }
     };
     root.each(
         "accounts",
-        "What an account may use over all its runs, by account id; `*` is each account that is not named.",
+        "What an account may use over all its runs, and how urgent they may be, by account id; `*` is each account that is not named.",
         read,
     );
     accounts

@@ -31,7 +31,7 @@ pub use self::{
         Template, Volume, WorkspaceSetup,
     },
     api::Api,
-    budgets::Accounts,
+    budgets::{Account, Accounts},
     journal::{Durability, Journal},
     proxy::{Connections, Proxy, Serves},
     runs::StaticRun,

@@ -12,6 +12,12 @@ const SHORTEST: Millis = Millis::seconds(1);
 pub struct Worker {
     /// Runs it works on at a time.
     pub runs: u32,
+    /// Of those, how many at a time are on their way to their container's start.
+    pub starts: u32,
+    /// Orders of the installation that may wait.
+    pub queue: u32,
+    /// Orders of one account that may.
+    pub queue_per_account: u32,
     /// How long after its worker was last heard of a run is taken over by another.
     pub lease: Millis,
     /// How often it is looked what is left behind.
@@ -23,6 +29,18 @@ impl Worker {
         let field = |name, doc| section.field(name, doc);
         let settings = Self {
             runs: field("runs", "Runs that `sluice up` works on at a time; others wait. With 0 it only takes over what others have left.").or(limit::worker::RUNS),
+            starts: field(
+                "starts",
+                "Of those, how many at a time are made ready and started; the others are claimed and wait for that.",
+            )
+            .or(limit::worker::STARTS),
+            queue: field(
+                "queue",
+                "Orders for `sluice up` that may wait to be worked on, in the whole installation; more are refused, with the time after which to try again.",
+            )
+            .or(limit::worker::QUEUE),
+            queue_per_account: field("queue_per_account", "The same of one account.")
+                .or(limit::worker::QUEUE_PER_ACCOUNT),
             lease: field(
                 "lease",
                 "How long after its worker was last heard of a run is taken over by another one, also a run of `sluice run`. Longer than any pause of the host.",
@@ -34,6 +52,9 @@ impl Worker {
             )
             .or(limit::worker::REAP_EVERY),
         };
+        if settings.starts == 0 {
+            section.reject("starts", "nothing would ever start: at least 1".to_owned());
+        }
         for (name, value) in [("lease", settings.lease), ("reap_every", settings.reap_every)] {
             if value < SHORTEST {
                 section.reject(name, format!("{value} is too short: at least {SHORTEST}"));

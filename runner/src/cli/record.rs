@@ -1,0 +1,107 @@
+//! A run as `sluice runs show` shows it.
+
+use std::path::Path;
+
+use platform_runtime::terminal::{self, Output, Sanitizer};
+
+use super::{
+    runs::{at, span, state},
+    table::Table,
+};
+use crate::{
+    lifecycle::State,
+    store::{Kind, Record, Run, Standing},
+    workspace,
+};
+
+/// Why a run that waits does.
+fn waits(run: &Run, standing: Option<Standing>) -> Option<String> {
+    if let Some(Standing { ahead, waiting, held, lately }) = standing {
+        let nobody = "; none was taken to be worked on in the last five minutes: is `sluice up` at work?";
+        return Some(format!(
+            "for its turn: {ahead} of its account and priority go before it; {waiting} wait in all, {held} are worked on{}",
+            if lately == 0 { nobody } else { "" }
+        ));
+    }
+    let held = run.state == State::Queued && run.lease.as_ref().is_some_and(|lease| !lease.over);
+    held.then(|| "for its start: its worker starts no more than worker.starts at a time".to_owned())
+}
+
+/// What is known of a run itself, line by line.
+fn lines(run: &Run, standing: Option<Standing>) -> Vec<(&'static str, String)> {
+    let mut lines = vec![
+        ("run", run.run.to_string()),
+        ("state", state(run)),
+        ("agent", run.agent.to_string()),
+        ("account", run.account.to_string()),
+        ("priority", run.priority.to_string()),
+        ("attempt", format!("{}, epoch {}", run.attempt, run.epoch)),
+        ("ordered", at(run.created)),
+    ];
+    lines.extend(waits(run, standing).map(|why| ("waits", why)));
+    lines.extend(run.started.map(|started| ("started", at(started))));
+    lines.extend(
+        run.ended.map(|ended| ("ended", format!("{}, after {}", at(ended), span(run.created, ended)))),
+    );
+    lines.extend(
+        run.lease.as_ref().map(|lease| ("held by", format!("{} until {}", lease.owner, at(lease.until)))),
+    );
+    lines.extend(run.exit_code.map(|code| ("exit code", code.to_string())));
+    lines.extend(
+        run.oom_seen
+            .filter(|seen| *seen)
+            .map(|_| ("memory", "a process needed more than there was".to_owned())),
+    );
+    lines.extend(
+        run.error.as_ref().map(|error| ("error", format!("{}: {}", error.code.code(), error.message))),
+    );
+    let detail = run.error.as_ref().and_then(|error| error.detail.as_ref());
+    lines.extend(detail.map(|detail| ("detail", detail.for_operators().to_owned())));
+    lines.extend(run.usage.map(|usage| {
+        let tokens = usage.tokens;
+        let (calls, refused, cost) = (usage.calls, usage.refused, usage.cost_nanodollars);
+        (
+            "used",
+            format!(
+                "{calls} calls ({refused} refused), {} tokens in, {} out, {cost}",
+                tokens.input, tokens.output
+            ),
+        )
+    }));
+    lines
+}
+
+/// All of it. Workspaces are in `workspaces`.
+pub(super) fn text(record: &Record, standing: Option<Standing>, workspaces: &Path) -> String {
+    let mut text = String::new();
+    for (name, value) in lines(&record.run, standing) {
+        let value = terminal::safe(&value).replace(['\n', '\t'], " ");
+        text += &format!("{name:<10} {value}\n");
+    }
+    text += &history(record, workspaces);
+    if let Some(answer) = &record.answer {
+        text += &format!("\n{}\n", Sanitizer::new(Output::Safe).clean(answer));
+    }
+    text
+}
+
+/// What was made for a run, and what happened to it.
+fn history(record: &Record, workspaces: &Path) -> String {
+    let mut made = Table::new(["MADE FOR IT", "NAME", "IS"]);
+    for thing in &record.resources {
+        let name = match thing.kind {
+            Kind::Workspace => workspace::tree(workspaces, &thing.name).display().to_string(),
+            _ => thing.name.clone(),
+        };
+        made.row([thing.kind.name().to_owned(), name, thing.stage.name().to_owned()]);
+    }
+    let mut happened = Table::new(["AT", "WHAT", "MORE"]);
+    for event in &record.events {
+        happened.row([at(event.at), event.kind.clone(), event.payload.clone()]);
+    }
+    let pruned = match record.pruned_events {
+        0 => String::new(),
+        count => format!("{count} events before these are kept no longer (store.keep_events)\n"),
+    };
+    format!("\n{made}\n{pruned}{happened}")
+}

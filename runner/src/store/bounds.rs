@@ -1,0 +1,238 @@
+//! How much may wait to be worked on, and how an order is refused that would be too much.
+//!
+//! An order that is stored already is never refused, however many wait: who asks again is told of its run. What may wait is
+//! counted in the transaction that stores the order, which has its turn alone.
+
+use std::{fmt, time::Duration};
+
+use platform_core::id::{AccountId, RunId};
+use serde_json::{Value, json};
+use sqlx::Row;
+
+use super::{
+    NewRun, Store, Tx, UnixMillis,
+    error::{Error, failed},
+    row::count,
+};
+
+/// What counts as lately, and the longest time after which somebody is to try again.
+const LATELY: Duration = Duration::from_secs(300);
+const SHORTEST: Duration = Duration::from_secs(1);
+
+/// How many orders may wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Of the whole installation.
+    pub all: u32,
+    /// Of one account.
+    pub of_account: u32,
+}
+
+impl Bounds {
+    /// As many as there are.
+    pub const NONE: Self = Self { all: u32::MAX, of_account: u32::MAX };
+}
+
+/// Which bound is met.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Bound {
+    /// That of the installation.
+    All,
+    /// That of an account.
+    Account(AccountId),
+}
+
+impl Bound {
+    /// The setting that says it.
+    #[must_use]
+    pub const fn setting(&self) -> &'static str {
+        match self {
+            Self::All => "worker.queue",
+            Self::Account(_) => "worker.queue_per_account",
+        }
+    }
+}
+
+/// Why an order is refused: enough wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Full {
+    /// The bound that is met.
+    pub bound: Bound,
+    /// How many wait.
+    pub waiting: u64,
+    /// How many may.
+    pub most: u32,
+    /// How many of them were taken to be worked on in the last five minutes.
+    pub lately: u64,
+    /// When it is worth another try, in whole seconds: after as long as places lately took to become free, between a second
+    /// and five minutes.
+    pub retry_after: Duration,
+}
+
+impl Full {
+    /// As fields, for programs.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let account = match &self.bound {
+            Bound::All => None,
+            Bound::Account(account) => Some(account),
+        };
+        json!({
+            "type": "error",
+            "code": "queue_full",
+            "message": self.to_string(),
+            "setting": self.bound.setting(),
+            "account": account,
+            "waiting": self.waiting,
+            "most": self.most,
+            "taken_lately": self.lately,
+            "retry_after_s": self.retry_after.as_secs(),
+        })
+    }
+}
+
+impl fmt::Display for Full {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { bound, waiting, most, lately, retry_after } = self;
+        match bound {
+            Bound::All => f.write_str("the queue is full")?,
+            Bound::Account(account) => write!(f, "account {account} has its part of the queue")?,
+        }
+        let setting = bound.setting();
+        write!(f, ": {waiting} runs wait, and {setting} lets {most}; ")?;
+        match lately {
+            0 => f.write_str(
+                "none was taken to be worked on in the last five minutes (is `sluice up` at work?)",
+            )?,
+            1 => f.write_str("one was taken to be worked on in the last five minutes")?,
+            more => write!(f, "{more} were taken to be worked on in the last five minutes")?,
+        }
+        write!(f, "; try again in {} s, or raise {setting}", retry_after.as_secs())
+    }
+}
+
+impl std::error::Error for Full {}
+
+const STORED: &str = "SELECT count(*) FROM runs WHERE run = $1";
+const TAKEN: &str = "SELECT count(*) AS taken, min(claimed) AS first_taken, max(claimed) AS last_taken FROM runs \
+     WHERE installation = $1 AND claimed > $2";
+const TAKEN_OF_ACCOUNT: &str = "SELECT count(*) AS taken, min(claimed) AS first_taken, max(claimed) AS last_taken \
+     FROM runs WHERE installation = $1 AND account = $3 AND priority IN (0, 1, 2) AND claimed > $2";
+/// Runs that were taken lately.
+pub(super) struct Taken {
+    pub(super) runs: u64,
+    first: Option<i64>,
+    last: Option<i64>,
+}
+
+impl Taken {
+    /// When a place that becomes free as often as these did may be free again. A queue of which none was taken for a while is
+    /// not expected to move sooner than that.
+    fn retry_after(&self, now: i64) -> Duration {
+        let since = |at: i64| UnixMillis(at).until(UnixMillis(now));
+        let (Some(first), Some(last), Ok(runs)) = (self.first, self.last, u32::try_from(self.runs.max(1)))
+        else {
+            return LATELY;
+        };
+        let seconds = (since(first) / runs).max(since(last)).as_millis().div_ceil(1000);
+        Duration::from_secs(u64::try_from(seconds).unwrap_or(u64::MAX)).clamp(SHORTEST, LATELY)
+    }
+}
+
+impl Store {
+    /// The same store, in which no more orders may wait than `bounds` let.
+    #[must_use]
+    pub const fn bounded(mut self, bounds: Bounds) -> Self {
+        self.bounds = bounds;
+        self
+    }
+
+    /// Refuses an order that is new where enough wait. Until `tx` ends nobody else orders.
+    pub(super) async fn refuse_if_full(&self, tx: &mut Tx, new: &NewRun) -> Result<(), Error> {
+        if let Some(lock) = self.backend.lock_orders() {
+            let lock = sqlx::query(lock).bind(self.installation.as_str());
+            lock.execute(tx.connection()).await.map_err(failed("wait for one's turn to order"))?;
+        }
+        if self.is_stored(tx, &new.run).await? {
+            return Ok(());
+        }
+        let Bounds { all, of_account } = self.bounds;
+        let (waiting, of_the_account) = self.waiting(tx, &new.account).await?;
+        let (bound, waiting, most) = if of_the_account >= u64::from(of_account) {
+            (Bound::Account(new.account.clone()), of_the_account, of_account)
+        } else if waiting >= u64::from(all) {
+            (Bound::All, waiting, all)
+        } else {
+            return Ok(());
+        };
+        let taken = self.taken(tx, &bound).await?;
+        let (lately, retry_after) = (taken.runs, taken.retry_after(tx.now));
+        Err(Error::Full(Box::new(Full { bound, waiting, most, lately, retry_after })))
+    }
+
+    async fn is_stored(&self, tx: &mut Tx, run: &RunId) -> Result<bool, Error> {
+        let stored = sqlx::query_scalar(STORED).bind(run.as_str());
+        let stored: i64 = stored.fetch_one(tx.connection()).await.map_err(failed("look for a run"))?;
+        Ok(stored > 0)
+    }
+
+    /// What was lately taken of what `bound` bounds.
+    pub(super) async fn taken(&self, tx: &mut Tx, bound: &Bound) -> Result<Taken, Error> {
+        let action = "look what was taken";
+        let lately = tx.now - i64::try_from(LATELY.as_millis()).unwrap_or(i64::MAX);
+        let query = match bound {
+            Bound::All => sqlx::query(TAKEN).bind(self.installation.as_str()).bind(lately),
+            Bound::Account(account) => sqlx::query(TAKEN_OF_ACCOUNT)
+                .bind(self.installation.as_str())
+                .bind(lately)
+                .bind(account.as_str()),
+        };
+        let row = query.fetch_one(tx.connection()).await.map_err(failed(action))?;
+        Ok(Taken {
+            runs: count(&row, "taken")?,
+            first: row.try_get("first_taken").map_err(failed(action))?,
+            last: row.try_get("last_taken").map_err(failed(action))?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_refused_tries_again_when_a_place_may_be_free() {
+        let taken = |runs, first, last| Taken { runs, first: Some(first), last: Some(last) };
+        for (taken, seconds) in [
+            (Taken { runs: 0, first: None, last: None }, 300),
+            // Ten in ten seconds.
+            (taken(10, 290_000, 299_500), 1),
+            // Ten in four minutes.
+            (taken(10, 60_000, 290_000), 24),
+            // A hundred in no time, and none since.
+            (taken(100, 100_000, 101_000), 199),
+            (taken(1, 300_000, 300_000), 1),
+            // By a clock that was set back.
+            (taken(1, 400_000, 400_000), 1),
+        ] {
+            assert_eq!(taken.retry_after(300_000).as_secs(), seconds);
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_what_is_full_and_how_to_mend_it() {
+        let account = Bound::Account(AccountId::parse("acct-1").unwrap());
+        let retry_after = Duration::from_secs(24);
+        let full = Full { bound: account, waiting: 250, most: 250, lately: 10, retry_after };
+        assert_eq!(
+            full.to_string(),
+            "account acct-1 has its part of the queue: 250 runs wait, and worker.queue_per_account lets 250; \
+             10 were taken to be worked on in the last five minutes; try again in 24 s, or raise worker.queue_per_account"
+        );
+        let json = full.json();
+        assert_eq!((&json["retry_after_s"], &json["account"]), (&json!(24), &json!("acct-1")));
+        let full = Full { bound: Bound::All, lately: 0, ..full };
+        assert!(full.to_string().contains("is `sluice up` at work?"), "{full}");
+        assert_eq!(full.json()["account"], Value::Null);
+    }
+}

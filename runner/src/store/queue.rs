@@ -1,0 +1,164 @@
+//! What waits to be worked on. Not here: how much may (`bounds`), and what is claimed next (`claim`).
+
+use std::time::Duration;
+
+use platform_core::{id::AccountId, priority::Priority};
+use serde::Serialize;
+use sqlx::Row;
+
+use super::{
+    Again, Run, Store, Tx, UnixMillis,
+    bounds::Bound,
+    error::{Error, failed},
+    row::{count, rank},
+};
+use crate::lifecycle::State;
+
+/// What tells a run that waits, in every statement about those: an index has just these.
+macro_rules! waiting {
+    ($installation:literal) => {
+        concat!("installation = ", $installation, " AND state = 'queued' AND lease_owner IS NULL")
+    };
+}
+pub(super) use waiting;
+
+/// What waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Queue {
+    /// How many runs.
+    pub waiting: Waiting,
+    /// How long the one has waited that has waited longest.
+    pub oldest: Option<Duration>,
+}
+
+/// Runs that wait, by how urgent they are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Waiting {
+    /// Those that can wait.
+    pub low: u64,
+    /// Those like most.
+    pub normal: u64,
+    /// Those that go before others.
+    pub high: u64,
+}
+
+impl Waiting {
+    /// Those of `priority`.
+    #[must_use]
+    pub const fn of(&self, priority: Priority) -> u64 {
+        match priority {
+            Priority::Low => self.low,
+            Priority::Normal => self.normal,
+            Priority::High => self.high,
+        }
+    }
+
+    /// All of them.
+    #[must_use]
+    pub const fn all(&self) -> u64 {
+        self.low + self.normal + self.high
+    }
+}
+
+/// What a run waits for that waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Standing {
+    /// Runs of the same account and priority that go before it.
+    pub ahead: u64,
+    /// All that wait.
+    pub waiting: u64,
+    /// Runs that somebody works on.
+    pub held: u64,
+    /// Runs that were taken to be worked on in the last five minutes.
+    #[serde(rename = "taken_lately")]
+    pub lately: u64,
+}
+
+const WAIT: &str = concat!(
+    "SELECT count(*) AS waiting, count(CASE WHEN account = $2 THEN 1 END) AS of_account FROM runs WHERE ",
+    waiting!("$1")
+);
+const QUEUE: &str = concat!(
+    "SELECT count(CASE WHEN priority = 0 THEN 1 END) AS low, count(CASE WHEN priority = 1 THEN 1 END) AS normal, \
+     count(CASE WHEN priority = 2 THEN 1 END) AS high, min(queued) AS since FROM runs WHERE ",
+    waiting!("$1")
+);
+const AHEAD: &str = concat!(
+    "SELECT count(*) AS ahead FROM runs WHERE ",
+    waiting!("$1"),
+    " AND account = $2 AND priority = $3 AND queued <= $4 AND (queued < $4 OR run < $5)"
+);
+const HELD: &str =
+    "SELECT count(*) AS held FROM runs WHERE installation = $1 AND ended IS NULL AND lease_owner IS NOT NULL";
+
+impl Store {
+    /// What waits.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn queue(&self) -> Result<Queue, Error> {
+        let action = "look what waits";
+        self.retrying(Again::Always, async |_| {
+            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+            let query = sqlx::query(QUEUE).bind(self.installation.as_str());
+            let row = query.fetch_one(tx.connection()).await.map_err(failed(action))?;
+            let since: Option<i64> = row.try_get("since").map_err(failed(action))?;
+            let now = UnixMillis(tx.now);
+            tx.commit(action).await?;
+            let waiting = Waiting {
+                low: count(&row, "low")?,
+                normal: count(&row, "normal")?,
+                high: count(&row, "high")?,
+            };
+            Ok(Queue { waiting, oldest: since.map(|since| UnixMillis(since).until(now)) })
+        })
+        .await
+    }
+
+    /// How many runs of the same account and priority go before `run`; nothing if it does not wait to be taken.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn ahead(&self, run: &Run) -> Result<Option<u64>, Error> {
+        if run.state != State::Queued || run.lease.is_some() {
+            return Ok(None);
+        }
+        self.retrying(Again::Always, async |_| {
+            let ahead = sqlx::query(AHEAD)
+                .bind(self.installation.as_str())
+                .bind(run.account.as_str())
+                .bind(rank(run.priority))
+                .bind(run.queued.0)
+                .bind(run.run.as_str());
+            let row = ahead.fetch_one(&self.pool).await.map_err(failed("count what goes before a run"))?;
+            count(&row, "ahead").map(Some)
+        })
+        .await
+    }
+
+    /// What `run` waits for; nothing if it does not wait to be taken.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn standing(&self, run: &Run) -> Result<Option<Standing>, Error> {
+        let Some(ahead) = self.ahead(run).await? else { return Ok(None) };
+        let action = "look what a run waits for";
+        self.retrying(Again::Always, async |_| {
+            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+            let held = sqlx::query(HELD).bind(self.installation.as_str());
+            let held = held.fetch_one(tx.connection()).await.map_err(failed(action))?;
+            let (waiting, _) = self.waiting(&mut tx, &run.account).await?;
+            let lately = self.taken(&mut tx, &Bound::All).await?.runs;
+            tx.commit(action).await?;
+            Ok(Some(Standing { ahead, waiting, held: count(&held, "held")?, lately }))
+        })
+        .await
+    }
+
+    /// How many runs wait, and how many of them are `account`'s.
+    pub(super) async fn waiting(&self, tx: &mut Tx, account: &AccountId) -> Result<(u64, u64), Error> {
+        let waiting = sqlx::query(WAIT).bind(self.installation.as_str()).bind(account.as_str());
+        let row = waiting.fetch_one(tx.connection()).await.map_err(failed("count what waits"))?;
+        Ok((count(&row, "waiting")?, count(&row, "of_account")?))
+    }
+}

@@ -1,0 +1,332 @@
+//! What waits: how much may, how much does, and who is next.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::{self, Write},
+    time::{Duration, Instant},
+};
+
+use futures_util::future::join_all;
+use platform_core::{
+    id::{AccountId, InstallationId},
+    limit::Millis,
+    priority::Priority,
+};
+use runner::{
+    lifecycle::Move,
+    store::{Bound, Bounds, Created, Error, Filter, For, Full, NewRun, Queue, Run, Store, Waiting, Worker},
+};
+
+use crate::place::{Place, cancelled, id, order};
+
+const LONG: Millis = Millis::seconds(600);
+/// How long a line waits to count as one class higher, in milliseconds.
+const SPAN: i64 = 300_000;
+
+crate::on_both!(
+    who_is_next_is_who_the_model_says,
+    two_clients_that_claim_at_once_are_fair_together,
+    no_more_wait_than_may_however_many_order_at_once,
+    a_stored_order_is_not_refused_also_if_it_took_the_last_place_just_now,
+    what_waits_is_counted,
+    claims_of_ten_thousand_orders_are_measured,
+);
+
+fn account(n: usize) -> AccountId {
+    AccountId::parse(&format!("acct-{n}")).unwrap()
+}
+
+async fn ordered(store: &Store, new: &NewRun, who: For<'_>) -> Run {
+    match store.create(new, who).await.unwrap() {
+        Created::New(run) => run,
+        Created::Before(run) => panic!("{run:?}"),
+    }
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        // xorshift64*
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        usize::try_from(self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33).unwrap() % end
+    }
+
+    /// Milliseconds that something lies back: far from where a class begins, so that it does not rise during the test.
+    fn back(&mut self) -> i64 {
+        i64::try_from(self.below(5)).unwrap() * SPAN + SPAN / 2 + i64::try_from(self.below(60_000)).unwrap()
+    }
+
+    fn priority(&mut self) -> Priority {
+        Priority::ALL[self.below(3)]
+    }
+}
+
+/// What is known of all runs, without lines or indexes: everything that waits is looked at.
+struct Model {
+    place: Place,
+    store: Store,
+    random: Random,
+    names: u64,
+    worker: Worker,
+    waiting: Vec<Run>,
+    held: Vec<Run>,
+    served: BTreeMap<(AccountId, Priority), i64>,
+    now: i64,
+}
+
+impl Model {
+    fn new_order(&mut self) -> NewRun {
+        self.names += 1;
+        let run = format!("{}-{:03}", self.random.0 % 10_000, self.names);
+        NewRun { account: account(self.random.below(5)), priority: self.random.priority(), ..order(&run) }
+    }
+
+    async fn order(&mut self) {
+        let new = self.new_order();
+        self.waiting.push(ordered(&self.store, &new, For::Anybody).await);
+    }
+
+    async fn hold(&mut self) {
+        let new = self.new_order();
+        self.held.push(ordered(&self.store, &new, For::Me(&self.worker, LONG)).await);
+    }
+
+    /// Has one of the runs that are held end.
+    async fn end(&mut self) {
+        if self.held.is_empty() {
+            return;
+        }
+        let ends = self.held.swap_remove(self.random.below(self.held.len()));
+        self.store.step(&ends.hold(), &Move::Withdraw(cancelled()).into()).await.unwrap();
+    }
+
+    /// Has what happened have happened earlier.
+    async fn age(&mut self) {
+        let mut changes = String::new();
+        for run in &mut self.waiting {
+            run.queued.0 -= self.random.back();
+            changes += &format!("UPDATE runs SET queued = {} WHERE run = '{}';", run.queued.0, run.run);
+        }
+        for run in &self.held {
+            // Some of them were taken from their lines.
+            if self.random.below(2) == 0 {
+                let claimed = run.created.0 - self.random.back();
+                changes += &format!("UPDATE runs SET claimed = {claimed} WHERE run = '{}';", run.run);
+                let served = self.served.entry((run.account.clone(), run.priority)).or_insert(claimed);
+                *served = claimed.max(*served);
+            }
+        }
+        self.place.behind_its_back(&changes).await;
+    }
+
+    fn next(&self) -> Option<usize> {
+        let place = |run: &Run| {
+            let served = self.served.get(&(run.account.clone(), run.priority));
+            let since = served.map_or(run.queued.0, |served| run.queued.0.max(*served));
+            let class = (run.priority as i64) + (self.now - since) / SPAN;
+            let held = self.held.iter().filter(|other| other.account == run.account).count();
+            (-class, held, run.queued, run.run.to_string())
+        };
+        (0..self.waiting.len()).min_by_key(|at| place(&self.waiting[*at]))
+    }
+
+    async fn claim(&mut self) -> bool {
+        self.now = self.store.list(&Filter::default(), 1).await.unwrap().now.0;
+        let next = self.next().map(|at| self.waiting.swap_remove(at));
+        let claimed = self.store.claim(&self.worker, LONG).await.unwrap();
+        assert_eq!(claimed.as_ref().map(|run| &run.run), next.as_ref().map(|run| &run.run), "{next:?}");
+        let Some(run) = claimed else { return false };
+        self.served.insert((run.account.clone(), run.priority), self.now);
+        self.held.push(run);
+        true
+    }
+}
+
+async fn who_is_next_is_who_the_model_says(place: Place) {
+    drop(place.open().await);
+    let mut model = Model {
+        store: place.open().await,
+        place,
+        random: Random(1),
+        names: 0,
+        worker: Worker::named("one"),
+        waiting: Vec::new(),
+        held: Vec::new(),
+        served: BTreeMap::new(),
+        now: 0,
+    };
+    for seed in 1..=4 {
+        // Of each seed an installation: none sees what the others left.
+        let there = InstallationId::parse(&format!("seed-{seed}")).unwrap();
+        model.store = Store::open(&model.place.address(), there).await.unwrap();
+        model.random = Random(seed * 0x9e37_79b9);
+        (model.held, model.served) = (Vec::new(), BTreeMap::new());
+        for _ in 0..40 {
+            model.order().await;
+        }
+        for _ in 0..12 {
+            model.hold().await;
+        }
+        model.age().await;
+        let mut orders = 20;
+        while model.claim().await {
+            match model.random.below(4) {
+                0 if orders > 0 => {
+                    orders -= 1;
+                    model.order().await;
+                }
+                1 | 2 => model.end().await,
+                _ => {}
+            }
+        }
+        assert!(model.waiting.is_empty());
+    }
+}
+
+async fn two_clients_that_claim_at_once_are_fair_together(place: Place) {
+    let clients = [place.open().await, place.open().await];
+    for n in 0..40 {
+        // Of four orders three are one account's.
+        let new = NewRun { account: account(usize::from(n % 4 == 3)), ..order(&format!("r{n}")) };
+        ordered(&clients[0], &new, For::Anybody).await;
+    }
+    let claim = async |client: &Store| {
+        let mut claimed = Vec::new();
+        for _ in 0..8 {
+            claimed.push(client.claim(&Worker::this_process(), LONG).await.unwrap().unwrap());
+        }
+        claimed
+    };
+    let (one, other) = tokio::join!(claim(&clients[0]), claim(&clients[1]));
+    let all: Vec<_> = one.into_iter().chain(other).collect();
+    let runs: BTreeSet<_> = all.iter().map(|run| run.run.clone()).collect();
+    assert_eq!(runs.len(), 16, "none twice");
+    let first = all.iter().filter(|run| run.account == account(0)).count();
+    assert_eq!(first, 8, "either account has as many as the other");
+}
+
+fn full(refused: Error) -> Full {
+    match refused {
+        Error::Full(full) => *full,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn no_more_wait_than_may_however_many_order_at_once(place: Place) {
+    let bounds = Bounds { all: 5, of_account: 3 };
+    let mut clients = Vec::new();
+    for _ in 0..4 {
+        clients.push(place.open().await.bounded(bounds));
+    }
+    let orders: Vec<_> =
+        (0..24).map(|n| NewRun { account: account(n % 2), ..order(&format!("r{n:02}")) }).collect();
+    let ordering = orders.iter().enumerate().map(|(n, new)| clients[n % 4].create(new, For::Anybody));
+    let (mut stored, mut refused) = (Vec::new(), Vec::new());
+    for (new, created) in orders.iter().zip(join_all(ordering).await) {
+        match created {
+            Ok(Created::New(_)) => stored.push(new),
+            Ok(Created::Before(run)) => panic!("{run:?}"),
+            Err(error) => refused.push(full(error)),
+        }
+    }
+    assert_eq!((stored.len(), refused.len()), (5, 19));
+    for full in refused {
+        let most = if full.bound == Bound::All { 5 } else { 3 };
+        assert_eq!((full.waiting, full.most, full.lately), (u64::from(most), most, 0), "{full:?}");
+        assert_eq!(full.retry_after, Duration::from_secs(300), "nobody takes any");
+    }
+    let store = &clients[0];
+    for new in &stored {
+        let again = store.create(new, For::Anybody).await.unwrap();
+        assert!(matches!(&again, Created::Before(run) if run.run == new.run), "{again:?}");
+    }
+    let third = NewRun { account: account(2), ..order("third") };
+    assert_eq!(full(store.create(&third, For::Anybody).await.unwrap_err()).bound, Bound::All);
+    // Who works on its run itself waits for nobody.
+    ordered(store, &order("mine"), For::Me(&Worker::this_process(), LONG)).await;
+    // A place that becomes free is one.
+    store.claim(&Worker::this_process(), LONG).await.unwrap().unwrap();
+    ordered(store, &third, For::Anybody).await;
+    let later = full(store.create(&order("later"), For::Anybody).await.unwrap_err());
+    assert_eq!((&later.bound, later.lately, later.waiting), (&Bound::All, 1, 5));
+    assert!(later.retry_after < Duration::from_secs(300), "{later:?}");
+    store.ask_cancel(&third.run).await.unwrap();
+    ordered(store, &order("later"), For::Anybody).await;
+}
+
+async fn a_stored_order_is_not_refused_also_if_it_took_the_last_place_just_now(place: Place) {
+    let bounds = Bounds { all: 1, of_account: 1 };
+    let clients = [place.open().await.bounded(bounds), place.open().await.bounded(bounds)];
+    for n in 0..20 {
+        let new = order(&format!("r{n}"));
+        let created =
+            join_all(clients.iter().map(async |client| client.create(&new, For::Anybody).await.unwrap()));
+        let new_ones = created.await.iter().filter(|created| matches!(created, Created::New(_))).count();
+        assert_eq!(new_ones, 1);
+        clients[0].ask_cancel(&id(&format!("r{n}"))).await.unwrap();
+    }
+}
+
+async fn what_waits_is_counted(place: Place) {
+    let store = place.open().await;
+    assert!(!store.is_anything_queued().await.unwrap());
+    assert_eq!(store.queue().await.unwrap(), Queue { waiting: Waiting::default(), oldest: None });
+    let mut runs = Vec::new();
+    for (n, priority) in
+        [Priority::Low, Priority::High, Priority::High, Priority::Normal].into_iter().enumerate()
+    {
+        let new = NewRun { priority, account: account(n % 2), ..order(&format!("r{n}")) };
+        runs.push(ordered(&store, &new, For::Anybody).await);
+    }
+    let same_line = NewRun { priority: Priority::High, account: account(1), ..order("r9") };
+    let behind = ordered(&store, &same_line, For::Anybody).await;
+    let mine = NewRun { account: account(0), ..order("mine") };
+    ordered(&store, &mine, For::Me(&Worker::this_process(), LONG)).await;
+    place.behind_its_back("UPDATE runs SET queued = queued - 60000 WHERE run = 'r0'").await;
+    assert!(store.is_anything_queued().await.unwrap());
+    let queue = store.queue().await.unwrap();
+    assert_eq!(queue.waiting, Waiting { low: 1, normal: 1, high: 3 });
+    assert_eq!((queue.waiting.of(Priority::High), queue.waiting.all()), (3, 5));
+    let oldest = queue.oldest.unwrap();
+    assert!(oldest >= Duration::from_secs(60) && oldest < Duration::from_secs(100), "{oldest:?}");
+    let standing = store.standing(&behind).await.unwrap().unwrap();
+    assert_eq!((standing.ahead, standing.waiting, standing.held, standing.lately), (1, 5, 1, 0));
+    let claimed = store.claim(&Worker::this_process(), LONG).await.unwrap().unwrap();
+    assert_eq!(claimed.run, runs[1].run);
+    assert!(claimed.claimed.is_some_and(|claimed| claimed >= runs[1].created), "{claimed:?}");
+    assert_eq!(store.standing(&claimed).await.unwrap(), None, "it does not wait to be taken");
+    let standing = store.standing(&behind).await.unwrap().unwrap();
+    assert_eq!((standing.ahead, standing.waiting, standing.held, standing.lately), (0, 4, 2, 1));
+}
+
+/// Not how fast they are: that it is done, and `--no-capture` shows it.
+async fn claims_of_ten_thousand_orders_are_measured(place: Place) {
+    let store = place.open().await;
+    place
+        .behind_its_back(
+            "INSERT INTO runs (run, installation, account, agent, correlation, wanted, priority, state, attempt, \
+             epoch, created, queued, changed, last_event) \
+             WITH RECURSIVE n (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM n WHERE n < 9999) \
+             SELECT 'r' || n, 'here', 'acct-' || (n % 100), 'sandbox:agent', '{}', '{}', n % 3, 'queued', 0, 0, n, \
+             (SELECT max(applied) FROM migrations) + n, 0, 0 FROM n",
+        )
+        .await;
+    let mut took = Vec::new();
+    let mut by_account = BTreeMap::<_, usize>::new();
+    for _ in 0..100 {
+        let began = Instant::now();
+        let run = store.claim(&Worker::named("one"), LONG).await.unwrap().unwrap();
+        took.push(began.elapsed());
+        assert_eq!(run.priority, Priority::High);
+        *by_account.entry(run.account).or_default() += 1;
+    }
+    assert_eq!(by_account.len(), 100, "one of each account: {by_account:?}");
+    took.sort();
+    let began = Instant::now();
+    assert_eq!(store.queue().await.unwrap().waiting.all(), 9_900);
+    let queue = began.elapsed();
+    writeln!(io::stderr(), "claims: p50 {:?}, p99 {:?}; queue: {queue:?}", took[50], took[98]).unwrap();
+}
