@@ -14,7 +14,7 @@ use platform_runtime::{random, settings::WorkspaceSetup};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Error, Scene,
+    Error, Scene, Start,
     needs::{image, room},
     plan::{self, Around},
     relay::relay,
@@ -25,7 +25,6 @@ use crate::{
     data_plane::{self, Lines},
     failpoint::Point,
     lifecycle::{Move, State},
-    metrics::Start,
     sandbox::{
         Ended, Hear, KilledBy, Piece,
         docker::{Container, Found},
@@ -238,7 +237,6 @@ async fn start(scene: &Scene<'_>, things: &mut Things, prepared: Prepared) -> Re
     };
     Point::ContainerMade.reach();
     let made = [row.to(Stage::Made)];
-    booked.starts(Start::Cold);
     booked.step(Move::Run, made.clone()).await?;
     things.change(&made);
     Point::RunStored.reach();
@@ -246,6 +244,7 @@ async fn start(scene: &Scene<'_>, things: &mut Things, prepared: Prepared) -> Re
     scene.telling.enters(Phase::Running);
     scene.start.set(Some(scene.began.elapsed()));
     booked.ask(async || container.start().await).await?;
+    booked.started(Start::Cold);
     Point::Started.reach();
     Ok(AtWork { container, workspace, tap, left: spec.limits.runtime.duration() })
 }

@@ -119,6 +119,25 @@ impl Finished {
     }
 }
 
+/// Where a run has its container from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// It was made for it.
+    Cold,
+    /// It waited for a run.
+    Warm,
+}
+
+impl Start {
+    /// Its name, as it is shown.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Cold => "cold",
+            Self::Warm => "warm",
+        }
+    }
+}
+
 /// Why the agent did not come to its end.
 #[derive(Debug, thiserror::Error)]
 enum Error {
