@@ -19,8 +19,7 @@ use serde_json::json;
 use super::{run::OutputArguments, status::Status};
 use crate::{
     lifecycle::{Detail, Failure},
-    metrics::Start,
-    run::{Finished, Subject},
+    run::{Finished, Start, Subject},
     sandbox::Captured,
 };
 
@@ -201,7 +200,7 @@ fn result_json(subject: &Subject<'_>, finished: &Finished) -> serde_json::Value 
         "stdout": ended.map(|ended| captured(&ended.stdout)),
         "stderr": ended.map(|ended| captured(&ended.stderr)),
         "usage": finished.usage,
-        "start": finished.from.map(Start::word),
+        "start": finished.from.map(Start::name),
         "start_ms": finished.start.map(milliseconds),
         "duration_ms": milliseconds(finished.duration),
     })

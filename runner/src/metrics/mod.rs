@@ -26,7 +26,7 @@ use platform_runtime::metrics::{Bound, Histograms};
 
 pub(crate) use self::spans::Dropped;
 use self::{agents::Agents, present::Looked, reaper::Reaped, spans::Spans};
-use crate::{lifecycle::Outcome, reaper::Report, store::Store};
+use crate::{lifecycle::Outcome, reaper::Report, run::Start, store::Store};
 
 /// Of starts: from a container that waits for its run to a queue that is long.
 const STARTS: [Bound; 14] = [
@@ -46,27 +46,8 @@ const STARTS: [Bound; 14] = [
     (3_600_000_000, "3600"),
 ];
 
-/// Where the container of a run came from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Start {
-    /// It was made for it.
-    #[default]
-    Cold,
-    /// It waited for it in the pool.
-    Warm,
-}
-
-impl Start {
-    const ALL: [Self; 2] = [Self::Cold, Self::Warm];
-
-    /// As it is written.
-    pub(crate) const fn word(self) -> &'static str {
-        match self {
-            Self::Cold => "cold",
-            Self::Warm => "warm",
-        }
-    }
-}
+/// Where containers come from.
+const FROM: [Start; 2] = [Start::Cold, Start::Warm];
 
 /// What is counted, and what is looked at when somebody asks.
 #[derive(Debug)]
@@ -75,6 +56,8 @@ pub(crate) struct Metrics {
     /// From the order to the start of the container.
     starts: Histograms,
     starting: AtomicU64,
+    /// How many may be; 0 for as many as like.
+    starting_at_most: AtomicU64,
     reaped: Reaped,
     spans: Spans,
     looked: Looked,
@@ -84,8 +67,9 @@ impl Default for Metrics {
     fn default() -> Self {
         Self {
             agents: Agents::default(),
-            starts: Histograms::new(Start::ALL.len(), &STARTS),
+            starts: Histograms::new(FROM.len(), &STARTS),
             starting: AtomicU64::new(0),
+            starting_at_most: AtomicU64::new(0),
             reaped: Reaped::default(),
             spans: Spans::default(),
             looked: Looked::default(),
@@ -104,6 +88,12 @@ impl Metrics {
         self.looked.answer(store).await;
     }
 
+    /// From now on so many runs are prepared and started at a time.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for whoever bounds starts"))]
+    pub(crate) fn starting_at_most(&self, bound: u64) {
+        self.starting_at_most.store(bound, Ordering::Relaxed);
+    }
+
     /// A run's container was begun to be made, or claimed; until [`Metrics::started_or_not`].
     pub(crate) fn starting(&self) {
         self.starting.fetch_add(1, Ordering::Relaxed);
@@ -114,7 +104,7 @@ impl Metrics {
         self.starting.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// An agent was let run, so long after its run was ordered.
+    /// A container was started, so long after its run was ordered.
     pub(crate) fn started(&self, start: Start, after: Duration) {
         self.starts.observe(start as usize, micros(after));
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, atomic::Ordering};
 use platform_runtime::metrics::{Exposition, Kind, seconds};
 
 use super::{
-    Metrics, Start,
+    FROM, Metrics,
     agents::ForAgent,
     micros,
     present::Shown,
@@ -54,12 +54,16 @@ fn runs(text: &mut Exposition, agents: &[(String, Arc<ForAgent>)]) {
 fn starts(text: &mut Exposition, metrics: &Metrics) {
     let help = "Time from the order of a run to the start of its container, by whether that was made for it or waited in the pool.";
     let mut family = text.family(Kind::Histogram, "sandbox_start_seconds", help);
-    for start in Start::ALL {
-        family.histogram(&[("start", start.word())], &metrics.starts.read(start as usize));
+    for start in FROM {
+        family.histogram(&[("start", start.name())], &metrics.starts.read(start as usize));
     }
     let starting = metrics.starting.load(Ordering::Relaxed);
     let help = "Runs of this process that are prepared and started just now.";
     text.single(Kind::Gauge, "sandbox_starts_in_progress", starting, help);
+    let bound = metrics.starting_at_most.load(Ordering::Relaxed);
+    if bound > 0 {
+        text.single(Kind::Gauge, "sandbox_starts_limit", bound, "How many may be at a time.");
+    }
 }
 
 fn pool(text: &mut Exposition, agents: &[(String, Arc<ForAgent>)]) {

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use platform_core::id::AgentId;
 
-use super::{Metrics, Start};
+use super::Metrics;
 use crate::{
     lifecycle::Outcome,
     reaper::{Act, Entry, Outcome as Became, Report},
+    run::Start,
     store::Kind,
 };
 
@@ -27,6 +28,7 @@ async fn what_is_counted_is_told_of_agents_that_are_configured_and_of_the_rest()
     metrics.ended(&agent("team:gone"), Outcome::Cancelled, took);
     metrics.started(Start::Warm, Duration::from_millis(60));
     metrics.starting();
+    metrics.starting_at_most(4);
     metrics.pool_has(&agent("team:two"), 3, 1);
     metrics.pool_claimed(&agent("team:two"));
     metrics.pool_expired(&agent("team:two"));
@@ -52,6 +54,7 @@ async fn what_is_counted_is_told_of_agents_that_are_configured_and_of_the_rest()
         r#"sandbox_start_seconds_bucket{start="warm",le="0.1"} 1"#,
         r#"sandbox_start_seconds_count{start="cold"} 0"#,
         "sandbox_starts_in_progress 1",
+        "sandbox_starts_limit 4",
         r#"sandbox_pool_containers{agent="team:two",state="ready"} 3"#,
         r#"sandbox_pool_containers{agent="team:two",state="filling"} 1"#,
         r#"sandbox_pool_claimed_total{agent="team:two"} 1"#,

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Host, Order,
+    Host, Order, Start,
     admission::{Refused, admit},
     execution::{Observer, Starting},
     order::Unreadable,
@@ -23,7 +23,6 @@ use crate::{
     away::Away,
     failpoint::Point,
     lifecycle::{Ending, Move, State},
-    metrics::Start,
     sandbox::KilledBy,
     store::{self, Batch, Change, Created, For, Hold, Run, Spare, Step, Store, Told},
 };
@@ -71,7 +70,10 @@ pub(crate) struct Booked {
     observer: Observer,
     /// There from when it is prepared until its agent is let run.
     starting: RefCell<Option<Starting>>,
-    start: Cell<Start>,
+    /// When it was ours, and how long after the order that was.
+    since: (Instant, Duration),
+    /// Where its container came from, and how long after the order that was started; absent if it was not, or not here.
+    start: Cell<Option<(Start, Duration)>>,
 }
 
 /// What others did for a run before it was ours.
@@ -122,7 +124,8 @@ impl Booked {
         let stopping = record.stopping.as_deref().and_then(|why| serde_json::from_str(why).ok());
         let things = Things::of(&record.resources);
         let past = Past { things, started, stopping, ending, image: record.image, told: record.told };
-        Ok(Self { past, ..Self::ours(host, order, run, since) })
+        let since_order = (Instant::now(), run.created.until(record.now));
+        Ok(Self { past, since: since_order, ..Self::ours(host, order, run, since) })
     }
 
     fn ours(host: &Host, order: Order, run: &Run, since: Duration) -> Self {
@@ -136,6 +139,7 @@ impl Booked {
             past: Past::default(),
             observer: host.observer.clone(),
             starting: RefCell::default(),
+            since: (Instant::now(), Duration::ZERO),
             start: Cell::default(),
         };
         booked.sure_from(since);
@@ -162,24 +166,18 @@ impl Booked {
         makes: Move,
         changes: impl IntoIterator<Item = Change>,
     ) -> Result<(), store::Error> {
-        let starting = matches!(makes, Move::Prepare).then(|| self.observer.starting());
-        let is_on_the_way = starting.is_some() || matches!(makes, Move::Start);
         let state = self.state.get();
         let was_made = state.makes() && makes.is_on_the_way() && state.after(&makes).is_err();
         let step = if was_made { Step::default() } else { Step::from(makes) };
-        if let Some(starting) = starting {
-            self.starting.replace(Some(starting));
-        }
-        self.take(step.with(changes)).await?;
-        if !is_on_the_way {
-            self.starting.take();
-        }
-        Ok(())
+        self.take(step.with(changes)).await
     }
 
-    /// Says where the container came from that is about to be started.
-    pub(super) fn starts(&self, start: Start) {
-        self.start.set(start);
+    /// Its container was started just now.
+    pub(super) fn started(&self, start: Start) {
+        let (at, before) = self.since;
+        let after = before + at.elapsed();
+        self.start.set(Some((start, after)));
+        self.observer.metrics.started(start, after);
     }
 
     /// Begins to prepare, with a container that waited for a run.
@@ -191,7 +189,6 @@ impl Booked {
         spare: Spare,
         changes: impl IntoIterator<Item = Change>,
     ) -> Result<(), store::Error> {
-        self.starting.replace(Some(self.observer.starting()));
         let agent = spare.agent.clone();
         self.take(Step::from(Move::Prepare).with(changes).taking(spare)).await?;
         self.observer.metrics.pool_claimed(&agent);
@@ -238,10 +235,17 @@ impl Booked {
     }
 
     async fn take(&self, step: Step) -> Result<(), store::Error> {
+        if matches!(step.makes, Some(Move::Prepare)) {
+            self.starting.replace(Some(self.observer.starting()));
+        }
         let run = self.store.insist(&self.hold, &step).await?;
         self.state.set(run.state);
-        if let Some(made) = &step.makes {
-            self.observer.saw(&self.order, &run, (made, self.start.get()));
+        match &step.makes {
+            None | Some(Move::Prepare | Move::Start) => {}
+            Some(made) => {
+                self.starting.take();
+                self.observer.saw(&self.order, &run, (made, self.start.get()));
+            }
         }
         Ok(())
     }

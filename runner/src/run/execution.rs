@@ -12,10 +12,10 @@ use std::{sync::Arc, time::Duration};
 use platform_core::control::Usage;
 use platform_runtime::settings::Settings;
 
-use super::Order;
+use super::{Order, Start};
 use crate::{
     lifecycle::{Move, State},
-    metrics::{Metrics, Start},
+    metrics::Metrics,
     store::Run,
     traces::{self, Export, Traces},
 };
@@ -47,16 +47,12 @@ impl Observer {
         Starting(Arc::clone(&self.metrics))
     }
 
-    /// A move that brought `run` where it is was stored by us.
-    pub(super) fn saw(&self, order: &Order, run: &Run, (made, start): (&Move, Start)) {
+    /// A move that brought `run` where it is was stored by us, who started its container as `start` says, if we did.
+    pub(super) fn saw(&self, order: &Order, run: &Run, (made, start): (&Move, Option<(Start, Duration)>)) {
         match (made, run.state) {
-            (Move::Run, _) => {
-                started(order, run, start);
-                let after = run.started.map(|started| run.created.until(started));
-                self.metrics.started(start, after.unwrap_or_default());
-            }
+            (Move::Run, _) => started(order, run),
             (Move::Finish(_) | Move::Withdraw(_), State::Ended(outcome)) => {
-                complete(order, run);
+                complete(order, run, start);
                 let after = run.ended.map(|ended| run.created.until(ended));
                 self.metrics.ended(&run.agent, outcome, after.unwrap_or_default());
                 if let Some(traces) = &self.traces {
@@ -74,7 +70,7 @@ impl Drop for Starting {
     }
 }
 
-fn started(order: &Order, run: &Run, start: Start) {
+fn started(order: &Order, run: &Run) {
     tracing::info!(
         target: "sandbox",
         run_id = %run.run,
@@ -84,13 +80,11 @@ fn started(order: &Order, run: &Run, start: Start) {
         execution_mode = order.wanted.agent.mode.word(),
         account = %run.account,
         model = order.wanted.model,
-        start = start.word(),
-        start_ms = run.started.map(|started| millis(run.created.until(started))),
         "sandbox.execution.started"
     );
 }
 
-fn complete(order: &Order, run: &Run) {
+fn complete(order: &Order, run: &Run, start: Option<(Start, Duration)>) {
     let Usage { calls, refused, tokens, .. } = run.usage.unwrap_or_default();
     // What nobody could tell is left out.
     let known = |count: u64| run.usage.map(|_usage| count);
@@ -106,6 +100,8 @@ fn complete(order: &Order, run: &Run) {
         outcome = run.state.name(),
         error_code = run.error.as_ref().map(|failure| failure.code.code()),
         exit_code = run.exit_code,
+        start = start.map(|(start, _)| start.name()),
+        start_ms = start.map(|(_, after)| millis(after)),
         duration_ms = run.ended.map(|ended| millis(run.created.until(ended))),
         calls = known(calls),
         refused_calls = known(refused),

@@ -13,7 +13,7 @@ use platform_core::{
 use platform_runtime::{random, report, settings::WorkspaceSetup};
 
 use super::{
-    Error, Scene,
+    Error, Scene, Start,
     attempt::AtWork,
     needs::{image, room},
     plan::{self, Around},
@@ -25,7 +25,6 @@ use crate::{
     data_plane::{self, Lines},
     failpoint::Point,
     lifecycle::{Move, State},
-    metrics::Start,
     pool,
     sandbox::docker::Container,
     store::{self, Change, Kind, Spare, Stage},
@@ -213,7 +212,6 @@ async fn start(scene: &Scene<'_>, things: &mut Things, prepared: Prepared) -> Re
         }
     };
     Point::ContainerMade.reach();
-    booked.starts(start);
     step(scene, things, (Move::Run, things.made())).await?;
     Point::RunStored.reach();
     scene.go_on()?;
@@ -223,6 +221,7 @@ async fn start(scene: &Scene<'_>, things: &mut Things, prepared: Prepared) -> Re
         Start::Cold => booked.ask(async || container.start().await).await?,
         Start::Warm => tell(scene, &workspace).await?,
     }
+    booked.started(start);
     Point::Started.reach();
     let left = scene.order().wanted.agent.runtime.duration();
     Ok(AtWork { container, workspace, tap, left })

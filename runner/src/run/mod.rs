@@ -48,7 +48,6 @@ use crate::{
     data_plane::{self, DataPlane},
     failpoint::Point,
     lifecycle::{Detail, Ending, Failure, Move, State},
-    metrics::Start,
     sandbox::{
         Ended,
         docker::{self, Docker},
@@ -132,6 +131,25 @@ impl Finished {
             from: None,
             start: run.started.map(|started| run.created.until(started)),
             duration: run.created.until(run.ended.unwrap_or(record.now)),
+        }
+    }
+}
+
+/// Where a run has its container from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// It was made for it.
+    Cold,
+    /// It waited for a run.
+    Warm,
+}
+
+impl Start {
+    /// Its name, as it is shown.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Cold => "cold",
+            Self::Warm => "warm",
         }
     }
 }

@@ -82,19 +82,19 @@ async fn an_execution_is_told_when_it_starts_and_when_it_is_over_and_nothing_of_
     };
     let tokens = &called["usage"]["tokens"];
     let used = json!({
-        "outcome": "succeeded", "exit_code": 0, "calls": 1, "refused_calls": 0,
+        "outcome": "succeeded", "exit_code": 0, "start": "cold", "calls": 1, "refused_calls": 0,
         "input_tokens": tokens["input"], "output_tokens": tokens["output"],
     });
-    let started = with(both(STARTED, "calls", "sandbox:agent"), json!({ "start": "cold" }));
-    assert_eq!(said(&lines[0]), started);
+    assert_eq!(said(&lines[0]), both(STARTED, "calls", "sandbox:agent"));
     assert_eq!(said(&lines[1]), with(both(COMPLETE, "calls", "sandbox:agent"), used));
     let failed = json!({
-        "outcome": "failed", "error_code": "container_failed", "exit_code": 1, "calls": 0, "refused_calls": 0,
+        "outcome": "failed", "error_code": "container_failed", "exit_code": 1, "start": "cold", "calls": 0, "refused_calls": 0,
         "input_tokens": 0, "output_tokens": 0,
     });
     assert_eq!(said(&lines[3]), with(both(COMPLETE, "fails", "test:sh"), failed));
     let took = called["ended_ms"].as_u64().unwrap() - called["created_ms"].as_u64().unwrap();
     assert_eq!(lines[1]["duration_ms"], took);
+    assert!(lines[1]["start_ms"].as_u64().unwrap() <= took, "{lines:#?}");
 }
 
 #[tokio::test]

@@ -172,6 +172,11 @@ async fn a_collector_that_hangs_refuses_or_breaks_off_harms_no_run_and_no_stop_a
         let up = Up::start(world.sluice()).await;
         ordered(&world, run, &[]).await;
         assert_eq!(ended(&world, run).await["state"], "succeeded");
+        if run == "hangs" {
+            let by_hand = world.sluice().run(&["run", "--agent", "test:sh", "--run-id", "by-hand", "q"]);
+            let ended = tokio::time::timeout(Duration::from_secs(20), by_hand).await;
+            assert_eq!(ended.expect("it ends").stdout, "whispered-answer\n");
+        }
         if run == "refuses" {
             // What it does not want is dropped at once: what waited, eight of this run.
             let dropped =
