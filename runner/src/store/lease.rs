@@ -65,7 +65,7 @@ pub struct NewRun {
     pub agent: AgentId,
     /// Ids of the application around.
     pub correlation: Correlation,
-    /// Everything else that was asked for, as JSON.
+    /// Everything else that was asked for, as JSON: the same order has the same text.
     pub wanted: String,
 }
 
@@ -108,10 +108,10 @@ const FENCE: &str = concat!(
 );
 
 impl Store {
-    /// Orders a run. The same order again, in the same words, returns the same run.
+    /// Orders a run. The same order again returns the same run.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if the id stands for another order, or for the same in other words.
+    /// [`Error::Conflict`] if the id stands for another order.
     pub async fn create(&self, new: &NewRun, who: For<'_>) -> Result<Created, Error> {
         if new.wanted.len() > ORDER {
             return Err(Error::TooLarge { what: "the order", bytes: new.wanted.len(), most: ORDER });
