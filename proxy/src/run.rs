@@ -213,6 +213,7 @@ impl Run {
             budget: Budget::default(),
             expires: None,
             models: Some(Vec::new()),
+            tools: None,
             capabilities: Capabilities::default(),
             tap: Tap::Off,
         };

@@ -28,6 +28,7 @@ pub mod litellm;
 pub mod metrics;
 pub mod mounts;
 pub mod nginx;
+pub mod output;
 mod postgres;
 pub mod process;
 pub mod puppet;

@@ -372,6 +372,7 @@ pub fn grant(run: &str, account: &str) -> RunGrant {
         budget: Budget::default(),
         expires: None,
         models: None,
+        tools: None,
         capabilities: Capabilities::default(),
         tap: Tap::Off,
     }

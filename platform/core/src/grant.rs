@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     budget::Budget,
     capability::Capabilities,
-    id::{AccountId, AgentId, ExternalId, ModelName, RunId},
+    id::{AccountId, AgentId, ExternalId, ModelName, RunId, ToolName},
     limit::{self, ByteSize, Millis},
     name,
     record::Timeout,
@@ -43,6 +43,9 @@ pub struct RunGrant {
     /// The models it may name; any if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub models: Option<Vec<ModelName>>,
+    /// The tools it may offer a model, by exact name; any if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<ToolName>>,
     /// What its calls may reach beyond the model.
     #[serde(default)]
     pub capabilities: Capabilities,

@@ -129,6 +129,14 @@ text_id! {
 }
 
 text_id! {
+    /// A tool by the name under which an agent offers it to a model.
+    ToolName, "a tool's name",
+    "1 to 128 letters, digits, `_`, `.` or `-`",
+    |text| (1..=128).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
+}
+
+text_id! {
     /// An id that the application around Sluicegate minted and only wants to see again: user, session, trace.
     ExternalId, "an external id",
     "1 to 256 bytes without control characters",

@@ -29,7 +29,7 @@ pub enum Refusal {
     BodiesInFlight,
     /// The body has a field that is not on the route's list.
     FieldUnknown,
-    /// The body asks for something this run was not granted.
+    /// The body asks for something this run was not granted, or offers a tool that it was not.
     NotGranted,
     /// The body names a model this run was not granted.
     ModelNotGranted,

@@ -35,8 +35,12 @@ impl Looked {
 
     /// As the catalogue has it.
     pub(crate) fn to_json(&self) -> Value {
-        let Self { id, agent: Agent { name, description, .. }, .. } = self;
-        json!({ "agentId": id, "graphId": id, "name": name, "description": description })
+        let Self { id, agent: Agent { name, description, tools, .. }, .. } = self;
+        let mut entry = json!({ "agentId": id, "graphId": id, "name": name, "description": description });
+        if !tools.is_empty() {
+            entry["tools"] = json!(tools);
+        }
+        entry
     }
 }
 

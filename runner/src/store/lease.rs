@@ -76,7 +76,7 @@ pub struct NewRun {
     pub correlation: Correlation,
     /// How urgent it is.
     pub priority: Priority,
-    /// Everything else that was asked for, as JSON.
+    /// Everything else that was asked for, as JSON: the same order has the same text.
     pub wanted: String,
 }
 
@@ -119,11 +119,10 @@ const FENCE: &str = concat!(
 );
 
 impl Store {
-    /// Orders a run. The same order again, in the same words, returns the same run.
+    /// Orders a run. The same order again returns the same run.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if the id stands for another order, or for the same in other words; [`Error::Full`] if enough wait and it
-    /// is a new one for anybody.
+    /// [`Error::Conflict`] if the id stands for another order, [`Error::Full`] if enough wait and it is a new one for anybody.
     pub async fn create(&self, new: &NewRun, who: For<'_>) -> Result<Created, Error> {
         if new.wanted.len() > ORDER {
             return Err(Error::TooLarge { what: "the order", bytes: new.wanted.len(), most: ORDER });

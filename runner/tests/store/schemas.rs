@@ -16,6 +16,7 @@ use crate::{
 
 crate::on_both!(
     every_released_schema_becomes_the_newest_one,
+    how_runs_ended_or_were_about_to_is_told_as_it_would_be_now,
     a_store_of_a_later_program_is_refused,
     a_store_that_was_never_released_is_refused,
     two_programs_that_make_a_store_at_once_make_one,
@@ -63,6 +64,34 @@ async fn every_released_schema_becomes_the_newest_one(place: Place) {
         // What was restored is opened like any other.
         open(&place.address()).await.unwrap();
     }
+}
+
+/// Runs of schema 2 that failed, go on, or are about to be ended: none of them is in its golden backup.
+async fn how_runs_ended_or_were_about_to_is_told_as_it_would_be_now(place: Place) {
+    let store = place.open().await;
+    let golden = golden(2).with_file_name("schema-2-ends.ndjson");
+    store.restore(&golden, Onto::Anything).await.unwrap();
+    for (run, state, stopping, last) in [
+        ("failed", "failed", None, "error container_failed"),
+        ("timed-out", "timed_out", None, "error timeout"),
+        ("cancelled", "cancelled", None, "error cancelled"),
+        ("running", "running", None, "status running"),
+        ("stopping", "running", Some("\"timeout\""), "status running"),
+        ("settling", "settling", None, "status settling"),
+        // That its agent was about to be ended was so before it was started anew.
+        ("anew", "running", None, "status running"),
+    ] {
+        let record = store.record(&id(run)).await.unwrap();
+        assert_eq!((record.run.state.name(), record.stopping.as_deref()), (state, stopping), "{run}");
+        let told = match record.events.last().unwrap().event().unwrap() {
+            AgentEvent::Status { phase } => format!("status {}", phase.name()),
+            AgentEvent::Error { code, .. } => format!("error {}", code.code()),
+            other => panic!("{run}: {other:?}"),
+        };
+        assert_eq!(told, last, "{run}: {:?}", record.events);
+        assert!(record.events.iter().all(|event| event.event().is_ok()), "{run}: {:?}", record.events);
+    }
+    assert_eq!(store.record(&id("anew")).await.unwrap().events.len(), 9);
 }
 
 fn phase(event: &AgentEvent) -> Option<Phase> {

@@ -10,6 +10,7 @@ mod correlations;
 mod headers;
 mod leaks;
 mod paths;
+mod tools;
 mod trailers;
 
 use std::time::Duration;
@@ -79,6 +80,7 @@ fn no_family_of_attacks_shrinks_unseen() {
         ("fields of bodies", bodies::fields().len(), 28),
         ("media and tools as egress", bodies::egress().len(), 22),
         ("references to stored objects", bodies::stored().len(), 13),
+        ("tools by name", tools::offers().len(), 8),
         ("framing", crate::framing::attacks("{}").len(), 20),
         ("tokens", crate::shared::bad_tokens().len(), 16),
         ("correlations", correlations::attacks().len(), 64),

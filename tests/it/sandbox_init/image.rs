@@ -39,11 +39,17 @@ async fn a_stop_reaches_the_agent_and_its_exit_code_is_the_containers() {
 
 #[tokio::test]
 async fn what_the_agent_left_does_not_keep_the_container() {
+    // The kernel ends everybody together with the first process: that they are asked before is ours.
+    let left = "(trap 'echo last words; exit' TERM; touch /tmp/up; while :; do sleep 0.01; done) & \
+                (trap '' TERM; sleep 600) & setsid sleep 600 & until [ -e /tmp/up ]; do sleep 0.01; done; exit 3";
     for init in INITS {
-        let left = "(trap '' TERM; sleep 600) & setsid sleep 600 & sleep 0.1; exit 3";
         let container = Container::start(init, &["bash", "-c", left]).await;
         assert_eq!(container.exit_code().await, 3);
+        assert_eq!(container.output().await, "last words\n");
     }
+    // Control: a first process that asks nobody.
+    let container = Container::start(&["--entrypoint", "bash"], &["-c", left]).await;
+    assert_eq!((container.exit_code().await, container.output().await.as_str()), (3, ""));
 }
 
 #[tokio::test]

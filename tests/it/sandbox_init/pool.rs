@@ -58,24 +58,6 @@ async fn a_container_without_a_command_becomes_what_its_start_file_says() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_half_written_first_starts_nothing() {
-    let waiting = Waiting::start(&[]).await;
-    let whole = start("echo whole");
-    let file = waiting.dir.path().join("start.json");
-    fs::write(&file, &whole[..20]).unwrap();
-    fs::write(waiting.dir.path().join(".start.json"), &whole[..40]).unwrap();
-    fs::write(&file, start("echo in place")).unwrap();
-    waiting.put(&whole);
-    assert_eq!(waiting.container.exit_code().await, 0);
-    assert_eq!(waiting.container.output().await, "whole\n");
-
-    // Control: half a file that is renamed into its place is looked at.
-    let waiting = Waiting::start(&[]).await;
-    waiting.put(&whole[..20]);
-    assert_eq!(waiting.container.exit_code().await, 65);
-}
-
-#[tokio::test]
 async fn a_container_that_is_stopped_while_it_waits_needs_no_kill() {
     for init in [&["--init"][..], &[]] {
         let waiting = Waiting::start(init).await;

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf, str::FromStr};
 
 use platform_core::{
     capability::Capability,
-    id::{AccountId, AgentId, ExternalId, InstallationId, ModelName},
+    id::{AccountId, AgentId, ExternalId, InstallationId, ModelName, ToolName},
     limit::{ByteSize, Millis},
     money::NanoDollars,
 };
@@ -127,6 +127,7 @@ written_as_text!(
     ExternalId,
     InstallationId,
     ModelName,
+    ToolName,
     Capability,
     SocketAddr,
     NanoDollars

@@ -54,6 +54,8 @@ fn unnamed() -> RunId {
 fn grant(section: &Section<'_>, run_id: RunId, account: Option<AccountId>, listener: Listener) -> RunGrant {
     let field = |name, doc| section.field(name, doc);
     let models = field("models", "Models its calls may name; any if empty.").list_or(vec![]);
+    let tools =
+        field("tools", "Tools its calls may offer a model, by exact name; any if empty.").list_or(vec![]);
     let capabilities = field(
         "capabilities",
         "What its calls may reach beyond the model; the names are those of `[agents]`.",
@@ -87,6 +89,7 @@ fn grant(section: &Section<'_>, run_id: RunId, account: Option<AccountId>, liste
         budget: budgets::budget(section, &Budget::default()),
         expires: None,
         models: Some(models).filter(|models| !models.is_empty()),
+        tools: Some(tools).filter(|tools| !tools.is_empty()),
         capabilities: capabilities.list_or(vec![]).into_iter().collect(),
         tap: field("tap", "Whether its answers may be watched while they stream: `off` or `text`.")
             .or(Tap::Off),

@@ -42,6 +42,7 @@ enum Rule<'r> {
     Field(&'r str),
     Model(&'r str),
     Capability(&'r str),
+    Tool(&'r str),
     Stopped(&'r str),
     None,
 }
@@ -58,6 +59,7 @@ impl<'r> Rule<'r> {
             (_, Some(("field", name))) => Self::Field(name),
             (_, Some(("model", name))) => Self::Model(name),
             (_, Some(("capability", name))) => Self::Capability(name),
+            (_, Some(("tool", name))) => Self::Tool(name),
             _ => Self::Stopped(rule),
         }
     }
@@ -155,6 +157,10 @@ impl Case<'_> {
             (Refusal::NotGranted, Rule::Capability(name)) => {
                 why(&format!("the body asks for what needs the capability {name}, and the run was not granted it"))
                     .setting(&self.agent(), "capabilities", Some(list(name)))
+            }
+            (Refusal::NotGranted, Rule::Tool(name)) => {
+                why(&format!("the body offers a model the tool {name}, and the run was granted others only"))
+                    .setting(&self.agent(), "tools", Some(list(name)))
             }
             (Refusal::NotGranted, _) => why("the body asks for something that the run was not granted")
                 .setting(&self.agent(), "capabilities", None),

@@ -53,7 +53,15 @@ fn rules() -> Vec<Option<String>> {
         .into_iter()
         .flat_map(|limit| ["run", "account"].map(|whose| format!("{whose}.{}", limit.setting())));
     let capabilities = Capability::ALL.map(|capability| format!("capability:{capability}"));
-    let words = ["field:mcp_servers", "model:gpt-4o", "all", "account", "model", "<12:0123456789abcdef>"];
+    let words = [
+        "field:mcp_servers",
+        "model:gpt-4o",
+        "tool:bash",
+        "all",
+        "account",
+        "model",
+        "<12:0123456789abcdef>",
+    ];
     let all = limits.chain(capabilities).chain(words.map(str::to_owned));
     std::iter::once(None).chain(all.map(Some)).collect()
 }

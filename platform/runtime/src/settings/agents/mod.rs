@@ -12,7 +12,7 @@ use platform_core::{
     budget::Budget,
     capability::Capability,
     grant::CallTimes,
-    id::{AgentId, ModelName},
+    id::{AgentId, ModelName, ToolName},
     limit::{self, ByteSize, Millis},
 };
 use serde::{Deserialize, Serialize};
@@ -71,6 +71,9 @@ pub struct Agent {
     pub model: Option<String>,
     /// Models its calls may name; any if empty.
     pub models: Vec<ModelName>,
+    /// Tools that its calls may offer a model; any if empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolName>,
     /// What its calls may reach beyond the model.
     pub capabilities: Vec<Capability>,
     /// What a run's calls may use in all.
@@ -135,6 +138,7 @@ impl Agent {
             model: field("model", "Model if the run does not say; `upstream.default_model` if absent.")
                 .optional(),
             models: field("models", "Models its calls may name; any if empty.").list_or(vec![]),
+            tools: field("tools", "Tools its calls may offer a model, by exact name; any if empty.").list_or(vec![]),
             capabilities: field(
                 "capabilities",
                 "What its calls may reach beyond the model: media_urls, stored_files, server_tools, mcp, web_search, stored_responses, stored_prompts, background, unlisted_content, premium_service.",

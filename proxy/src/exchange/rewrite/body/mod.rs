@@ -43,6 +43,8 @@ use crate::usage::estimate::{Letters, Media};
 pub(crate) struct Policy {
     /// The models, by exact name; `None` for any.
     pub(crate) models: Option<Box<[Box<str>]>>,
+    /// The tools that a model may be offered, by exact name; `None` for any.
+    pub(crate) tools: Option<Box<[Box<str>]>>,
     /// What is allowed beyond plain calls.
     pub(crate) granted: Capabilities,
     /// Top-level fields the operator lets through besides the listed ones, unchecked.
@@ -65,6 +67,7 @@ impl Policy {
                 .models
                 .as_ref()
                 .map(|models| models.iter().map(|model| model.as_str().into()).collect()),
+            tools: grant.tools.as_ref().map(|tools| tools.iter().map(|tool| tool.as_str().into()).collect()),
             granted: grant.capabilities,
             extra_fields: extra_fields.iter().map(|field| field.as_str().into()).collect(),
             anthropic_metadata: Some(format!("{{\"user_id\":{account}}}").into()),

@@ -50,6 +50,8 @@ pub(crate) enum Reason {
     ModelMalformed,
     /// The model is not one of the run's.
     ModelNotGranted(Label),
+    /// A tool is offered that is not one of the run's.
+    ToolNotGranted(Label),
     /// The route takes no body that could be checked.
     NoRoute,
 }
@@ -137,6 +139,9 @@ impl fmt::Display for Rejection {
                     f,
                     "the model {model} is not granted to this run; choose one that GET /v1/models lists"
                 )
+            }
+            Reason::ToolNotGranted(tool) => {
+                write!(f, "the tool {tool} is not granted to this run; leave it out, or have it granted")
             }
             Reason::NoRoute => f.write_str("this route takes no body"),
         }

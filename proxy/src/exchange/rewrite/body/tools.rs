@@ -1,6 +1,9 @@
 //! Tools: functions and custom tools, which the agent runs itself; everything else runs elsewhere and needs a
 //! grant. A member that is not a function's is enough to make another tool of it: LiteLLM drops the `type` on
 //! the way to Gemini and goes by `googleSearch` or `urlContext` beside it.
+//!
+//! A run may be granted some tools only, by name. That holds for what a model is offered as a tool: an agent that describes one in
+//! its text, or does something without having been told to by a model, is not kept from that here.
 
 use std::borrow::Cow;
 
@@ -10,7 +13,7 @@ use super::{
     content::Place,
     json::Value,
     kinds,
-    rejection::Rejection,
+    rejection::{Label, Reason, Rejection},
     walk::{Member, Walk},
 };
 
@@ -95,11 +98,22 @@ impl<'a> Walk<'a, '_> {
 
     fn tool_name(&mut self, at: usize) -> Result<(), Rejection> {
         match self.cursor.value()? {
-            Value::Text(name) if name.decoded().starts_with(RESERVED) => {
-                self.need(Capability::ServerTools, &name.decoded(), at)
-            }
-            Value::Text(_) | Value::Null => Ok(()),
+            Value::Text(name) => self.offered(&name.decoded(), at),
+            Value::Null => Ok(()),
             _ => Err(Rejection::wrong_type(b"name", "a string", at)),
+        }
+    }
+
+    /// Refuses a tool of this name unless the run may offer it.
+    fn offered(&self, name: &[u8], at: usize) -> Result<(), Rejection> {
+        if name.starts_with(RESERVED) {
+            self.need(Capability::ServerTools, name, at)?;
+        }
+        match &self.policy.tools {
+            Some(tools) if !tools.iter().any(|tool| tool.as_bytes() == name) => {
+                Err(Rejection::new(Reason::ToolNotGranted(Label::of(name)), at))
+            }
+            _ => Ok(()),
         }
     }
 

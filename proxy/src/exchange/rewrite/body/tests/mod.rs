@@ -57,6 +57,7 @@ fn word(rejection: &Rejection) -> String {
         Reason::WrongType { what, .. } => format!("type {}", plain(what)),
         Reason::NotGranted { capability, .. } => capability.name().into(),
         Reason::ModelMissing | Reason::ModelMalformed | Reason::ModelNotGranted(_) => "model".into(),
+        Reason::ToolNotGranted(name) => format!("tool {}", plain(name)),
         Reason::NoRoute => "route".into(),
     }
 }

@@ -201,3 +201,55 @@ fn grants_are_narrow() {
     assert_eq!(word(&verdict(Route::Responses, hosted, &server_tools).unwrap_err()), "stored_files");
     passes(Route::Responses, fresh, &server_tools);
 }
+
+#[test]
+fn tools_that_a_run_may_not_offer_are_refused_wherever_they_stand() {
+    let granted = Policy { tools: Some(["bash".into(), "read-file".into()].into()), ..policy() };
+    let chat = Route::ChatCompletions;
+    for (route, bad, name) in [
+        (chat, r#""tools":[{"type":"function","function":{"name":"rm"}}]"#, "rm"),
+        (
+            chat,
+            r#""tools":[{"type":"function","function":{"name":"bash"}},{"type":"function","function":{"name":"Bash"}}]"#,
+            "Bash",
+        ),
+        (chat, r#""tools":[{"function":{"name":"bas\u0068 "}}]"#, "bash?"),
+        (chat, r#""tools":[{"type":"custom","custom":{"name":"rm"}}]"#, "rm"),
+        (chat, r#""tools":[{"name":""}]"#, ""),
+        (chat, r#""functions":[{"name":"rm"}]"#, "rm"),
+        (
+            chat,
+            r#""tool_choice":{"type":"allowed_tools","allowed_tools":{"tools":[{"type":"function","function":{"name":"rm"}}]}}"#,
+            "rm",
+        ),
+        (Route::Responses, r#""tools":[{"type":"function","name":"rm"}]"#, "rm"),
+        (Route::Responses, r#""tools":[{"type":"custom","name":"rm"}]"#, "rm"),
+        (Route::Messages, r#""tools":[{"name":"rm","input_schema":{}}]"#, "rm"),
+        (Route::CountTokens, r#""tools":[{"name":"rm"}]"#, "rm"),
+    ] {
+        let whole = format!(r#"{{"model":"m",{bad}}}"#);
+        let rejection = verdict(route, &whole, &granted).expect_err(bad);
+        assert_eq!(word(&rejection), format!("tool {name}"), "{bad}");
+        // Control: who is granted any may offer it, and so may who is granted this very one.
+        passes(route, &whole, &policy());
+        if name == "rm" {
+            passes(route, &whole.replace("\"rm\"", "\"read-file\""), &granted);
+        }
+    }
+    // What is granted passes spelled as JSON may, and only a tool's name is a tool's name.
+    for good in [
+        r#""tools":[{"function":{"name":"b\u0061sh"}}],"tool_choice":{"type":"function","function":{"name":"bash"}}"#,
+        r#""tools":[{"type":"function","function":{"name":"bash","parameters":{"name":"rm","properties":{"name":{}}}}}]"#,
+        r#""tools":null"#,
+        r#""messages":[{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"rm","arguments":"{}"}}]}]"#,
+    ] {
+        passes(chat, &format!(r#"{{"model":"m",{good}}}"#), &granted);
+    }
+    // A tool that runs elsewhere needs its capability all the same, and one of LiteLLM's own, too.
+    for (bad, why) in [
+        (r#""tools":[{"type":"web_search_preview","name":"bash"}]"#, "web_search"),
+        (r#""tools":[{"name":"litellm_x"}]"#, "server_tools"),
+    ] {
+        assert_eq!(word(&verdict(chat, &format!(r#"{{"model":"m",{bad}}}"#), &granted).expect_err(bad)), why);
+    }
+}

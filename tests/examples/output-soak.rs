@@ -1,0 +1,58 @@
+//! `output-soak FILE BYTES`: more output than a test may wait for, and how much memory `sluice run` needed for it, as JSON. Fails if that
+//! grows with what is printed, or if a byte of it is not counted.
+
+#![allow(clippy::unwrap_used, reason = "a soak that cannot go on has failed, with the place")]
+
+use std::{process::Command, time::Instant};
+
+use bench::measure::machine::Machine;
+use harness::{World, output::most_memory};
+use serde_json::{Value, json};
+
+/// Most KiB by which it may grow.
+const GROWTH: u64 = 32 << 10;
+
+/// A world with an agent that runs `script`.
+async fn world(script: &str) -> World {
+    let argv = json!(["bash", "-c", script]);
+    World::with(&format!(
+        "[agents.'test:sh']\nargv = {argv}\nprotocol = 'text'\nruntime = '2h'\noutput = '2 MiB'\n"
+    ))
+    .await
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let [file, bytes] = arguments.as_slice() else { panic!("usage: output-soak FILE BYTES") };
+    let bytes: u64 = bytes.parse().unwrap();
+    let quiet = most_memory(&world("true").await, "test:sh").await;
+    let loud = world(&format!("echo BEGIN; head -c {bytes} /dev/zero | tr '\\0' x; echo; echo END")).await;
+    let began = Instant::now();
+    let most = most_memory(&loud, "test:sh").await;
+    let seconds = began.elapsed().as_secs();
+    let told = loud.sluice().run(&["runs", "events", "r1"]).await.events();
+    let sum = |kind: &str, of: fn(&Value) -> u64| -> u64 {
+        told.iter().filter(|event| event["type"] == kind).map(of).sum()
+    };
+    let cut = sum("log_cut", |event| event["bytes"].as_u64().unwrap());
+    let kept = sum("log", |event| event["text"].as_str().unwrap().len() as u64);
+    let commit = Command::new("git").args(["rev-parse", "HEAD"]).output().unwrap().stdout;
+    let record = json!({
+        "command": format!("cargo run -p tests --example output-soak {}", arguments.join(" ")),
+        "commit": String::from_utf8_lossy(&commit).trim(),
+        "machine": Machine::here(),
+        "seconds": seconds,
+        "bytes": bytes,
+        "bytes_kept": kept,
+        "bytes_cut": cut,
+        "ended": told.last().map(|event| event["type"].clone()),
+        "most_kib_without_output": quiet,
+        "most_kib": most,
+        "grown_kib": most.saturating_sub(quiet),
+        "may_grow_kib": GROWTH,
+    });
+    std::fs::write(file, format!("{record:#}\n")).unwrap();
+    assert_eq!(kept + cut, bytes + "BEGIN\n\nEND\n".len() as u64, "each byte is kept or counted");
+    assert!(most < quiet + GROWTH, "grew from {quiet} to {most} KiB");
+}
