@@ -4,7 +4,11 @@
 //! Taking runs and living them are apart, so that a store that hesitates does not hold up what containers print. Not here:
 //! how a run is lived (`run`), and what may be removed (`reaper`).
 
-use std::{cell::RefCell, sync::Arc, time::Duration};
+use std::{
+    cell::RefCell,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use platform_core::id::RunId;
@@ -23,7 +27,9 @@ use crate::{
     workspace::{self, Workspaces},
 };
 
-/// How often it is looked for runs.
+/// How often it is looked for runs that wait: on average an order waits half of that.
+const GLANCE: Duration = Duration::from_millis(25);
+/// The same of runs that somebody has left, and of what is in the way.
 const LOOK: Duration = Duration::from_millis(250);
 /// Pause after something failed that will fail again at once.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -132,15 +138,25 @@ async fn take(
     (to, lived): (mpsc::Sender<Work>, &Lived),
     stop: &CancellationToken,
 ) {
+    let mut left = None::<Instant>;
     while !stop.is_cancelled() {
         let known = lived.borrow().clone();
-        match next(host, &places, &known).await {
-            Ok(Some(work)) => {
-                lived.borrow_mut().push(work.booked.order.run_id.clone());
-                // Whoever lives them is there for as long as we are.
-                drop(to.send(work).await);
+        let taken = match left {
+            Some(at) if at.elapsed() < LOOK => queued(host, &places).await,
+            _ => {
+                left = Some(Instant::now());
+                abandoned(host, &known).await
             }
-            Ok(None) => tokio::time::sleep(LOOK).await,
+        };
+        match taken {
+            Ok(Taken::Work(work)) => {
+                lived.borrow_mut().push(work.booked.order.run_id.clone());
+                // Whoever lives them is there for as long as we are. What else was left is looked for at once.
+                left = left.filter(|_| work.place.is_some());
+                drop(to.send(*work).await);
+            }
+            Ok(Taken::Nothing) => tokio::time::sleep(GLANCE).await,
+            Ok(Taken::NotNow) => tokio::time::sleep(LOOK).await,
             Err(error) => {
                 tracing::warn!(error = %report::chain(&error), "runs cannot be taken");
                 tokio::time::sleep(PAUSE).await;
@@ -150,26 +166,44 @@ async fn take(
     std::future::pending().await
 }
 
-async fn next(host: &Host, places: &Arc<Semaphore>, lived: &[RunId]) -> Result<Option<Work>, BookingError> {
+/// What became of a look for runs.
+enum Taken {
+    Work(Box<Work>),
+    /// There is none.
+    Nothing,
+    /// There may be, and something is in the way.
+    NotNow,
+}
+
+/// Takes a run that somebody has left. Those that are `lived` here are not.
+async fn abandoned(host: &Host, lived: &[RunId]) -> Result<Taken, BookingError> {
     let since = run::now();
     let left =
         host.store.take_over(&host.worker, host.lease, lived).await.map_err(BookingError::NotStored)?;
-    if let Some(run) = left {
-        tracing::info!(run = %run.run, state = %run.state, epoch = run.epoch, "taken over");
-        return book(host, &run, since).await.map(|booked| booked.map(|booked| Work { booked, place: None }));
+    let Some(run) = left else { return Ok(Taken::Nothing) };
+    tracing::info!(run = %run.run, state = %run.state, epoch = run.epoch, "taken over");
+    book(host, &run, (since, None)).await
+}
+
+/// Takes a run that waits, if there is a place for it. A look that finds none costs one small query.
+async fn queued(host: &Host, places: &Arc<Semaphore>) -> Result<Taken, BookingError> {
+    let Ok(place) = Arc::clone(places).try_acquire_owned() else { return Ok(Taken::Nothing) };
+    if !host.store.is_anything_queued().await.map_err(BookingError::NotStored)? {
+        return Ok(Taken::Nothing);
     }
-    let Ok(place) = Arc::clone(places).try_acquire_owned() else { return Ok(None) };
     if let Err(error) = host.workspaces.room().and_then(|room| room.enough()) {
         tracing::warn!(error = %report::chain(&error), "runs wait");
-        return Ok(None);
+        return Ok(Taken::NotNow);
     }
-    if !host.store.is_anything_queued().await.map_err(BookingError::NotStored)? || !is_there(host).await {
-        return Ok(None);
+    if !is_there(host).await {
+        return Ok(Taken::NotNow);
     }
     let since = run::now();
     let claimed = host.store.claim(&host.worker, host.lease).await.map_err(BookingError::NotStored)?;
-    let Some(run) = claimed else { return Ok(None) };
-    book(host, &run, since).await.map(|booked| booked.map(|booked| Work { booked, place: Some(place) }))
+    match claimed {
+        Some(run) => book(host, &run, (since, Some(place))).await,
+        None => Ok(Taken::Nothing),
+    }
 }
 
 /// Whether a run could be begun now: what waits while something is away is not failed for that.
@@ -186,13 +220,17 @@ async fn is_there(host: &Host) -> bool {
     away.is_empty()
 }
 
-/// The run, ready to be lived; `None` if nobody can live it.
-async fn book(host: &Host, run: &Run, since: Duration) -> Result<Option<Booked>, BookingError> {
+/// The run, ready to be lived, unless nobody can live it.
+async fn book(
+    host: &Host,
+    run: &Run,
+    (since, place): (Duration, Option<OwnedSemaphorePermit>),
+) -> Result<Taken, BookingError> {
     match Booked::taken(host, run, since).await {
-        Ok(booked) => Ok(Some(booked)),
+        Ok(booked) => Ok(Taken::Work(Box::new(Work { booked, place }))),
         Err(error @ BookingError::Unreadable(_)) => {
             tracing::error!(run = %run.run, error = %report::chain(&error), "it stays as it is");
-            Ok(None)
+            Ok(Taken::Nothing)
         }
         Err(error) => Err(error),
     }
