@@ -1,6 +1,6 @@
 //! What a run tells whoever follows it: in its order, from any point, whoever works on the run and whatever is restarted.
 
-use std::{fs, process::Stdio, time::Duration};
+use std::{process::Stdio, time::Duration};
 
 use harness::{Outcome, Up, World, eventually::eventually_within};
 use rustix::process::{Pid, Signal, kill_process};
@@ -197,6 +197,47 @@ async fn who_follows_sees_everything_once_whoever_is_killed_meanwhile() {
 }
 
 #[tokio::test]
+async fn who_follows_is_told_each_tool_once_whoever_works_on_the_run() {
+    let script = format!(
+        "until [ -e go ]; do {}; echo asked; sleep 0.1; done; {}",
+        asks("fake-tools"),
+        asks("fake-tools")
+    );
+    let mut world = World::with(&format!("{}{LEASE}", shell_agent(&script, "runtime = '60s'"))).await;
+    assert!(world.stop_proxy().await);
+    let mut up = Up::start(world.sluice()).await;
+    order(&world, "r1", "test:sh").await;
+    let mut follower = Follower::start(&world, &["runs", "events", "-f", "r1"]);
+    let is_tool = |event: &&Value| event["type"] == "tool";
+    let mut seen = Vec::new();
+    while seen.iter().filter(is_tool).count() < 3 {
+        seen.push(follower.next().await);
+    }
+    kill(up.child.id().unwrap());
+    up.child.wait().await.unwrap();
+    // The agent goes on asking while nobody works on its run.
+    let calls = || async { world.records(1).await.len() };
+    let before = calls().await;
+    eventually_within(PATIENCE, "it asks", calls, |calls| *calls > before + 3).await;
+    let next = Up::start(world.sluice()).await;
+    let taken = |shown: &Outcome| shown.result()["epoch"] == 2;
+    let show = || world.sluice().run(&["runs", "show", "r1", "--json"]);
+    eventually_within(PATIENCE, "it is taken over", show, taken).await;
+    let_go(&world, "r1").await;
+    let (rest, code) = follower.rest().await;
+    seen.extend(rest);
+    assert_eq!((words(&seen).last(), code), (Some(&"done"), Some(0)));
+    assert_eq!(numbers(&seen), (1..=seen.len() as u64).collect::<Vec<_>>(), "all of it is stored, once");
+    let used = seen.iter().find(|event| event["type"] == "usage_report").unwrap();
+    let tools = seen.iter().filter(is_tool).count() as u64;
+    assert!(tools > 7 && used["calls"] == tools, "{tools} tools of {used}");
+    assert_eq!(events(&world, &["r1"]).await, seen);
+    next.stop(Signal::TERM).await;
+    kill(up.proxy_pid);
+    world.assert_nothing_left().await;
+}
+
+#[tokio::test]
 async fn an_agent_that_was_taken_over_has_printed_what_it_printed_byte_for_byte() {
     // Docker's logs are in pieces of 16 KiB, which break lines and letters in two.
     let line = "head -c 50001 /dev/zero | sed 's/\\x0/\u{e4}/g'; echo";
@@ -262,13 +303,16 @@ async fn an_agent_that_answers_only_at_its_end_shows_what_the_model_writes() {
 
 #[tokio::test]
 async fn who_follows_and_does_not_read_harms_nobody() {
-    let script = format!("{}; until [ -e go ]; do sleep 0.1; done; seq 100000", asks("fake-words20000"));
+    const WORDS: u64 = 20_000;
+    let script =
+        format!("{}; until [ -e go ]; do sleep 0.1; done; seq 100000", asks(&format!("fake-words{WORDS}")));
     let world = World::with(&shell_agent(&script, "runtime = '60s'")).await;
     let child = world.sluice().spawn(&["run", "--agent", "test:sh", "--run-id", "r1", "--json", "q"]);
     let look = || async { world.sluice().run(&["runs", "show", "r1"]).await.code };
     eventually_within(PATIENCE, "it is there", look, |code| *code == Some(0)).await;
     // Nobody reads what these print, nor this tap.
-    let mut deaf: Vec<_> = (0..5).map(|_| world.sluice().spawn(&["runs", "events", "-f", "r1"])).collect();
+    let deaf: Vec<_> = (0..4).map(|_| world.sluice().spawn(&["runs", "events", "-f", "r1"])).collect();
+    let mut late = Follower::start(&world, &["runs", "events", "-f", "r1"]);
     let run = platform_core::id::RunId::parse("r1").unwrap();
     let registered = || async { world.control.run(&run).await.is_ok() };
     eventually_within(PATIENCE, "it is registered", registered, |there| *there).await;
@@ -279,17 +323,25 @@ async fn who_follows_and_does_not_read_harms_nobody() {
     let held = metrics.lines().find_map(|line| line.strip_prefix("sluicegate_tap_bytes ")).unwrap();
     let held: f64 = held.parse().unwrap();
     assert!(held > 100_000.0 && held <= f64::from(256 << 10), "{held} bytes are held");
+    // One that reads after all: it missed pieces, is told how many, and has the others.
+    let (mut seen, mut missed, mut pieces) = (Vec::new(), 0, 0);
+    while missed + pieces < WORDS {
+        let event = late.next().await;
+        // What whoever works on the run has missed is stored, and of no interest here.
+        let is_ours = event["type"] == "missed" && event["live"] == true;
+        missed += event["count"].as_u64().filter(|_| is_ours).unwrap_or_default();
+        pieces += u64::from(event["type"] == "progress");
+        seen.push(event);
+    }
+    assert!(missed > 0 && missed + pieces == WORDS, "{missed} missed and {pieces} told of {WORDS}");
     let_go(&world, "r1").await;
     let own = Outcome::from(child.wait_with_output().await.unwrap());
     assert_eq!(own.code, Some(0));
     drop(tap);
-    // One that reads after all: it missed pieces, is told so, and has the rest.
-    let late = deaf.pop().unwrap().wait_with_output().await.unwrap();
-    let late = Outcome::from(late);
-    assert_eq!(late.code, Some(0), "{late:?}");
-    let late = late.events();
-    assert_eq!(words(&late).last(), Some(&"done"));
-    assert_eq!(numbers(&late), (1..=numbers(&late).len() as u64).collect::<Vec<_>>());
+    let (rest, code) = late.rest().await;
+    seen.extend(rest);
+    assert_eq!((words(&seen).last(), code), (Some(&"done"), Some(0)));
+    assert_eq!(numbers(&seen), (1..=numbers(&seen).len() as u64).collect::<Vec<_>>());
     for mut deaf in deaf {
         deaf.kill().await.unwrap();
     }
@@ -339,15 +391,7 @@ async fn a_store_that_takes_nothing_for_a_while_holds_up_neither_the_agent_nor_w
 /// The most memory that `sluice run` has had, in KiB, with an agent that runs `script`.
 async fn most_memory(script: &str, output: &str) -> (u64, Value, World) {
     let world = World::with(&shell_agent(script, &format!("runtime = '110s'\noutput = '{output}'"))).await;
-    let mut child = world.sluice().silent().spawn(&["run", "--agent", "test:sh", "--run-id", "r1", "q"]);
-    let status = format!("/proc/{}/status", child.id().unwrap());
-    let mut most = 0;
-    while child.try_wait().unwrap().is_none() {
-        let text = fs::read_to_string(&status).unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        most = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok()).unwrap_or(most);
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let most = harness::output::most_memory(&world, "test:sh").await;
     let record = ended(&world, "r1").await;
     (most, record, world)
 }
