@@ -57,7 +57,7 @@ impl Teller {
             let Err(error) = self.follow_once((store, data_plane), &mut known).await;
             let error = report::chain(error.as_ref());
             if error != said {
-                tracing::info!(error, "calls of models are not traced just now; they wait in the journal");
+                tracing::warn!(error, "the journal cannot be read for traces; it is tried again");
                 said = error;
             }
             pause = if began.elapsed() > LONGEST_PAUSE { PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
@@ -91,16 +91,26 @@ impl Teller {
         };
         loop {
             let batch = self.gather((&mut lines, at.clone()), store, known).await?;
-            while let Err(error) = self.try_tell(&batch.spans).await {
-                if !error.passes() {
-                    self.give_up(&batch.spans, &error);
-                    break;
-                }
-                tracing::debug!(error = %report::chain(&error), "calls wait for the collector");
-                sleep(PAUSE).await;
-            }
+            self.tell_patiently(&batch.spans).await;
             at = batch.end;
             store.acknowledge(CONSUMER, &at).await?;
+        }
+    }
+
+    /// Tells the collector of `spans`, however long it is away.
+    async fn tell_patiently(&self, spans: &[Span]) {
+        let mut waits = false;
+        while let Err(error) = self.try_tell(spans).await {
+            if !error.passes() {
+                return self.give_up(spans, &error);
+            }
+            if !std::mem::replace(&mut waits, true) {
+                tracing::warn!(error = %report::chain(&error), "calls are not traced just now; they wait in the journal");
+            }
+            sleep(PAUSE).await;
+        }
+        if waits {
+            tracing::warn!("calls are traced again");
         }
     }
 
