@@ -89,7 +89,6 @@ impl Metrics {
     }
 
     /// From now on so many runs are prepared and started at a time.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for whoever bounds starts"))]
     pub(crate) fn starting_at_most(&self, bound: u64) {
         self.starting_at_most.store(bound, Ordering::Relaxed);
     }

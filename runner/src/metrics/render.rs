@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
+use platform_core::priority::Priority;
 use platform_runtime::metrics::{Exposition, Kind, seconds};
 
 use super::{
@@ -86,14 +87,17 @@ fn pool(text: &mut Exposition, agents: &[(String, Arc<ForAgent>)]) {
 fn present(text: &mut Exposition, shown: &Shown) {
     let help = "1 if the store told how many runs there are; else it did not answer within two seconds, and they are left out.";
     text.single(Kind::Gauge, "sluice_store_answers", u8::from(shown.present.is_some()), help);
-    let Some(present) = &shown.present else { return };
+    let Some((present, queue)) = &shown.present else { return };
     let count = |state: &str| {
         present.states.iter().filter(|(name, _)| name == state).map(|(_, runs)| runs).sum::<u64>()
     };
     let help = "Runs that wait to be worked on, of all workers.";
-    text.single(Kind::Gauge, "sandbox_queue_length", count(State::Queued.name()), help);
-    let oldest = micros(present.oldest_waits.unwrap_or_default());
-    let help = "For how long the run has waited that was ordered first; 0 if none waits.";
+    let mut family = text.family(Kind::Gauge, "sandbox_queue_length", help);
+    for priority in Priority::ALL {
+        family.sample(&[("priority", priority.name())], queue.waiting.of(priority));
+    }
+    let oldest = micros(queue.oldest.unwrap_or_default());
+    let help = "For how long the run has waited that has waited longest; 0 if none waits.";
     text.single(Kind::Gauge, "sandbox_queue_oldest_seconds", seconds(oldest), help);
     let help = "Runs that have not ended, of all workers, by state.";
     let mut family = text.family(Kind::Gauge, "sandbox_runs_in_state", help);

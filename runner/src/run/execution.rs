@@ -37,6 +37,7 @@ impl Observer {
     pub(crate) fn of(settings: &Settings) -> Result<(Self, Option<Export>), traces::Unusable> {
         let metrics = Arc::<Metrics>::default();
         metrics.know(settings.agents.keys());
+        metrics.starting_at_most(u64::from(settings.worker.starts));
         let (traces, export) = traces::open(settings, &metrics)?.unzip();
         Ok((Self { metrics, traces }, export))
     }
