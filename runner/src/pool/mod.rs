@@ -11,12 +11,13 @@ mod making;
 mod mould;
 mod removing;
 
-use std::{cell::Cell, collections::BTreeMap, time::Duration};
+use std::{cell::Cell, collections::BTreeMap, convert::Infallible, time::Duration};
 
 use futures_util::{StreamExt, stream};
 use platform_core::id::AgentId;
 use platform_runtime::{report, settings::Agent};
 use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::{mould::mould, removing::remove};
 use crate::{
@@ -95,40 +96,53 @@ impl<'h> Pool<'h> {
         Self { host, catalog, sure_until: Cell::new(Duration::ZERO) }
     }
 
-    /// Keeps as many ready as there are to be, for as long as it is polled.
-    pub(crate) async fn keep(&self) {
-        let filling = async {
-            let (mut glance, mut looked) = (Glance::default(), None::<Instant>);
-            let (mut pause, mut said) = (PAUSES.0, String::new());
-            loop {
-                if looked.is_none_or(|at| at.elapsed() >= GLANCE) {
-                    let before = std::mem::replace(&mut glance, self.glance().await);
-                    glance.tell_news(&before);
-                    looked = Some(Instant::now());
-                }
-                match self.pass(&mut glance).await {
-                    Ok(()) => {
-                        (pause, said) = (PAUSES.0, String::new());
-                        sleep(LOOK).await;
-                    }
-                    Err(error) => {
-                        let error = report::chain(&error);
-                        if error != said {
-                            tracing::warn!(error, "fewer containers wait for runs than should");
-                            said = error;
-                        }
-                        sleep(pause).await;
-                        pause = (pause * 2).min(PAUSES.1);
-                        looked = None;
-                    }
-                }
-            }
+    /// Keeps as many ready as there are to be, until `stop` is triggered; then it removes them. To be polled to its end: what is
+    /// under way would be made without anybody to see it.
+    pub(crate) async fn keep(&self, stop: &CancellationToken) {
+        let hurry = async {
+            stop.cancelled().await;
+            sleep(DRAIN).await;
         };
-        tokio::join!(filling, self.renew());
+        tokio::select! {
+            () = self.fill(stop) => {}
+            never = self.renew() => match never {},
+            () = hurry => {}
+        }
+        self.drain().await;
+    }
+
+    async fn fill(&self, stop: &CancellationToken) {
+        let (mut glance, mut looked) = (Glance::default(), None::<Instant>);
+        let (mut pause, mut said) = (PAUSES.0, String::new());
+        while !stop.is_cancelled() {
+            if looked.is_none_or(|at| at.elapsed() >= GLANCE) {
+                let before = std::mem::replace(&mut glance, self.glance().await);
+                glance.tell_news(&before);
+                looked = Some(Instant::now());
+            }
+            let next = match self.pass(&mut glance).await {
+                Ok(()) => {
+                    (pause, said) = (PAUSES.0, String::new());
+                    LOOK
+                }
+                Err(error) => {
+                    let error = report::chain(&error);
+                    if error != said {
+                        tracing::warn!(error, "fewer containers wait for runs than should");
+                        said = error;
+                    }
+                    looked = None;
+                    let now = pause;
+                    pause = (pause * 2).min(PAUSES.1);
+                    now
+                }
+            };
+            drop(timeout(next, stop.cancelled()).await);
+        }
     }
 
     /// Removes everything that waits here.
-    pub(crate) async fn drain(&self) {
+    async fn drain(&self) {
         let removed = timeout(DRAIN, async {
             let ours = self.ours().await?;
             let removing = ours.iter().map(|pooled| self.leave(pooled));
@@ -145,7 +159,7 @@ impl<'h> Pool<'h> {
     }
 
     /// Keeps what is here from being taken for abandoned.
-    async fn renew(&self) {
+    async fn renew(&self) -> Infallible {
         let Host { store, worker, lease, .. } = self.host;
         loop {
             let since = now();

@@ -54,7 +54,8 @@ impl Things {
 
     /// Whatever is only wanted, as made.
     pub(super) fn made(&self) -> Vec<Change> {
-        self.0.iter().map(|thing| thing.to(Stage::Made)).collect()
+        let wanted = self.0.iter().filter(|thing| thing.stage == Stage::Wanted);
+        wanted.map(|thing| thing.to(Stage::Made)).collect()
     }
 }
 

@@ -108,15 +108,17 @@ pub(crate) async fn work(
     let (to, from) = mpsc::channel(1);
     let lived = RefCell::default();
     let reaper = Reaper::of(settings, host.store.clone());
-    let pool = Pool::new(host, catalog);
-    tokio::select! {
-        () = take(host, places, (to, &lived), stop) => {}
-        () = live(host, (from, &lived), stop, at_end) => {}
-        () = reap(host, &reaper, settings.worker.reap_every.duration()) => {}
-        () = pool.keep() => {}
-        () = retention::keep(&host.store, &settings.store, settings.worker.reap_every.duration()) => {}
-    }
-    pool.drain().await;
+    let (pool, over) = (Pool::new(host, catalog), CancellationToken::new());
+    let working = async {
+        tokio::select! {
+            () = take(host, places, (to, &lived), stop) => {}
+            () = live(host, (from, &lived), stop, at_end) => {}
+            () = reap(host, &reaper, settings.worker.reap_every.duration()) => {}
+            () = retention::keep(&host.store, &settings.store, settings.worker.reap_every.duration()) => {}
+        }
+        over.cancel();
+    };
+    tokio::join!(working, pool.keep(&over));
     if let Err(error) = host.store.release(&host.worker).await {
         tracing::warn!(error = %report::chain(&error), "runs are not given back: others wait until their leases are over");
     }

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use futures_util::future::join_all;
@@ -303,7 +303,6 @@ async fn what_waits_is_counted(place: Place) {
 }
 
 /// Not how fast they are: that they are fair; `--no-capture` shows the rest.
-#[expect(clippy::print_stdout, reason = "a measurement is to be seen by who asks for it")]
 async fn claims_among_ten_thousand_orders_are_fair(place: Place) {
     let store = place.open().await;
     place
