@@ -120,6 +120,11 @@ impl DataPlane {
         Self { socket: socket.to_owned() }
     }
 
+    /// Its control socket.
+    pub(crate) fn socket(&self) -> &Path {
+        &self.socket
+    }
+
     pub(crate) async fn health(&self) -> Result<Health, Error> {
         self.ask(Method::GET, "/v1/health", None::<&()>).await
     }

@@ -182,6 +182,11 @@ async fn survives(points: &[Point]) {
         let next = Up::start(world.sluice()).await;
         let record = ended(&world, &run).await;
         assert_eq!(record["state"], "succeeded", "{}: {record:#}", point.name());
+        assert!(
+            record["resources"].to_string().contains("-spare-"),
+            "{}: it took one: {record:#}",
+            point.name()
+        );
         next.stop(Signal::TERM).await;
         kill(up.proxy_pid);
     }
@@ -193,6 +198,9 @@ async fn survives(points: &[Point]) {
         .filter(|call| !call.header(header::COGNI_RUN_ID).is_empty());
     assert_eq!(of_runs.count(), points.len(), "an agent is started once");
     let up = Up::start(world.sluice()).await;
+    // What killed workers had kept ready goes when their leases are over.
+    let look = || spares(&world);
+    eventually_within(PATIENCE, "only one waits", look, |spares| spares.len() == 1).await;
     until_ready(&world, 1).await;
     up.stop(Signal::TERM).await;
     world.assert_nothing_left().await;

@@ -127,7 +127,7 @@ pub mod label {
     pub const WORKSPACE: &str = "sluicegate.workspace";
     /// What the container that waits for a run was made from; it has none of the labels of a run.
     pub const MOULD: &str = "sluicegate.mould";
-    /// On an image: its first process waits for a start file if it has no command.
+    /// On an image: the path of its first process, its whole entrypoint, which waits for a start file if it has no command.
     pub const WAITS: &str = "sluicegate.waits";
 }
 

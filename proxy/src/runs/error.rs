@@ -1,6 +1,6 @@
 //! Why control is refused something about a run.
 
-use std::io;
+use std::{io, path::PathBuf};
 
 use platform_core::id::RunId;
 use platform_runtime::socket;
@@ -39,6 +39,12 @@ pub(crate) enum Error {
     NoSuchListener {
         /// The run.
         run: RunId,
+    },
+    /// A socket directory could not be removed.
+    #[error("socket directory {} stays, and the proxy's log says why", path.display())]
+    Leftover {
+        /// The directory.
+        path: PathBuf,
     },
     /// Its socket directory is not to be had back.
     #[error("run {run} has its socket in this directory: it goes with the run")]

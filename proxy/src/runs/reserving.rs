@@ -26,8 +26,10 @@ impl Runs {
         if let Some(run) = self.who_has(&dir) {
             return Err(Error::InUse { run });
         }
+        let path = dir.path.clone();
         Door::Directory(dir).remove();
-        Ok(())
+        // The log says why.
+        if path.is_dir() { Err(Error::Leftover { path }) } else { Ok(()) }
     }
 
     fn who_has(&self, dir: &SocketDir) -> Option<RunId> {

@@ -25,7 +25,9 @@ impl Pool<'_> {
         };
         // Runs that need one made are waited for like by any other start.
         let _place = self.host.starts.acquire().await;
+        let since = now();
         store.want_spare(&spare, worker, *lease).await?;
+        self.sure_from(since);
         Point::SpareWanted.reach();
         match self.make_parts(&spare, want).await {
             Ok(()) => Ok(spare),
@@ -43,6 +45,8 @@ impl Pool<'_> {
         let Host { store, worker, docker, data_plane, workspaces, installation, .. } = self.host;
         let workspaces = workspaces.sized(want.entry.disk);
         let room = workspaces.reserve()?;
+        // Beside it there has to be room for a run that needs a workspace of its own.
+        self.host.workspaces.room()?.enough()?;
         let workspace = workspaces.create_waiting(&spare.workspace).await?;
         drop(room);
         Point::SpareWorkspaceMade.reach();

@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::{mould::mould, removing::remove};
 use crate::{
     agents::Catalog,
+    away::Away,
     data_plane,
     run::{Host, now},
     sandbox::docker::{self, Waits},
@@ -54,10 +55,14 @@ pub(crate) enum Error {
     #[error("the sandbox failed")]
     Docker(#[from] docker::Error),
     #[error(
-        "containers of image {image} do not wait for a start file: label one that does with `{}=1` and give it no command, or set `warm` to 0",
+        "containers of image {image} do not wait for a start file: an image that does names its entrypoint on the label `{}` and has no command; or set `warm` to 0",
         platform_core::name::label::WAITS
     )]
     NeverWaits { image: String },
+    #[error("workspaces are directories here, and nothing would bound what waits: they have to be images")]
+    Unbounded,
+    #[error("container {container} of image {image} has ended while it waited")]
+    Ended { container: String, image: String },
     #[error("it is another's by now: this process was held up for longer than its lease")]
     Lost,
 }
@@ -69,6 +74,8 @@ pub(crate) struct Pool<'h> {
     catalog: &'h Catalog,
     /// Nobody else can have begun to remove what is ours before this moment of the boot clock.
     sure_until: Cell<Duration>,
+    /// Whether nothing is ours, as far as is known.
+    is_empty: Cell<bool>,
 }
 
 /// What is to be ready of one mould.
@@ -87,13 +94,15 @@ struct Glance {
     wants: BTreeMap<String, Want>,
     /// Why nothing can wait for runs of an agent.
     troubles: BTreeMap<AgentId, String>,
-    /// Names of containers that run, those that were made since among them; absent if Docker did not tell.
+    /// Names of containers that run, those that were made since among them; absent if nobody looked.
     running: Option<Vec<String>>,
+    /// Why the disk has no room for one more run, if it has none.
+    room: Option<String>,
 }
 
 impl<'h> Pool<'h> {
     pub(crate) const fn new(host: &'h Host, catalog: &'h Catalog) -> Self {
-        Self { host, catalog, sure_until: Cell::new(Duration::ZERO) }
+        Self { host, catalog, sure_until: Cell::new(Duration::ZERO), is_empty: Cell::new(true) }
     }
 
     /// Keeps as many ready as there are to be, until `stop` is triggered; then it removes them. To be polled to its end: what is
@@ -115,12 +124,7 @@ impl<'h> Pool<'h> {
         let (mut glance, mut looked) = (Glance::default(), None::<Instant>);
         let (mut pause, mut said) = (PAUSES.0, String::new());
         while !stop.is_cancelled() {
-            if looked.is_none_or(|at| at.elapsed() >= GLANCE) {
-                let before = std::mem::replace(&mut glance, self.glance().await);
-                glance.tell_news(&before);
-                looked = Some(Instant::now());
-            }
-            let next = match self.pass(&mut glance).await {
+            let next = match self.round((&mut glance, &mut looked)).await {
                 Ok(()) => {
                     (pause, said) = (PAUSES.0, String::new());
                     LOOK
@@ -132,13 +136,25 @@ impl<'h> Pool<'h> {
                         said = error;
                     }
                     looked = None;
-                    let now = pause;
-                    pause = (pause * 2).min(PAUSES.1);
-                    now
+                    let longer = (pause * 2).min(PAUSES.1);
+                    std::mem::replace(&mut pause, longer)
                 }
             };
             drop(timeout(next, stop.cancelled()).await);
         }
+    }
+
+    async fn round(&self, (glance, looked): (&mut Glance, &mut Option<Instant>)) -> Result<(), Error> {
+        if looked.is_none_or(|at| at.elapsed() >= GLANCE) {
+            let now = self.glance().await?;
+            now.tell_news(glance);
+            for gone in glance.agents.iter().filter(|agent| !now.agents.contains(agent)) {
+                self.host.observer.metrics.pool_has(gone, 0, 0);
+            }
+            (*glance, *looked) = (now, Some(Instant::now()));
+        }
+        // Most installations keep nothing ready, and pay nothing for it.
+        if glance.wants.is_empty() && self.is_empty.get() { Ok(()) } else { self.pass(glance).await }
     }
 
     /// Removes everything that waits here.
@@ -163,31 +179,45 @@ impl<'h> Pool<'h> {
         let Host { store, worker, lease, .. } = self.host;
         loop {
             let since = now();
-            match store.keep_spares(worker, *lease).await {
-                Ok(()) => {
-                    // Clocks run at slightly different speeds.
-                    self.sure_until.set(since + lease.duration() - lease.duration() / 8);
-                }
-                Err(error) => {
-                    tracing::warn!(error = %report::chain(&error), "what waits for runs is not kept");
+            if !self.is_empty.get() {
+                match store.keep_spares(worker, *lease).await {
+                    Ok(()) => self.sure_from(since),
+                    Err(error) => {
+                        tracing::warn!(error = %report::chain(&error), "what waits for runs is not kept");
+                    }
                 }
             }
             sleep(lease.duration() / RENEWALS).await;
         }
     }
 
+    /// What is ours was kept, or wanted, not before `since`.
+    fn sure_from(&self, since: Duration) {
+        // Clocks run at slightly different speeds.
+        let lease = self.host.lease.duration();
+        self.sure_until.set(since + lease - lease / 8);
+    }
+
+    /// What is ours to look after: also what somebody on this host has left who is gone.
     async fn ours(&self) -> Result<Vec<Pooled>, Error> {
-        let owner = self.host.worker.to_string();
         let mut rows = self.host.store.pool().await?;
-        rows.retain(|row| row.owner == owner && row.stage != PoolStage::Gone);
+        let left = |row: &Pooled| row.over && row.host() == self.host.worker.host();
+        rows.retain(|row| row.stage != PoolStage::Gone && (self.is_mine(row) || left(row)));
         Ok(rows)
     }
 
+    fn is_mine(&self, pooled: &Pooled) -> bool {
+        pooled.owner == self.host.worker.to_string()
+    }
+
     /// What is to be ready, by mould, and what runs.
-    async fn glance(&self) -> Glance {
-        let (mut wants, mut troubles) = (BTreeMap::new(), BTreeMap::new());
+    ///
+    /// # Errors
+    /// If Docker is away: what was known before still holds.
+    async fn glance(&self) -> Result<Glance, Error> {
+        let Host { docker, workspaces, installation, .. } = self.host;
         let agents = self.catalog.agents().await;
-        let all = agents.keys().cloned().collect();
+        let mut glance = Glance { agents: agents.keys().cloned().collect(), ..Glance::default() };
         for (agent, entry) in agents {
             let Ok(count) = usize::try_from(entry.warm) else { continue };
             if count == 0 {
@@ -195,43 +225,80 @@ impl<'h> Pool<'h> {
             }
             match self.image(&entry).await {
                 Ok(image) => {
-                    let want = wants.entry(mould(&entry, &image));
-                    let want = want.or_insert_with(|| Want { agent, entry, image, count: 0 });
-                    want.count += count;
+                    let mould = mould(self.host, (&agent, &entry), &image);
+                    drop(glance.wants.insert(mould, Want { agent, entry, image, count }));
                 }
-                Err(error) => drop(troubles.insert(agent, report::chain(&error))),
+                Err(Error::Docker(error)) if error.is_away() => return Err(error.into()),
+                Err(error) => drop(glance.troubles.insert(agent, report::chain(&error))),
             }
         }
-        let running = self.host.docker.running_spares(&self.host.installation).await;
-        Glance { agents: all, wants, troubles, running: running.ok() }
+        if !(glance.wants.is_empty() && self.is_empty.get()) {
+            glance.running = Some(docker.running_spares(installation).await?);
+            // Runs come first.
+            glance.room =
+                workspaces.room().and_then(|room| room.enough()).err().map(|error| report::chain(&error));
+        }
+        Ok(glance)
     }
 
     async fn image(&self, agent: &Agent) -> Result<String, Error> {
+        if !self.host.workspaces.are_images() {
+            return Err(Error::Unbounded);
+        }
         match self.host.docker.image_that_waits(&agent.image).await? {
             (id, Waits::ForStartFile) => Ok(id),
             (_, Waits::Never) => Err(Error::NeverWaits { image: agent.image.to_string() }),
         }
     }
 
-    /// Removes one after the other what is not to wait any more, and makes at most one that is.
+    /// Removes what is not to wait any more, and makes at most one that is. What went wrong with one does not keep the others.
     async fn pass(&self, glance: &mut Glance) -> Result<(), Error> {
         let ours = self.ours().await?;
+        self.is_empty.set(ours.is_empty());
         self.count(glance, &ours);
         let mut missing: BTreeMap<_, _> =
             glance.wants.iter().map(|(mould, want)| (mould.as_str(), want.count)).collect();
+        let mut wrong = Vec::new();
         for pooled in &ours {
             let place = missing.get_mut(pooled.spare.mould.as_str()).filter(|left| **left > 0);
             match place {
-                Some(left) if pooled.stage == PoolStage::Ready && glance.may_run(pooled) => *left -= 1,
-                _ => self.leave(pooled).await?,
+                Some(left) if pooled.stage == PoolStage::Ready && self.is_mine(pooled) => {
+                    if glance.may_run(pooled) {
+                        *left -= 1;
+                        continue;
+                    }
+                    let image = glance.wants.get(&pooled.spare.mould).map(|want| want.image.clone());
+                    let (container, image) = (pooled.spare.container.clone(), image.unwrap_or_default());
+                    wrong.push(Error::Ended { container, image });
+                }
+                _ => {}
             }
+            wrong.extend(self.leave(pooled).await.err());
+        }
+        if let Some(error) = wrong.into_iter().next() {
+            return Err(error);
+        }
+        if glance.room.is_some() {
+            return self.make_room(&ours).await;
         }
         let next = missing.into_iter().find(|(_, left)| *left > 0);
         if let Some((mould, want)) = next.and_then(|(mould, _)| glance.wants.get_key_value(mould)) {
             let made = self.make(mould, want).await?;
+            self.is_empty.set(false);
             glance.running.iter_mut().for_each(|running| running.push(made.container.clone()));
         }
         Ok(())
+    }
+
+    /// Gives up one that waits: the disk has no room for a run that does not fit it.
+    async fn make_room(&self, ours: &[Pooled]) -> Result<(), Error> {
+        match ours.iter().find(|pooled| pooled.stage == PoolStage::Ready) {
+            Some(pooled) => {
+                tracing::warn!(container = pooled.spare.container, "gives its room on the disk to runs");
+                self.leave(pooled).await
+            }
+            None => Ok(()),
+        }
     }
 
     /// Has metrics tell what there is.
@@ -249,7 +316,9 @@ impl<'h> Pool<'h> {
         let Host { store, worker, .. } = self.host;
         match store.spare_leaves(&pooled.spare.container, worker).await? {
             true => {
-                self.host.observer.metrics.pool_expired(&pooled.spare.agent);
+                if pooled.stage == PoolStage::Ready {
+                    self.host.observer.metrics.pool_expired(&pooled.spare.agent);
+                }
                 self.clear(&pooled.spare).await
             }
             // A run was faster.

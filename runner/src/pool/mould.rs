@@ -1,9 +1,13 @@
 //! What containers have in common that are made before their run is known: whatever Docker fixes when it makes one.
 
-use platform_core::limit::ByteSize;
+use std::path::Path;
+
+use platform_core::{id::AgentId, limit::ByteSize};
 use platform_runtime::settings::{Agent, Volume};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
+
+use crate::run::Host;
 
 /// Digits of a mould's name.
 const DIGITS: usize = 32;
@@ -13,23 +17,34 @@ const DIGITS: usize = 32;
 struct Mould<'m> {
     /// Another release may make them differently.
     program: &'static str,
+    agent: &'m AgentId,
     image: &'m str,
     volumes: &'m [Volume],
-    disk: Option<ByteSize>,
+    /// What a workspace is, how large, and where.
+    workspace: String,
+    /// Whose sockets they are to have.
+    proxy: &'m Path,
     memory: ByteSize,
     pids: u32,
     milli_cpu: u32,
     output: ByteSize,
 }
 
-/// Names what containers of `agent` are made from, of the image with this id: those of the same name are alike.
-pub(crate) fn mould(agent: &Agent, image: &str) -> String {
-    let Agent { volumes, disk, memory, pids, milli_cpu, output, .. } = agent;
+/// Names what containers of an agent are made from on `host`, of the image with this id: those of the same name are alike.
+pub(crate) fn mould(host: &Host, (id, agent): (&AgentId, &Agent), image: &str) -> String {
+    let workspace = host.workspaces.sized(agent.disk).describe();
+    name((id, agent), image, (workspace, host.data_plane.socket()))
+}
+
+fn name((id, agent): (&AgentId, &Agent), image: &str, (workspace, proxy): (String, &Path)) -> String {
+    let Agent { volumes, memory, pids, milli_cpu, output, .. } = agent;
     let mould = Mould {
         program: env!("CARGO_PKG_VERSION"),
+        agent: id,
         image,
         volumes,
-        disk: *disk,
+        workspace,
+        proxy,
         memory: *memory,
         pids: *pids,
         milli_cpu: *milli_cpu,
@@ -53,18 +68,21 @@ mod tests {
     #[test]
     fn what_docker_fixes_tells_moulds_apart_and_nothing_else_does() {
         let settings = Settings::read(&Sources::default()).unwrap();
-        let agent = settings.agents.iter().find(|(id, _)| id.as_str() == DEFAULT_AGENT).unwrap().1;
+        let (id, agent) = settings.agents.iter().find(|(id, _)| id.as_str() == DEFAULT_AGENT).unwrap();
+        let mould = |agent: &Agent, image, workspace: &str| {
+            name((id, agent), image, (workspace.to_owned(), Path::new("/run/control.sock")))
+        };
+        let usual = mould(agent, "sha256:1", "1 GiB in /w");
         let same = |change: fn(&mut Agent)| {
             let mut other = agent.clone();
             change(&mut other);
-            mould(&other, "sha256:1") == mould(agent, "sha256:1")
+            mould(&other, "sha256:1", "1 GiB in /w") == usual
         };
-        let fixed: [fn(&mut Agent); 6] = [
+        let fixed: [fn(&mut Agent); 5] = [
             |agent| agent.memory.0 += 1,
             |agent| agent.pids += 1,
             |agent| agent.milli_cpu += 1,
             |agent| agent.output.0 += 1,
-            |agent| agent.disk = Some(ByteSize::mib(64)),
             |agent| {
                 let (volume, container_path) = ("v".to_owned(), "/v".to_owned());
                 agent.volumes.push(Volume { volume, container_path, read_only: true });
@@ -83,7 +101,8 @@ mod tests {
         for (at, change) in free.into_iter().enumerate() {
             assert!(same(change), "{at}");
         }
-        assert_ne!(mould(agent, "sha256:1"), mould(agent, "sha256:2"));
-        assert_eq!(mould(agent, "sha256:1").len(), DIGITS);
+        assert_ne!(mould(agent, "sha256:2", "1 GiB in /w"), usual);
+        assert_ne!(mould(agent, "sha256:1", "2 GiB in /w"), usual);
+        assert_eq!(usual.len(), DIGITS);
     }
 }

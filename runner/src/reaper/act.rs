@@ -1,6 +1,9 @@
 //! Removing a thing that was judged dead, if it still is.
 
-use platform_core::{id::RunId, limit::Millis};
+use platform_core::{
+    id::{RunId, SocketDirName},
+    limit::Millis,
+};
 use platform_runtime::report;
 
 use super::{
@@ -111,8 +114,12 @@ impl Reaper {
                 workspace::remove(&self.sandbox.workspace_dir, &space.id).await?;
                 Ok(Outcome::Removed)
             }
-            Thing::Spare(pooled) => self.remove_spare(&pooled.spare).await,
+            Thing::Spare(pooled, _) => self.remove_spare(&pooled.spare).await,
             Thing::Row(row) => {
+                if let (Kind::Listener, Ok(dir)) = (row.kind, SocketDirName::parse(&row.name)) {
+                    // No grant is there that it would go with.
+                    self.data_plane.release(&dir).await?;
+                }
                 self.store.removed(row).await?;
                 Ok(Outcome::WasGone)
             }
@@ -136,7 +143,7 @@ impl Reaper {
         let its = |row: &&Resource| match thing {
             Thing::Container(_) | Thing::Workspace(_) => row.kind == thing.kind() && row.name == thing.name(),
             Thing::Grant(_) => matches!(row.kind, Kind::Grant | Kind::Listener),
-            Thing::Spare(_) | Thing::Row(_) => false,
+            Thing::Spare(..) | Thing::Row(_) => false,
         };
         for row in standing.rows.iter().filter(its).filter(|row| row.stage != Stage::Removed) {
             self.store.removed(row).await?;

@@ -20,7 +20,7 @@ use platform_core::{
 };
 
 use super::{
-    evidence::{Grant, Standing, Thing},
+    evidence::{Grant, Sight, Standing, Thing},
     space::Space,
 };
 use crate::{
@@ -140,7 +140,7 @@ pub(super) fn judge(thing: &Thing, standing: Option<&Standing>, terms: &Terms<'_
         Thing::Container(found) => container(found, standing, terms),
         Thing::Grant(grant) => self::grant(grant, standing, terms),
         Thing::Workspace(space) => workspace(space, standing, terms),
-        Thing::Spare(pooled) => spare(pooled, terms),
+        Thing::Spare(pooled, sight) => spare(pooled, *sight, terms),
         Thing::Row(row) => self::row(row, standing, terms),
     }
 }
@@ -211,9 +211,9 @@ fn workspace(space: &Space, standing: Option<&Standing>, terms: &Terms<'_>) -> D
     in_use.unwrap_or(Decision::Remove(Dead::Ended(standing.state)))
 }
 
-/// What waits for a run is its owner's, until that is gone; where it is, only its own host can see.
-fn spare(pooled: &Pooled, terms: &Terms<'_>) -> Decision {
-    if pooled.host() != terms.host {
+/// What waits for a run is its owner's, until that is gone; where it is, only its own host can see, whatever that is called by now.
+fn spare(pooled: &Pooled, sight: Sight, terms: &Terms<'_>) -> Decision {
+    if pooled.host() != terms.host && sight == Sight::Unseen {
         Decision::Keep(Kept::Elsewhere(pooled.host().to_owned()))
     } else if pooled.over || pooled.stage == PoolStage::Gone {
         Decision::Remove(Dead::Abandoned)

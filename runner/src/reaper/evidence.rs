@@ -53,16 +53,23 @@ pub(super) enum Thing {
     Container(Listed),
     Grant(Grant),
     Workspace(Space),
-    /// What waits for a run, by its row.
-    Spare(Pooled),
+    /// What waits for a run, by its row; and whether a part of it was seen here.
+    Spare(Pooled, Sight),
     /// A row of a run that has ended, of which nothing was found.
     Row(Resource),
+}
+
+/// Whether a part of what waits for a run was seen on this host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sight {
+    Seen,
+    Unseen,
 }
 
 impl Thing {
     pub(super) const fn kind(&self) -> Kind {
         match self {
-            Self::Container(_) | Self::Spare(_) => Kind::Container,
+            Self::Container(_) | Self::Spare(..) => Kind::Container,
             Self::Grant(_) => Kind::Grant,
             Self::Workspace(_) => Kind::Workspace,
             Self::Row(row) => row.kind,
@@ -74,7 +81,7 @@ impl Thing {
             Self::Container(found) => &found.name,
             Self::Grant(grant) => grant.run.as_str(),
             Self::Workspace(space) => space.id.as_str(),
-            Self::Spare(pooled) => &pooled.spare.container,
+            Self::Spare(pooled, _) => &pooled.spare.container,
             Self::Row(row) => &row.name,
         }
     }
@@ -168,9 +175,13 @@ impl Evidence {
             };
             things.push((Thing::Container(found.clone()), run));
         }
-        things.extend(
-            pool.iter().filter(|pooled| seen.matters(pooled)).cloned().map(|row| (Thing::Spare(row), None)),
-        );
+        for pooled in &pool {
+            let sight = seen.sight(&pooled.spare);
+            // What is gone is there only if it came late.
+            if sight == Sight::Seen || pooled.stage != PoolStage::Gone {
+                things.push((Thing::Spare(pooled.clone(), sight), None));
+            }
+        }
         for grant in seen.grants.iter().flatten() {
             things.push((Thing::Grant(grant.clone()), Some(grant.run.clone())));
         }
@@ -225,14 +236,12 @@ impl Seen {
         }
     }
 
-    /// Whether something of it may be there. What is gone is not, unless it came late.
-    fn matters(&self, pooled: &Pooled) -> bool {
-        let Spare { container, workspace, .. } = &pooled.spare;
+    fn sight(&self, Spare { container, workspace, .. }: &Spare) -> Sight {
         let mut containers = self.containers.iter().flatten();
         let mut spaces = self.spaces.iter().flatten();
-        pooled.stage != PoolStage::Gone
-            || containers.any(|found| found.name == *container)
-            || spaces.any(|space| space.id == *workspace)
+        let is_here =
+            containers.any(|found| found.name == *container) || spaces.any(|space| space.id == *workspace);
+        if is_here { Sight::Seen } else { Sight::Unseen }
     }
 
     /// Whether the place where a thing would be was looked at, and it is not there.
@@ -309,7 +318,7 @@ async fn read_rows(
 ) -> Result<(), store::Error> {
     let is_early = |thing: &Thing, standing: &Standing| match thing {
         Thing::Container(found) => found.epoch() < standing.epoch,
-        Thing::Grant(_) | Thing::Workspace(_) | Thing::Spare(_) | Thing::Row(_) => false,
+        Thing::Grant(_) | Thing::Workspace(_) | Thing::Spare(..) | Thing::Row(_) => false,
     };
     let of_things = things.iter().filter_map(|(thing, run)| {
         let run = run.as_ref()?;

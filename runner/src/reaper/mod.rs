@@ -99,6 +99,12 @@ impl Reaper {
             };
             entries.push(Entry::new(&thing, run, &decision, outcome));
         }
+        if mode.act == Act::Do
+            && blind.is_empty()
+            && let Err(error) = self.store.forget_spares().await
+        {
+            tracing::debug!(%error, "what is gone is forgotten later");
+        }
         let report = Report { act: mode.act, blind, entries };
         self.tell(&report);
         report

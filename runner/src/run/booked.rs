@@ -172,6 +172,11 @@ impl Booked {
         self.take(step.with(changes)).await
     }
 
+    /// Where its container came from, and how long after the order that was started; absent if it was not, or not here.
+    pub(super) const fn start(&self) -> Option<(Start, Duration)> {
+        self.start.get()
+    }
+
     /// Its container was started just now.
     pub(super) fn started(&self, start: Start) {
         let (at, before) = self.since;
@@ -189,9 +194,8 @@ impl Booked {
         spare: Spare,
         changes: impl IntoIterator<Item = Change>,
     ) -> Result<(), store::Error> {
-        let agent = spare.agent.clone();
         self.take(Step::from(Move::Prepare).with(changes).taking(spare)).await?;
-        self.observer.metrics.pool_claimed(&agent);
+        self.observer.metrics.pool_claimed(&self.order.agent_id);
         Ok(())
     }
 

@@ -80,7 +80,8 @@ async fn take(scene: &Scene<'_>, things: &mut Things, image: &str) -> Result<Opt
     if booked.state() != State::Queued || plan::start(scene.order()).is_none() {
         return Ok(None);
     }
-    let Some(spare) = claim(scene, things, &pool::mould(agent, image)).await? else { return Ok(None) };
+    let mould = pool::mould(host, (&scene.order().agent_id, agent), image);
+    let Some(spare) = claim(scene, things, &mould).await? else { return Ok(None) };
     Point::Prepared.reach();
     let waiting = booked.ask(async || host.docker.waiting(&spare.container, agent.output).await).await?;
     let Some(container) = waiting else {
@@ -159,6 +160,13 @@ async fn open(scene: &Scene<'_>, things: &mut Things) -> Result<(PathBuf, Lines)
 
 /// What is there under these names was made by somebody else, and is not to be removed by us.
 async fn disown(scene: &Scene<'_>, things: &mut Things, kinds: &[Kind]) -> Result<(), Error> {
+    let dir = things.last(Kind::Listener).filter(|_| kinds.contains(&Kind::Listener));
+    if let Some(dir) = dir.and_then(|row| SocketDirName::parse(&row.name).ok())
+        && let Err(error) = scene.host.data_plane.release(&dir).await
+    {
+        // One that was there before its run is ours in any case.
+        tracing::warn!(error = %report::chain(&error), "a socket directory stays behind");
+    }
     let rows = kinds.iter().filter_map(|kind| things.last(*kind));
     let rows: Vec<_> = rows.map(|row| row.to(Stage::Removed)).collect();
     scene.booked.change(rows.clone()).await?;
@@ -216,7 +224,6 @@ async fn start(scene: &Scene<'_>, things: &mut Things, prepared: Prepared) -> Re
     Point::RunStored.reach();
     scene.go_on()?;
     scene.telling.enters(Phase::Running);
-    scene.start.set(Some((start, scene.began.elapsed())));
     match start {
         Start::Cold => booked.ask(async || container.start().await).await?,
         Start::Warm => tell(scene, &workspace).await?,

@@ -228,8 +228,6 @@ struct Scene<'s> {
     telling: Telling<'s>,
     cancel: CancellationToken,
     began: Instant,
-    /// How its agent came to run, and how long after the order.
-    start: Cell<Option<(Start, Duration)>>,
     /// Why its container was stopped, if that was for the sake of the disk.
     exceeded: Cell<Option<Exceeded>>,
 }
@@ -270,8 +268,7 @@ pub(crate) async fn execute(
     let (cancel, began) = (cancel.child_token(), Instant::now());
     let agent = &booked.order.wanted.agent;
     let telling = Telling::after(booked.past().told, events, (agent.stream, agent.output));
-    let scene =
-        Scene { host, booked, telling, cancel, began, start: Cell::new(None), exceeded: Cell::new(None) };
+    let scene = Scene { host, booked, telling, cancel, began, exceeded: Cell::new(None) };
     let finished = tokio::select! {
         finished = Box::pin(live(&scene)) => finished?,
         // From here on everything of the run is another's to decide, also what is half made.
@@ -313,7 +310,7 @@ async fn live(scene: &Scene<'_>) -> Result<Finished, store::Error> {
         }
     };
     let Ending { exit_code, oom_seen, answer } = ending;
-    let (from, start) = scene.start.get().unzip();
+    let (from, start) = scene.booked.start().unzip();
     let duration = scene.began.elapsed();
     Ok(Finished { exit_code, ended, oom_seen, answer, usage, from, start, duration })
 }

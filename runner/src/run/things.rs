@@ -1,6 +1,10 @@
 //! What may be there of a run, by its rows; and its removal, which needs nothing but those.
 
-use platform_core::{control::Usage, id::WorkspaceId, limit::Millis};
+use platform_core::{
+    control::Usage,
+    id::{SocketDirName, WorkspaceId},
+    limit::Millis,
+};
 use platform_runtime::report;
 
 use super::{Error, Scene, order::Keep};
@@ -78,8 +82,13 @@ pub(super) async fn remove_all(scene: &Scene<'_>, things: &Things) -> Removed {
     // Without a grant nobody called.
     let usage = things.last(Kind::Grant).is_none().then(Usage::default);
     let mut removed = Removed { usage, changes: Vec::new() };
+    let mut is_away = false;
     for kind in [Kind::Container, Kind::Volume, Kind::Grant, Kind::Listener, Kind::Workspace] {
         for thing in things.all(&[kind]) {
+            if kind == Kind::Listener && is_away {
+                // It would be waited for once more.
+                continue;
+            }
             if kind == Kind::Workspace && scene.order().wanted.keep == Keep::Workspace {
                 keep(scene, &thing).await;
                 removed.changes.push(thing.to(Stage::Kept));
@@ -91,6 +100,7 @@ pub(super) async fn remove_all(scene: &Scene<'_>, things: &Things) -> Removed {
                     removed.changes.push(thing.to(Stage::Removed));
                 }
                 Err(error) => {
+                    is_away |= kind == Kind::Grant;
                     let (run, error) = (&scene.order().run_id, report::chain(&error));
                     tracing::warn!(%run, kind = kind.name(), name = thing.name, error, "stays behind");
                 }
@@ -137,8 +147,14 @@ async fn remove(scene: &Scene<'_>, thing: &Change) -> Result<Option<Usage>, Erro
                 Err(error) => Err(error),
             };
         }
-        // It goes with the grant; nothing makes volumes yet.
-        Kind::Listener | Kind::Volume => {}
+        Kind::Listener => {
+            if let Ok(dir) = SocketDirName::parse(&thing.name) {
+                // It goes with the grant, unless there never was one: what waited for a run had it before.
+                booked.ask(async || host.data_plane.release(&dir).await).await?;
+            }
+        }
+        // Nothing makes volumes yet.
+        Kind::Volume => {}
     }
     Ok(None)
 }

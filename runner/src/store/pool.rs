@@ -22,7 +22,7 @@ pub struct Spare {
     pub container: String,
     /// What it was made from: it fits runs that would be made from the same.
     pub mould: String,
-    /// The agent it was made for. Another one of the same mould may take it.
+    /// The agent it was made for.
     pub agent: AgentId,
     /// Its workspace.
     pub workspace: WorkspaceId,
@@ -84,7 +84,7 @@ const WANT: &str = "INSERT INTO pool (name, installation, mould, agent, workspac
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'wanted', $9, $10) ON CONFLICT (name) DO NOTHING";
 const READY: &str = "UPDATE pool SET state = 'ready', changed = $1 WHERE name = $2 AND owner = $3 \
      AND state IN ('wanted', 'ready')";
-const KEEP: &str = "UPDATE pool SET lease_until = $1 WHERE owner = $2 AND state <> 'gone'";
+const KEEP: &str = "UPDATE pool SET lease_until = $1 WHERE owner = $2 AND state IN ('wanted', 'ready')";
 const LEAVE: &str = "UPDATE pool SET state = 'leaving', changed = $1 WHERE name = $2 \
      AND (owner = $3 OR lease_until < $1 OR state = 'gone')";
 const GONE: &str =
@@ -221,17 +221,28 @@ impl Store {
     pub async fn pool(&self) -> Result<Vec<Pooled>, Error> {
         let action = "list what waits for runs";
         self.retrying(Again::Always, async |_| {
-            let mut tx = self.begin().await?;
+            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
             let now = tx.now;
-            let old = sqlx::query(FORGET).bind(self.installation.as_str());
-            let old = old.bind(now.saturating_sub(i64::try_from(MEMORY.0).unwrap_or(i64::MAX)));
-            old.execute(tx.connection()).await.map_err(failed(action))?;
             let rows = sqlx::query(ALL).bind(self.installation.as_str()).fetch_all(tx.connection()).await;
             let rows = rows.map_err(failed(action))?;
             tx.commit(action).await?;
             rows.iter().map(|row| Pooled::read(row, now)).collect()
         })
         .await
+    }
+
+    /// Forgets what was gone for an hour. For whoever has looked since, and found nothing of it.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn forget_spares(&self) -> Result<(), Error> {
+        self.pool_change("forget what is gone", async |tx| {
+            let before = tx.now.saturating_sub(i64::try_from(MEMORY.0).unwrap_or(i64::MAX));
+            let query = sqlx::query(FORGET).bind(self.installation.as_str()).bind(before);
+            query.execute(tx.connection()).await.map(|done| done.rows_affected())
+        })
+        .await
+        .map(drop)
     }
 
     /// What waits on the host of `worker` and was made from `mould`: at most 32, those first that have waited longest.

@@ -154,6 +154,11 @@ impl Workspaces {
         WorkspaceId::from_random(random::bits())
     }
 
+    /// Whether they bound themselves.
+    pub(crate) fn are_images(&self) -> bool {
+        self.site.form == Form::Image
+    }
+
     /// Where they are.
     pub(crate) fn root(&self) -> &Path {
         &self.site.root

@@ -140,15 +140,19 @@ impl Docker {
         self.image_that_waits(image).await.map(|(id, _)| id)
     }
 
-    /// The same, and whether containers of it wait for a start file: it says so on a label, and brings no command.
+    /// The same, and whether containers of it wait for a start file: a label says of which first process that is true, it still is
+    /// the image's, and the image brings no command. Labels are inherited by images that are made from one, and entrypoints are not.
     pub(crate) async fn image_that_waits(&self, image: &Image) -> Result<(String, Waits), Error> {
         let no_image = || Error::NoImage { image: image.clone() };
         match self.0.inspect_image(image.as_str()).await {
             Ok(found) => {
                 let config = found.config.unwrap_or_default();
-                let label = config.labels.is_some_and(|labels| labels.contains_key(name::label::WAITS));
+                let entrypoint = config.entrypoint.unwrap_or_default();
+                let labels = config.labels.unwrap_or_default();
+                let its_own =
+                    labels.get(name::label::WAITS).is_some_and(|first| entrypoint == [first.as_str()]);
                 let has_command = config.cmd.is_some_and(|cmd| !cmd.is_empty());
-                let waits = if label && !has_command { Waits::ForStartFile } else { Waits::Never };
+                let waits = if its_own && !has_command { Waits::ForStartFile } else { Waits::Never };
                 Ok((found.id.ok_or_else(no_image)?, waits))
             }
             Err(error) if is_not_found(&error) => Err(no_image()),

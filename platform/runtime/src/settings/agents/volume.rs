@@ -20,9 +20,10 @@ pub struct Volume {
 
 /// What of a container is not for volumes: what the sandbox has there itself, and what programs of its image start from.
 /// Whoever writes to that decides what the next run executes, perhaps another account's.
-const OURS: [&str; 20] = [
+const OURS: [&str; 21] = [
     path::WORKSPACE,
     path::SOCKET_DIR,
+    path::START_DIR,
     "/tmp",
     "/run",
     "/var/run",

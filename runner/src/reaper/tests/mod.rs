@@ -1,5 +1,7 @@
 //! What becomes of what, row by row; and that nothing of a run that goes on ever goes.
 
+mod spares;
+
 use std::{
     collections::{BTreeSet, HashMap},
     path::{Path, PathBuf},
