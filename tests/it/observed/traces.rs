@@ -75,7 +75,7 @@ fn is_one_trace<'s>(spans: &'s [Span], trace: &str, caller: &str) -> Vec<&'s Spa
     assert_eq!(root.end, time);
     let calls: Vec<_> = spans.iter().filter(|span| span.kind == 3).collect();
     for call in &calls {
-        assert_eq!((&call.parent, call.name.as_str()), (&agent.id, "chat fake"));
+        assert_eq!((&call.parent, call.name.as_str()), (&agent.id, "chat"));
         // The store counts milliseconds.
         assert!(call.start + 1_000_000 > agent.start && call.end < agent.end + 1_000_000, "{call:?}");
     }
