@@ -37,6 +37,9 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
         environment: supervise::child_environment(&context.origins.environment)?,
         longest_stop: settings.proxy.longest_stop().duration(),
     };
+    if let Some(problem) = &settings.telemetry.passed_over {
+        tracing::warn!(problem, "OTEL_EXPORTER_OTLP_ENDPOINT cannot be used and is passed over");
+    }
     let data_plane = DataPlane::at(&settings.proxy.control_socket());
     let catalog = Arc::new(Catalog::of(settings));
     let (observer, export) = Observer::of(settings)?;

@@ -256,14 +256,17 @@ async fn what_the_collector_is_told_with_is_a_secret_and_where_it_is_an_address(
         let refused = run(&[]).await;
         assert!(refused.code != Some(0) && refused.stderr.contains(complaint), "{refused:?}");
     }
-    let tls = world
-        .sluice()
-        .env("OTEL_EXPORTER_OTLP_ENDPOINT", "https://collector:4318")
-        .run(&["config", "check"])
-        .await;
-    assert_eq!(tls.code, Some(2), "{tls:?}");
-    assert!(
-        tls.stderr.contains("OTEL_EXPORTER_OTLP_ENDPOINT") || tls.stderr.contains("TLS is not spoken"),
-        "{tls:?}"
-    );
+    let mut ambient = World::start().await;
+    assert!(ambient.stop_proxy().await);
+    for unusable in ["https://collector:4318", "http://collector:4318/v1/traces", "collector", ""] {
+        let check = async |variable| ambient.sluice().env(variable, unusable).run(&["config", "check"]).await;
+        // It is set for any program of the host: not ours to complain about.
+        assert_eq!(check("OTEL_EXPORTER_OTLP_ENDPOINT").await.code, Some(0), "{unusable}");
+        // Control: what is meant for this one is a mistake.
+        let own = check("SLUICE_TELEMETRY_OTLP_ENDPOINT").await;
+        assert_eq!(own.code, Some(if unusable.is_empty() { 0 } else { 2 }), "{unusable}: {own:?}");
+    }
+    let up = Up::start(ambient.sluice().env("OTEL_EXPORTER_OTLP_ENDPOINT", "https://collector:4318")).await;
+    let stopped = up.stop(Signal::TERM).await;
+    assert!(stopped.stderr.contains("OTEL_EXPORTER_OTLP_ENDPOINT cannot be used"), "{stopped:?}");
 }
