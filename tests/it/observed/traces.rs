@@ -266,7 +266,9 @@ async fn what_the_collector_is_told_with_is_a_secret_and_where_it_is_an_address(
         let own = check("SLUICE_TELEMETRY_OTLP_ENDPOINT").await;
         assert_eq!(own.code, Some(if unusable.is_empty() { 0 } else { 2 }), "{unusable}: {own:?}");
     }
-    let up = Up::start(ambient.sluice().env("OTEL_EXPORTER_OTLP_ENDPOINT", "https://collector:4318")).await;
-    let stopped = up.stop(Signal::TERM).await;
-    assert!(stopped.stderr.contains("OTEL_EXPORTER_OTLP_ENDPOINT cannot be used"), "{stopped:?}");
+    let log = ambient.path().join("up.log");
+    let sluice = ambient.sluice().env("OTEL_EXPORTER_OTLP_ENDPOINT", "https://collector:4318");
+    Up::start(sluice.log_to(&log)).await.stop(Signal::TERM).await;
+    let log = std::fs::read_to_string(log).unwrap();
+    assert!(log.contains("OTEL_EXPORTER_OTLP_ENDPOINT cannot be used"), "{log}");
 }
