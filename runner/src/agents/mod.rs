@@ -37,7 +37,7 @@ impl Looked {
     pub(crate) fn to_json(&self) -> Value {
         let Self { id, agent: Agent { name, description, tools, .. }, .. } = self;
         let mut entry = json!({ "agentId": id, "graphId": id, "name": name, "description": description });
-        if !tools.is_empty() {
+        if let Some(tools) = tools {
             entry["tools"] = json!(tools);
         }
         entry
