@@ -324,3 +324,12 @@ fn tools_that_run_elsewhere_are_granted_by_their_type() {
     }
     assert_eq!(word(&verdict(chat, two, &one("none")).unwrap_err()), "tool urlContext");
 }
+
+#[test]
+fn an_empty_list_of_tools_is_one() {
+    let chat = Route::ChatCompletions;
+    let none = Policy { tools: Some([].into()), ..policy() };
+    let bash = r#"{"model":"m","tools":[{"name":"bash"}]}"#;
+    assert_eq!(word(&verdict(chat, bash, &none).unwrap_err()), "tool bash");
+    passes(chat, r#"{"model":"m","tools":[]}"#, &none);
+}
