@@ -116,22 +116,20 @@ async fn docker_check(docker: &Result<Docker, crate::sandbox::docker::Error>) ->
     }
 }
 
-/// Whether every agent can run, as `sluice agents check` says.
+/// Whether every agent can run, as `sluice agents check` says; what is no fault is told all the same.
 fn agents_check(looked: &[Looked]) -> Check {
-    let ids = looked.iter().map(|agent| agent.id.as_str()).collect::<Vec<_>>();
+    let ids: Vec<_> = looked.iter().filter(|agent| agent.can_run()).map(|agent| agent.id.as_str()).collect();
     let why = |agent: &Looked| {
         let obstacles = agent.obstacles.iter().map(Obstacle::to_string).collect::<Vec<_>>();
         (!obstacles.is_empty()).then(|| format!("{}: {}", agent.id, obstacles.join("; ")))
     };
-    let cannot: Vec<_> = looked.iter().filter_map(why).collect();
-    if cannot.is_empty() {
-        return Check::ok(AGENTS, format!("{} can run", ids.join(", ")));
+    let told: Vec<_> = looked.iter().filter_map(why).collect();
+    if !looked.iter().flat_map(|agent| &agent.obstacles).any(Obstacle::is_fault) {
+        let can =
+            if ids.is_empty() { "none can run".to_owned() } else { format!("{} can run", ids.join(", ")) };
+        return Check::ok(AGENTS, std::iter::once(can).chain(told).collect::<Vec<_>>().join("; "));
     }
-    Check::broken(
-        AGENTS,
-        cannot.join("; "),
-        "do what it says there; `make images` builds the image that ships",
-    )
+    Check::broken(AGENTS, told.join("; "), "do what it says there; `make images` builds the image that ships")
 }
 
 fn store_check(store: &Result<Store, store::Error>) -> Check {

@@ -209,10 +209,16 @@ async fn a_check_says_of_every_agent_whether_it_can_run_and_if_not_why() {
         async |arguments: &[&str]| world.sluice().run(&[&["agents", "check"], arguments].concat()).await;
     let fine = check(&[]).await;
     assert_eq!((fine.code, fine.stdout.as_str()), (Some(0), "ok          sandbox:agent\n"), "{fine:?}");
+    // Nothing of this host is wrong with a gateway.
+    append(&world, "[agents.'a:gateway']\nmode = 'gateway'\n");
+    let doctor = world.sluice().run(&["doctor", "--json"]).await;
+    let report = doctor.result();
+    let agents = report["checks"].as_array().unwrap().iter().find(|check| check["name"] == "agents").unwrap();
+    assert_eq!(agents["verdict"], "ok", "{doctor:?}");
+    assert!(agents["found"].as_str().unwrap().contains("a:gateway: its mode is `gateway`"), "{agents}");
     append(
         &world,
-        "[agents.'a:gateway']\nmode = 'gateway'\n\
-         [agents.'a:image']\nimage = 'no-such-image:1'\n\
+        "[agents.'a:image']\nimage = 'no-such-image:1'\n\
          [agents.'a:model']\nmodel = 'no-such-model'\n\
          [agents.'a:models']\nmodels = ['fake-words3']\n\
          [agents.'a:volume']\nvolumes = [{ volume = 'no-such-volume', container_path = '/data' }]\n",

@@ -111,7 +111,9 @@ impl From<Rejection> for Refused {
     fn from(rejection: Rejection) -> Self {
         let reason = match rejection.reason {
             Reason::UnknownField(_) => Refusal::FieldUnknown,
-            Reason::NotGranted { .. } | Reason::ToolNotGranted(_) => Refusal::NotGranted,
+            Reason::NotGranted { .. } | Reason::ToolNotGranted(_) | Reason::ToolUnnamed => {
+                Refusal::NotGranted
+            }
             Reason::ModelNotGranted(_) => Refusal::ModelNotGranted,
             Reason::NoRoute => Refusal::RouteUnknown,
             Reason::Syntax(_)
@@ -136,6 +138,7 @@ fn rule(rejection: &Rejection) -> Option<JournalText> {
         Reason::NotGranted { capability, .. } => Some(format!("capability:{capability}")),
         Reason::ModelNotGranted(name) => Some(format!("model:{}", name.as_str())),
         Reason::ToolNotGranted(name) => Some(format!("tool:{}", name.as_str())),
+        Reason::ToolUnnamed => Some("tool:-".to_owned()),
         Reason::ModelMissing | Reason::ModelMalformed => Some("field:model".to_owned()),
         Reason::Syntax(_) | Reason::Crowded | Reason::NoRoute => rejection.field.as_ref().map(field),
     };

@@ -24,20 +24,20 @@ pub(crate) use self::{
 pub(crate) struct Looked {
     pub(crate) id: AgentId,
     pub(crate) agent: Agent,
-    /// Why it cannot run; it can if there is nothing.
+    /// Why it cannot run; it can if there are only notes.
     pub(crate) obstacles: Vec<Obstacle>,
 }
 
 impl Looked {
-    pub(crate) const fn can_run(&self) -> bool {
-        self.obstacles.is_empty()
+    pub(crate) fn can_run(&self) -> bool {
+        self.obstacles.iter().all(Obstacle::is_note)
     }
 
     /// As the catalogue has it.
     pub(crate) fn to_json(&self) -> Value {
         let Self { id, agent: Agent { name, description, tools, .. }, .. } = self;
         let mut entry = json!({ "agentId": id, "graphId": id, "name": name, "description": description });
-        if !tools.is_empty() {
+        if let Some(tools) = tools {
             entry["tools"] = json!(tools);
         }
         entry

@@ -8,7 +8,7 @@ use platform_runtime::settings::{Agent, Execution, Image};
 use super::Facts;
 use crate::sandbox::docker;
 
-/// Something because of which an agent cannot run. Its text says how that is mended.
+/// Something because of which an agent cannot run, or runs only if asked in a certain way. Its text says how that is mended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Obstacle {
     /// It is a gateway's session, and nothing opens those.
@@ -65,6 +65,16 @@ impl Obstacle {
         matches!(self, Self::NoDocker { .. } | Self::Unknown { .. })
     }
 
+    /// Whether there are orders that it is not in the way of.
+    pub(crate) const fn is_note(&self) -> bool {
+        matches!(self, Self::NoModel)
+    }
+
+    /// Whether something is wrong with this host or its configuration. A gateway waits for a later version.
+    pub(crate) const fn is_fault(&self) -> bool {
+        !matches!(self, Self::NoModel | Self::Gateway)
+    }
+
     /// Whether it keeps a container from being made.
     pub(crate) const fn is_on_docker(&self) -> bool {
         self.is_unknown() || matches!(self, Self::NoImage(_) | Self::NoVolume(_))
@@ -82,7 +92,7 @@ impl fmt::Display for Obstacle {
             }
             Self::NoImage(image) => docker::Error::NoImage { image: image.clone() }.fmt(f),
             Self::NoVolume(volume) => docker::Error::NoVolume { volume: volume.clone() }.fmt(f),
-            Self::NoModel => f.write_str("it has no model: set its `model`, or upstream.default_model"),
+            Self::NoModel => f.write_str("it has no model and runs only with `sluice run --model`: set its `model`, or upstream.default_model"),
             Self::NotGranted { model, models } => {
                 let models: Vec<_> = models.iter().map(ModelName::as_str).collect();
                 write!(
@@ -215,6 +225,13 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert!(codes("model = 'one'", None).is_empty() && codes("", Some("two")).is_empty());
+        // Control: who is told the model by whoever orders can run all the same.
+        let file = Some(("s.toml".into(), file.to_owned()));
+        let settings = Settings::read(&Sources { file, ..Sources::default() }).unwrap();
+        let looked = judge(&settings.agents, None, &Facts { docker: Ok(OnDocker::default()), models: None });
+        assert!(
+            looked.iter().all(Looked::can_run) && listing(&looked)["agents"].as_array().unwrap().len() == 2
+        );
         let missing = codes("", None);
         assert!(missing.len() == 1 && missing[0].starts_with("model_missing it has no model"), "{missing:?}");
         for (entry, default) in [("model = 'three'", None), ("", Some("three"))] {

@@ -53,7 +53,8 @@ pub(super) async fn agents(context: &Context, arguments: Arguments) -> Result<Ex
 
 /// What is known for certain comes first.
 fn verdict(looked: &[Looked]) -> Exit {
-    let mut obstacles = looked.iter().flat_map(|agent| &agent.obstacles).peekable();
+    let obstacles = looked.iter().flat_map(|agent| &agent.obstacles);
+    let mut obstacles = obstacles.filter(|obstacle| !obstacle.is_note()).peekable();
     if obstacles.peek().is_none() {
         Exit::Success
     } else if obstacles.all(Obstacle::is_unknown) {
@@ -63,16 +64,18 @@ fn verdict(looked: &[Looked]) -> Exit {
     }
 }
 
-/// The catalogue, and beside it those that are not in it.
+/// The catalogue, and beside it those that are not in it, and what is to be known of those that are.
 fn as_json(looked: &[Looked]) -> serde_json::Value {
     let reason = |obstacle: &Obstacle| json!({ "code": obstacle.code(), "message": obstacle.to_string() });
     let mut listing = agents::listing(looked);
-    let cannot = looked.iter().filter(|agent| !agent.can_run()).map(|agent| {
+    let explained = |agent: &Looked| {
         let mut entry = agent.to_json();
         entry["reasons"] = agent.obstacles.iter().map(reason).collect();
         entry
-    });
-    listing["cannotRun"] = cannot.collect();
+    };
+    listing["cannotRun"] = looked.iter().filter(|agent| !agent.can_run()).map(explained).collect();
+    let noted = |agent: &&Looked| agent.can_run() && !agent.obstacles.is_empty();
+    listing["notes"] = looked.iter().filter(noted).map(explained).collect();
     listing
 }
 
@@ -83,21 +86,34 @@ fn list(out: &mut impl Write, looked: &[Looked]) -> io::Result<()> {
         table.row([id.to_string(), agent.name.clone(), agent.image.to_string(), limits]);
     }
     write!(out, "{table}")?;
-    let mut cannot = Table::new(["CANNOT RUN", "WHY, AND HOW TO MEND IT"]);
-    for agent in looked {
-        for obstacle in &agent.obstacles {
-            cannot.row([agent.id.to_string(), obstacle.to_string()]);
+    let (can, cannot): (Vec<_>, Vec<_>) = looked.iter().partition(|agent| agent.can_run());
+    for (agents, title) in [(cannot, "CANNOT RUN"), (can, "NOTE")] {
+        let mut table = Table::new([title, "WHY, AND HOW TO MEND IT"]);
+        let mut rows = agents
+            .iter()
+            .flat_map(|agent| agent.obstacles.iter().map(move |found| (agent, found)))
+            .peekable();
+        if rows.peek().is_none() {
+            continue;
         }
+        for (agent, obstacle) in rows {
+            table.row([agent.id.to_string(), obstacle.to_string()]);
+        }
+        write!(out, "\n{table}")?;
     }
-    if looked.iter().all(Looked::can_run) { Ok(()) } else { write!(out, "\n{cannot}") }
+    Ok(())
 }
 
 fn check(out: &mut impl Write, agent: &Looked) -> io::Result<()> {
     if agent.can_run() {
-        return writeln!(out, "ok          {}", agent.id);
+        writeln!(out, "ok          {}", agent.id)?;
     }
     agent.obstacles.iter().try_for_each(|obstacle| {
-        let word = if obstacle.is_unknown() { "not known " } else { "cannot run" };
+        let word = match obstacle {
+            obstacle if obstacle.is_note() => "note      ",
+            obstacle if obstacle.is_unknown() => "not known ",
+            _ => "cannot run",
+        };
         writeln!(out, "{word}  {}: {}", agent.id, terminal::safe(&obstacle.to_string()))
     })
 }

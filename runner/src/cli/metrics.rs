@@ -21,19 +21,31 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Longest answer of it.
 const LARGEST: usize = 8 << 20;
 
-/// Prints the proxy's, and those of `sluice up` if it serves them.
+/// Prints the proxy's, and those of `sluice up` if it is to serve them: what there is, and says what is missing.
 pub(super) async fn metrics(context: &Context) -> Result<Exit, Error> {
-    let text = DataPlane::at(&context.settings.proxy.control_socket()).metrics().await?;
-    io::stdout().write_all(text.as_bytes())?;
-    let Some(address) = context.settings.api.listen else { return Ok(Exit::Success) };
+    let proxy = DataPlane::at(&context.settings.proxy.control_socket()).metrics().await;
+    let Some(address) = context.settings.api.listen else {
+        io::stdout().write_all(proxy?.as_bytes())?;
+        return Ok(Exit::Success);
+    };
+    let mut exit = Exit::Success;
+    match proxy {
+        Ok(text) => io::stdout().write_all(text.as_bytes())?,
+        Err(error) => exit = missing("the proxy", &report::chain(&error))?,
+    }
     match timeout(PATIENCE, scrape(address)).await {
         Ok(Ok(text)) => io::stdout().write_all(&text)?,
         Ok(Err(error)) => {
-            tracing::warn!(%address, error = %report::chain(error.as_ref()), "nothing of `sluice up`")
+            exit = missing(&format!("`sluice up` at {address}"), &report::chain(error.as_ref()))?
         }
-        Err(_elapsed) => tracing::warn!(%address, "nothing of `sluice up`: no answer"),
+        Err(_elapsed) => exit = missing(&format!("`sluice up` at {address}"), "no answer")?,
     }
-    Ok(Exit::Success)
+    Ok(exit)
+}
+
+fn missing(what: &str, why: &str) -> io::Result<Exit> {
+    writeln!(io::stderr(), "sluice: metrics of {what} are missing: {why}")?;
+    Ok(Exit::Unavailable)
 }
 
 async fn scrape(address: SocketAddr) -> Result<Bytes, Box<dyn std::error::Error + Send + Sync>> {

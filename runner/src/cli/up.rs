@@ -7,6 +7,7 @@ use std::{
 
 use platform_core::control::Health;
 use platform_runtime::{
+    settings::Telemetry,
     shutdown::{Asked, RunBy, Signals},
     task,
 };
@@ -37,6 +38,7 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
         environment: supervise::child_environment(&context.origins.environment)?,
         longest_stop: settings.proxy.longest_stop().duration(),
     };
+    complain(&settings.telemetry);
     let data_plane = DataPlane::at(&settings.proxy.control_socket());
     let catalog = Arc::new(Catalog::of(settings));
     let (observer, export) = Observer::of(settings)?;
@@ -85,6 +87,13 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     watched?;
     writeln!(io::stdout(), "stopped")?;
     Ok(Exit::Success)
+}
+
+/// Says what is passed over although it is set.
+fn complain(telemetry: &Telemetry) {
+    if let Some(problem) = &telemetry.passed_over {
+        tracing::warn!(problem, "OTEL_EXPORTER_OTLP_ENDPOINT cannot be used and is passed over");
+    }
 }
 
 /// Does `work` on `host`, and has operators be told of it.

@@ -5,7 +5,8 @@
 //! takes the run over, so no line is written twice; who dies between the store's answer and the line has not written it, and then
 //! the store alone tells. A run that was cancelled before anybody worked on it was not executed.
 //!
-//! Nothing here was written by an agent, a model or who asked them: ids, words of the configuration, codes and numbers.
+//! Nothing here was written by an agent or a model: words of the configuration, codes and numbers, and of who ordered the run its id,
+//! account and model.
 
 use std::{sync::Arc, time::Duration};
 

@@ -45,7 +45,7 @@ pub(super) fn grant(order: &Order) -> RunGrant {
         budget: agent.budget,
         expires: Some(end(agent.runtime)),
         models: Some(agent.models.clone()).filter(|models| !models.is_empty()),
-        tools: Some(agent.tools.clone()).filter(|tools| !tools.is_empty()),
+        tools: agent.tools.clone(),
         capabilities: agent.capabilities.iter().copied().collect(),
         tap: Tap::Text,
     }

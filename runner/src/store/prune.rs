@@ -1,7 +1,7 @@
-//! What ended runs have told is not kept for ever: not longer than so long, and not of more runs than so many.
+//! What ended runs have told is not kept for ever: not longer than so long, and not of more runs of an account than so many.
 //!
-//! A run's row stays, with its usage and its answer, and so do its last events, which say the same. Whoever reads a run finds that
-//! its events begin with a greater number than 1. Not here: how often that is done (`retention`).
+//! A run's row stays, with its order, its usage and its answer, and so do its last events, which say the same. Whoever reads a run
+//! finds that its events begin with a greater number than 1. Not here: how often that is done (`retention`).
 
 use platform_core::{
     id::RunId,
@@ -12,7 +12,7 @@ use sqlx::Row;
 use super::{
     Again, Store, Tx,
     error::{Error, failed},
-    row::{number, parsed, text},
+    row::parsed,
 };
 
 /// What is kept of what ended runs have told.
@@ -20,7 +20,7 @@ use super::{
 pub struct Keep {
     /// How long after their end.
     pub age: Millis,
-    /// Of how many of them, those that ended last.
+    /// Of how many of an account's, those that ended last; of all that said no more than last words.
     pub runs: u32,
 }
 
@@ -38,11 +38,13 @@ const LAST_WORDS: i64 = 3;
 /// Most runs of a transaction. All of one run's events go at once, and those are bounded.
 const RUNS: i64 = 64;
 
-/// The run that ended last among those that are too many.
-const TOO_MANY: &str = "SELECT ended, run FROM runs WHERE installation = $1 AND ended IS NOT NULL AND pruned IS NULL \
-     ORDER BY ended DESC, run DESC LIMIT 1 OFFSET $2";
-const DUE: &str = "SELECT run FROM runs WHERE installation = $1 AND ended IS NOT NULL AND pruned IS NULL \
-     AND (ended < $2 OR (ended = $2 AND run <= $3)) ORDER BY ended, run LIMIT $4";
+/// Too old, too many of their account, or without anything to remove: those are looked at once, so that they do not count again and
+/// again. A run that said no more than last words takes nobody's place.
+const DUE: &str = "SELECT run FROM (\
+       SELECT run, ended, last_event, row_number() OVER (\
+         PARTITION BY account, CASE WHEN last_event > $2 THEN 1 ELSE 0 END ORDER BY ended DESC, run DESC) AS place \
+       FROM runs WHERE installation = $1 AND ended IS NOT NULL AND pruned IS NULL) AS told \
+     WHERE ended < $3 OR place > $4 OR last_event <= $2 ORDER BY ended, run LIMIT $5";
 /// Whoever comes second finds nothing to do.
 const MARK: &str = "UPDATE runs SET pruned = CASE WHEN last_event > $1 THEN last_event - $1 ELSE 0 END \
      WHERE run = $2 AND ended IS NOT NULL AND pruned IS NULL RETURNING pruned";
@@ -78,14 +80,9 @@ impl Store {
 
     /// Runs of which less is to be kept, those that ended first at the beginning.
     async fn due(&self, tx: &mut Tx, keep: Keep) -> Result<Vec<RunId>, Error> {
-        let too_many = sqlx::query(TOO_MANY).bind(self.installation.as_str()).bind(i64::from(keep.runs));
-        let too_many = too_many.fetch_optional(tx.connection()).await.map_err(failed(ACTION))?;
-        let too_old = (tx.now.saturating_sub(i64::try_from(keep.age.0).unwrap_or(i64::MAX)), String::new());
-        let (ended, run) = match too_many {
-            Some(row) => (number(&row, "ended")?, text(&row, "run")?).max(too_old),
-            None => too_old,
-        };
-        let due = sqlx::query(DUE).bind(self.installation.as_str()).bind(ended).bind(run).bind(RUNS);
+        let too_old = tx.now.saturating_sub(i64::try_from(keep.age.0).unwrap_or(i64::MAX));
+        let due = sqlx::query(DUE).bind(self.installation.as_str()).bind(LAST_WORDS).bind(too_old);
+        let due = due.bind(i64::from(keep.runs)).bind(RUNS);
         let due = due.fetch_all(tx.connection()).await.map_err(failed(ACTION))?;
         due.iter().map(|row| parsed(row, "run", |text| RunId::parse(text).ok())).collect()
     }

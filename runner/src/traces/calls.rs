@@ -1,7 +1,7 @@
 //! Spans of calls of models, from the journal: each record is one.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     convert::Infallible,
     error::Error,
     time::{Duration, UNIX_EPOCH},
@@ -14,7 +14,7 @@ use platform_core::{
     route::Route,
     traceparent::SpanId,
 };
-use platform_runtime::report;
+use platform_runtime::{report, settings::Settings};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{
@@ -161,15 +161,19 @@ impl Teller {
         };
         let parent = found.as_ref().map(|context| context.span(runs::AGENT));
         let unknown = || Context::unknown(&self.installation, &record.run_id, record.attempt);
-        Ok(span(record, &found.unwrap_or_else(unknown), parent))
+        Ok(span((record, &self.models), &found.unwrap_or_else(unknown), parent))
     }
 }
 
 /// The span of a call; `None` if nobody keeps its trace, or nobody knows when it was.
-fn span(record: &ExchangeRecord, context: &Context, parent: Option<SpanId>) -> Option<Span> {
+fn span(
+    (record, models): (&ExchangeRecord, &BTreeSet<String>),
+    context: &Context,
+    parent: Option<SpanId>,
+) -> Option<Span> {
     let start = humantime::parse_rfc3339(&record.ts).ok()?.duration_since(UNIX_EPOCH).ok()?;
     let call = record.litellm_call_id.to_string();
-    let model = record.model_asked.as_ref().map(|model| model.as_str());
+    let model = model(record, models);
     let operation = operation(record.route);
     let mut attributes = vec![
         ("gen_ai.operation.name", operation.into()),
@@ -187,7 +191,7 @@ fn span(record: &ExchangeRecord, context: &Context, parent: Option<SpanId>) -> O
         trace: context.trace,
         id: SpanId::derived(&["call", &call]),
         parent,
-        name: model.map_or_else(|| operation.to_owned(), |model| format!("{operation} {model}")),
+        name: operation.to_owned(),
         kind: Kind::Client,
         start,
         end: start + Duration::from_micros(record.duration_us),
@@ -195,6 +199,21 @@ fn span(record: &ExchangeRecord, context: &Context, parent: Option<SpanId>) -> O
         failed: failed(record),
     })
     .filter(|_| context.sampled)
+}
+
+/// The models that `settings` name.
+pub(super) fn models(settings: &Settings) -> BTreeSet<String> {
+    let agents = settings.agents.values();
+    let named = agents.clone().flat_map(|agent| agent.models.iter().map(ToString::to_string));
+    let default =
+        agents.filter_map(|agent| agent.model.clone()).chain(settings.upstream.default_model.clone());
+    named.chain(default).chain(settings.prices.keys().cloned()).collect()
+}
+
+/// The model that was asked for, unless that may be any word of the agent's: it is one that is configured, or that answered.
+fn model<'r>(record: &'r ExchangeRecord, models: &BTreeSet<String>) -> Option<&'r str> {
+    let asked = record.model_asked.as_ref()?;
+    (models.contains(asked.as_str()) || record.model_answered.as_ref() == Some(asked)).then(|| asked.as_str())
 }
 
 /// What is known of some calls.
@@ -251,5 +270,59 @@ const fn provider(route: Route) -> &'static str {
     match route {
         Route::Messages | Route::CountTokens => "anthropic",
         _ => "openai",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use platform_core::{
+        id::{CallId, InstallationId},
+        record::Tokens,
+        untrusted::JournalText,
+    };
+    use platform_runtime::config::Sources;
+    use serde_json::json;
+
+    use super::*;
+
+    fn record(asked: &str, answered: Option<&str>) -> ExchangeRecord {
+        let record = json!({
+            "ts": "2026-11-21T08:30:00.000000Z", "run_id": "r1", "attempt": 0, "account": "acct-1", "user": null,
+            "graph": "sandbox:agent", "identity": "socket", "route": "chat_completions", "model_asked": null,
+            "model_answered": null, "finish_reason": null, "stream": false, "status": 200, "outcome": "complete",
+            "refusal": null, "rule": null, "timeout": null, "request_bytes": 0, "response_bytes": 0, "ttfb_us": null,
+            "duration_us": 1, "tokens": Tokens::default(), "tokens_source": "none", "cost_nanodollars": null,
+            "cost_source": "none", "litellm_call_id": CallId::new(1, 1), "tools": [], "kind": "model", "calls": 1, "tap": "off",
+        });
+        let record: ExchangeRecord = serde_json::from_value(record).unwrap();
+        let (model_asked, model_answered) = (Some(JournalText::of(asked)), answered.map(JournalText::of));
+        ExchangeRecord { model_asked, model_answered, ..record }
+    }
+
+    #[test]
+    fn a_model_is_named_if_it_is_configured_or_answered_and_never_in_an_agents_words() {
+        let file = "[upstream]\ndefault_model = 'default'\n[agents.'a:b']\nmodel = 'own'\nmodels = ['own', 'listed', 'default']\n\
+            [prices.priced]\ninput = '1'\noutput = '1'\n";
+        let file = Some(("s.toml".into(), file.to_owned()));
+        let settings = Settings::read(&Sources { file, ..Sources::default() }).unwrap();
+        let models = models(&settings);
+        let installation = InstallationId::parse("default").unwrap();
+        let context = Context::unknown(&installation, &RunId::parse("r1").unwrap(), 0);
+        let told = |record: &ExchangeRecord| {
+            let span = span((record, &models), &context, None).unwrap();
+            assert_eq!(span.name, "chat");
+            format!("{span:?}")
+        };
+        for answered in [None, Some("other")] {
+            assert!(!told(&record("my-secret-word", answered)).contains("my-secret-word"));
+            // Control: what the configuration names is told.
+            for model in ["default", "own", "listed", "priced"] {
+                assert!(
+                    told(&record(model, answered))
+                        .contains(&format!("(\"gen_ai.request.model\", Text(\"{model}\"))"))
+                );
+            }
+        }
+        assert!(told(&record("known-there", Some("known-there"))).contains("gen_ai.request.model"));
     }
 }

@@ -1,6 +1,6 @@
 //! What waits to be told, and telling it.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use platform_core::id::{InstallationId, RunId};
 use platform_runtime::{report, settings::Settings};
@@ -62,6 +62,8 @@ pub(super) struct Teller {
     resource: Vec<(&'static str, Value)>,
     metrics: Arc<Metrics>,
     pub(super) installation: InstallationId,
+    /// What may be said of the models that agents ask for.
+    pub(super) models: BTreeSet<String>,
 }
 
 /// Spans to be told, and who tells them; `None` if `settings` name no collector.
@@ -81,7 +83,8 @@ pub(crate) fn open(
         ("service.instance.id", Value::Text(Worker::this_process().to_string())),
         ("sluicegate.installation", installation.as_str().into()),
     ];
-    let teller = Teller { collector, resource, metrics: Arc::clone(metrics), installation };
+    let models = super::calls::models(settings);
+    let teller = Teller { collector, resource, metrics: Arc::clone(metrics), installation, models };
     Ok(Some((Traces { to, metrics: Arc::clone(metrics) }, Export { from, teller })))
 }
 
@@ -131,7 +134,12 @@ pub(crate) async fn beside<T>(
 impl Teller {
     async fn tell_all(&self, mut from: mpsc::Receiver<Item>, store: &Store, over: &CancellationToken) {
         let telling = async {
-            while let Some(first) = from.recv().await {
+            // At the end nothing more is handed in: what waits then is all there is.
+            while let Some(first) = tokio::select! {
+                biased;
+                first = from.recv() => first,
+                () = over.cancelled() => None,
+            } {
                 let gathered = tokio::time::Instant::now() + GATHER;
                 let mut items = vec![first];
                 while items.len() < BATCH && !over.is_cancelled() {
@@ -156,9 +164,6 @@ impl Teller {
                     }
                 }
                 self.tell(&spans).await;
-                if over.is_cancelled() && from.is_empty() {
-                    return;
-                }
             }
         };
         tokio::pin!(telling);

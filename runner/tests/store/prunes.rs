@@ -2,11 +2,12 @@
 
 use platform_core::{
     event::{AgentEvent, OutputStream},
+    id::AccountId,
     limit::{Millis, events::PRUNE_EVENTS},
 };
 use runner::{
     lifecycle::{Ending, Move},
-    store::{Batch, Created, For, Hold, Keep, Pruned, Record, Step, Store, Told, Worker},
+    store::{Batch, Created, For, Hold, Keep, NewRun, Pruned, Record, Step, Store, Told, Worker},
 };
 
 use crate::place::{Place, cancelled, eventually, id, moves, order};
@@ -18,6 +19,7 @@ const ALL: Keep = Keep { age: LONG, runs: u32::MAX };
 crate::on_both!(
     of_a_run_that_ended_long_ago_the_last_words_stay_and_its_row,
     of_so_many_runs_and_no_more_everything_is_kept,
+    an_account_has_room_of_its_own_and_who_said_little_takes_none,
     who_goes_on_keeps_everything,
     a_run_that_was_started_anew_is_pruned_again,
     much_is_removed_in_short_transactions,
@@ -25,7 +27,11 @@ crate::on_both!(
 );
 
 async fn begun(store: &Store, run: &str) -> Hold {
-    match store.create(&order(run), For::Me(&Worker::this_process(), LONG)).await.unwrap() {
+    begun_of(store, &order(run)).await
+}
+
+async fn begun_of(store: &Store, order: &NewRun) -> Hold {
+    match store.create(order, For::Me(&Worker::this_process(), LONG)).await.unwrap() {
         Created::New(run) => run.hold(),
         Created::Before(run) => panic!("{run:?}"),
     }
@@ -39,7 +45,11 @@ async fn printed(store: &Store, hold: &Hold, (number, lines): (u64, usize)) {
 
 /// A run that printed so many lines and has ended well.
 async fn ended(store: &Store, run: &str, lines: usize) -> Hold {
-    let hold = begun(store, run).await;
+    ended_of(store, &order(run), lines).await
+}
+
+async fn ended_of(store: &Store, order: &NewRun, lines: usize) -> Hold {
+    let hold = begun_of(store, order).await;
     for step in moves() {
         if matches!(step, Move::Settle(_)) {
             printed(store, &hold, (1, lines)).await;
@@ -99,6 +109,38 @@ async fn of_so_many_runs_and_no_more_everything_is_kept(place: Place) {
         assert_eq!(there(&store, run).await[0].0 == 1, is_whole, "{run}");
     }
     assert_eq!(store.prune(keep).await.unwrap(), Pruned::default());
+}
+
+async fn an_account_has_room_of_its_own_and_who_said_little_takes_none(place: Place) {
+    let store = place.open().await;
+    ended(&store, "r1", 1).await;
+    later(&store, "r1").await;
+    let other = |run: &str| NewRun { account: AccountId::parse("acct-2").unwrap(), ..order(run) };
+    for n in 0..5 {
+        // Ordered and cancelled, by the account itself and by another.
+        for order in [order(&format!("mine{n}")), other(&format!("other{n}"))] {
+            let hold = begun_of(&store, &order).await;
+            store.step(&hold, &Move::Withdraw(cancelled()).into()).await.unwrap();
+        }
+        ended_of(&store, &other(&format!("long{n}")), 1).await;
+        later(&store, &format!("long{n}")).await;
+    }
+    let keep = Keep { runs: 2, ..ALL };
+    // Ten had nothing to remove.
+    assert_eq!(store.prune(keep).await.unwrap(), Pruned { runs: 13, events: 15 });
+    let whole = ["r1", "mine0", "mine4", "other0", "other4", "long3", "long4"];
+    for (run, is_whole) in
+        whole.map(|run| (run, true)).into_iter().chain([("long0", false), ("long2", false)])
+    {
+        assert_eq!(there(&store, run).await[0].0 == 1, is_whole, "{run}");
+    }
+    assert_eq!(store.record(&id("mine0")).await.unwrap().pruned_events, 0);
+    assert_eq!(store.prune(keep).await.unwrap(), Pruned::default());
+    // Control: an account that says much prunes itself.
+    ended(&store, "r2", 1).await;
+    ended(&store, "r3", 1).await;
+    assert_eq!(store.prune(keep).await.unwrap(), Pruned { runs: 1, events: 5 });
+    assert_eq!(there(&store, "r1").await[0].0, 6);
 }
 
 async fn who_goes_on_keeps_everything(place: Place) {

@@ -83,10 +83,22 @@ async fn runs_are_counted_by_agent_and_end_and_timed_as_the_store_has_them() {
     let both = Scrape::of(printed.stdout);
     assert_eq!(runs(&both, "test:sh", "succeeded"), 2.0, "{}", printed.stderr);
     let calls = both.sum("sluicegate_calls_total", &[("route", "chat_completions"), ("outcome", "complete")]);
-    assert_eq!(calls, 1.0);
+    assert_eq!((calls, printed.code), (1.0, Some(0)));
+    // Each without the other, and which is missing.
+    let away = world.sluice().run(&["metrics", "--set", "proxy.run_dir=/nowhere"]).await;
+    let seen = Scrape::of(away.stdout);
+    assert_eq!((away.code, runs(&seen, "test:sh", "succeeded")), (Some(69), 2.0), "{}", away.stderr);
+    assert!(away.stderr.contains("metrics of the proxy are missing"), "{}", away.stderr);
+    let nobody = format!("api.listen={}", free_port());
+    let away = world.sluice().run(&["metrics", "--set", &nobody]).await;
+    let seen = Scrape::of(away.stdout);
+    assert_eq!((away.code, seen.sum("sandbox_runs_total", &[])), (Some(69), 0.0), "{}", away.stderr);
+    assert!(
+        seen.sum("sluicegate_calls_total", &[]) > 0.0 && away.stderr.contains("metrics of `sluice up` at ")
+    );
     up.stop(Signal::TERM).await;
     let alone = world.sluice().run(&["metrics"]).await;
-    assert_eq!(alone.code, Some(69), "{alone:?}");
+    assert_eq!((alone.code, alone.stdout.as_str()), (Some(69), ""), "{alone:?}");
 }
 
 /// Names of families that `text` speaks of.

@@ -75,7 +75,7 @@ fn is_one_trace<'s>(spans: &'s [Span], trace: &str, caller: &str) -> Vec<&'s Spa
     assert_eq!(root.end, time);
     let calls: Vec<_> = spans.iter().filter(|span| span.kind == 3).collect();
     for call in &calls {
-        assert_eq!((&call.parent, call.name.as_str()), (&agent.id, "chat fake"));
+        assert_eq!((&call.parent, call.name.as_str()), (&agent.id, "chat"));
         // The store counts milliseconds.
         assert!(call.start + 1_000_000 > agent.start && call.end < agent.end + 1_000_000, "{call:?}");
     }
@@ -256,14 +256,19 @@ async fn what_the_collector_is_told_with_is_a_secret_and_where_it_is_an_address(
         let refused = run(&[]).await;
         assert!(refused.code != Some(0) && refused.stderr.contains(complaint), "{refused:?}");
     }
-    let tls = world
-        .sluice()
-        .env("OTEL_EXPORTER_OTLP_ENDPOINT", "https://collector:4318")
-        .run(&["config", "check"])
-        .await;
-    assert_eq!(tls.code, Some(2), "{tls:?}");
-    assert!(
-        tls.stderr.contains("OTEL_EXPORTER_OTLP_ENDPOINT") || tls.stderr.contains("TLS is not spoken"),
-        "{tls:?}"
-    );
+    let mut ambient = World::start().await;
+    assert!(ambient.stop_proxy().await);
+    for unusable in ["https://collector:4318", "http://collector:4318/v1/traces", "collector", ""] {
+        let check = async |variable| ambient.sluice().env(variable, unusable).run(&["config", "check"]).await;
+        // It is set for any program of the host: not ours to complain about.
+        assert_eq!(check("OTEL_EXPORTER_OTLP_ENDPOINT").await.code, Some(0), "{unusable}");
+        // Control: what is meant for this one is a mistake.
+        let own = check("SLUICE_TELEMETRY_OTLP_ENDPOINT").await;
+        assert_eq!(own.code, Some(if unusable.is_empty() { 0 } else { 2 }), "{unusable}: {own:?}");
+    }
+    let log = ambient.path().join("up.log");
+    let sluice = ambient.sluice().env("OTEL_EXPORTER_OTLP_ENDPOINT", "https://collector:4318");
+    Up::start(sluice.log_to(&log)).await.stop(Signal::TERM).await;
+    let log = std::fs::read_to_string(log).unwrap();
+    assert!(log.contains("OTEL_EXPORTER_OTLP_ENDPOINT cannot be used"), "{log}");
 }

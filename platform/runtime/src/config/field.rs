@@ -21,7 +21,7 @@ impl FieldDoc {
     }
 }
 
-/// A setting that is being read. It counts as asked for once one of the last four methods is called.
+/// A setting that is being read. It counts as asked for once one of the last methods is called.
 #[derive(Debug)]
 pub struct Field<'s, 'a> {
     section: &'s Section<'a>,
@@ -68,18 +68,33 @@ impl<'s, 'a> Field<'s, 'a> {
         list
     }
 
+    /// The values of an array, if somebody set one, also one without any. Cannot be overridden.
+    #[must_use]
+    pub fn list<T: Value>(self) -> Option<Vec<T>> {
+        self.describe(json!({ "type": "array", "items": T::schema() }));
+        let list: Option<Vec<T>> = self.items();
+        if let Some(list) = &list {
+            self.note(list.iter().map(Value::to_json).collect());
+        }
+        list
+    }
+
     fn read_list<T: Value>(&self, default: Vec<T>) -> Vec<T> {
         let default_json: Vec<_> = default.iter().map(Value::to_json).collect();
         self.describe(json!({ "type": "array", "items": T::schema(), "default": default_json }));
-        let Some(value) = self.section.entry(self.name) else { return default };
+        self.items().unwrap_or(default)
+    }
+
+    fn items<T: Value>(&self) -> Option<Vec<T>> {
+        let value = self.section.entry(self.name)?;
         let DeValue::Array(items) = value.get_ref() else {
             self.mistake_at(value, format!("expected an array, found {}", kind(value.get_ref())));
-            return default;
+            return None;
         };
         let read = |item| {
             T::from_toml(toml::Spanned::get_ref(item)).map_err(|problem| self.mistake_at(item, problem)).ok()
         };
-        items.iter().filter_map(read).collect()
+        Some(items.iter().filter_map(read).collect())
     }
 
     fn read<T: Value>(&self, schema: serde_json::Value) -> Option<T> {

@@ -266,6 +266,12 @@ impl<'a> Section<'a> {
         Field::new(self, name, doc)
     }
 
+    /// The variable `name` of the environment, if it is set and not empty.
+    #[must_use]
+    pub fn variable(&self, name: &str) -> Option<&'a str> {
+        self.reader.environment.get(name)
+    }
+
     /// Reports that the value of `name` is wrong for a reason its type does not know.
     pub fn reject(&self, name: &str, problem: String) {
         let at = self.entry(name).map_or(self.at, |value| value.span().start);

@@ -55,7 +55,8 @@ fn grant(section: &Section<'_>, run_id: RunId, account: Option<AccountId>, liste
     let field = |name, doc| section.field(name, doc);
     let models = field("models", "Models its calls may name; any if empty.").list_or(vec![]);
     let tools =
-        field("tools", "Tools its calls may offer a model, by exact name; any if empty.").list_or(vec![]);
+        field("tools", "Tools its calls may offer a model, by exact name; any if absent, none if empty.")
+            .list();
     let capabilities = field(
         "capabilities",
         "What its calls may reach beyond the model; the names are those of `[agents]`.",
@@ -89,7 +90,7 @@ fn grant(section: &Section<'_>, run_id: RunId, account: Option<AccountId>, liste
         budget: budgets::budget(section, &Budget::default()),
         expires: None,
         models: Some(models).filter(|models| !models.is_empty()),
-        tools: Some(tools).filter(|tools| !tools.is_empty()),
+        tools,
         capabilities: capabilities.list_or(vec![]).into_iter().collect(),
         tap: field("tap", "Whether its answers may be watched while they stream: `off` or `text`.")
             .or(Tap::Off),

@@ -18,7 +18,7 @@ pub struct Store {
     pub password_file: Option<PathBuf>,
     /// How long what a run has told is kept after its end.
     pub keep_events: Millis,
-    /// Of how many ended runs it is kept.
+    /// Of how many ended runs of an account it is kept.
     pub keep_events_of: u32,
 }
 
@@ -40,7 +40,7 @@ impl Store {
             .or(limit::KEEP),
             keep_events_of: field(
                 "keep_events_of",
-                "Of how many ended runs events and logs are kept, whatever their age; those that ended last.",
+                "Of how many ended runs of an account events and logs are kept, whatever their age; those that ended last. Runs that told nothing but their end do not count.",
             )
             .or(limit::KEEP_OF),
         };

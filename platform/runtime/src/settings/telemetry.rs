@@ -12,6 +12,8 @@ use crate::config::Section;
 pub struct Telemetry {
     /// Scheme, host and port of an OpenTelemetry collector that takes OTLP over HTTP; nobody is told if absent.
     pub otlp_endpoint: Option<String>,
+    /// Why `OTEL_EXPORTER_OTLP_ENDPOINT` is not used although it is set. It is meant for any program, so this is no mistake.
+    pub passed_over: Option<String>,
     /// File with headers for it.
     pub otlp_headers_file: Option<PathBuf>,
 }
@@ -19,23 +21,35 @@ pub struct Telemetry {
 impl Telemetry {
     pub(super) fn section(section: &Section<'_>) -> Self {
         const ENDPOINT: &str = "otlp_endpoint";
+        let passed_over =
+            section.variable(name::env::OTEL_EXPORTER_OTLP_ENDPOINT).and_then(|url| check(url).err());
+        let mut endpoint = section.field(
+            ENDPOINT,
+            "Scheme, host and port of an OpenTelemetry collector, which `sluice` tells of runs and their calls by OTLP over HTTP; no traces if absent.",
+        );
+        if passed_over.is_none() {
+            endpoint = endpoint.variable(name::env::OTEL_EXPORTER_OTLP_ENDPOINT);
+        }
         let settings = Self {
-            otlp_endpoint: section
-                .field(ENDPOINT, "Scheme, host and port of an OpenTelemetry collector, which `sluice` tells of runs and their calls by OTLP over HTTP; no traces if absent.")
-                .variable(name::env::OTEL_EXPORTER_OTLP_ENDPOINT)
-                .optional(),
+            otlp_endpoint: endpoint.optional(),
+            passed_over,
             otlp_headers_file: section
                 .field("otlp_headers_file", "File with headers for the collector, such as `authorization: Bearer …`, one a line; closed to other users.")
                 .optional(),
         };
-        match settings.otlp_endpoint.as_deref().map(BaseUrl::parse) {
-            Some(Err(problem)) => section.reject(ENDPOINT, problem),
-            Some(Ok(url)) if url.scheme == Scheme::Https => section.reject(
-                ENDPOINT,
-                "TLS is not spoken here: run a collector on this host, and have it pass on".to_owned(),
-            ),
-            _ => {}
+        if let Some(Err(problem)) = settings.otlp_endpoint.as_deref().map(check) {
+            section.reject(ENDPOINT, problem);
         }
         settings
+    }
+}
+
+/// Whether a collector at `url` can be told, or why not.
+fn check(url: &str) -> Result<(), String> {
+    match BaseUrl::parse(url)?.scheme {
+        Scheme::Http => Ok(()),
+        Scheme::Https => {
+            Err("TLS is not spoken here: run a collector on this host, and have it pass on".to_owned())
+        }
     }
 }

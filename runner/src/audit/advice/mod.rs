@@ -158,6 +158,9 @@ impl Case<'_> {
                 why(&format!("the body asks for what needs the capability {name}, and the run was not granted it"))
                     .setting(&self.agent(), "capabilities", Some(list(name)))
             }
+            (Refusal::NotGranted, Rule::Tool("-")) => {
+                why("the body offers a model a tool without a name, and the run was granted some by name only; leave it out")
+            }
             (Refusal::NotGranted, Rule::Tool(name)) => {
                 why(&format!("the body offers a model the tool {name}, and the run was granted others only"))
                     .setting(&self.agent(), "tools", Some(list(name)))

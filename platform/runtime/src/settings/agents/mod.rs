@@ -71,9 +71,9 @@ pub struct Agent {
     pub model: Option<String>,
     /// Models its calls may name; any if empty.
     pub models: Vec<ModelName>,
-    /// Tools that its calls may offer a model; any if empty.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tools: Vec<ToolName>,
+    /// Tools that its calls may offer a model; any if absent, none if empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<ToolName>>,
     /// What its calls may reach beyond the model.
     pub capabilities: Vec<Capability>,
     /// What a run's calls may use in all.
@@ -138,7 +138,7 @@ impl Agent {
             model: field("model", "Model if the run does not say; `upstream.default_model` if absent.")
                 .optional(),
             models: field("models", "Models its calls may name; any if empty.").list_or(vec![]),
-            tools: field("tools", "Tools its calls may offer a model, by exact name; any if empty.").list_or(vec![]),
+            tools: field("tools", "Tools its calls may offer a model, by exact name; any if absent, none if empty.").list(),
             capabilities: field(
                 "capabilities",
                 "What its calls may reach beyond the model: media_urls, stored_files, server_tools, mcp, web_search, stored_responses, stored_prompts, background, unlisted_content, premium_service.",

@@ -52,6 +52,8 @@ pub(crate) enum Reason {
     ModelNotGranted(Label),
     /// A tool is offered that is not one of the run's.
     ToolNotGranted(Label),
+    /// A tool without a name, of a run that may offer some only.
+    ToolUnnamed,
     /// The route takes no body that could be checked.
     NoRoute,
 }
@@ -143,6 +145,9 @@ impl fmt::Display for Rejection {
             Reason::ToolNotGranted(tool) => {
                 write!(f, "the tool {tool} is not granted to this run; leave it out, or have it granted")
             }
+            Reason::ToolUnnamed => f.write_str(
+                "a tool without a name is not granted to this run; leave it out, or name one that is",
+            ),
             Reason::NoRoute => f.write_str("this route takes no body"),
         }
     }

@@ -2,7 +2,8 @@
 //! grant. A member that is not a function's is enough to make another tool of it: LiteLLM drops the `type` on
 //! the way to Gemini and goes by `googleSearch` or `urlContext` beside it.
 //!
-//! A run may be granted some tools only, by name. That holds for what a model is offered as a tool: an agent that describes one in
+//! A run may be granted some tools only, by name; one that runs elsewhere is named by its type. What names none of them is refused,
+//! also with the capability that it needs. That holds for what a model is offered as a tool: an agent that describes one in
 //! its text, or does something without having been told to by a model, is not kept from that here.
 
 use std::borrow::Cow;
@@ -23,7 +24,10 @@ const RESERVED: &[u8] = b"litellm_";
 #[derive(Default)]
 struct Seen<'a> {
     kind: Option<Cow<'a, [u8]>>,
+    /// A member that is not a function's; one that is not granted as a tool, if there is such a one.
     foreign: Option<Member<'a>>,
+    /// Whether it has a name. That is granted, then.
+    named: bool,
 }
 
 impl<'a> Walk<'a, '_> {
@@ -36,31 +40,52 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    /// Reads one tool, or the part of one that describes the function.
+    /// Reads one tool.
     pub(super) fn tool(&mut self, member: &Member<'a>) -> Result<(), Rejection> {
+        if self.tool_part(member)? || self.policy.tools.is_none() {
+            Ok(())
+        } else {
+            Err(Rejection::new(Reason::ToolUnnamed, member.at))
+        }
+    }
+
+    /// Reads one tool, or the part of one that describes the function; returns whether it shows what it is. Nothing is no tool.
+    fn tool_part(&mut self, member: &Member<'a>) -> Result<bool, Rejection> {
         match self.cursor.value()? {
-            Value::Null => Ok(()),
+            Value::Null => Ok(true),
             Value::Object => self.tool_object(member.at),
             _ => Err(Rejection::wrong_type(&member.name, "made of objects", member.at)),
         }
     }
 
-    fn tool_object(&mut self, at: usize) -> Result<(), Rejection> {
+    fn tool_object(&mut self, at: usize) -> Result<bool, Rejection> {
         let mut seen = Seen::default();
         self.members(|walk, member| walk.tool_member(member, &mut seen))?;
         let kind = seen.kind.as_deref().unwrap_or(b"function");
         match (kinds::tool(kind), seen.foreign) {
-            (Some(capability), _) => self.need(capability, kind, at),
-            (None, Some(foreign)) => self.need(Capability::ServerTools, &foreign.name, foreign.at),
-            (None, None) => Ok(()),
+            (Some(capability), _) => {
+                self.need(capability, kind, at)?;
+                if self.may_offer(kind) || self.may_offer(undated(kind)) {
+                    return Ok(true);
+                }
+                Err(Rejection::new(Reason::ToolNotGranted(Label::of(kind)), at))
+            }
+            (None, Some(foreign)) => {
+                self.need(Capability::ServerTools, &foreign.name, foreign.at)?;
+                self.offered(&foreign.name, foreign.at).map(|()| true)
+            }
+            (None, None) => Ok(seen.named),
         }
     }
 
     fn tool_member(&mut self, member: Member<'a>, seen: &mut Seen<'a>) -> Result<(), Rejection> {
         match &*member.name {
             b"type" => seen.kind = self.kind(member.at)?,
-            b"name" => self.tool_name(member.at)?,
-            b"function" | b"custom" => self.tool(&member)?,
+            b"name" => seen.named |= self.tool_name(member.at)?,
+            b"function" | b"custom" => {
+                let is_there = self.cursor.next_token() != Some(b'n');
+                seen.named |= self.tool_part(&member)? && is_there;
+            }
             b"description"
             | b"parameters"
             | b"input_schema"
@@ -75,31 +100,38 @@ impl<'a> Walk<'a, '_> {
             | b"annotations" => self.skip()?,
             b"tools" => {
                 self.tools(&member)?;
-                seen.foreign = Some(member);
+                self.foreign(member, seen);
             }
             // A server's address and keys mean something only beside a type that needs its own grant.
             b"server_url" | b"url" | b"headers" | b"filters" | b"user_location" => {
                 self.skip()?;
-                seen.foreign = Some(member);
+                self.foreign(member, seen);
             }
             // A container described is new; one named by its id is somebody's.
             b"container" if self.cursor.next_token() == Some(b'{') => {
                 self.content(Place::Medium, Member { name: Cow::Borrowed(b"new"), at: member.at })?;
-                seen.foreign = Some(member);
+                self.foreign(member, seen);
             }
             _ => {
                 let (name, at) = (member.name.clone(), member.at);
                 self.content(Place::Medium, Member { name, at })?;
-                seen.foreign = Some(member);
+                self.foreign(member, seen);
             }
         }
         Ok(())
     }
 
-    fn tool_name(&mut self, at: usize) -> Result<(), Rejection> {
+    fn foreign(&self, member: Member<'a>, seen: &mut Seen<'a>) {
+        if seen.foreign.as_ref().is_none_or(|known| self.may_offer(&known.name)) {
+            seen.foreign = Some(member);
+        }
+    }
+
+    /// Reads a name; returns whether there is one.
+    fn tool_name(&mut self, at: usize) -> Result<bool, Rejection> {
         match self.cursor.value()? {
-            Value::Text(name) => self.offered(&name.decoded(), at),
-            Value::Null => Ok(()),
+            Value::Text(name) => self.offered(&name.decoded(), at).map(|()| true),
+            Value::Null => Ok(false),
             _ => Err(Rejection::wrong_type(b"name", "a string", at)),
         }
     }
@@ -109,12 +141,16 @@ impl<'a> Walk<'a, '_> {
         if name.starts_with(RESERVED) {
             self.need(Capability::ServerTools, name, at)?;
         }
-        match &self.policy.tools {
-            Some(tools) if !tools.iter().any(|tool| tool.as_bytes() == name) => {
-                Err(Rejection::new(Reason::ToolNotGranted(Label::of(name)), at))
-            }
-            _ => Ok(()),
+        if self.may_offer(name) {
+            Ok(())
+        } else {
+            Err(Rejection::new(Reason::ToolNotGranted(Label::of(name)), at))
         }
+    }
+
+    fn may_offer(&self, name: &[u8]) -> bool {
+        let Some(tools) = &self.policy.tools else { return true };
+        tools.iter().any(|tool| tool.as_bytes() == name)
     }
 
     /// Reads which tool to use: a word, or an object that names one.
@@ -133,5 +169,13 @@ impl<'a> Walk<'a, '_> {
             }),
             _ => Err(Rejection::wrong_type(&member.name, "a word or an object", member.at)),
         }
+    }
+}
+
+/// Anthropic's types are a name and a date: `web_search_20250305`.
+fn undated(kind: &[u8]) -> &[u8] {
+    match kind.split_last_chunk::<9>() {
+        Some((name, [b'_', date @ ..])) if date.iter().all(u8::is_ascii_digit) => name,
+        _ => kind,
     }
 }

@@ -58,6 +58,7 @@ fn word(rejection: &Rejection) -> String {
         Reason::NotGranted { capability, .. } => capability.name().into(),
         Reason::ModelMissing | Reason::ModelMalformed | Reason::ModelNotGranted(_) => "model".into(),
         Reason::ToolNotGranted(name) => format!("tool {}", plain(name)),
+        Reason::ToolUnnamed => "tool -".into(),
         Reason::NoRoute => "route".into(),
     }
 }

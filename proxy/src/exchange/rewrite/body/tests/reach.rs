@@ -245,6 +245,20 @@ fn tools_that_a_run_may_not_offer_are_refused_wherever_they_stand() {
     ] {
         passes(chat, &format!(r#"{{"model":"m",{good}}}"#), &granted);
     }
+    // What shows no name is none of those granted.
+    for (route, bad) in [
+        (chat, r#""tools":[{"type":"function"}]"#),
+        (chat, r#""tools":[{}]"#),
+        (chat, r#""tools":[{"type":"function","function":{"name":null,"description":"d"}}]"#),
+        (chat, r#""tools":[{"type":"function","function":null}]"#),
+        (chat, r#""functions":[{"description":"d"}]"#),
+        (Route::Responses, r#""tools":[{"type":"function","name":null}]"#),
+        (Route::Messages, r#""tools":[{"input_schema":{}}]"#),
+    ] {
+        let whole = format!(r#"{{"model":"m",{bad}}}"#);
+        assert_eq!(word(&verdict(route, &whole, &granted).expect_err(bad)), "tool -", "{bad}");
+        passes(route, &whole, &policy());
+    }
     // A tool that runs elsewhere needs its capability all the same, and one of LiteLLM's own, too.
     for (bad, why) in [
         (r#""tools":[{"type":"web_search_preview","name":"bash"}]"#, "web_search"),
@@ -252,4 +266,70 @@ fn tools_that_a_run_may_not_offer_are_refused_wherever_they_stand() {
     ] {
         assert_eq!(word(&verdict(chat, &format!(r#"{{"model":"m",{bad}}}"#), &granted).expect_err(bad)), why);
     }
+}
+
+#[test]
+fn tools_that_run_elsewhere_are_granted_by_their_type() {
+    let (chat, responses, messages) = (Route::ChatCompletions, Route::Responses, Route::Messages);
+    for (route, bad, capability, name, grants) in [
+        (responses, r#"{"type":"web_search"}"#, Capability::WebSearch, "web_search", "web_search"),
+        (responses, r#"{"type":"mcp","server_label":"x"}"#, Capability::Mcp, "mcp", "mcp"),
+        (responses, r#"{"type":"computer","name":"bash"}"#, Capability::ServerTools, "computer", "computer"),
+        (
+            messages,
+            r#"{"type":"web_search_20250305","name":"bash"}"#,
+            Capability::WebSearch,
+            "web_search_20250305",
+            "web_search",
+        ),
+        (
+            messages,
+            r#"{"type":"web_search_20250305"}"#,
+            Capability::WebSearch,
+            "web_search_20250305",
+            "web_search_20250305",
+        ),
+        (chat, r#"{"googleSearch":{}}"#, Capability::ServerTools, "googleSearch", "googleSearch"),
+        (
+            chat,
+            r#"{"function":{"name":"bash"},"urlContext":{}}"#,
+            Capability::ServerTools,
+            "urlContext",
+            "urlContext",
+        ),
+        (
+            chat,
+            r#"{"type":"function","function":{"name":"bash","type":"computer"}}"#,
+            Capability::ServerTools,
+            "computer",
+            "computer",
+        ),
+    ] {
+        let with = |tools: &[&str]| Policy {
+            tools: Some(tools.iter().map(|&tool| tool.into()).collect()),
+            ..granting(capability)
+        };
+        let whole = format!(r#"{{"model":"m","tools":[{bad}]}}"#);
+        let rejection = verdict(route, &whole, &with(&["bash"])).expect_err(bad);
+        assert_eq!(word(&rejection), format!("tool {name}"), "{bad}");
+        // Controls: who has it on the list, and who has no list.
+        passes(route, &whole, &with(&["bash", grants]));
+        passes(route, &whole, &granting(capability));
+    }
+    // One that is on the list does not hide another.
+    let two = r#"{"model":"m","tools":[{"urlContext":{},"googleSearch":{}}]}"#;
+    let one = |tool: &str| Policy { tools: Some([tool.into()].into()), ..granting(Capability::ServerTools) };
+    for (granted, refused) in [("googleSearch", "urlContext"), ("urlContext", "googleSearch")] {
+        assert_eq!(word(&verdict(chat, two, &one(granted)).unwrap_err()), format!("tool {refused}"));
+    }
+    assert_eq!(word(&verdict(chat, two, &one("none")).unwrap_err()), "tool urlContext");
+}
+
+#[test]
+fn an_empty_list_of_tools_is_one() {
+    let chat = Route::ChatCompletions;
+    let none = Policy { tools: Some([].into()), ..policy() };
+    let bash = r#"{"model":"m","tools":[{"name":"bash"}]}"#;
+    assert_eq!(word(&verdict(chat, bash, &none).unwrap_err()), "tool bash");
+    passes(chat, r#"{"model":"m","tools":[]}"#, &none);
 }
