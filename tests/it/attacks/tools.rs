@@ -1,7 +1,7 @@
 //! Tools that a model is offered although the run was not granted them, by all the ways in which a body can name one.
 
 use harness::{World, grant};
-use platform_core::{grant::RunGrant, id::ToolName, refusal::Refusal};
+use platform_core::{capability::Capability, grant::RunGrant, id::ToolName, refusal::Refusal};
 use serde_json::{Value, json};
 
 use super::CHAT;
@@ -70,4 +70,36 @@ async fn a_tool_that_was_not_granted_is_offered_to_no_model() {
         told.iter().filter_map(|line| line.record.rule.as_ref()).map(|rule| rule.as_str()).collect();
     assert_eq!(rules, vec!["tool:rm"; refused], "and the record says by which");
     assert_eq!(world.upstream.ledger().all().len(), 2 * refused, "the upstream saw the others only");
+}
+
+#[tokio::test]
+async fn a_capability_beside_a_list_lets_no_other_tool_through() {
+    let world = World::start().await;
+    let tools = |names: &[&str]| Some(names.iter().map(|name| ToolName::parse(name).unwrap()).collect());
+    let open = [Capability::ServerTools, Capability::WebSearch, Capability::Mcp];
+    let capable = |run| RunGrant { capabilities: open.into_iter().collect(), ..grant(run, "acct-1") };
+    let some = world.run_with(RunGrant { tools: tools(&["bash"]), ..capable("r1") }).await;
+    let listed = ["bash", "web_search", "mcp", "computer", "urlContext"];
+    let more = world.run_with(RunGrant { tools: tools(&listed), ..capable("r2") }).await;
+    let none = world.run_with(RunGrant { tools: tools(&[]), ..grant("r3", "acct-1") }).await;
+    let any = world.run_with(capable("r4")).await;
+    let (chat, responses) = (CHAT, "/v1/responses");
+    for (path, tool, is_named) in [
+        (responses, json!({ "type": "web_search" }), true),
+        (responses, json!({ "type": "mcp", "server_label": "x", "server_url": "http://e" }), true),
+        (responses, json!({ "type": "computer", "name": "bash" }), true),
+        ("/v1/messages", json!({ "type": "web_search_20250305", "name": "bash" }), true),
+        (chat, json!({ "type": "function", "function": { "name": "bash" }, "urlContext": {} }), true),
+        (chat, json!({ "type": "function", "function": { "name": null, "description": "rm" } }), false),
+        (chat, json!({ "type": "function" }), false),
+    ] {
+        let body = body(path, "tools", &json!([tool]));
+        let refused = some.agent.post(path, &body).await;
+        assert_eq!(refused.status, 400, "{body}: {}", refused.text());
+        assert_eq!(more.agent.post(path, &body).await.status, if is_named { 200 } else { 400 }, "{body}");
+        assert_eq!(any.agent.post(path, &body).await.status, 200, "{body}");
+    }
+    for (tools, status) in [(json!([{ "function": { "name": "bash" } }]), 400), (json!([]), 200)] {
+        assert_eq!(none.agent.post(chat, &body(chat, "tools", &tools)).await.status, status, "{tools}");
+    }
 }
