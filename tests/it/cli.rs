@@ -70,6 +70,7 @@ async fn agents_are_listed_as_the_catalogue_specifies() {
         "defaultAgentId": "sandbox:agent",
         "agents": [entry("sandbox:agent", "Sandbox Agent")],
         "cannotRun": [reviewer],
+        "notes": [],
     });
     for arguments in [&["agents", "--json"][..], &["agents", "ls", "--json"]] {
         let outcome = world.sluice().run(arguments).await;
