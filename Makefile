@@ -6,7 +6,7 @@ export PATH := $(CACHE)/cargo/bin:$(PATH)
 CARGO := cargo
 PROFILE ?= dev
 # How long each fuzz target runs.
-SECONDS_EACH ?= 60
+SECONDS_EACH ?= 30
 SEED ?= 1
 RECORD_SECONDS ?= 600
 
@@ -63,7 +63,7 @@ it: ## Whole-system tests: real processes, real containers
 stack: ## The same with the real LiteLLM
 	$(CARGO) nextest run --locked -p tests --test stack --no-tests=fail
 
-fuzz: ## Fuzz what agents and upstreams can say to the proxy: seven targets, SECONDS_EACH=60, the same walk each time but for SEED=0
+fuzz: ## Fuzz what agents and upstreams can say to the proxy: seven targets, SECONDS_EACH=30, the same walk each time but for SEED=0
 	@scripts/setup.sh tools
 	@SEED=$(SEED) SECONDS_EACH=$(SECONDS_EACH) scripts/fuzz.sh run
 

@@ -11,7 +11,7 @@
 # lines (stream). None of the seeds trips over it, so each has to be found. That takes seconds, for a body up to a minute;
 # what is not found in SECONDS_EACH fails.
 #
-# usage: fuzz.sh run               SECONDS_EACH (60) per target, from SEED (0: any)
+# usage: fuzz.sh run               SECONDS_EACH (30) per target, from SEED (0: any)
 #        fuzz.sh control           at most SECONDS_EACH per target
 #        fuzz.sh record FILE       the same as run, of a commit, written down
 #        fuzz.sh one TARGET INPUT  a single input again
@@ -20,7 +20,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 HOME_OF_ALL=target/fuzz
 TARGETS=(body stream header token path answer limits)
-SECONDS_EACH=${SECONDS_EACH:-60}
+SECONDS_EACH=${SECONDS_EACH:-30}
 # Of libFuzzer: the same walk from the same corpus each time; 0 is another one each time.
 SEED=${SEED:-0}
 AT_ONCE=2
