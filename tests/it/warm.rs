@@ -197,10 +197,11 @@ async fn survives(points: &[Point]) {
         .into_iter()
         .filter(|call| !call.header(header::COGNI_RUN_ID).is_empty());
     assert_eq!(of_runs.count(), points.len(), "an agent is started once");
-    let up = Up::start(world.sluice()).await;
     // What killed workers had kept ready goes when their leases are over.
-    let look = || spares(&world);
-    eventually_within(PATIENCE, "only one waits", look, |spares| spares.len() == 1).await;
+    let abandoned = spares(&world).await;
+    let up = Up::start(world.sluice()).await;
+    let only_new = |spares: &BTreeSet<String>| spares.len() == 1 && spares.is_disjoint(&abandoned);
+    eventually_within(PATIENCE, "only one waits", || spares(&world), only_new).await;
     until_ready(&world, 1).await;
     up.stop(Signal::TERM).await;
     world.assert_nothing_left().await;
@@ -228,6 +229,8 @@ async fn what_a_killed_worker_kept_ready_or_half_made_is_removed() {
     let record = runs(&world, "r1", "q").await;
     assert!(!abandoned.contains(&container_of(&record)));
     next.stop(Signal::TERM).await;
+    // It was adopted, and goes on.
+    kill(up.proxy_pid);
     world.assert_nothing_left().await;
 }
 
