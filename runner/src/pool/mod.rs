@@ -24,7 +24,7 @@ use crate::{
     agents::Catalog,
     away::Away,
     data_plane,
-    run::{Host, now},
+    run::{Host, RENEWALS, now, sure_until},
     sandbox::docker::{self, Waits},
     store::{self, PoolStage, Pooled},
     workspace,
@@ -40,8 +40,6 @@ const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_sec
 const DRAIN: Duration = Duration::from_secs(20);
 /// Removed at a time.
 const AT_A_TIME: usize = 4;
-/// Renewals in the time of a lease: some may fail.
-const RENEWALS: u32 = 4;
 
 /// Why nothing waits.
 #[derive(Debug, thiserror::Error)]
@@ -193,9 +191,7 @@ impl<'h> Pool<'h> {
 
     /// What is ours was kept, or wanted, not before `since`.
     fn sure_from(&self, since: Duration) {
-        // Clocks run at slightly different speeds.
-        let lease = self.host.lease.duration();
-        self.sure_until.set(since + lease - lease / 8);
+        self.sure_until.set(sure_until(since, self.host.lease));
     }
 
     /// What is ours to look after: also what somebody on this host has left who is gone.

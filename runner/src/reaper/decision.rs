@@ -228,7 +228,7 @@ fn row(row: &Resource, standing: Option<&Standing>, terms: &Terms<'_>) -> Decisi
     if !standing.state.is_final() {
         return Decision::Keep(Kept::Lives(standing.state));
     }
-    let host = row.owner.split('/').next().unwrap_or_default();
+    let host = row.host();
     let on_demand = row.kind == Kind::Workspace && terms.mode.kept == Leftovers::Remove;
     if !may_go(row.stage) && !on_demand {
         Decision::Keep(Kept::Deliberately)

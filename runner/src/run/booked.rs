@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// Renewals in the time of a lease: some may fail.
-const RENEWALS: u32 = 4;
+pub(crate) const RENEWALS: u32 = 4;
 /// How often it is looked whether somebody wants the run to stop.
 const LOOK: Duration = Duration::from_millis(500);
 /// Pause before something is asked again.
@@ -289,9 +289,7 @@ impl Booked {
 
     /// The lease was got, or renewed, not before `since`.
     fn sure_from(&self, since: Duration) {
-        // Clocks run at slightly different speeds.
-        let lease = self.lease.duration();
-        self.sure_until.set(since + lease - lease / 8);
+        self.sure_until.set(sure_until(since, self.lease));
     }
 
     /// Renews the lease until somebody else has taken the run over; returns how that was found out. While the store
@@ -337,6 +335,13 @@ async fn create(store: &Store, order: &Order, who: For<'_>) -> Result<Created, E
         }
         _ => Err(Error::NotStored(conflict)),
     }
+}
+
+/// Until when nobody else can have taken over what was leased, or renewed, not before `since` of [`now`].
+pub(crate) fn sure_until(since: Duration, lease: Millis) -> Duration {
+    let lease = lease.duration();
+    // Clocks run at slightly different speeds.
+    since + lease - lease / 8
 }
 
 /// Time since the host was started, its sleep included.

@@ -39,7 +39,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::{attempt::attempt, relay::announce, telling::Telling, things::Things};
 pub(crate) use self::{
-    booked::{Booked, Error as BookingError, now},
+    booked::{Booked, Error as BookingError, RENEWALS, now, sure_until},
     execution::Observer,
     order::{Keep, Order, Subject, Wanted},
 };

@@ -44,8 +44,13 @@ impl Worker {
     /// The host it is on.
     #[must_use]
     pub fn host(&self) -> &str {
-        self.0.split('/').next().unwrap_or_default()
+        host_of(&self.0)
     }
+}
+
+/// The host of a process whose name is kept with what it owns.
+pub(super) fn host_of(owner: &str) -> &str {
+    owner.split('/').next().unwrap_or_default()
 }
 
 impl fmt::Display for Worker {

@@ -12,6 +12,7 @@ use sqlx::any::AnyRow;
 use super::{
     Again, Change, Kind, Store, Tx, UnixMillis, Worker,
     error::{Error, failed},
+    lease::host_of,
     row::{number, parsed, text},
 };
 
@@ -138,7 +139,7 @@ impl Pooled {
     /// The host where it is, as its owner's name has it.
     #[must_use]
     pub fn host(&self) -> &str {
-        self.owner.split('/').next().unwrap_or_default()
+        host_of(&self.owner)
     }
 }
 
