@@ -95,7 +95,8 @@ async fn who_orders_much_delays_nobody_by_more_than_what_runs_already() {
     order(&world, "single", "other", &[]).await;
     // The control: one more order of whoever ordered much.
     order(&world, "many-late", "many", &[]).await;
-    let_go(&world, &first).await;
+    // One of the two: were both gone at once, neither account had a run, and whoever ordered first would go first.
+    let_go(&world, &first[..1]).await;
     let third = || async { claimed(&world).await.get(2).cloned() };
     let third = eventually_within(PATIENCE, "a place is free", third, Option::is_some).await;
     assert_eq!(third.as_deref(), Some("single"), "before 38 that were ordered before it");
