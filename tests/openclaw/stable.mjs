@@ -18,6 +18,8 @@ const LEFT_OUT = new Set([
   "canvasHostUrl",
   "thinkingLevels",
   "agentRuntime",
+  "deltaCursor",
+  "transcriptPosition",
 ]);
 // A gateway repeats the whole row of its session in some events; this much of it is kept.
 const ROW = new Set("runId stream data sessionKey sessionId agentId spawnedBy seq ts phase status".split(" "));
@@ -48,6 +50,7 @@ export function stabiliser({ folder, ports }) {
   const value = (name, inner) => {
     if (typeof inner === "string" && SECRETS.test(name)) return numbered(name, inner, (n) => `${name}-${n}`);
     if (typeof inner === "string" && name === "host") return "gateway";
+    if (name === "remoteIp") return "192.0.2.1";
     if (typeof inner === "string" && name === "sessionId" && !inner.match(UUID)) return numbered(name, inner, (n) => `session-${n}`);
     if (typeof inner === "string") return text(inner);
     if (typeof inner === "number" && inner > 1.7e12) return TIME;
