@@ -1,0 +1,3 @@
+//! Gateways and the bridge to them, with gateways that do what the tests have written down.
+
+mod scripted;
