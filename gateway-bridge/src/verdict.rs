@@ -18,6 +18,8 @@ pub(crate) struct Evidence {
     pub(crate) answered: bool,
     /// What the gateway said of a failure.
     pub(crate) hint: Hint,
+    /// The gateway began the run again after it had said that it was over.
+    pub(crate) again: bool,
 }
 
 /// The end of a turn by the answer to its call.
@@ -62,6 +64,7 @@ pub(crate) fn of_conversation(over: &Over, evidence: &Evidence) -> Ending {
         Over::Final(Some(text)) if !text.is_empty() => {
             Ending::Completed { text: text.clone(), usage: None, model: None }
         }
+        Over::Final(_) if evidence.hint.timed_out => Ending::Failed(Failure::TimedOut),
         Over::Final(_) => Ending::Failed(Failure::NoAnswer),
         Over::Aborted => Ending::Failed(Failure::Aborted),
         Over::Failed(hint) => {

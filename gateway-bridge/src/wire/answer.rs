@@ -90,10 +90,16 @@ struct AgentMeta {
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct RawUsage {
+pub(super) struct RawUsage {
     input: u64,
     output: u64,
     cache_read: u64,
+}
+
+impl RawUsage {
+    pub(super) const fn read(self) -> Usage {
+        Usage { input: self.input, output: self.output, cache_read: self.cache_read }
+    }
 }
 
 /// Reads an answer to `agent` or `chat.send`.
@@ -135,11 +141,7 @@ fn report(raw: Raw, fault: Option<Fault>) -> Report {
         kind: meta.error.and_then(|error| error.kind).map(|kind| Code::new(&kind)),
         aborted: meta.aborted || stopped(raw.stop_reason.as_deref()),
         timed_out: raw.timeout_phase.is_some(),
-        usage: meta.agent_meta.usage.map(|usage| Usage {
-            input: usage.input,
-            output: usage.output,
-            cache_read: usage.cache_read,
-        }),
+        usage: meta.agent_meta.usage.map(RawUsage::read),
         model: meta.agent_meta.model.and_then(|model| ModelName::parse(&model).ok()),
         fault,
     }

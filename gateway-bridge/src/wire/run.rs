@@ -31,6 +31,8 @@ pub(crate) enum Signal<'a> {
     Hint(Hint),
     /// The conversation's own end of the turn.
     Over(Over),
+    /// The gateway begins the run, for the first time or once more.
+    Begins,
     /// Nothing that anybody needs.
     Nothing,
 }
@@ -130,6 +132,10 @@ struct Data<'a> {
     input_tokens: Option<u64>,
     #[serde(borrow)]
     error_observation: Option<Detail<'a>>,
+    #[serde(default)]
+    aborted: bool,
+    #[serde(borrow)]
+    stop_reason: Option<Cow<'a, str>>,
     #[serde(borrow)]
     timeout_phase: Option<Cow<'a, str>>,
     #[serde(borrow)]
@@ -261,7 +267,11 @@ fn tool<'a>(data: &Data<'a>) -> Signal<'a> {
 
 fn lifecycle<'a>(data: &Data<'a>) -> Signal<'a> {
     match data.phase.as_deref() {
-        Some("start") => Signal::Phase(Phase::Started),
+        Some("start") => Signal::Begins,
+        // Older gateways say no more than this when a turn takes too long.
+        Some("end") if data.aborted && data.stop_reason.is_none() => {
+            Signal::Hint(Hint { timed_out: true, ..Hint::default() })
+        }
         Some("model") if data.model.is_some() => Signal::Phase(Phase::Model),
         Some("waiting-approval") => Signal::Phase(Phase::WaitingForApproval),
         Some("approval-resolved") => Signal::Phase(Phase::ApprovalResolved),
