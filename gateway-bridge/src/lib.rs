@@ -1,4 +1,40 @@
-//! Client of long-running OpenClaw gateways.
+//! A client of OpenClaw gateways: it runs turns of conversations, and tells whose model calls they are.
 //!
-//! Empty so far: gateways are not driven yet, agents run in containers of their own (`runner`). The crate
-//! holds its place in the workspace, and the one edge between siblings that the tidy test allows.
+//! One task owns one connection; [`Gateway`] is the handle of it, cheap to clone. It speaks protocols 3 and 4, over TCP,
+//! TLS or a unix socket, reconnects, and keeps turns apart: an event reaches a turn only if both its run id and its
+//! session key are the turn's.
+//!
+//! What it does not do: start gateways, write their configuration, register a turn's identity with the proxy, keep
+//! conversations. It decides nothing by the prose of an answer, and what a turn cost is the journal's to say.
+
+mod counts;
+mod device;
+mod endpoint;
+mod error;
+mod gateway;
+mod headers;
+mod hello;
+mod history;
+mod outcome;
+mod running;
+mod session;
+mod settings;
+mod subscription;
+mod turn;
+
+pub use self::{
+    counts::Counts,
+    device::{DeviceError, DeviceKey},
+    endpoint::{Endpoint, InvalidEndpoint},
+    error::{Broken, Error},
+    gateway::Gateway,
+    headers::{HEADERS_MAX, InvalidHeaders, OutboundHeaders},
+    hello::{Generation, Hello, Version},
+    history::{Message, Role, Waited},
+    outcome::{Code, Ending, Event, Failure, Phase, ToolState, Usage},
+    running::Running,
+    session::{InvalidSession, SessionKey},
+    settings::{Limits, Scope, Scopes, Settings},
+    subscription::{Decision, Heard, Notice, Subscription},
+    turn::{Attribution, Provider, Turn, TurnId},
+};

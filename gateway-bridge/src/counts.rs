@@ -1,0 +1,51 @@
+//! What a connection has seen that somebody may want to know.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Numbers since the connection was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Connections that were made, the first one included.
+    pub connections: u64,
+    /// Attempts to connect that failed.
+    pub failed_attempts: u64,
+    /// Events of runs, and answers, that belong to nobody here: other clients' and what the gateway does by itself.
+    pub for_nobody: u64,
+    /// Events of turns of ours that were over already.
+    pub late: u64,
+    /// Frames that are none.
+    pub malformed: u64,
+    /// Frames that ended a connection because they were larger than this side takes.
+    pub oversize: u64,
+    /// Calls that were not sent because they were larger than the gateway takes.
+    pub too_large: u64,
+    /// Connections given up because two ticks were missed.
+    pub silent: u64,
+    /// Turns whose reader was too slow for all of the text.
+    pub slow_readers: u64,
+}
+
+/// Declares the cells behind [`Counts`].
+macro_rules! cells {
+    ($($name:ident),*) => {
+        #[derive(Debug, Default)]
+        pub(crate) struct Cells { $(pub(crate) $name: Cell),* }
+
+        impl Cells {
+            pub(crate) fn read(&self) -> Counts {
+                Counts { $($name: self.$name.0.load(Ordering::Relaxed)),* }
+            }
+        }
+    };
+}
+
+cells!(connections, failed_attempts, for_nobody, late, malformed, oversize, too_large, silent, slow_readers);
+
+#[derive(Debug, Default)]
+pub(crate) struct Cell(AtomicU64);
+
+impl Cell {
+    pub(crate) fn add_one(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,189 @@
+//! This client as a device that a gateway knows: an Ed25519 key, and what it signs.
+
+use std::{
+    fmt, fs, io,
+    io::{Read, Write},
+    os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
+    path::{Path, PathBuf},
+};
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use platform_core::secret::Secret;
+use ring::{
+    rand::SystemRandom,
+    signature::{Ed25519KeyPair, KeyPair},
+};
+use sha2::{Digest, Sha256};
+
+/// Longest file that may be a key.
+const FILE_MAX: u64 = 4096;
+
+/// The key of this device. `Debug` shows the device's id only.
+pub struct DeviceKey {
+    pair: Ed25519KeyPair,
+    id: String,
+}
+
+/// Why there is no key.
+#[derive(Debug, thiserror::Error)]
+pub enum DeviceError {
+    /// Others may read or write it.
+    #[error("the device key {} has mode {mode:03o}, it must be 600: change it, and pair anew if somebody may have read it", path.display())]
+    Mode {
+        /// The file.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// It is something else.
+    #[error("{} is not a device key: expected base64url of an Ed25519 key in PKCS #8", path.display())]
+    NotAKey {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The system said no.
+    #[error("cannot {action} the device key {}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl DeviceError {
+    fn io<'p>(action: &'static str, path: &'p Path) -> impl FnOnce(io::Error) -> Self + use<'p> {
+        move |source| Self::Io { action, path: path.to_owned(), source }
+    }
+}
+
+impl DeviceKey {
+    /// The key in `path`; if nothing is there, a new one, which is kept there with mode 0600.
+    ///
+    /// # Errors
+    /// If something else is there, if others may read it, or if the system refuses. A symbolic link is not followed.
+    pub fn open(path: &Path) -> Result<Self, DeviceError> {
+        match Self::read(path) {
+            Err(DeviceError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                Self::create(path)
+            }
+            other => other,
+        }
+    }
+
+    /// The key in `path`.
+    ///
+    /// # Errors
+    /// As for [`DeviceKey::open`], and if nothing is there.
+    pub fn read(path: &Path) -> Result<Self, DeviceError> {
+        let io = |source| DeviceError::Io { action: "read", path: path.to_owned(), source };
+        let nofollow = rustix::fs::OFlags::NOFOLLOW.bits();
+        let nofollow = i32::try_from(nofollow).unwrap_or_default();
+        let file = fs::OpenOptions::new().read(true).custom_flags(nofollow).open(path).map_err(io)?;
+        let mode = file.metadata().map_err(io)?.mode() & 0o777;
+        if mode & 0o077 != 0 {
+            return Err(DeviceError::Mode { path: path.to_owned(), mode });
+        }
+        let mut text = String::new();
+        file.take(FILE_MAX).read_to_string(&mut text).map_err(io)?;
+        Self::parse(&Secret::new(text)).ok_or_else(|| DeviceError::NotAKey { path: path.to_owned() })
+    }
+
+    fn create(path: &Path) -> Result<Self, DeviceError> {
+        let (key, text) = Self::generate();
+        let aside = path.with_extension(format!("{:016x}", platform_runtime::random::bits() as u64));
+        let io = DeviceError::io("write", path);
+        let written = write_private(&aside, text.expose()).and_then(|()| fs::hard_link(&aside, path));
+        drop(fs::remove_file(&aside));
+        match written {
+            Ok(()) => Ok(key),
+            // Another process was faster: its key is the device's.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Self::read(path),
+            Err(error) => Err(io(error)),
+        }
+    }
+
+    fn generate() -> (Self, Secret) {
+        let document = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new())
+            .expect("getrandom(2) works on every kernel this runs on");
+        let text = Secret::new(URL_SAFE_NO_PAD.encode(document.as_ref()));
+        (Self::parse(&text).expect("it was just made"), text)
+    }
+
+    fn parse(text: &Secret) -> Option<Self> {
+        let document = URL_SAFE_NO_PAD.decode(text.expose().trim()).ok()?;
+        let pair = Ed25519KeyPair::from_pkcs8(&document).ok()?;
+        let id =
+            Sha256::digest(pair.public_key().as_ref()).iter().map(|byte| format!("{byte:02x}")).collect();
+        Some(Self { pair, id })
+    }
+
+    /// The device's id: SHA-256 of its public key in lower-case hexadecimal digits.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The public key in base64url.
+    #[must_use]
+    pub fn public_key(&self) -> String {
+        URL_SAFE_NO_PAD.encode(self.pair.public_key().as_ref())
+    }
+
+    pub(crate) fn sign(&self, text: &str) -> String {
+        URL_SAFE_NO_PAD.encode(self.pair.sign(text.as_bytes()).as_ref())
+    }
+}
+
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+impl fmt::Debug for DeviceKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DeviceKey({})", self.id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ring::signature::{ED25519, UnparsedPublicKey};
+
+    use super::*;
+
+    #[test]
+    fn a_key_is_made_once_and_private() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("device.key");
+        let made = DeviceKey::open(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(DeviceKey::open(&path).unwrap().id(), made.id());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left beside it");
+        assert_eq!(made.id().len(), 64);
+        let public = URL_SAFE_NO_PAD.decode(made.public_key()).unwrap();
+        let signature = URL_SAFE_NO_PAD.decode(made.sign("v2|text")).unwrap();
+        UnparsedPublicKey::new(&ED25519, public).verify(b"v2|text", &signature).unwrap();
+        assert_eq!(format!("{made:?}"), format!("DeviceKey({})", made.id()));
+    }
+
+    #[test]
+    fn what_others_may_read_and_what_is_no_key_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("device.key");
+        DeviceKey::open(&path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        assert!(matches!(DeviceKey::open(&path), Err(DeviceError::Mode { mode: 0o640, .. })));
+        let link = dir.path().join("link");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(matches!(DeviceKey::open(&link), Err(DeviceError::Io { .. })));
+        fs::write(&path, "not a key").unwrap();
+        assert!(matches!(DeviceKey::open(&path), Err(DeviceError::NotAKey { .. })));
+    }
+}

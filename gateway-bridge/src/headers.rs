@@ -1,0 +1,163 @@
+//! Headers that a gateway is asked to put on a session's model calls.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer, ser::SerializeMap};
+
+/// Names and values in all, with four bytes each for `: ` and the end of the line.
+pub const HEADERS_MAX: usize = 8 * 1024 - 1;
+
+/// One to many headers, checked: names are lower-case tokens, each there once; values are visible ASCII with blanks
+/// inside; all of them are below 8 KiB. Values are secrets (a run token is one), so `Debug` shows names only.
+#[derive(Clone, PartialEq, Eq)]
+pub struct OutboundHeaders(Vec<(String, String)>);
+
+/// Headers that nobody should put on a call.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidHeaders {
+    /// There is none.
+    #[error("there is no header to send")]
+    None,
+    /// A name that HTTP does not know as one.
+    #[error("`{name}` is no name of a header: expected letters, digits and any of !#$%&'*+-.^_`|~")]
+    Name {
+        /// The name, cut to 80 characters and escaped.
+        name: String,
+    },
+    /// A value that would end its line, or that HTTP leaves to guesses.
+    #[error("the value of header `{name}` is not visible ASCII with blanks inside, or is empty")]
+    Value {
+        /// The header's name.
+        name: String,
+    },
+    /// One name twice, in whatever case.
+    #[error("header `{name}` is there twice")]
+    Twice {
+        /// The name.
+        name: String,
+    },
+    /// More than a gateway takes.
+    #[error("the headers have {size} bytes, at most {HEADERS_MAX} are possible")]
+    TooLarge {
+        /// Their size.
+        size: usize,
+    },
+}
+
+impl OutboundHeaders {
+    /// Checks `headers` and keeps them, names in lower case, in their order.
+    ///
+    /// # Errors
+    /// [`InvalidHeaders`]; it never shows a value.
+    pub fn new<N: AsRef<str>, V: Into<String>>(
+        headers: impl IntoIterator<Item = (N, V)>,
+    ) -> Result<Self, InvalidHeaders> {
+        let mut kept: Vec<(String, String)> = Vec::new();
+        let mut size = 0;
+        for (name, value) in headers {
+            let (name, value) = (name.as_ref().to_ascii_lowercase(), value.into());
+            if name.is_empty() || !name.bytes().all(is_name_byte) {
+                let name = name.chars().take(80).flat_map(char::escape_default).collect();
+                return Err(InvalidHeaders::Name { name });
+            }
+            if !is_value(&value) {
+                return Err(InvalidHeaders::Value { name });
+            }
+            if kept.iter().any(|(other, _)| *other == name) {
+                return Err(InvalidHeaders::Twice { name });
+            }
+            size += name.len() + value.len() + 4;
+            if size > HEADERS_MAX {
+                return Err(InvalidHeaders::TooLarge { size });
+            }
+            kept.push((name, value));
+        }
+        if kept.is_empty() { Err(InvalidHeaders::None) } else { Ok(Self(kept)) }
+    }
+
+    /// Names and values.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+}
+
+fn is_value(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    let visible = |byte: &u8| byte.is_ascii_graphic();
+    bytes.first().is_some_and(visible)
+        && bytes.last().is_some_and(visible)
+        && bytes.iter().all(|byte| visible(byte) || matches!(byte, b' ' | b'\t'))
+}
+
+const fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(
+            byte,
+            b'!' | b'#'
+                | b'$'
+                | b'%'
+                | b'&'
+                | b'\''
+                | b'*'
+                | b'+'
+                | b'-'
+                | b'.'
+                | b'^'
+                | b'_'
+                | b'`'
+                | b'|'
+                | b'~'
+        )
+}
+
+impl fmt::Debug for OutboundHeaders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter().map(|(name, _)| name)).finish()
+    }
+}
+
+/// An object of name and value.
+impl Serialize for OutboundHeaders {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, value) in self.iter() {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_kept_in_lower_case_and_shown_without_values() {
+        let headers =
+            OutboundHeaders::new([("X-Run-Token", "r1|0|9.secret"), ("x-cogni-run-id", "r1")]).unwrap();
+        assert_eq!(headers.iter().next(), Some(("x-run-token", "r1|0|9.secret")));
+        assert_eq!(format!("{headers:?}"), r#"["x-run-token", "x-cogni-run-id"]"#);
+        let json = serde_json::to_string(&headers).unwrap();
+        assert_eq!(json, r#"{"x-run-token":"r1|0|9.secret","x-cogni-run-id":"r1"}"#);
+    }
+
+    #[test]
+    fn what_could_end_a_line_or_say_something_twice_is_refused() {
+        for bad in ["", "x y", "x:y", "x\r\n", "ü", "x\0"] {
+            let error = OutboundHeaders::new([(bad, "v")]).unwrap_err();
+            assert!(matches!(error, InvalidHeaders::Name { .. }), "{bad:?}: {error}");
+        }
+        for bad in ["", " v", "v ", "a\r\nb: c", "a\nb", "a\rb", "é", "a\0b", "a\x7fb"] {
+            let error = OutboundHeaders::new([("x", bad)]).unwrap_err();
+            assert!(matches!(error, InvalidHeaders::Value { .. }), "{bad:?}: {error}");
+        }
+        assert_eq!(
+            OutboundHeaders::new([("x", "1"), ("X", "2")]),
+            Err(InvalidHeaders::Twice { name: "x".into() })
+        );
+        assert_eq!(OutboundHeaders::new::<&str, &str>([]), Err(InvalidHeaders::None));
+        let long = |bytes: usize| OutboundHeaders::new([("x", "v".repeat(bytes - 5))]);
+        assert!(long(HEADERS_MAX).is_ok());
+        assert_eq!(long(HEADERS_MAX + 1), Err(InvalidHeaders::TooLarge { size: HEADERS_MAX + 1 }));
+    }
+}

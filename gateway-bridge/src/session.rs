@@ -1,0 +1,221 @@
+//! Names of sessions on a gateway.
+//!
+//! Newer gateways write keys in lower case, and a key's parts are told apart by `:`. So what we put into one is spelled
+//! in lower-case letters and digits, and two accounts or two state keys that differ in anything are two sessions.
+
+use std::fmt;
+
+use platform_core::id::AccountId;
+use sha2::{Digest, Sha256};
+
+/// Longest spelling of one part; what would be longer is named by its hash.
+const PART_MAX: usize = 120;
+
+/// Name of one conversation: `agent:<agent>:acct<account>:k<state key>`.
+///
+/// The fixed letters before account and key keep either from being a word that gateways give a meaning, such as
+/// `subagent`, `cron` or `main`.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SessionKey {
+    text: String,
+    agent_end: usize,
+}
+
+/// What makes no session's name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidSession {
+    /// Gateways would make another agent's id of it.
+    #[error(
+        "`{agent}` is no agent of a gateway: expected 1 to 64 of a-z 0-9 _ -, the first a letter or digit"
+    )]
+    Agent {
+        /// The id, cut to 80 characters and escaped.
+        agent: String,
+    },
+    /// A conversation needs a name.
+    #[error("the state key is empty")]
+    EmptyKey,
+}
+
+impl SessionKey {
+    /// The session of `account` and its `key` with `agent`, which is an id in the gateway's own configuration.
+    ///
+    /// Two pairs of account and key that differ in any byte have two names; if one of them is long, as surely as two
+    /// texts have two SHA-256 sums.
+    ///
+    /// # Errors
+    /// [`InvalidSession`].
+    pub fn new(agent: &str, account: &AccountId, key: &str) -> Result<Self, InvalidSession> {
+        if !is_agent(agent) {
+            let agent = agent.chars().take(80).flat_map(char::escape_default).collect();
+            return Err(InvalidSession::Agent { agent });
+        }
+        if key.is_empty() {
+            return Err(InvalidSession::EmptyKey);
+        }
+        let mut text = format!("agent:{agent}:acct");
+        spell(account.as_str(), &mut text);
+        text.push_str(":k");
+        spell(key, &mut text);
+        Ok(Self { text, agent_end: "agent:".len() + agent.len() })
+    }
+
+    /// The whole name, as it is on the wire.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The agent's id.
+    #[must_use]
+    pub fn agent(&self) -> &str {
+        &self.text["agent:".len()..self.agent_end]
+    }
+}
+
+impl fmt::Display for SessionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.text)
+    }
+}
+
+impl fmt::Debug for SessionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SessionKey({})", self.text)
+    }
+}
+
+fn is_agent(text: &str) -> bool {
+    (1..=64).contains(&text.len())
+        && text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-'))
+}
+
+/// Letters but `x` and digits stand for themselves; every other byte is `x` and two hexadecimal digits. No spelling has
+/// `xx` in front: so a hash does.
+fn spell(text: &str, into: &mut String) {
+    let plain = |byte: u8| byte.is_ascii_digit() || (byte.is_ascii_lowercase() && byte != b'x');
+    let length: usize = text.bytes().map(|byte| if plain(byte) { 1 } else { 3 }).sum();
+    if length > PART_MAX {
+        into.push_str("xx");
+        return Sha256::digest(text.as_bytes()).iter().for_each(|byte| push_hex(into, *byte));
+    }
+    for byte in text.bytes() {
+        if plain(byte) {
+            into.push(char::from(byte));
+        } else {
+            into.push('x');
+            push_hex(into, byte);
+        }
+    }
+}
+
+fn push_hex(into: &mut String, byte: u8) {
+    for digit in [byte >> 4, byte & 15] {
+        into.push(char::from(if digit < 10 { b'0' + digit } else { b'a' + digit - 10 }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn key(account: &str, key: &str) -> SessionKey {
+        SessionKey::new("main", &AccountId::parse(account).unwrap(), key).unwrap()
+    }
+
+    #[test]
+    fn a_simple_name_stays_readable() {
+        assert_eq!(key("acct-1", "Team:42").as_str(), "agent:main:acctacctx2d1:kx54eamx3a42");
+        assert_eq!(key("a", "b").agent(), "main");
+    }
+
+    #[test]
+    fn pairs_that_gateways_would_mix_are_apart() {
+        let long = "l".repeat(PART_MAX + 1);
+        let longer = "l".repeat(PART_MAX + 2);
+        let pairs = [
+            ("acct", "key"),
+            ("Acct", "key"),
+            ("acct", "Key"),
+            ("ACCT", "KEY"),
+            ("acct:k", "ey"),
+            ("acct", "k:ey"),
+            ("acct:key", "key"),
+            ("acct", "key:key"),
+            ("acct", "straße"),
+            ("acct", "STRASSE"),
+            ("acct", "strasse"),
+            ("acct", "é"),
+            ("acct", "e\u{301}"),
+            ("acct", "İ"),
+            ("acct", "i"),
+            ("acct", "ı"),
+            ("acct", "K"),
+            ("acct", "k"),
+            ("acct", "\u{212a}"),
+            ("acct", "x"),
+            ("acct", "x78"),
+            ("acct", "xx78"),
+            ("acct", "key "),
+            ("acct", "key\n"),
+            ("acct", &long),
+            ("acct", &longer),
+        ];
+        let mut seen = BTreeMap::new();
+        for (account, name) in pairs {
+            let made = key(account, name);
+            let lower = made.as_str().to_lowercase();
+            assert_eq!(lower, made.as_str(), "a gateway that lower-cases keys changes nothing");
+            assert_eq!(seen.insert(lower, (account, name)), None, "{account} {name}");
+        }
+    }
+
+    #[test]
+    fn no_account_and_no_key_is_a_word_with_a_meaning() {
+        for word in ["subagent", "cron", "acp", "main", "explicit", "heartbeat", "thread"] {
+            let made = key(word, word);
+            assert!(!made.as_str().split(':').skip(2).any(|part| part == word), "{made}");
+        }
+    }
+
+    #[test]
+    fn an_agent_is_one_a_gateway_keeps_as_it_is() {
+        let account = AccountId::parse("a").unwrap();
+        for bad in ["", "Main", "ma:in", "-main", "_main", "mäin", &"a".repeat(65)] {
+            assert!(SessionKey::new(bad, &account, "k").is_err(), "{bad}");
+        }
+        assert_eq!(SessionKey::new("main", &account, ""), Err(InvalidSession::EmptyKey));
+    }
+
+    proptest! {
+        #[test]
+        fn two_texts_have_two_names(
+            one in ("[A-Za-z0-9:@._-]{1,12}", "\\PC{1,12}"),
+            other in ("[A-Za-z0-9:@._-]{1,12}", "\\PC{1,12}"),
+        ) {
+            let same = one == other;
+            prop_assert_eq!(key(&one.0, &one.1) == key(&other.0, &other.1), same);
+        }
+
+        #[test]
+        fn a_name_is_lower_case_letters_and_digits_and_of_bounded_length(
+            account in "[A-Za-z0-9:@|~+=/._-]{1,128}",
+            state in "(?s).{1,400}",
+        ) {
+            let made = key(&account, &state);
+            let rest = made.as_str().strip_prefix("agent:main:").unwrap();
+            let (account, state) = rest.split_once(':').unwrap();
+            for part in [account, state] {
+                prop_assert!(part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()));
+                prop_assert!(part.len() <= PART_MAX + 4);
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What is asked of a gateway: one turn of one conversation.
+
+use platform_core::{
+    id::{InvalidId, ModelName, RunId},
+    traceparent::Traceparent,
+};
+use tokio::time::Instant;
+
+use crate::{headers::OutboundHeaders, session::SessionKey};
+
+/// One message to an agent, and under which conditions it answers.
+#[derive(Debug, Clone)]
+pub struct Turn {
+    /// The turn's own id. A gateway does not run one id twice.
+    pub id: TurnId,
+    /// The conversation. One turn at a time: a second one is refused, because a gateway may mix them.
+    pub session: SessionKey,
+    /// What the agent is told.
+    pub message: String,
+    /// The model that answers, by the upstream's name; the gateway's own choice without it.
+    pub model: Option<ModelName>,
+    /// How the proxy is to know the turn's model calls.
+    pub attribution: Attribution,
+    /// When the turn is aborted, whatever the gateway thinks of it.
+    pub deadline: Instant,
+    /// What the system prompt says besides. Protocol 3 has no place for it: an error before anything is sent.
+    pub instructions: Option<String>,
+}
+
+/// How a turn's model calls are told from others'.
+#[derive(Debug, Clone)]
+pub enum Attribution {
+    /// By the trace they are part of. Gateways pass it on from 2026.8; for others it is an error before anything is
+    /// sent.
+    Trace(Traceparent),
+    /// By the provider of the gateway's configuration that the turn is bound to. Needs the turn's model.
+    Slot {
+        /// The leased provider.
+        provider: Provider,
+    },
+    /// By headers in the frames themselves, as a gateway with that extension takes them. Others refuse the turn.
+    Headers(OutboundHeaders),
+    /// By headers that a plugin of the gateway puts on the calls of the session.
+    Plugin(OutboundHeaders),
+}
+
+/// Declares a checked name.
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident, $kind:literal, $rule:literal, $max:literal, $more:pat) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(String);
+
+        impl $name {
+            /// Checks `text` and keeps it.
+            ///
+            /// # Errors
+            /// [`InvalidId`], which names the rule.
+            pub fn parse(text: &str) -> Result<Self, InvalidId> {
+                let fits = (1..=$max).contains(&text.len())
+                    && text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
+                    && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, $more));
+                if fits {
+                    return Ok(Self(text.to_owned()));
+                }
+                let value = text.chars().take(80).flat_map(char::escape_default).collect();
+                Err(InvalidId { kind: $kind, value, rule: $rule })
+            }
+
+            /// The name as it was parsed.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+    };
+}
+
+name! {
+    /// Id of a turn: the gateway's key of idempotency, and its name for the turn in every event.
+    TurnId, "a turn's id", "1 to 128 lower-case letters, digits, `-`, `_` and `.`, the first a letter or digit",
+    128, b'-' | b'_' | b'.'
+}
+
+name! {
+    /// A provider in a gateway's configuration.
+    Provider, "a provider of a gateway", "1 to 64 lower-case letters, digits and `-`, the first a letter or digit",
+    64, b'-'
+}
+
+impl From<&RunId> for TurnId {
+    fn from(run: &RunId) -> Self {
+        Self(run.as_str().to_owned())
+    }
+}
