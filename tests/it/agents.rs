@@ -210,7 +210,7 @@ async fn a_check_says_of_every_agent_whether_it_can_run_and_if_not_why() {
     let fine = check(&[]).await;
     assert_eq!((fine.code, fine.stdout.as_str()), (Some(0), "ok          sandbox:agent\n"), "{fine:?}");
     // Nothing of this host is wrong with a gateway.
-    append(&world, "[agents.'a:gateway']\nmode = 'gateway'\n");
+    append(&world, "[agents.'a:gateway']\nmode = 'gateway'\ngateways = ['g']\n[gateways.g]\n");
     let doctor = world.sluice().run(&["doctor", "--json"]).await;
     let report = doctor.result();
     let agents = report["checks"].as_array().unwrap().iter().find(|check| check["name"] == "agents").unwrap();
@@ -268,6 +268,6 @@ async fn of_agents_that_docker_says_nothing_of_nothing_is_said_either() {
     let begin = "not known   sandbox:agent: whether it can run cannot be judged: ";
     assert!(outcome.code == Some(69) && outcome.stdout.starts_with(begin), "{outcome:?}");
     // Control: of one that could not run anyway that is known.
-    append(&world, "[agents.'a:gateway']\nmode = 'gateway'\n");
+    append(&world, "[agents.'a:gateway']\nmode = 'gateway'\ngateways = ['g']\n[gateways.g]\n");
     assert_eq!(world.sluice().run(&away).await.code, Some(1));
 }

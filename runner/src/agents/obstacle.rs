@@ -162,7 +162,7 @@ mod tests {
 
     const AGENTS: &str = "[agents.'a:pinned']\nimage = 'a:1'\nmodel = 'gpt-4o'\n\
         [agents.'a:volume']\nvolumes = [{ volume = 'data', container_path = '/data' }, { volume = 'typo', container_path = '/t' }]\n\
-        [agents.'a:gateway']\nmode = 'gateway'\nimage = 'a:1'\n";
+        [agents.'a:gateway']\nmode = 'gateway'\ngateways = ['g']\nimage = 'a:1'\n[gateways.g]\n";
 
     fn codes(facts: &Facts) -> Vec<(String, Vec<&'static str>)> {
         let file = Some(("s.toml".into(), AGENTS.to_owned()));
