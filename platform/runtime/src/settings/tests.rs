@@ -5,7 +5,7 @@ use platform_core::{
     limit::{ByteSize, Millis},
 };
 
-use super::{DEFAULT_AGENT, Execution, Settings, Stream, Template, Volume};
+use super::{Attribution, DEFAULT_AGENT, Execution, Settings, Stream, Template, Volume};
 use crate::config::{Environment, Mistakes, Sources};
 
 fn parse(text: &str) -> Result<Settings, Mistakes> {
@@ -222,7 +222,7 @@ fn what_a_gateway_lacks_is_named() {
         ),
         ("[gateways.G]\n", "is not a gateway's id"),
         ("[gateways.g]\nagents = ['Main']", "each is named by 1 to 64"),
-        ("[gateways.g]\nattribution = 'guess'", "expected `trace`, `slot`, `headers` or `plugin`"),
+        ("[gateways.g]\nattribution = 'guess'", "expected `trace` or `slot` or"),
         ("[agents.'a:g']\nmode = 'gateway'\ngateways = ['none']", "there is no [gateways.none]"),
         ("[agents.'a:g']\nmode = 'gateway'", "it names none: `gateways"),
         ("[agents.'a:g']\ngateway_agent = 'a b'", "an agent of a gateway is named by"),
