@@ -7,14 +7,16 @@
 use std::{io, net, path::PathBuf, sync::Arc, thread};
 
 use arc_swap::ArcSwap;
+use platform_core::id::GatewayId;
 use platform_runtime::{settings::Serves, socket, task};
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     bodies::Allowance,
     clock::CallIds,
     directory::Directory,
-    exchange::{Listener, Plane, Rooms, SharedListener, Snapshot, Unwritten},
+    exchange::{GatewayListener, Listener, Plane, Rooms, SharedListener, Snapshot, Unwritten},
     freezes::Freezes,
     journal::Journal,
     metrics::Metrics,
@@ -29,6 +31,8 @@ const QUEUE: usize = 64;
 enum Order {
     /// Open a run at a socket, and say whether that worked.
     Open(Arc<Run>, PathBuf, oneshot::Sender<Result<(), socket::Error>>),
+    /// Hear a gateway at a socket of its own, and say whether that worked.
+    OpenGateway(GatewaySocket, oneshot::Sender<Result<(), socket::Error>>),
     /// Take calls on the listener that runs share.
     Listen,
     /// Say that the thread is not stuck.
@@ -37,7 +41,18 @@ enum Order {
     Stop,
 }
 
-/// Why a run was not opened.
+/// Where a gateway is heard.
+#[derive(Debug)]
+pub(crate) struct GatewaySocket {
+    pub(crate) gateway: GatewayId,
+    /// Whose processes are heard, as the host counts.
+    pub(crate) peer_uid: u32,
+    pub(crate) path: PathBuf,
+    /// When it is to be heard no more.
+    pub(crate) closing: CancellationToken,
+}
+
+/// Why nobody listens at a socket.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// Its socket could not be bound.
@@ -109,6 +124,13 @@ impl Worker {
         Ok(answer.await.map_err(|_gone| Error::Stopped)??)
     }
 
+    /// Hears a gateway at a socket; when this returns, it can connect.
+    pub(crate) async fn open_gateway(&self, socket: GatewaySocket) -> Result<(), Error> {
+        let (opened, answer) = oneshot::channel();
+        self.orders.send(Order::OpenGateway(socket, opened)).await.map_err(|_gone| Error::Stopped)?;
+        Ok(answer.await.map_err(|_gone| Error::Stopped)??)
+    }
+
     /// Has the thread take calls on the shared listener, if it has a part in it. Whoever came before waits in its queue.
     pub(crate) async fn listen(&self) {
         drop(self.orders.send(Order::Listen).await);
@@ -162,6 +184,12 @@ async fn serve(mut orders: mpsc::Receiver<Order>, plane: Arc<Plane>, mut shared:
                 if opened.send(bound).is_err() {
                     tracing::warn!(socket = %socket.display(), "whoever asked for this socket has left");
                 }
+            }
+            Order::OpenGateway(socket, opened) => {
+                let bound = GatewayListener::bind(socket).map(|listener| {
+                    task::spawn("gateway's listener", listener.serve(Arc::clone(&plane)));
+                });
+                drop(opened.send(bound));
             }
             Order::Listen => {
                 if let Some(shared) = shared.take() {

@@ -15,6 +15,7 @@ mod envelope;
 mod escaped;
 pub mod failpoint;
 mod follow;
+mod gateway;
 pub mod lifecycle;
 mod live;
 mod metrics;

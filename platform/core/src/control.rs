@@ -18,6 +18,8 @@
 //! | `PUT /v1/runs/{run}/revoked` | `{}`; no token of the run holds any more, for good |
 //! | `PUT /v1/sockets/{dir}` | [`SocketDir`], empty, for a run that is registered with it later |
 //! | `DELETE /v1/sockets/{dir}` | `{}`; no run came for it, and it is gone. 409 `socket_in_use` if one did |
+//! | `PUT /v1/gateways/{gateway}` with [`GatewayDoor`] | [`SocketDir`]; a gateway's calls are heard there, each of which proves whose it is |
+//! | `DELETE /v1/gateways/{gateway}` | `{}`; nobody is heard there any more, and the directory is gone |
 //! | `GET /v1/frozen` | list of [`Frozen`] |
 //! | `POST /v1/freeze` or `/v1/thaw` with a list of [`Frozen`] | list of [`Frozen`], as it is then; what is frozen has its calls in flight cut |
 //! | `POST /v1/reload` | [`Reloaded`]; configuration, key and token secrets were read again and hold for calls to come |
@@ -77,6 +79,16 @@ pub struct SocketDir {
     pub name: SocketDirName,
     /// Its path on the host, to be mounted into the sandbox.
     pub path: PathBuf,
+}
+
+/// Opens the socket of a gateway that has no network. Saying the same thing twice is harmless.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GatewayDoor {
+    /// Only processes of this uid, as the host counts, are heard.
+    pub peer_uid: u32,
+    /// Name of the socket's directory.
+    pub socket_dir: SocketDirName,
 }
 
 /// By what, besides a token, calls on a listener that serves gateways are known to be a run's. 128 bits that nobody

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     budget::Budget,
     capability::Capabilities,
-    id::{AccountId, AgentId, ExternalId, ModelName, RunId, ToolName},
+    id::{AccountId, AgentId, ExternalId, GatewayId, ModelName, RunId, ToolName},
     limit::{self, ByteSize, Millis},
     name,
     record::Timeout,
@@ -73,7 +73,7 @@ pub struct Correlation {
 }
 
 /// Where the proxy listens for a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind", deny_unknown_fields)]
 pub enum Listener {
     /// A unix socket of the run's own; only processes of this uid, as the host counts, are heard.
@@ -83,6 +83,12 @@ pub enum Listener {
     },
     /// The listener that runs share; calls prove whose they are, by a run token or a registered correlation.
     Shared,
+    /// The socket of a sealed gateway, which its sessions share in the same way. What proves a call the run's there proves
+    /// nothing at any other listener.
+    Gateway {
+        /// Which gateway.
+        gateway: GatewayId,
+    },
 }
 
 impl Default for Listener {

@@ -129,6 +129,13 @@ text_id! {
 }
 
 text_id! {
+    /// A long-running gateway that many runs' sessions may live in. Safe in a path, a label, a host name.
+    GatewayId, "a gateway's id",
+    "1 to 32 lower-case letters, digits and `-`, not starting with `-`",
+    |text| (1..=32).contains(&text.len()) && !text.starts_with('-') && text.bytes().all(is_run_byte)
+}
+
+text_id! {
     /// A tool by the name under which an agent offers it to a model.
     ToolName, "a tool's name",
     "1 to 128 letters, digits, `_`, `.` or `-`",

@@ -253,6 +253,20 @@ pub mod worker {
     pub const REAP_EVERY: Millis = Millis::seconds(60);
 }
 
+/// Defaults of a gateway that runs here.
+pub mod gateway {
+    use super::{ByteSize, Millis};
+
+    /// Sessions at work at a time.
+    pub const SESSIONS: u32 = 8;
+    /// Memory of a gateway's container, swap included. OpenClaw 2026.9 takes 730 to 1,020 MB with nothing to do.
+    pub const MEMORY: ByteSize = ByteSize::mib(2048);
+    /// Its processes and threads.
+    pub const PIDS: u32 = 512;
+    /// How long its sessions may go on when it is stopped.
+    pub const DRAIN: Millis = Millis::seconds(30);
+}
+
 /// Defaults of a sandbox.
 pub mod sandbox {
     use super::{ByteSize, Millis};

@@ -63,13 +63,18 @@ impl Error {
             Self::Register(runs::Error::Conflict { .. }) => (StatusCode::CONFLICT, "run_conflict"),
             Self::Register(runs::Error::Closed { .. }) => (StatusCode::CONFLICT, "run_closed"),
             Self::Register(runs::Error::Fenced { .. }) => (StatusCode::CONFLICT, "fenced"),
-            Self::Register(runs::Error::InUse { .. }) => (StatusCode::CONFLICT, "socket_in_use"),
+            Self::Register(runs::Error::InUse { .. } | runs::Error::HeardThere { .. }) => {
+                (StatusCode::CONFLICT, "socket_in_use")
+            }
+            Self::Register(runs::Error::GatewayConflict { .. }) => (StatusCode::CONFLICT, "gateway_conflict"),
             Self::Taken(_) => (StatusCode::CONFLICT, "correlation_taken"),
             Self::Register(runs::Error::NoSuchListener { .. }) => (StatusCode::CONFLICT, "no_such_listener"),
             Self::Revocation(_) => (StatusCode::INTERNAL_SERVER_ERROR, "revocation_failed"),
             Self::Freeze(_) => (StatusCode::INTERNAL_SERVER_ERROR, "freeze_failed"),
             Self::Reload(_) => (StatusCode::CONFLICT, "reload_refused"),
-            Self::Register(runs::Error::Keep { .. }) => (StatusCode::INTERNAL_SERVER_ERROR, "keep_failed"),
+            Self::Register(runs::Error::Keep { .. } | runs::Error::KeepGateway { .. }) => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "keep_failed")
+            }
             Self::Register(_) => (StatusCode::INTERNAL_SERVER_ERROR, "listener_failed"),
             Self::Journal(error) | Self::Unacknowledged(Unacknowledged::Journal(error)) => match error {
                 journal::Error::Changed { .. } => (StatusCode::CONFLICT, "journal_changed"),

@@ -8,9 +8,9 @@ use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use platform_core::{
     budget::Budget,
-    control::{AccountBudget, Correlation, Cursor, Frozen, Health, Register},
+    control::{AccountBudget, Correlation, Cursor, Frozen, GatewayDoor, Health, Register},
     grant::Listener,
-    id::{RunId, SocketDirName},
+    id::{GatewayId, RunId, SocketDirName},
     name::{CONTROL_PROTOCOL, header as own},
 };
 
@@ -62,7 +62,14 @@ async fn route(control: Arc<Control>, request: Request<Incoming>) -> Result<Answ
         (&Method::PUT, ["v1", "runs", run, "revoked"]) => revoke(&control, &run_id(run)?),
         (&Method::PUT, ["v1", "sockets", dir]) => Ok(json(&control.runs.reserve(&socket_dir(dir)?)?)),
         (&Method::DELETE, ["v1", "sockets", dir]) => {
-            control.runs.release(&socket_dir(dir)?)?;
+            control.runs.release(&socket_dir(dir)?).await?;
+            Ok(json(&serde_json::json!({})))
+        }
+        (&Method::PUT, ["v1", "gateways", gateway]) => {
+            open_gateway(&control, gateway_id(gateway)?, body).await
+        }
+        (&Method::DELETE, ["v1", "gateways", gateway]) => {
+            control.runs.close_gateway(&gateway_id(gateway)?).await?;
             Ok(json(&serde_json::json!({})))
         }
         (&Method::GET, ["v1", "frozen"]) => Ok(json(&control.freezes.list())),
@@ -90,6 +97,10 @@ fn run_id(text: &str) -> Result<RunId, Error> {
 
 fn socket_dir(text: &str) -> Result<SocketDirName, Error> {
     SocketDirName::parse(text).map_err(|error| Error::Invalid(error.to_string()))
+}
+
+fn gateway_id(text: &str) -> Result<GatewayId, Error> {
+    GatewayId::parse(text).map_err(|error| Error::Invalid(error.to_string()))
 }
 
 fn health(control: &Control) -> Health {
@@ -137,6 +148,15 @@ async fn register(control: &Arc<Control>, run: RunId, body: Incoming) -> Result<
     Ok(json(&registering.await.map_err(|_panicked| Error::Failed("registering the run"))??))
 }
 
+async fn open_gateway(control: &Arc<Control>, gateway: GatewayId, body: Incoming) -> Result<Answer, Error> {
+    let door: GatewayDoor = parsed(body, "a gateway's socket").await?;
+    // In a task of its own: whoever gives up waiting must not leave it half open.
+    let control = Arc::clone(control);
+    let opening =
+        task::spawn("opening a gateway", async move { control.runs.open_gateway(gateway, door).await });
+    Ok(json(&opening.await.map_err(|_panicked| Error::Failed("opening the gateway's socket"))??))
+}
+
 fn view(control: &Control, run: &RunId) -> Result<Answer, Error> {
     control.runs.view(run).map(|view| json(&view)).ok_or_else(|| Error::UnknownRun(run.to_string()))
 }
@@ -158,7 +178,7 @@ fn correlate(control: &Control, run: &RunId, named: (&str, &str)) -> Result<Answ
     if live.closing().is_some() {
         return Err(Error::UnknownRun(run.to_string()));
     }
-    if live.grant.listener != Listener::Shared {
+    if matches!(live.grant.listener, Listener::Unix { .. }) {
         return Err(Error::Invalid(format!("run {run} has a socket of its own")));
     }
     control.runs.correlate(correlation, &live)??;

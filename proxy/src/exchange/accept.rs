@@ -1,6 +1,6 @@
-//! accept: the listeners, a run's own and the one that runs share, and the connections on them.
+//! accept: the listeners, a run's own, a gateway's and the one that runs share, and the connections on them.
 //!
-//! On a run's own only processes of the uid in the grant are heard. When the run closes, the listener goes at once; its
+//! On a run's own only processes of the uid in the grant are heard, on a gateway's those of the gateway. When the run closes, the listener goes at once; its
 //! connections finish the call they carry, and are dropped when the run is cut, which ends their calls. When the proxy
 //! goes down, listener and connections stay until then, to say so to whoever calls. One too many is told so and closed: it
 //! costs those that are there nothing.
@@ -26,7 +26,7 @@ use platform_runtime::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::{TcpListener, TcpStream, UnixListener, UnixStream},
+    net::{TcpListener, UnixListener, UnixStream},
 };
 
 use super::{
@@ -40,7 +40,7 @@ use super::{
     unwritten::{Owed, Owing},
     wire::Wire,
 };
-use crate::{refusal, run::Run};
+use crate::{refusal, run::Run, worker::GatewaySocket};
 
 /// Most that is read from a client at once, and so the most that a request's head may have, bytes. hyper would read up to
 /// 400 KiB ahead per connection; a body that fits comes in one piece and is not copied.
@@ -61,12 +61,7 @@ impl Listener {
     /// # Errors
     /// If the socket cannot be bound.
     pub(crate) fn bind(run: Arc<Run>, path: &Path) -> Result<Self, socket::Error> {
-        let (socket, listener): (_, StdListener) = PrivateSocket::bind(path, 0o666)?;
-        let listener = UnixListener::from_std(listener).map_err(|source| socket::Error::Io {
-            action: "listen on",
-            path: path.to_owned(),
-            source,
-        })?;
+        let (socket, listener) = bound(path)?;
         Ok(Self { run, socket, listener })
     }
 
@@ -101,6 +96,16 @@ impl Listener {
         }
         drop(socket);
     }
+}
+
+fn bound(path: &Path) -> Result<(PrivateSocket, UnixListener), socket::Error> {
+    let (socket, listener): (_, StdListener) = PrivateSocket::bind(path, 0o666)?;
+    let listener = UnixListener::from_std(listener).map_err(|source| socket::Error::Io {
+        action: "listen on",
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok((socket, listener))
 }
 
 fn is_granted(run: &Run, stream: &UnixStream) -> bool {
@@ -166,7 +171,7 @@ impl SharedListener {
                     failures = 0;
                     match plane.rooms.enter_shared() {
                         Some(places) => {
-                            let shared = shared(Arc::clone(&plane), self.serves, stream, places);
+                            let shared = shared(Arc::clone(&plane), Way::Shared(self.serves), stream, places);
                             task::spawn("shared connection", shared);
                         }
                         None => turn_away(stream.into_std()),
@@ -181,11 +186,72 @@ impl SharedListener {
     }
 }
 
+/// A gateway's listener, bound.
+#[derive(Debug)]
+pub(crate) struct GatewayListener {
+    heard: GatewaySocket,
+    socket: PrivateSocket,
+    listener: UnixListener,
+}
+
+impl GatewayListener {
+    /// Binds it on the current thread's runtime.
+    ///
+    /// # Errors
+    /// If the socket cannot be bound.
+    pub(crate) fn bind(heard: GatewaySocket) -> Result<Self, socket::Error> {
+        let (socket, listener) = bound(&heard.path)?;
+        Ok(Self { heard, socket, listener })
+    }
+
+    /// Serves until it is closed. Runs that close end their calls themselves.
+    pub(crate) async fn serve(self, plane: Arc<Plane>) {
+        let Self { heard, socket, listener } = self;
+        let (room, _descriptor) = (plane.rooms.of_a_run(), plane.rooms.listener());
+        let mut failures = 0;
+        while let Some(accepted) = heard.closing.run_until_cancelled(listener.accept()).await {
+            match accepted {
+                Ok((stream, _)) if is_the_gateway(&heard, &stream) => {
+                    failures = 0;
+                    match plane.rooms.enter(&room) {
+                        Some(places) => {
+                            let way = Way::Gateway(heard.gateway.clone());
+                            task::spawn(
+                                "gateway's connection",
+                                shared(Arc::clone(&plane), way, stream, places),
+                            );
+                        }
+                        None => turn_away(stream.into_std()),
+                    }
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    plane.rooms.wait_after(&error, failures).await;
+                    failures += 1;
+                }
+            }
+        }
+        drop(socket);
+    }
+}
+
+fn is_the_gateway(heard: &GatewaySocket, stream: &UnixStream) -> bool {
+    let uid = stream.peer_cred().map(|peer| peer.uid());
+    let is_the_gateway = uid.as_ref().is_ok_and(|uid| *uid == heard.peer_uid);
+    if !is_the_gateway {
+        tracing::warn!(gateway = %heard.gateway, ?uid, "connection of a uid that is not the gateway's");
+    }
+    is_the_gateway
+}
+
 /// Serves a connection until it ends, or the call it carries is cut.
-async fn shared(plane: Arc<Plane>, serves: Serves, stream: TcpStream, places: Places) {
+async fn shared<S>(plane: Arc<Plane>, way: Way, stream: S, places: Places)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let carried = Carried::of(None, quiet(&plane));
     let cut = carried.clone().until_cut(Arc::clone(&plane));
-    let entrance = Entrance { way: Way::Shared(serves), carried };
+    let entrance = Entrance { way, carried };
     let mut connection = serving(plane, entrance, stream);
     tokio::select! {
         ended = &mut connection => end(connection, ended),

@@ -3,7 +3,8 @@
 //! On a run's own socket that is the run, and nothing the caller says has a part in it. On the shared listener it is
 //! whoever can prove it: a signed run token, in a header of its own or as the API key of any SDK; where gateways are
 //! served also a W3C trace id (w3.org/TR/trace-context) or a slot in the path that control registered for a live run.
-//! Two that disagree are refused.
+//! Two that disagree are refused. A gateway's own socket is such a listener, and what proves something is bound to the listener it
+//! was granted for: a trace id of one gateway's run is nobody's at another gateway.
 
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header, request::Parts};
 use platform_core::{
     control::Correlation,
     grant::Listener,
+    id::GatewayId,
     name::header as own,
     record::Identity,
     refusal::Refusal,
@@ -35,7 +37,7 @@ pub(super) struct Entrance {
 impl Entrance {
     /// Whether answers are read by a gateway, who must not be told what makes it lock a provider.
     pub(super) const fn serves_gateways(&self) -> bool {
-        matches!(self.way, Way::Shared(Serves::Gateways))
+        matches!(self.way, Way::Shared(Serves::Gateways) | Way::Gateway(_))
     }
 }
 
@@ -46,6 +48,20 @@ pub(super) enum Way {
     Own(Arc<Run>),
     /// The listener that runs share.
     Shared(Serves),
+    /// The socket of this gateway.
+    Gateway(GatewayId),
+}
+
+impl Way {
+    /// Whether `run` may call here.
+    fn is_for(&self, run: &Run) -> bool {
+        match (self, &run.grant.listener) {
+            (Self::Own(own), _) => own.grant.run_id == run.grant.run_id,
+            (Self::Shared(_), Listener::Shared) => true,
+            (Self::Gateway(here), Listener::Gateway { gateway }) => here == gateway,
+            (Self::Shared(_) | Self::Gateway(_), _) => false,
+        }
+    }
 }
 
 /// Who is calling, and how we know.
@@ -65,20 +81,20 @@ pub(super) fn identify<'h>(
     match &entrance.way {
         Way::Own(run) => Ok((Caller { run: Arc::clone(run), identity: Identity::Socket }, path)),
         Way::Shared(Serves::Clients) => {
-            let run = by_token(plane, &head.headers)?.ok_or(Refusal::TokenMissing)?;
+            let run = by_token(plane, &entrance.way, &head.headers)?.ok_or(Refusal::TokenMissing)?;
             Ok((Caller { run, identity: Identity::Token }, path))
         }
-        Way::Shared(Serves::Gateways) => by_any(plane, head),
+        Way::Shared(Serves::Gateways) | Way::Gateway(_) => by_any(plane, &entrance.way, head),
     }
 }
 
-fn by_any<'h>(plane: &Plane, head: &'h Parts) -> Result<(Caller, &'h str), Refusal> {
+fn by_any<'h>(plane: &Plane, way: &Way, head: &'h Parts) -> Result<(Caller, &'h str), Refusal> {
     let (slot, path) = slot(head.uri.path());
-    let by_slot =
-        slot.map(|slot| plane.directory.correlated(&slot).ok_or(Refusal::Unattributed)).transpose()?;
+    let correlated = |known| plane.directory.correlated(&known).filter(|run| way.is_for(run));
+    let by_slot = slot.map(|slot| correlated(slot).ok_or(Refusal::Unattributed)).transpose()?;
     let found = [
-        (by_token(plane, &head.headers)?, Identity::Token),
-        (trace(&head.headers).and_then(|trace| plane.directory.correlated(&trace)), Identity::Trace),
+        (by_token(plane, way, &head.headers)?, Identity::Token),
+        (trace(&head.headers).and_then(correlated), Identity::Trace),
         (by_slot, Identity::Slot),
     ];
     let mut found = found.into_iter().filter_map(|(run, identity)| Some(Caller { run: run?, identity }));
@@ -90,10 +106,10 @@ fn by_any<'h>(plane: &Plane, head: &'h Parts) -> Result<(Caller, &'h str), Refus
 }
 
 /// The run whose tokens were sent, if any were.
-fn by_token(plane: &Plane, headers: &HeaderMap) -> Result<Option<Arc<Run>>, Refusal> {
+fn by_token(plane: &Plane, way: &Way, headers: &HeaderMap) -> Result<Option<Arc<Run>>, Refusal> {
     let mut found: Option<Arc<Run>> = None;
     for text in tokens(headers)? {
-        let run = verified(plane, text)?;
+        let run = verified(plane, way, text)?;
         if found.replace(Arc::clone(&run)).is_some_and(|other| !Arc::ptr_eq(&other, &run)) {
             return Err(Refusal::IdentityConflict);
         }
@@ -101,7 +117,7 @@ fn by_token(plane: &Plane, headers: &HeaderMap) -> Result<Option<Arc<Run>>, Refu
     Ok(found)
 }
 
-fn verified(plane: &Plane, text: &str) -> Result<Arc<Run>, Refusal> {
+fn verified(plane: &Plane, way: &Way, text: &str) -> Result<Arc<Run>, Refusal> {
     let token = SignedToken::parse(text).map_err(|_malformed| Refusal::TokenMalformed)?;
     let snapshot = plane.snapshot.load();
     let now = UnixSeconds(clock::now().as_secs());
@@ -112,7 +128,7 @@ fn verified(plane: &Plane, text: &str) -> Result<Arc<Run>, Refusal> {
             Failure::Expired => Refusal::TokenExpired,
         })?;
     let claims = verified.claims();
-    let run = plane.directory.run(claims.run()).filter(|run| run.grant.listener == Listener::Shared);
+    let run = plane.directory.run(claims.run()).filter(|run| way.is_for(run));
     let run = run.ok_or(Refusal::RunUnknown)?;
     if plane.directory.is_revoked(&run.grant.run_id) {
         return Err(Refusal::TokenRevoked);

@@ -34,7 +34,7 @@ use hyper::body::Incoming;
 use platform_core::{record::Identity, route::Route, token::Secrets};
 
 pub(crate) use self::{
-    accept::{Listener, SharedListener},
+    accept::{GatewayListener, Listener, SharedListener},
     body::{Body, BrokenOff},
     rewrite::{Identification, Label, Policy, Reason, Rejection},
     room::{Complaints, Rooms, pause, raise_descriptor_limit},
@@ -184,7 +184,7 @@ async fn pass(
 fn health(entrance: &Entrance) -> Response<Body> {
     let text = match &entrance.way {
         Way::Own(run) => serde_json::json!({ "status": "ok", "runId": run.grant.run_id }).to_string(),
-        Way::Shared(_) => r#"{"status":"ok"}"#.to_owned(),
+        Way::Shared(_) | Way::Gateway(_) => r#"{"status":"ok"}"#.to_owned(),
     };
     Body::json(text)
 }

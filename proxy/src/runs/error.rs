@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use platform_core::id::RunId;
+use platform_core::id::{GatewayId, RunId};
 use platform_runtime::socket;
 
 use crate::worker;
@@ -51,6 +51,27 @@ pub(crate) enum Error {
     InUse {
         /// The run.
         run: RunId,
+    },
+    /// The gateway is heard elsewhere.
+    #[error("gateway {gateway} is heard at another socket; close that first")]
+    GatewayConflict {
+        /// The gateway.
+        gateway: GatewayId,
+    },
+    /// A gateway's socket directory is not to be had back.
+    #[error("gateway {gateway} is heard in this directory: it goes with the gateway")]
+    HeardThere {
+        /// The gateway.
+        gateway: GatewayId,
+    },
+    /// What has to outlive the proxy cannot be written down.
+    #[error("gateway {gateway} cannot be written down, so it is not heard")]
+    KeepGateway {
+        /// The gateway.
+        gateway: GatewayId,
+        /// Why not.
+        #[source]
+        source: io::Error,
     },
     /// Its identity does not fit into headers.
     #[error("the grant of run {run} cannot be written as headers")]

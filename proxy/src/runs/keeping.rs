@@ -13,12 +13,13 @@ use super::{Error, Live, Runs, kept::Kept};
 use crate::{clock, directory::Taken, run::Run};
 
 impl Runs {
-    /// Opens the runs again that were open when a proxy before this one ended; returns how many.
+    /// Opens the runs again that were open when a proxy before this one ended, and the gateways' sockets; returns how many runs.
     ///
     /// # Errors
     /// If it cannot be read which they were. One that cannot be opened is logged, and tried again by the next proxy.
     pub(crate) async fn restore(&self) -> io::Result<usize> {
         let kept = self.kept.all()?;
+        self.restore_gateways().await?;
         let restored = join_all(kept.into_iter().map(|kept| self.restore_one(kept))).await;
         Ok(restored.into_iter().filter(|restored| *restored).count())
     }

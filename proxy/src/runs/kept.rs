@@ -49,6 +49,11 @@ impl KeptRuns {
         Ok(Self(dir.to_owned()))
     }
 
+    /// Where they are.
+    pub(super) fn dir(&self) -> &Path {
+        &self.0
+    }
+
     /// Keeps `run` as it is now: a crash leaves what was kept before, or this.
     pub(super) fn write(&self, run: &Kept) -> io::Result<()> {
         let path = self.path(&run.grant.run_id);

@@ -7,6 +7,7 @@
 mod closing;
 mod door;
 mod error;
+mod gateways;
 mod keeping;
 mod kept;
 mod opening;
@@ -17,7 +18,10 @@ use std::{
     collections::HashMap,
     net::SocketAddr,
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::AtomicUsize},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use arc_swap::ArcSwap;
@@ -29,7 +33,7 @@ use platform_core::{
 };
 use tokio::sync::SetOnce;
 
-use self::{door::Door, kept::Kept};
+use self::{door::Door, gateways::Gateways, kept::Kept};
 pub(crate) use self::{error::Error, kept::KeptRuns, standing::Standing};
 use crate::{
     accounts::Accounts,
@@ -81,6 +85,7 @@ pub(crate) struct Runs {
     closed: Arc<ClosedRuns>,
     journal: Arc<Journal>,
     kept: KeptRuns,
+    gateways: Gateways,
     /// Runs of the configuration that could not be opened.
     not_open: ArcSwap<Vec<NotReady>>,
     /// Runs that are closing and have left their place to others.
@@ -149,6 +154,7 @@ impl Runs {
             spent: spent.into_iter().map(|(run, usage)| (run, usage.into())).collect(),
             closed,
             journal,
+            gateways: Gateways::new(kept.dir()),
             kept,
             not_open: ArcSwap::default(),
             retired: Mutex::default(),
@@ -221,6 +227,11 @@ impl Runs {
     /// Returns once each data-plane thread has shown that it is not stuck.
     pub(crate) async fn are_alive(&self) {
         join_all(self.workers.iter().map(Worker::answer)).await;
+    }
+
+    /// The thread whose turn it is to get something to listen on.
+    fn next_worker(&self) -> &Worker {
+        &self.workers[self.next_worker.fetch_add(1, Ordering::Relaxed) % self.workers.len()]
     }
 
     /// What a run of this id has spent, with a proxy before or before the configuration named it again.

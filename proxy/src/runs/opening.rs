@@ -4,10 +4,7 @@
 //! Whoever takes a run over registers it again, with the grant it has and a later epoch. From then on the proxy hears nobody
 //! who speaks in an earlier one.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, atomic::Ordering},
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use dashmap::Entry;
 use platform_core::{
@@ -109,8 +106,7 @@ impl Runs {
                 return Ok(());
             }
         };
-        let turn = self.next_worker.fetch_add(1, Ordering::Relaxed) % self.workers.len();
-        self.workers[turn].open(Arc::clone(&live.run), socket).await?;
+        self.next_worker().open(Arc::clone(&live.run), socket).await?;
         self.directory.add(&live.run);
         Ok(())
     }

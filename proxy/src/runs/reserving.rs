@@ -21,10 +21,13 @@ impl Runs {
     }
 
     /// Removes a directory that no run came for. Nobody may register one with it meanwhile.
-    pub(crate) fn release(&self, name: &SocketDirName) -> Result<(), Error> {
+    pub(crate) async fn release(&self, name: &SocketDirName) -> Result<(), Error> {
         let dir = self.socket_dir(name);
         if let Some(run) = self.who_has(&dir) {
             return Err(Error::InUse { run });
+        }
+        if let Some(gateway) = self.gateway_in(name).await {
+            return Err(Error::HeardThere { gateway });
         }
         let path = dir.path.clone();
         Door::Directory(dir).remove();

@@ -108,8 +108,8 @@ async fn turns_that_run_at_once_never_mix() {
         let all = names.map(|name| {
             let bridge = bridge.clone();
             async move {
-            let told = run(&bridge, turn(dialect, name)).await;
-            (name, told)
+                let told = run(&bridge, turn(dialect, name)).await;
+                (name, told)
             }
         });
         for (name, told) in futures_util::future::join_all(all).await {

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf, str::FromStr};
 
 use platform_core::{
     capability::Capability,
-    id::{AccountId, AgentId, ExternalId, InstallationId, ModelName, ToolName},
+    id::{AccountId, AgentId, ExternalId, GatewayId, InstallationId, ModelName, ToolName},
     limit::{ByteSize, Millis},
     money::NanoDollars,
 };
@@ -123,6 +123,7 @@ written_as_text!(
     ByteSize,
     Millis,
     AccountId,
+    GatewayId,
     AgentId,
     ExternalId,
     InstallationId,

@@ -6,6 +6,7 @@
 mod agents;
 mod api;
 mod budgets;
+pub mod gateways;
 mod journal;
 mod proxy;
 mod runs;
@@ -22,7 +23,7 @@ use std::collections::BTreeMap;
 
 use platform_core::{
     budget::Price,
-    id::{AgentId, RunId},
+    id::{AgentId, GatewayId, RunId},
 };
 
 pub use self::{
@@ -32,6 +33,7 @@ pub use self::{
     },
     api::Api,
     budgets::{Account, Accounts},
+    gateways::{Attribution, Gateway, Sealed},
     journal::{Durability, Journal},
     proxy::{Connections, Proxy, Serves},
     runs::StaticRun,
@@ -64,6 +66,8 @@ pub struct Settings {
     pub telemetry: Telemetry,
     /// What can run in them.
     pub agents: BTreeMap<AgentId, Agent>,
+    /// Where runs may be sessions.
+    pub gateways: BTreeMap<GatewayId, Gateway>,
     /// What accounts may use.
     pub accounts: Accounts,
     /// What models cost, by the name they are asked for by; `*` for all others.
@@ -91,6 +95,7 @@ impl Settings {
     ) -> Result<(Self, Values, F), Mistakes> {
         config::read(sources, Self::section, |settings| {
             let (mut objections, looked) = (runs::objections(settings), look(settings));
+            objections.extend(gateways::objections(settings));
             match looked {
                 Ok(found) if objections.is_empty() => return Ok(found),
                 Ok(_) => {}
@@ -125,6 +130,7 @@ impl Settings {
             api: root.section("api", "The HTTP API of `sluice up`.", Api::section),
             telemetry: root.section("telemetry", "Who is told of traces.", Telemetry::section),
             agents: agents::read(root),
+            gateways: gateways::read(root),
             accounts: budgets::accounts(root),
             prices: budgets::prices(root),
             runs: runs::read(root),

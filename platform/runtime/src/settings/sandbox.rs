@@ -21,6 +21,8 @@ pub struct Sandbox {
     pub docker_socket: PathBuf,
     /// Workspaces of runs.
     pub workspace_dir: PathBuf,
+    /// What gateways have on this host that `sluice gateway up` runs: configurations, tokens, sockets.
+    pub gateway_dir: PathBuf,
     /// What workspaces are.
     pub workspaces: WorkspaceForm,
     /// Size of one.
@@ -55,6 +57,11 @@ impl Sandbox {
             "Directory of the runs' workspaces: one of its own, which only `sluice` can enter.",
         )
         .or("/var/lib/sluicegate/workspaces".into());
+        let gateway_dir = field(
+            "gateway_dir",
+            "Directory of the gateways that `sluice gateway up` runs: configurations, tokens, sockets. Only `sluice` can enter it, and it is short: a socket's path has at most 107 bytes.",
+        )
+        .or("/var/lib/sluicegate/gateways".into());
         let workspaces = field(
             "workspaces",
             "What a workspace is: `image`, a file system of its own in a sparse file, which cannot grow beyond its size and is gone at once; `directory`, which is watched, and its run ended when it is too large; `auto`, an image where this host allows it.",
@@ -84,6 +91,7 @@ impl Sandbox {
         Self {
             docker_socket,
             workspace_dir,
+            gateway_dir,
             workspaces,
             workspace_size,
             workspace_files: workspace_files

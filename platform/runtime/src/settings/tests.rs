@@ -5,7 +5,7 @@ use platform_core::{
     limit::{ByteSize, Millis},
 };
 
-use super::{DEFAULT_AGENT, Execution, Settings, Stream, Template, Volume};
+use super::{Attribution, DEFAULT_AGENT, Execution, Settings, Stream, Template, Volume};
 use crate::config::{Environment, Mistakes, Sources};
 
 fn parse(text: &str) -> Result<Settings, Mistakes> {
@@ -34,10 +34,10 @@ fn an_agent_is_an_entry() {
 fn an_agent_has_variables_volumes_and_room_of_its_own() {
     let settings = parse(
         "[agents.'team:a']\nargv = ['/bin/a', '--run={run_id}', '{{}}']\nenvironment = { GREETING = 'hello', OUT = '/out/{run_id}' }\n\
-         disk = '64 MiB'\nmode = 'gateway'\nworkspace = 'conversation'\n\
+         disk = '64 MiB'\nmode = 'gateway'\ngateways = ['g']\nworkspace = 'conversation'\n\
          volumes = [{ volume = 'models-1', container_path = '/models' }]\n\
          [[agents.'team:b'.volumes]]\nvolume = 'cache'\ncontainer_path = '/var/cache/b'\nread_only = false\n\
-         [agents.'team:b'.environment]\nEMPTY = ''\n",
+         [agents.'team:b'.environment]\nEMPTY = ''\n[gateways.g]\n",
     )
     .unwrap();
     let agent = |id| &settings.agents[&AgentId::parse(id).unwrap()];
@@ -193,4 +193,41 @@ fn a_password_in_the_stores_url_is_refused_and_not_repeated() {
     let environment = Environment::from([("SLUICE_STORE_PASSWORD", "canary")]);
     let settings = Settings::read(&Sources { environment, ..Sources::default() }).unwrap();
     assert!(!format!("{settings:?}").contains("canary"), "it is no setting");
+}
+
+#[test]
+fn a_gateway_runs_here_or_says_where_it_is() {
+    let settings = parse("[gateways.here]\n[gateways.there]\nurl = 'ws://gateway:18789'\ntoken_file = '/t'\nattribution = 'slot'\nslots_file = '/s'\naccount = 'acct-1'\n[proxy]\nlisten = '127.0.0.1:4100'\n").unwrap();
+    let gateway = |id: &str| &settings.gateways[&id.parse().unwrap()];
+    assert!(gateway("here").is_sealed() && !gateway("there").is_sealed());
+    assert_eq!(
+        (gateway("here").attribution, gateway("there").attribution),
+        (Attribution::Trace, Attribution::Slot)
+    );
+    let serves = |id, account: &str| gateway(id).serves(&account.parse().unwrap());
+    assert_eq!(
+        [serves("here", "acct-2"), serves("there", "acct-1"), serves("there", "acct-2")],
+        [true, true, false]
+    );
+}
+
+#[test]
+fn what_a_gateway_lacks_is_named() {
+    for (text, problem) in [
+        ("[gateways.g]\nurl = 'ws://h:1'\ntoken_file = '/t'", "there is no `proxy.listen`"),
+        ("[proxy]\nlisten = '127.0.0.1:1'\n[gateways.g]\nurl = 'ws://h:1'", "needs a `token_file`"),
+        (
+            "[proxy]\nlisten = '127.0.0.1:1'\n[gateways.g]\nurl = 'ws://h:1'\ntoken_file = '/t'\nattribution = 'slot'",
+            "needs a `slots_file`",
+        ),
+        ("[gateways.G]\n", "is not a gateway's id"),
+        ("[gateways.g]\nagents = ['Main']", "each is named by 1 to 64"),
+        ("[gateways.g]\nattribution = 'guess'", "expected `trace` or `slot` or"),
+        ("[agents.'a:g']\nmode = 'gateway'\ngateways = ['none']", "there is no [gateways.none]"),
+        ("[agents.'a:g']\nmode = 'gateway'", "it names none: `gateways"),
+        ("[agents.'a:g']\ngateway_agent = 'a b'", "an agent of a gateway is named by"),
+    ] {
+        let mistakes = parse(text).unwrap_err().to_string();
+        assert!(mistakes.contains(problem), "{text}: {mistakes}");
+    }
 }

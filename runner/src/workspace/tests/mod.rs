@@ -31,6 +31,7 @@ fn settings(dir: &Path, form: WorkspaceForm) -> Sandbox {
     Sandbox {
         docker_socket: "/nowhere/docker.sock".into(),
         workspace_dir: dir.join("workspaces"),
+        gateway_dir: dir.join("gateways"),
         workspaces: form,
         workspace_size: ByteSize::mib(64),
         workspace_files: 8192,

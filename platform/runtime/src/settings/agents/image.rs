@@ -26,9 +26,14 @@ const ALGORITHM: &str = "sha256:";
 
 /// That of an agent's entry.
 pub(super) fn read(section: &Section<'_>) -> Image {
+    or(section, "sluicegate/sandbox-runtime:latest")
+}
+
+/// The image of a container, `default` if none is named.
+pub(in crate::settings) fn or(section: &Section<'_>, default: &str) -> Image {
     let doc =
         "Image of the container: `name:tag`, or pinned as `name@sha256:…` or `sha256:…`. It is never pulled.";
-    section.field("image", doc).or(Image("sluicegate/sandbox-runtime:latest".to_owned()))
+    section.field("image", doc).or(Image(default.to_owned()))
 }
 
 impl Image {

@@ -19,7 +19,7 @@ impl Kind {
         Self {
             mode: field(
                 "mode",
-                "How it is run: `ephemeral`, in a container of its own for each run; `gateway`, as a session of a gateway, which nothing can run yet.",
+                "How it is run: `ephemeral`, in a container of its own for each run; `gateway`, as a session of one of its `gateways`.",
             )
             .or(Execution::Ephemeral),
             workspace: field(
@@ -45,7 +45,7 @@ pub enum Execution {
     /// In a container of its own for each run.
     #[default]
     Ephemeral,
-    /// As a session of a gateway that runs for long. Nothing drives gateways yet.
+    /// As a session of a gateway that runs for long.
     Gateway,
 }
 

@@ -1,7 +1,7 @@
 //! What can run in a sandbox. Adding an agent is adding an entry.
 
 mod environment;
-mod image;
+pub(super) mod image;
 mod kind;
 mod template;
 mod volume;
@@ -12,7 +12,7 @@ use platform_core::{
     budget::Budget,
     capability::Capability,
     grant::CallTimes,
-    id::{AgentId, ModelName, ToolName},
+    id::{AgentId, GatewayId, ModelName, ToolName},
     limit::{self, ByteSize, Millis},
 };
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,11 @@ pub use self::{
     template::{Filling, InvalidTemplate, Template},
     volume::Volume,
 };
-use super::{budgets, sandbox};
+use super::{
+    budgets,
+    gateways::{self, MAIN},
+    sandbox,
+};
 use crate::config::{self, Section};
 
 /// More would take a host's memory for nothing: one is made again in a fraction of a second.
@@ -46,6 +50,12 @@ pub struct Agent {
     /// How it is run.
     #[serde(default)]
     pub mode: Execution,
+    /// Gateways that its runs may be sessions of; the first that serves a run's account is taken.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gateways: Vec<GatewayId>,
+    /// Which of a gateway's agents it is.
+    #[serde(default = "main_agent", skip_serializing_if = "is_main_agent")]
+    pub gateway_agent: String,
     /// Image of the container.
     pub image: Image,
     /// Program and arguments; no shell is involved.
@@ -97,6 +107,14 @@ pub struct Agent {
     pub warm: u32,
 }
 
+fn main_agent() -> String {
+    MAIN.to_owned()
+}
+
+fn is_main_agent(agent: &str) -> bool {
+    agent == MAIN
+}
+
 pub(super) fn read(root: &Section<'_>) -> BTreeMap<AgentId, Agent> {
     let read = |id: &str, section: &Section<'_>| {
         // The agent that ships asks for one answer, and that is its own.
@@ -127,6 +145,9 @@ impl Agent {
             description: field("description", "What it does, for people.")
                 .or("LLM agent in an isolated container".to_owned()),
             mode,
+            gateways: field("gateways", "With `gateway`: the gateways that its runs may be sessions of. The first that serves a run's account is taken.")
+                .list_or(vec![]),
+            gateway_agent: gateway_agent(section),
             image: image::read(section),
             argv: template::read(section),
             environment: environment::read(section),
@@ -164,6 +185,17 @@ impl Agent {
             warm: warm(section),
         }
     }
+}
+
+/// Which of a gateway's agents it is.
+fn gateway_agent(section: &Section<'_>) -> String {
+    const NAME: &str = "gateway_agent";
+    let agent =
+        section.field(NAME, "With `gateway`: which of the gateway's agents it is.").or(MAIN.to_owned());
+    if !gateways::is_agent(&agent) {
+        section.reject(NAME, format!("an agent of a gateway is named by {}", gateways::AGENT_RULE));
+    }
+    agent
 }
 
 /// How many of its containers are kept ready.

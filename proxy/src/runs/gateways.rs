@@ -1,0 +1,171 @@
+//! Sockets of gateways that have no network: many runs' sessions call there, and each call proves whose it is.
+//!
+//! Like a run's, such a socket outlives the proxy: what is kept of it has the next one open it again at the same path. Which runs
+//! may call there is said by their grants, not here.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use platform_core::{
+    control::{GatewayDoor, SocketDir},
+    id::{GatewayId, SocketDirName},
+    name::path::SOCKET_FILE,
+};
+use tokio::sync::Mutex;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::{Error, Runs, door::Door};
+use crate::worker::GatewaySocket;
+
+/// All gateways that are heard.
+#[derive(Debug)]
+pub(super) struct Gateways {
+    open: Mutex<BTreeMap<GatewayId, Open>>,
+    kept: KeptGateways,
+}
+
+#[derive(Debug)]
+struct Open {
+    door: GatewayDoor,
+    /// Its listener ends when this is dropped.
+    _heard: DropGuard,
+}
+
+impl Gateways {
+    /// None yet; what is kept of them lies in `dir`, which is there.
+    pub(super) fn new(dir: &Path) -> Self {
+        Self { open: Mutex::default(), kept: KeptGateways(dir.to_owned()) }
+    }
+}
+
+impl Runs {
+    /// Hears a gateway at a socket of its own; when this returns, it can connect. Not cancel safe.
+    pub(crate) async fn open_gateway(
+        &self,
+        gateway: GatewayId,
+        door: GatewayDoor,
+    ) -> Result<SocketDir, Error> {
+        let mut open = self.gateways.open.lock().await;
+        match open.get(&gateway) {
+            Some(there) if there.door == door => return Ok(self.socket_dir(&door.socket_dir)),
+            Some(_) => return Err(Error::GatewayConflict { gateway }),
+            None => {}
+        }
+        self.gateways
+            .kept
+            .write(&gateway, &door)
+            .map_err(|source| Error::KeepGateway { gateway: gateway.clone(), source })?;
+        let opened = self.hear(&gateway, door).await;
+        match opened {
+            Ok((dir, heard)) => {
+                open.insert(gateway, heard);
+                Ok(dir)
+            }
+            Err(error) => {
+                self.gateways.kept.remove(&gateway);
+                Err(error)
+            }
+        }
+    }
+
+    async fn hear(&self, gateway: &GatewayId, door: GatewayDoor) -> Result<(SocketDir, Open), Error> {
+        let dir = self.reserve(&door.socket_dir)?;
+        let closing = CancellationToken::new();
+        let socket = GatewaySocket {
+            gateway: gateway.clone(),
+            peer_uid: door.peer_uid,
+            path: dir.path.join(SOCKET_FILE),
+            closing: closing.clone(),
+        };
+        self.next_worker().open_gateway(socket).await?;
+        Ok((dir, Open { door, _heard: closing.drop_guard() }))
+    }
+
+    /// Hears a gateway no more, and removes its directory. One that is not heard is as good.
+    pub(crate) async fn close_gateway(&self, gateway: &GatewayId) -> Result<(), Error> {
+        let mut open = self.gateways.open.lock().await;
+        let Some(there) = open.remove(gateway) else { return Ok(()) };
+        let dir = self.socket_dir(&there.door.socket_dir);
+        drop(there);
+        let path = dir.path.clone();
+        // In this order: a proxy that comes after this one removes what it knows of.
+        Door::Directory(dir).remove();
+        self.gateways.kept.remove(gateway);
+        // The log says why.
+        if path.is_dir() { Err(Error::Leftover { path }) } else { Ok(()) }
+    }
+
+    /// Hears those again that a proxy before this one heard. One that cannot be is logged, and tried again by the next proxy.
+    ///
+    /// # Errors
+    /// If it cannot be read which they were.
+    pub(super) async fn restore_gateways(&self) -> io::Result<()> {
+        let mut open = self.gateways.open.lock().await;
+        for (gateway, door) in self.gateways.kept.all()? {
+            match self.hear(&gateway, door).await {
+                Ok((_, heard)) => drop(open.insert(gateway, heard)),
+                Err(error) => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::error!(%gateway, error, "the gateway's socket does not come back");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The gateway that is heard in the directory of this name.
+    pub(super) async fn gateway_in(&self, name: &SocketDirName) -> Option<GatewayId> {
+        let open = self.gateways.open.lock().await;
+        open.iter().find(|(_, open)| open.door.socket_dir == *name).map(|(gateway, _)| gateway.clone())
+    }
+}
+
+/// The gateways that are heard, on disk: a file each, beside those of runs.
+#[derive(Debug)]
+struct KeptGateways(PathBuf);
+
+/// Ends the name of such a file. A run's ends differently.
+const EXTENSION: &str = "gateway";
+
+impl KeptGateways {
+    /// Keeps a gateway: a crash leaves the whole file, or none.
+    fn write(&self, gateway: &GatewayId, door: &GatewayDoor) -> io::Result<()> {
+        let path = self.path(gateway);
+        let new = path.with_extension("new-gateway");
+        fs::write(&new, serde_json::to_vec(door)?)?;
+        fs::rename(new, path)
+    }
+
+    fn remove(&self, gateway: &GatewayId) {
+        match fs::remove_file(self.path(gateway)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(%gateway, %error, "what was kept of the gateway stays behind");
+            }
+            _ => {}
+        }
+    }
+
+    /// All that are kept. What cannot be understood is logged and left alone.
+    fn all(&self) -> io::Result<Vec<(GatewayId, GatewayDoor)>> {
+        let mut all = Vec::new();
+        for entry in fs::read_dir(&self.0)? {
+            let path = entry?.path();
+            if path.extension().is_none_or(|extension| extension != EXTENSION) {
+                continue;
+            }
+            let gateway = path.file_stem().and_then(|name| GatewayId::parse(name.to_str()?).ok());
+            match (gateway, serde_json::from_slice(&fs::read(&path)?)) {
+                (Some(gateway), Ok(door)) => all.push((gateway, door)),
+                _ => tracing::error!(path = %path.display(), "a gateway does not come back: this is none"),
+            }
+        }
+        Ok(all)
+    }
+
+    fn path(&self, gateway: &GatewayId) -> PathBuf {
+        self.0.join(format!("{gateway}.{EXTENSION}"))
+    }
+}

@@ -1,0 +1,145 @@
+//! The socket of a sealed gateway: many runs call there, each call proves whose it is, and what proves it there proves it nowhere else.
+
+use harness::{
+    Agent, World,
+    agent::{Answering, chat_body},
+    grant,
+    shared::token,
+};
+use http::Method;
+use platform_core::{
+    control::SocketDir,
+    grant::{Listener, RunGrant},
+    name::path::SOCKET_FILE,
+    record::Identity,
+};
+use serde_json::json;
+
+use crate::shared::{SLOT, Shared, TRACE};
+
+const CHAT: &str = "/v1/chat/completions";
+const DIRS: [&str; 2] = ["00000000000000000000000000000001", "00000000000000000000000000000002"];
+
+fn traced(agent: Agent) -> Agent {
+    agent.with_header("traceparent", &format!("00-{TRACE}-00f067aa0ba902b7-01"))
+}
+
+/// Has a gateway be heard; where that is, or the status and code of the refusal.
+async fn hear(world: &World, gateway: &str, dir: &str, uid: u32) -> Result<Agent, (u16, String)> {
+    let door = json!({ "peer_uid": uid, "socket_dir": dir }).to_string();
+    let answer = world.control.send(Method::PUT, &format!("/v1/gateways/{gateway}"), door).await;
+    if answer.status != 200 {
+        let code = answer.json()["error"]["code"].as_str().unwrap().to_owned();
+        return Err((answer.status.as_u16(), code));
+    }
+    let dir: SocketDir = serde_json::from_slice(&answer.body).unwrap();
+    Ok(Agent::on(&dir.path.join(SOCKET_FILE)))
+}
+
+fn our_uid() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// Registers a run whose calls come from `gateway`.
+async fn register(world: &World, run: &str, account: &str, gateway: &str) {
+    let listener = Listener::Gateway { gateway: gateway.parse().unwrap() };
+    let registered = world
+        .control
+        .register(&RunGrant { listener, ..grant(run, account) })
+        .await
+        .expect("it is registered");
+    assert_eq!(registered.socket, None);
+}
+
+async fn whose(world: &World, count: usize) -> (String, Identity) {
+    let record = world.records(count).await.pop().unwrap().record;
+    (record.run_id.to_string(), record.identity)
+}
+
+#[tokio::test]
+async fn what_proves_a_call_at_one_gateway_proves_nothing_at_another() {
+    let shared = Shared::serving("gateways").await;
+    let world = &shared.world;
+    let one = hear(world, "one", DIRS[0], our_uid()).await.unwrap();
+    let two = hear(world, "two", DIRS[1], our_uid()).await.unwrap();
+    register(world, "g1", "acct-1", "one").await;
+    for path in [format!("/v1/runs/g1/traces/{TRACE}"), format!("/v1/runs/g1/slots/{SLOT}")] {
+        assert_eq!(shared.control(Method::PUT, &path).await, 200);
+    }
+    let key = token("g1", 0, "new", 60);
+    let (slotted, body) = (format!("/slot/{SLOT}{CHAT}"), chat_body("fake", Answering::Whole));
+    // The controls: at its own gateway each of the three is the run's.
+    assert_eq!(traced(one.clone()).post(CHAT, &body).await.status, 200);
+    assert_eq!(whose(world, 1).await, ("g1".to_owned(), Identity::Trace));
+    assert_eq!(one.post(&slotted, &body).await.status, 200);
+    assert_eq!(whose(world, 2).await, ("g1".to_owned(), Identity::Slot));
+    assert_eq!(one.clone().with_header("x-run-token", &key).post(CHAT, &body).await.status, 200);
+    assert_eq!(whose(world, 3).await, ("g1".to_owned(), Identity::Token));
+    // Elsewhere none is, and without any nobody is heard, also at its own.
+    for stranger in [two.clone(), shared.agent()] {
+        for (agent, path) in [
+            (traced(stranger.clone()), CHAT),
+            (stranger.clone(), slotted.as_str()),
+            (stranger.clone().with_header("x-run-token", &key), CHAT),
+        ] {
+            let answer = agent.post(path, &body).await;
+            assert_eq!(
+                (answer.status.as_u16(), answer.json()["error"]["code"].clone()),
+                (400, json!("unattributed"))
+            );
+        }
+    }
+    let answer = one.post(CHAT, &body).await;
+    assert_eq!(
+        (answer.status.as_u16(), answer.json()["error"]["code"].clone()),
+        (400, json!("unattributed"))
+    );
+    assert_eq!(one.get("/health").await.status, 200);
+    // Nor is what belongs to a run of the shared listener heard at a gateway's socket.
+    let answer = one.clone().with_header("x-run-token", &token("r1", 0, "new", 60)).post(CHAT, &body).await;
+    assert_eq!(answer.status, 400);
+}
+
+#[tokio::test]
+async fn a_gateways_socket_and_its_runs_come_back_with_the_next_proxy() {
+    let mut world = World::start().await;
+    let gateway = hear(&world, "one", DIRS[0], our_uid()).await.unwrap();
+    register(&world, "g1", "acct-1", "one").await;
+    let path = format!("/v1/runs/g1/traces/{TRACE}");
+    assert_eq!(world.control.send(Method::PUT, &path, String::new()).await.status, 200);
+    let body = chat_body("fake", Answering::Whole);
+    for _ in 0..2 {
+        assert_eq!(traced(gateway.clone()).post(CHAT, &body).await.status, 200);
+        world.kill_proxy().await;
+        world.start_proxy().await;
+    }
+    assert_eq!(traced(gateway.clone()).post(CHAT, &body).await.status, 200);
+    // Its directory goes with it, and is not had before.
+    let socket = format!("/v1/sockets/{}", DIRS[0]);
+    let remove =
+        async |path: &str| world.control.send(Method::DELETE, path, String::new()).await.status.as_u16();
+    assert_eq!(remove(&socket).await, 409);
+    assert_eq!(remove("/v1/gateways/one").await, 200);
+    assert!(gateway.connect().await.is_err());
+    assert_eq!((remove("/v1/gateways/one").await, remove(&socket).await), (200, 200));
+    world.kill_proxy().await;
+    world.start_proxy().await;
+    assert!(gateway.connect().await.is_err(), "it does not come back");
+}
+
+#[tokio::test]
+async fn a_gateway_is_heard_at_one_socket_and_only_by_its_own_uid() {
+    let world = World::start().await;
+    let gateway = hear(&world, "one", DIRS[0], our_uid()).await.unwrap();
+    // Said twice it is the same, said differently it is refused.
+    hear(&world, "one", DIRS[0], our_uid()).await.unwrap();
+    let refused = hear(&world, "one", DIRS[1], our_uid()).await.unwrap_err();
+    assert_eq!(refused, (409, "gateway_conflict".to_owned()));
+    assert_eq!(hear(&world, "One", DIRS[1], 0).await.unwrap_err().0, 400);
+    assert_eq!(gateway.get("/health").await.status, 200);
+    let other = hear(&world, "other", DIRS[1], our_uid() + 1).await.unwrap();
+    assert!(
+        other.request(Method::GET, "/health", Default::default()).await.is_err(),
+        "we are not of its uid"
+    );
+}
