@@ -16,8 +16,10 @@ use tokio::time::Instant;
 use super::{ScriptedGateway, TOKEN};
 use crate::openclaw::{OpenClaw, PROVIDER};
 
-/// Longer than any turn of a test takes.
-const DEADLINE: Duration = Duration::from_secs(60);
+/// Longer than a scripted turn takes.
+const DEADLINE: Duration = Duration::from_secs(15);
+/// Longer than any turn may take that has a deadline.
+const PATIENCE: Duration = Duration::from_secs(75);
 
 static TURNS: AtomicU64 = AtomicU64::new(1);
 
@@ -143,12 +145,19 @@ impl Told {
 }
 
 /// Follows a turn to its end.
+///
+/// # Panics
+/// If that does not come.
 pub async fn told(mut running: Running) -> Told {
     let mut events = Vec::new();
-    while let Some(event) = running.next().await {
-        events.push(event);
-    }
-    Told { events, ending: running.ending().await }
+    let all = async {
+        while let Some(event) = running.next().await {
+            events.push(event);
+        }
+        running.ending().await
+    };
+    let ending = tokio::time::timeout(PATIENCE, all).await.expect("a turn ends by its deadline");
+    Told { events, ending }
 }
 
 /// Runs a turn and follows it to its end.

@@ -55,7 +55,6 @@ async fn what_passes_is_tried_until_it_has_passed() {
     let doors = [
         Door::NotYet(Duration::from_millis(30)),
         Door::Shut,
-        Door::Closed(1002, "protocol error"),
         Door::Closed(1008, "slow consumer"),
         Door::Closed(1009, ""),
         Door::Closed(1011, "internal error"),
