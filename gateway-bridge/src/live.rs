@@ -155,6 +155,17 @@ impl Live {
         }
     }
 
+    /// The text that nobody has read yet.
+    #[cfg(test)]
+    pub(crate) fn unread_text(&self) -> String {
+        let state = self.state();
+        let texts = state.queue.iter().filter_map(|event| match event {
+            Event::Text(text) => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect()
+    }
+
     /// The turn is over. Only the first ending counts.
     pub(crate) fn end(&self, ending: Ending) {
         self.state().ending.get_or_insert(ending);

@@ -28,12 +28,20 @@ pub(crate) struct Report {
     pub(crate) has_error: bool,
     /// What kind of error, if it is said.
     pub(crate) kind: Option<Code>,
-    pub(crate) aborted: bool,
-    /// Where the turn was when its time was over.
-    pub(crate) timed_out: bool,
+    /// What cut the turn off.
+    pub(crate) cut: Option<Cut>,
     pub(crate) usage: Option<Usage>,
     pub(crate) model: Option<ModelName>,
     pub(crate) fault: Option<Fault>,
+}
+
+/// What cut a turn off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// Somebody, or, as older gateways have it, the gateway's own limit of time.
+    Aborted,
+    /// The gateway's own limit of time.
+    TimedOut,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -131,6 +139,12 @@ fn report(raw: Raw, fault: Option<Fault>) -> Report {
         _ => Status::Error,
     };
     let (meta, payloads) = (raw.result.meta, raw.result.payloads);
+    let reason = raw.stop_reason.as_deref();
+    let cut = if raw.timeout_phase.is_some() || reason == Some("timeout") {
+        Some(Cut::TimedOut)
+    } else {
+        (meta.aborted || stopped(reason)).then_some(Cut::Aborted)
+    };
     let texts =
         payloads.iter().filter(|payload| !payload.is_error).filter_map(|payload| payload.text.as_deref());
     let text: Vec<_> = texts.filter(|text| !text.is_empty()).collect();
@@ -139,8 +153,7 @@ fn report(raw: Raw, fault: Option<Fault>) -> Report {
         text: text.join("\n\n"),
         has_error: meta.error.is_some() || payloads.iter().any(|payload| payload.is_error),
         kind: meta.error.and_then(|error| error.kind).map(|kind| Code::new(&kind)),
-        aborted: meta.aborted || stopped(raw.stop_reason.as_deref()),
-        timed_out: raw.timeout_phase.is_some(),
+        cut,
         usage: meta.agent_meta.usage.map(RawUsage::read),
         model: meta.agent_meta.model.and_then(|model| ModelName::parse(&model).ok()),
         fault,
