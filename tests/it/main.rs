@@ -48,6 +48,7 @@ mod runs;
 mod sandbox;
 mod sandbox_init;
 mod secrets;
+mod sessions;
 mod shared;
 mod shutdown;
 mod soak;
