@@ -9,6 +9,8 @@ mod calls;
 mod container;
 mod endings;
 mod openclaw;
+mod openclaw_frames;
+mod openclaw_plugin;
 mod restart;
 mod sdk;
 mod streams;
