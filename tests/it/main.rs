@@ -49,6 +49,7 @@ mod runs;
 mod sandbox;
 mod sandbox_init;
 mod secrets;
+mod sessions;
 mod shared;
 mod shutdown;
 mod soak;

@@ -143,8 +143,11 @@ fn identity(shared: &Shared, frame: &Value, key: &str) -> Option<Identity> {
         Some(name) => options.providers.get(&name)?,
         None => options.providers.values().next()?,
     };
+    // Those of the turn are instead of the session's.
+    let own = headers_of(&params["outboundHeaders"]);
     let mut headers = session.headers;
-    headers.extend(headers_of(&params["outboundHeaders"]));
+    headers.retain(|(name, _)| own.iter().all(|(other, _)| other != name));
+    headers.extend(own);
     let traceparent = frame["traceparent"].as_str().map(str::to_owned);
     Some(Identity { provider: provider.clone(), traceparent, headers })
 }
