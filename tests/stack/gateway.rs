@@ -64,7 +64,9 @@ async fn a_turn_is_firstwaited_for_and_remembered(bridge: &Gateway) {
     assert_eq!(told.answer().split_whitespace().count(), 5, "{told:?}");
     assert_eq!(told.text().trim(), told.answer());
     let waited = bridge.wait(&id, Duration::from_secs(5)).await.unwrap();
-    assert!(matches!(&waited, Waited::Completed { text } if text.as_deref().is_none_or(|t| t == told.answer())));
+    assert!(
+        matches!(&waited, Waited::Completed { text } if text.as_deref().is_none_or(|t| t == told.answer()))
+    );
     let history = bridge.history(&key).await.unwrap();
     let said: Vec<_> = history.iter().map(|message| (message.role, message.text.trim())).collect();
     assert_eq!(said, [(Role::User, "Say something."), (Role::Assistant, told.answer())]);
@@ -96,7 +98,7 @@ async fn a_session_has_the_model_that_was_asked_for(bridge: &Gateway, upstream: 
 
 /// No call is open, and none is made for a while.
 async fn nothing_is_spent(upstream: &ScriptedUpstream) {
-    let open = || async { upstream.ledger().all().iter().filter(|call| call.is_open()).count() };
+    let open = || async { upstream.ledger().all().iter().filter(|call| call.ending.is_open()).count() };
     eventually("no call is open", open, |open| *open == 0).await;
     let before = upstream.ledger().len();
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -161,7 +163,8 @@ async fn the_bridge_and_an_older_gateway() {
     let looped = run(&bridge, by_slot(turn("looped", LOOP), "fake-asked")).await;
     assert!(looped.answer().contains("scripted upstream"), "{looped:?}");
 
-    let mut running = bridge.run(by_slot(turn("aborted", "Say much."), "fake-words400-gap50ms")).await.unwrap();
+    let mut running =
+        bridge.run(by_slot(turn("aborted", "Say much."), "fake-words400-gap50ms")).await.unwrap();
     first_text(&mut running).await;
     running.cancel();
     assert_eq!(failure(&told(running).await), &Failure::Aborted);
