@@ -6,8 +6,8 @@
 # with GATEWAY_HOME as its home.
 #
 # OPENCLAW_VERSION chooses which: the newest known (the default), which set-up installs, or the older one, whose gateway
-# speaks protocol 3 and which only `make test-openclaw-old` installs. `protocol` is the newer protocol's JSON schema,
-# which is a package of its own.
+# speaks protocol 3 and which only `make test-openclaw-old` installs. The newer protocol's JSON schema, a package of its
+# own, comes with either.
 set -euo pipefail
 
 NEW=2026.9.6
