@@ -14,11 +14,10 @@ impl Telling<'_> {
             return;
         }
         let said = self.run.method.model().1;
-        for frame in [self.like("agent", "phase", "end"), self.like("chat", "state", "final")] {
-            if let Some(mut frame) = frame {
-                replace(&mut frame, said, text);
-                self.event(frame);
-            }
+        let frames = [self.like("agent", "phase", "end"), self.like("chat", "state", "final")];
+        for mut frame in frames.into_iter().flatten() {
+            replace(&mut frame, said, text);
+            self.event(frame);
         }
         let method = match self.run.method {
             Method::Agent => "agent",

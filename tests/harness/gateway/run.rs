@@ -148,11 +148,8 @@ impl Telling<'_> {
     }
 
     fn start(&mut self) {
-        for frame in [self.like("agent", "phase", "start"), self.like("agent", "phase", "model")] {
-            if let Some(frame) = frame {
-                self.event(frame);
-            }
-        }
+        let frames = [self.like("agent", "phase", "start"), self.like("agent", "phase", "model")];
+        frames.into_iter().flatten().for_each(|frame| self.event(frame));
     }
 
     fn say(&mut self, piece: &str) {
