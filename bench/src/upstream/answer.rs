@@ -6,6 +6,7 @@ use super::{
     ask::Ask,
     ledger::Call,
     script::{Content, Cost, Script},
+    steps::{self, Step},
     usage::{Price, Usage},
 };
 
@@ -13,9 +14,12 @@ use super::{
 const SENTENCE: &str = "Hello from the scripted upstream, it is a lovely day.";
 
 /// The tool that `fake-tools` calls.
-pub(super) const TOOL: &str = "get_weather";
+const TOOL: &str = "get_weather";
 /// Its arguments, as a provider would tear them: not at the borders of JSON's own tokens.
 const FRAGMENTS: [&str; 5] = ["{\"ci", "ty\":\"Par", "is\",", "\"unit\":\"cel", "sius\"}"];
+
+/// Characters of a fragment of arguments that are not fixed.
+const FRAGMENT: usize = 16;
 
 /// One answer. Its parts are sent one per event, or joined if nothing is streamed.
 pub(super) struct Answer {
@@ -23,6 +27,8 @@ pub(super) struct Answer {
     pub(super) created: u64,
     pub(super) model: String,
     pub(super) says: Says,
+    /// What is called, if a tool is.
+    pub(super) tool: Cow<'static, str>,
     pub(super) usage: Option<Usage>,
     /// Told even where no usage is.
     pub(super) price: Option<Price>,
@@ -35,12 +41,20 @@ pub(super) enum Says {
 
 impl Answer {
     pub(super) fn to(ask: &Ask, script: &Script, call: &Call) -> Self {
+        let mut tool = Cow::from(TOOL);
         let says = match script.content {
             Content::Sentence => Says::Text(words(SENTENCE)),
             Content::Words(count) => Says::Text(many_words(count)),
             Content::Filler(bytes) => Says::Text(vec!["x".repeat(bytes).into()]),
             Content::Echo => Says::Text(words(&ask.last_user_text())),
             Content::ToolCall => Says::ToolCall(FRAGMENTS.map(Cow::from).to_vec()),
+            Content::Steps => match steps::next(ask) {
+                Step::Call { tool: wanted, arguments } => {
+                    tool = wanted.into();
+                    Says::ToolCall(fragments(&arguments))
+                }
+                Step::Say(text) => Says::Text(words(text.as_deref().unwrap_or(SENTENCE))),
+            },
         };
         let mut usage = Usage::of(ask.prompt_bytes(), says.parts().len());
         let price = match script.cost {
@@ -54,6 +68,7 @@ impl Answer {
             created: call.unix_seconds(),
             model: ask.model.clone(),
             says,
+            tool,
             usage: script.tells_usage.then_some(usage),
             price,
         }
@@ -75,6 +90,12 @@ impl Says {
     pub(super) fn whole(&self) -> String {
         self.parts().concat()
     }
+}
+
+/// Text in pieces of a few characters.
+fn fragments(text: &str) -> Vec<Cow<'static, str>> {
+    let characters: Vec<_> = text.chars().collect();
+    characters.chunks(FRAGMENT).map(|piece| piece.iter().collect::<String>().into()).collect()
 }
 
 /// Cuts text before the space in front of each word, as tokenizers do: joined again it is the same text.
