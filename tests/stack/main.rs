@@ -8,6 +8,7 @@
 mod calls;
 mod container;
 mod endings;
+mod ephemeral;
 mod openclaw;
 mod restart;
 mod sdk;
