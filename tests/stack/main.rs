@@ -8,6 +8,7 @@
 mod calls;
 mod container;
 mod endings;
+mod ephemeral;
 mod openclaw;
 mod openclaw_frames;
 mod openclaw_plugin;
