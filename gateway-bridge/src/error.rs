@@ -181,8 +181,6 @@ pub enum Broken {
     Oversize,
     /// The gateway said something that is no WebSocket message, or closed in the middle of one.
     Protocol,
-    /// This side closed it.
-    Ours,
 }
 
 impl std::fmt::Display for Broken {
@@ -192,7 +190,6 @@ impl std::fmt::Display for Broken {
             Self::Silent => f.write_str("two ticks were missed"),
             Self::Oversize => f.write_str("a frame was larger than this side takes"),
             Self::Protocol => f.write_str("what came is no WebSocket message"),
-            Self::Ours => f.write_str("closed by this side"),
         }
     }
 }

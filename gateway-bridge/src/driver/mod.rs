@@ -18,7 +18,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     error::Error,
-    hello::Generation,
     link::{Link, Outgoing, Reply, Up},
     live::Live,
     outcome::{Code, Ending, Event, Failure, Phase},
@@ -28,7 +27,7 @@ use crate::{
         answer::{self, Reply as Said, Status},
         fault::Fault,
         frame::Answer,
-        request::{ClearHeaders, HEADERS_CLEAR, HEADERS_SET, SetHeaders, Start},
+        request::{CHAT, ClearHeaders, HEADERS_CLEAR, HEADERS_SET, SetHeaders, Start},
         run::Over,
         transcript,
     },
@@ -49,6 +48,8 @@ pub(crate) struct Driver {
     /// The gateway's start that the turn was sent to.
     sent_to: Option<u64>,
     accepted: bool,
+    /// The gateway may have taken the turn: it must be told to stop.
+    may_run: bool,
     /// How often the gateway asked to be asked later.
     refusals: u32,
     /// The answers to the call that started the turn.
@@ -83,6 +84,7 @@ impl Driver {
             up,
             sent_to: None,
             accepted: false,
+            may_run: false,
             refusals: 0,
             answers: None,
             dressed: None,
@@ -134,10 +136,15 @@ impl Driver {
 
     /// The conversation says that the turn is over: on protocol 3 that may be one attempt of several.
     async fn conversed(&mut self, over: Over) -> Option<Ending> {
-        match self.up.hello.generation {
-            Generation::Three => self.settle(Some(over)).await,
-            Generation::Four => Some(verdict::of_conversation(&over, &self.live.evidence())),
+        if self.is_chat() {
+            return self.settle(Some(over)).await;
         }
+        Some(verdict::of_conversation(&over, &self.live.evidence()))
+    }
+
+    /// Whether the turn was begun the way of protocol 3, whatever the gateway speaks by now.
+    fn is_chat(&self) -> bool {
+        self.start.method == CHAT
     }
 
     /// Says what must be said of the session before the turn: its model, its headers.
@@ -177,6 +184,7 @@ impl Driver {
         let (reply, answers) = mpsc::channel(2);
         self.answers = Some(answers);
         self.sent_to = Some(self.up.start);
+        self.may_run = true;
         let Start { id, method, text } = self.start.clone();
         let (method, text, reply) = (method.to_owned(), text.into(), Reply::Twice(reply));
         let connection = Some(self.up.connection);
@@ -185,7 +193,7 @@ impl Driver {
 
     /// What is heard next of the turn. On protocol 4 the conversation's end is not it, while the answer may still come.
     async fn news(&mut self) -> News {
-        let by_conversation = self.up.hello.generation == Generation::Three || self.answers.is_none();
+        let by_conversation = self.is_chat() || self.answers.is_none();
         let (live, link, connection) = (self.live.clone(), self.link.clone(), self.up.connection);
         let answers = &mut self.answers;
         let answer = async {
@@ -231,15 +239,14 @@ impl Driver {
         };
         match &report.fault {
             Some(fault) if !self.accepted => self.refused(fault).await,
-            None if self.up.hello.generation == Generation::Three && report.status == Status::Ok => {
-                self.settle(None).await
-            }
+            None if self.is_chat() && report.status == Status::Ok => self.settle(None).await,
             _ => Some(verdict::of_report(*report, &self.live.evidence())),
         }
     }
 
     /// The gateway did not take the turn; none if it says when it may.
     async fn refused(&mut self, fault: &Fault) -> Option<Ending> {
+        self.may_run = false;
         match fault.retry_after {
             Some(pause) if self.refusals < REFUSALS_MAX => {
                 self.refusals += 1;

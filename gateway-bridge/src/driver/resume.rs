@@ -8,7 +8,6 @@ use tokio::time::sleep;
 use super::{Driver, Restarted};
 use crate::{
     error::Error,
-    hello::Generation,
     history::Waited,
     outcome::{Ending, Event, Failure, Phase},
     verdict,
@@ -34,7 +33,7 @@ impl Driver {
     pub(super) async fn resume(&mut self) -> Option<Ending> {
         self.live.tell(Event::Status(Phase::Reconnecting));
         self.answers = None;
-        if self.up.hello.generation == Generation::Four
+        if !self.is_chat()
             && let Some(over) = self.live.is_over()
         {
             return Some(verdict::of_conversation(&over, &self.live.evidence()));
@@ -64,12 +63,12 @@ impl Driver {
             over = live.conversation_over() => Found::Said(over),
             found = self.asked(restarted) => found,
         };
-        match (found, self.up.hello.generation, restarted) {
+        match (found, self.is_chat(), restarted) {
             (Found::Broken, ..) => None,
             (Found::Lost, ..) => Some(Ending::Failed(Failure::Lost)),
             (Found::Said(over), ..) => self.conversed(over).await,
             // One attempt is over; whether it was the last is another question.
-            (Found::Waited(_), Generation::Three, Restarted::No) => self.settle(None).await,
+            (Found::Waited(_), true, Restarted::No) => self.settle(None).await,
             (Found::Waited(Waited::Failed(failure)), ..) => Some(Ending::Failed(failure)),
             (Found::Waited(Waited::Completed { text: Some(text) }), ..) if !text.is_empty() => {
                 Some(Ending::Completed { text, usage: None, model: None })

@@ -12,7 +12,7 @@ use crate::{
     verdict,
     wire::{
         answer::{self, Reply as Said},
-        request::History,
+        request::{CHAT, History},
         run::Over,
         transcript,
     },
@@ -32,7 +32,7 @@ impl Driver {
         let mut pause = FIRST;
         loop {
             let again = self.turn.chat_again();
-            let answer = self.link.exchange("chat.send", &again, Some(self.up.connection)).await;
+            let answer = self.link.exchange(CHAT, &again, Some(self.up.connection)).await;
             match answer.as_ref().map(answer::read) {
                 Ok(Ok(Said::InFlight)) => {}
                 Ok(Ok(Said::Over(report))) if report.fault.is_some() && !self.live.evidence().answered => {

@@ -2,23 +2,44 @@
 
 use std::time::Duration;
 
+use platform_runtime::task;
 use tokio::time::{sleep, timeout};
 
 use super::Driver;
 use crate::{
+    link::Link,
     outcome::{Ending, Failure},
+    session::SessionKey,
+    turn::TurnId,
     wire::{answer, request::Abort, transcript},
 };
 
 /// A gateway that has just taken a turn may not know yet that it can be aborted: it is told again.
 const AGAIN: Duration = Duration::from_millis(200);
 
+/// A gateway that cannot be reached now is told when it can, for so long.
+const LATER: Duration = Duration::from_secs(120);
+
+/// Tells a gateway to stop a turn that is over for everybody else.
+async fn stop_later(link: Link, session: SessionKey, turn: TurnId) {
+    let abort = Abort::new(&session, &turn);
+    // No connection any more, and then nothing can be told.
+    while link.up().await.is_ok() {
+        if link.call("chat.abort", &abort, link.shared.limits.call).await.is_ok() {
+            return;
+        }
+        sleep(AGAIN).await;
+    }
+}
+
 impl Driver {
     /// Aborts the turn and waits until the gateway says so, but not longer than it may take. The ending is `why` in any
     /// case: the turn was over for whoever asked when the abort began.
     pub(super) async fn stop(&mut self, why: Failure) -> Ending {
-        if self.sent_to.is_some() && timeout(self.link.shared.limits.abort, self.stopping()).await.is_err() {
+        if self.may_run && timeout(self.link.shared.limits.abort, self.stopping()).await.is_err() {
             tracing::warn!(turn = %self.turn.id, "the gateway did not say that it stopped an aborted turn");
+            let (link, session, turn) = (self.link.clone(), self.turn.session.clone(), self.turn.id.clone());
+            drop(task::spawn("gateway abort", timeout(LATER, stop_later(link, session, turn))));
         }
         Ending::Failed(why)
     }

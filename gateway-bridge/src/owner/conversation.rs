@@ -120,7 +120,7 @@ impl<'a> Conversation<'a> {
         match broken {
             Broken::Oversize => self.owner.shared.cells.oversize.add_one(),
             Broken::Silent => self.owner.shared.cells.silent.add_one(),
-            Broken::Closed(_) | Broken::Protocol | Broken::Ours => {}
+            Broken::Closed(_) | Broken::Protocol => {}
         }
         self.step(Input::Broken(broken))
     }

@@ -12,6 +12,10 @@ use crate::{
     turn::{Attribution, Provider, Turn, TurnId},
 };
 
+/// What a turn of protocol 3 is.
+pub(crate) const CHAT: &str = "chat.send";
+/// What a turn of protocol 4 is.
+pub(crate) const AGENT: &str = "agent";
 /// Method of our plugin that gives a session its headers.
 pub(crate) const HEADERS_SET: &str = "sluicegate.headers.set";
 /// Method of our plugin that takes them away.
@@ -86,13 +90,13 @@ impl Turn {
         left: Duration,
     ) -> Result<Start, serde_json::Error> {
         let (method, text) = match generation {
-            Generation::Three => ("chat.send", encode(id, "chat.send", &self.chat_params(left), None)?),
+            Generation::Three => (CHAT, encode(id, CHAT, &self.chat_params(left), None)?),
             Generation::Four => {
                 let trace = match &self.attribution {
                     Attribution::Trace(trace) => Some(*trace),
                     Attribution::Slot { .. } | Attribution::Headers(_) | Attribution::Plugin(_) => None,
                 };
-                ("agent", encode(id, "agent", &self.agent_params(default_provider, left), trace)?)
+                (AGENT, encode(id, AGENT, &self.agent_params(default_provider, left), trace)?)
             }
         };
         Ok(Start { id, method, text })
