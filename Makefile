@@ -11,11 +11,12 @@ SEED ?= 1
 RECORD_SECONDS ?= 600
 
 .PHONY: help demo test setup images proxy-image build lint deny unit it stack ci clean
+.PHONY: test-openclaw-old
 .PHONY: fuzz fuzz-control fuzz-record
 .PHONY: bench bench-quick bench-starts bench-micro bench-before bench-check bench-accept bench-build
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## Run one agent through everything and show what was recorded (LITELLM_BASE_URL and a key: for real)
 	@scripts/demo.sh
@@ -55,13 +56,17 @@ unit: ## Tests beside the code, documentation examples, the sandbox agent's own 
 	$(CARGO) nextest run --locked -p bench --tests
 	$(CARGO) nextest run --locked --workspace --test store
 	$(CARGO) test --workspace --locked --doc --quiet
-	node --test services/sandbox-runtime/agent/run.test.mjs
+	node --test services/sandbox-runtime/agent/run.test.mjs services/openclaw-headers-plugin/headers.test.mjs
 
 it: ## Whole-system tests: real processes, real containers
 	$(CARGO) nextest run --locked -p tests --test it
 
 stack: ## The same with the real LiteLLM
 	$(CARGO) nextest run --locked -p tests --test stack --no-tests=fail
+
+test-openclaw-old: ## Install the older OpenClaw (700 MB) and run what needs its gateway, which speaks protocol 3
+	OPENCLAW_VERSION=2026.2.6-3 scripts/openclaw.sh install
+	$(CARGO) nextest run --locked -p tests --test stack --run-ignored only -E 'test(older_gateway)'
 
 fuzz: ## Fuzz what agents and upstreams can say to the proxy: seven targets, SECONDS_EACH=30, the same walk each time but for SEED=0
 	@scripts/setup.sh tools

@@ -2,11 +2,12 @@
 # OpenClaw, the agent that gateways run, for tests on one machine: installs a pinned version from npm, with the Node
 # that it asks for beside it (Debian's is older), and runs scripts with that Node. Tests use it as the real client and
 # as the real gateway: what it makes of an error answer decides how our refusals are worded, and what it says on its
-# socket how the bridge reads it. `node` runs a script with that Node, `run` OpenClaw's own command line.
+# socket how the bridge reads it. `node` runs a script with that Node, `run` OpenClaw's own command line
+# with GATEWAY_HOME as its home.
 #
 # OPENCLAW_VERSION chooses which: the newest known (the default), which set-up installs, or the older one, whose gateway
-# speaks protocol 3 and which only `make test-openclaw-old` installs. `protocol` is the newer protocol's JSON schema,
-# which is a package of its own.
+# speaks protocol 3 and which only `make test-openclaw-old` installs. The newer protocol's JSON schema, a package of its
+# own, comes with either.
 set -euo pipefail
 
 NEW=2026.9.6
@@ -61,6 +62,11 @@ case ${1:-} in
   install) [[ $# -eq 1 ]] || usage; install_ ;;
   version) [[ $# -eq 1 ]] || usage; echo "$VERSION" ;;
   node) [[ $# -ge 2 ]] || usage; shift; run_node "$@" ;;
-  run) [[ $# -ge 2 ]] || usage; shift; run_node "$FOLDER/node_modules/openclaw/openclaw.mjs" "$@" ;;
+  run)
+    [[ $# -ge 2 ]] || usage
+    shift
+    export HOME=${GATEWAY_HOME:-$HOME}
+    run_node "$FOLDER/node_modules/openclaw/openclaw.mjs" "$@"
+    ;;
   *) usage ;;
 esac

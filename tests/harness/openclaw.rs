@@ -175,8 +175,7 @@ fn spawned(version: Version, dir: &Path) -> Child {
         .args(["run", "gateway", "run"])
         .current_dir(dir.join("workspace"))
         .env("OPENCLAW_VERSION", version.number())
-        .env("HOME", dir)
-        .env("XDG_CACHE_HOME", cache())
+        .env("GATEWAY_HOME", dir)
         .env("OPENCLAW_CONFIG_PATH", dir.join("openclaw.json"))
         .env("OPENCLAW_STATE_DIR", dir.join("state"))
         .envs([
@@ -191,13 +190,6 @@ fn spawned(version: Version, dir: &Path) -> Child {
         .kill_on_drop(true)
         .spawn()
         .unwrap()
-}
-
-/// Where the scripts install, whatever `HOME` the gateway is given.
-#[expect(clippy::disallowed_methods, reason = "the scripts read the same variables")]
-fn cache() -> PathBuf {
-    std::env::var_os("XDG_CACHE_HOME")
-        .map_or_else(|| PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache"), PathBuf::from)
 }
 
 fn configuration(setup: &Setup, dir: &Path, port: u16) -> Value {

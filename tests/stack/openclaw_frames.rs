@@ -31,7 +31,7 @@ async fn judged(frames: &[Value]) -> Vec<Vec<String>> {
 fn sent() -> Vec<Value> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../gateway-bridge/tests/golden/sent.jsonl");
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["frame"].take()).collect()
 }
 
 /// The two extensions that no stock gateway has.

@@ -97,7 +97,10 @@ impl Telling<'_> {
             Step::Tool => self.tool(),
             Step::Frame(frame) => self.shared.order_all(&Order::Frame(frame)),
             Step::Text(text) => self.shared.order_all(&Order::Text(text)),
-            Step::Oversize(bytes) => self.say(&"x".repeat(bytes)),
+            Step::Oversize(bytes) => {
+                let frame = json!({ "type": "event", "event": "health", "payload": "x".repeat(bytes) });
+                self.shared.order_all(&Order::Text(frame.to_string()));
+            }
             Step::Pause(time) => tokio::time::sleep(time).await,
             Step::Until(cue) => cue.wait().await,
             Step::Ask(model) => return self.ask(model).await,

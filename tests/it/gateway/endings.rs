@@ -52,7 +52,8 @@ async fn every_recorded_failure_is_a_failure_in_both_dialects() {
         ] {
             gateway.always(vec![Step::Recorded(story)]);
             let told = run(&bridge, turn(dialect, story)).await;
-            let is_named = matches!(failure(&told), Failure::Upstream { .. } | Failure::NoAnswer);
+            let is_named =
+                matches!(failure(&told), Failure::Upstream { .. } | Failure::NoAnswer | Failure::TimedOut);
             assert!(is_named, "{dialect:?} {story}: {:?}", told.ending);
         }
         gateway.always(vec![Step::Recorded("timeout")]);

@@ -58,10 +58,16 @@ async fn a_turn_is_told_in_the_shapes_of_its_dialect() {
             Dialect::Four => &json!("two."),
         };
         assert_eq!(&deltas[1]["payload"]["deltaText"], own_delta, "{dialect:?}");
-        assert!(
-            !client.seen.iter().any(|frame| frame.to_string().contains("00000000-0000")),
-            "a recorded name"
-        );
+        let of_runs =
+            client.seen.iter().filter(|frame| frame["event"] == "agent" || frame["event"] == "chat");
+        for frame in of_runs {
+            let payload = &frame["payload"];
+            assert_eq!(
+                (&payload["runId"], &payload["sessionKey"]),
+                (&json!("run-1"), &json!(KEY)),
+                "{frame}"
+            );
+        }
     }
 }
 
