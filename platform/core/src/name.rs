@@ -14,6 +14,10 @@ pub mod env {
     pub const LLM_PROXY_SOCKET: &str = "LLM_PROXY_SOCKET";
     /// Port of `localhost` that is bridged to the run's socket inside a sandbox.
     pub const LLM_PROXY_PORT: &str = "LLM_PROXY_PORT";
+    /// Socket at which a sandbox is entered, if it is.
+    pub const SANDBOX_ENTRY_SOCKET: &str = "SANDBOX_ENTRY_SOCKET";
+    /// Port of `localhost` inside the sandbox that it leads to.
+    pub const SANDBOX_ENTRY_PORT: &str = "SANDBOX_ENTRY_PORT";
     /// Path of the start file that a sandbox without a command waits for.
     pub const SANDBOX_START_FILE: &str = "SANDBOX_START_FILE";
     /// Base URL of the upstream, read by `sluice-proxy` and `sluice` (*specified*).
