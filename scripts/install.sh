@@ -37,12 +37,13 @@ python_packages() {
     die "pip could not install $* (is the Python package index reachable?)"
 }
 
-# npm_packages FOLDER PACKAGE...  No packages' own scripts: nothing here needs what they build.
+# npm_packages FOLDER PACKAGE...  No packages' own scripts: nothing here needs what they build. A package.json that is
+# there already is kept, with its overrides.
 npm_packages() {
   local folder=$1 log=$1.log
   shift
   command -v npm >/dev/null || die "npm is missing: install the Debian package npm (scripts/setup.sh does)"
-  echo '{ "private": true }' >"$folder/package.json"
+  [[ -e $folder/package.json ]] || echo '{ "private": true }' >"$folder/package.json"
   npm install --prefix "$folder" --ignore-scripts --no-audit --no-fund --loglevel=error "$@" >"$log" 2>&1 || {
     tail -n 20 "$log" >&2
     die "npm could not install $* (is the npm registry reachable?)"

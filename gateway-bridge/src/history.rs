@@ -1,6 +1,6 @@
 //! What was said in a conversation, and what became of a turn that nobody followed.
 
-use crate::outcome::Code;
+use crate::outcome::Failure;
 
 /// One message of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,14 +27,11 @@ pub enum Role {
 pub enum Waited {
     /// It is not over, or the gateway does not know it: gateways do not say which.
     Unknown,
-    /// It is over and went well.
+    /// It is over and went well, as far as the gateway says.
     Completed {
         /// The answer, if the gateway says it here; else it is in the history.
         text: Option<String>,
     },
     /// It is over and failed.
-    Failed {
-        /// Why, as far as there is a code.
-        code: Code,
-    },
+    Failed(Failure),
 }

@@ -7,20 +7,32 @@
 //! What it does not do: start gateways, write their configuration, register a turn's identity with the proxy, keep
 //! conversations. It decides nothing by the prose of an answer, and what a turn cost is the journal's to say.
 
+mod backoff;
 mod counts;
+mod delta;
 mod device;
+mod driver;
+mod duplex;
 mod endpoint;
 mod error;
 mod gateway;
 mod headers;
 mod hello;
 mod history;
+mod link;
+mod live;
+mod machine;
 mod outcome;
+mod owner;
+mod routes;
 mod running;
 mod session;
 mod settings;
 mod subscription;
+mod transport;
 mod turn;
+mod verdict;
+mod wire;
 
 pub use self::{
     counts::Counts,
@@ -32,7 +44,7 @@ pub use self::{
     hello::{Generation, Hello, Version},
     history::{Message, Role, Waited},
     outcome::{Code, Ending, Event, Failure, Phase, ToolState, Usage},
-    running::Running,
+    running::{Canceller, Running},
     session::{InvalidSession, SessionKey},
     settings::{Limits, Scope, Scopes, Settings},
     subscription::{Decision, Heard, Notice, Subscription},

@@ -29,6 +29,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             agent: AgentId::parse("sandbox:agent")?,
             correlation: Correlation::default(),
             priority: Priority::default(),
+            session: None,
             wanted: "{}".to_owned(),
         };
         let Created::New(run) = store.create(&new, For::Me(&worker, Millis(0))).await? else { continue };

@@ -14,8 +14,8 @@ use hyper_util::rt::TokioIo;
 use platform_core::{
     budget::Budget,
     control::{
-        AccountBudget, AccountView, Consumer, Frozen, Health, Problem, Readiness, Register, Registered,
-        Reloaded, RunView, SocketDir, UpstreamHealth, run_path,
+        AccountBudget, AccountView, Consumer, Correlation, Frozen, Health, Problem, Readiness, Register,
+        Registered, Reloaded, RunView, SocketDir, UpstreamHealth, run_path,
     },
     id::{RunId, SocketDirName},
     limit::Millis,
@@ -72,6 +72,11 @@ impl Error {
     /// Whether it does not know the run: never, or not any more.
     pub(crate) fn is_unknown_run(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if code == "run_unknown")
+    }
+
+    /// Whether what was asked for is somebody else's by now.
+    pub(crate) fn is_taken(&self) -> bool {
+        matches!(self, Self::Refused { code, .. } if code == "correlation_taken")
     }
 
     /// Whether what was asked of the journal is not kept any more.
@@ -151,6 +156,16 @@ impl DataPlane {
     /// Has a socket directory be gone that no run came for.
     pub(crate) async fn release(&self, dir: &SocketDirName) -> Result<(), Error> {
         self.ask(Method::DELETE, &format!("/v1/sockets/{dir}"), None::<&()>).await.map(|Done {}| ())
+    }
+
+    /// Has calls with `correlation` be a run's, as long as it is open.
+    pub(crate) async fn correlate(&self, run: &RunId, correlation: Correlation) -> Result<(), Error> {
+        let (kind, id) = match correlation {
+            Correlation::Trace(id) => ("traces", id),
+            Correlation::Slot(id) => ("slots", id),
+        };
+        let path = format!("{}/{kind}/{id:032x}", run_path(run));
+        self.ask(Method::PUT, &path, None::<&()>).await.map(|Done {}| ())
     }
 
     /// Closes a run in the name of `epoch`, giving calls in flight `drain` to end, and tells what it used.

@@ -29,6 +29,8 @@ pub enum Point {
     RunStored,
     /// The agent runs.
     Started,
+    /// It is stored that a gateway has taken the turn.
+    TurnTaken,
     /// The agent has ended.
     Ended,
     /// It is stored how the run ends.
@@ -62,10 +64,24 @@ static ARMED: OnceLock<(Point, Action)> = OnceLock::new();
 static REACHED: AtomicBool = AtomicBool::new(false);
 
 impl Point {
-    /// Those of what waits for a run, in the order in which it comes by.
+    /// Those of what waits for a run, in the order in which it comes by them.
     pub const POOL: [Self; 3] = [Self::SpareWanted, Self::SpareWorkspaceMade, Self::SpareStarted];
 
-    /// Those of a run, in the order in which it comes by.
+    /// Those of a run that is a session of a gateway, likewise.
+    pub const SESSION: [Self; 10] = [
+        Self::Booked,
+        Self::Prepared,
+        Self::Registered,
+        Self::RunStored,
+        Self::Started,
+        Self::TurnTaken,
+        Self::Ended,
+        Self::SettleStored,
+        Self::GrantClosed,
+        Self::Finished,
+    ];
+
+    /// Those of a run in a container, likewise.
     pub const ALL: [Self; 14] = [
         Self::Booked,
         Self::Prepared,
@@ -95,6 +111,7 @@ impl Point {
             Self::ContainerMade => "container-made",
             Self::RunStored => "run-stored",
             Self::Started => "started",
+            Self::TurnTaken => "turn-taken",
             Self::Ended => "ended",
             Self::SettleStored => "settle-stored",
             Self::ContainerRemoved => "container-removed",
@@ -134,7 +151,7 @@ pub(crate) fn arm(text: &str) -> Result<(), String> {
     }
     let wrong = || format!("{text:?} is no failpoint: write POINT:kill or POINT:stop");
     let (point, action) = text.split_once(':').ok_or_else(wrong)?;
-    let mut points = Point::ALL.into_iter().chain(Point::POOL);
+    let mut points = Point::ALL.into_iter().chain(Point::SESSION).chain(Point::POOL);
     let point = points.find(|known| known.name() == point).ok_or_else(wrong)?;
     let action = match action {
         "kill" => Action::Kill,

@@ -20,6 +20,7 @@ pub mod endurance;
 pub mod events;
 pub mod eventually;
 mod gate;
+pub mod gateway;
 pub mod idle_soak;
 pub mod init;
 pub mod lines;
@@ -28,6 +29,7 @@ pub mod litellm;
 pub mod metrics;
 pub mod mounts;
 pub mod nginx;
+pub mod openclaw;
 pub mod output;
 mod postgres;
 pub mod process;
@@ -59,11 +61,13 @@ pub use self::{
     detour::Detour,
     eventually::eventually,
     gate::Gate,
+    gateway::{Dialect, Door, ScriptedGateway, Step},
     init::Init,
     lines::Lines,
     lingering::LingeringUpstream,
     litellm::LiteLlm,
     nginx::OriginalProxy,
+    openclaw::OpenClaw,
     postgres::Postgres,
     process::binary,
     puppet::Puppet,

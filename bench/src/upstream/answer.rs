@@ -13,7 +13,7 @@ use super::{
 const SENTENCE: &str = "Hello from the scripted upstream, it is a lovely day.";
 
 /// The tool that `fake-tools` calls.
-pub(super) const TOOL: &str = "get_weather";
+const TOOL: &str = "get_weather";
 /// Its arguments, as a provider would tear them: not at the borders of JSON's own tokens.
 const FRAGMENTS: [&str; 5] = ["{\"ci", "ty\":\"Par", "is\",", "\"unit\":\"cel", "sius\"}"];
 
@@ -23,6 +23,8 @@ pub(super) struct Answer {
     pub(super) created: u64,
     pub(super) model: String,
     pub(super) says: Says,
+    /// The tool that it calls, if it calls one.
+    pub(super) tool: Cow<'static, str>,
     pub(super) usage: Option<Usage>,
     /// Told even where no usage is.
     pub(super) price: Option<Price>,
@@ -35,7 +37,15 @@ pub(super) enum Says {
 
 impl Answer {
     pub(super) fn to(ask: &Ask, script: &Script, call: &Call) -> Self {
+        let asked = match script.content {
+            Content::Asked => ask.tool_asked_for(),
+            _ => None,
+        };
         let says = match script.content {
+            Content::Asked => match &asked {
+                Some((_, arguments)) => Says::ToolCall(vec![arguments.clone().into()]),
+                None => Says::Text(words(SENTENCE)),
+            },
             Content::Sentence => Says::Text(words(SENTENCE)),
             Content::Words(count) => Says::Text(many_words(count)),
             Content::Filler(bytes) => Says::Text(vec!["x".repeat(bytes).into()]),
@@ -54,6 +64,7 @@ impl Answer {
             created: call.unix_seconds(),
             model: ask.model.clone(),
             says,
+            tool: asked.map_or(Cow::Borrowed(TOOL), |(tool, _)| Cow::Owned(tool)),
             usage: script.tells_usage.then_some(usage),
             price,
         }

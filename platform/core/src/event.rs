@@ -194,13 +194,31 @@ pub enum RunErrorCode {
     DataPlaneFailed,
     /// What the run does could not be stored.
     StoreFailed,
+    /// Its gateway did not answer for longer than it is waited for.
+    GatewayAway,
+    /// Its gateway cannot be used, or refused or gave up the turn.
+    GatewayFailed,
+    /// Its gateway was lost in the middle of the turn, and does not know it any more.
+    SessionLost,
+    /// The turn ended as if all were well, and no model had answered.
+    NoAnswer,
+    /// The model API, or the proxy before it, refused the last call for good.
+    ModelRefused,
+    /// The model API failed, or had too much to do.
+    ModelBusy,
+    /// The model API could not be reached, or broke off.
+    ModelAway,
+    /// The conversation is too long for the model.
+    ContextOverflow,
+    /// A limit of the run or its account is used up.
+    LimitUsedUp,
     /// None of these. Only runs of earlier programs have it.
     Internal,
 }
 
 impl RunErrorCode {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 24] = [
         Self::Timeout,
         Self::OomKilled,
         Self::ContainerFailed,
@@ -215,6 +233,15 @@ impl RunErrorCode {
         Self::DataPlaneAway,
         Self::DataPlaneFailed,
         Self::StoreFailed,
+        Self::GatewayAway,
+        Self::GatewayFailed,
+        Self::SessionLost,
+        Self::NoAnswer,
+        Self::ModelRefused,
+        Self::ModelBusy,
+        Self::ModelAway,
+        Self::ContextOverflow,
+        Self::LimitUsedUp,
         Self::Internal,
     ];
 
@@ -236,6 +263,15 @@ impl RunErrorCode {
             Self::DataPlaneAway => "data_plane_away",
             Self::DataPlaneFailed => "data_plane_failed",
             Self::StoreFailed => "store_failed",
+            Self::GatewayAway => "gateway_away",
+            Self::GatewayFailed => "gateway_failed",
+            Self::SessionLost => "session_lost",
+            Self::NoAnswer => "no_answer",
+            Self::ModelRefused => "model_refused",
+            Self::ModelBusy => "model_busy",
+            Self::ModelAway => "model_away",
+            Self::ContextOverflow => "context_overflow",
+            Self::LimitUsedUp => "limit_used_up",
             Self::Internal => "internal",
         }
     }

@@ -3,19 +3,25 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::PathBuf,
+    sync::Arc,
     time::Duration,
 };
 
-use platform_core::{control::UpstreamHealth, id::AgentId};
+use futures_util::future::join_all;
+use platform_core::{
+    control::UpstreamHealth,
+    id::{AgentId, GatewayId},
+};
 use platform_runtime::{
     report,
-    settings::{Agent, Image, Settings},
+    settings::{Agent, Execution, Image, Settings},
 };
 use tokio::time::timeout;
 
 use super::Obstacle;
 use crate::{
     data_plane::DataPlane,
+    gateway,
     sandbox::docker::{self, Docker},
 };
 
@@ -29,6 +35,7 @@ const DOCKER: Duration = Duration::from_secs(10);
 pub(crate) struct Places {
     docker: PathBuf,
     data_plane: DataPlane,
+    gateways: Arc<BTreeMap<GatewayId, gateway::Place>>,
 }
 
 /// What was found.
@@ -38,6 +45,8 @@ pub(crate) struct Facts {
     pub(crate) docker: Result<OnDocker, String>,
     /// Models that the upstream offers, if it told.
     pub(crate) models: Option<Vec<String>>,
+    /// Gateways that cannot be reached, and why not.
+    pub(crate) gateways: BTreeMap<GatewayId, String>,
 }
 
 /// What agents need of Docker and cannot have.
@@ -52,15 +61,32 @@ impl Places {
         Self {
             docker: settings.sandbox.docker_socket.clone(),
             data_plane: DataPlane::at(&settings.proxy.control_socket()),
+            gateways: Arc::new(gateway::Place::of_all(settings)),
         }
     }
 
     /// Looks for whatever `agents` need. Fails at nothing: that something cannot be asked is a fact, too.
     pub(crate) async fn look(&self, agents: &BTreeMap<AgentId, Agent>) -> Facts {
-        let (docker, models) = tokio::join!(timeout(DOCKER, self.docker(agents)), self.models());
+        let (docker, models, gateways) =
+            tokio::join!(timeout(DOCKER, self.docker(agents)), self.models(), self.gateways(agents));
         let silent = |_elapsed| Err(format!("Docker did not answer within {} s", DOCKER.as_secs()));
         let docker = docker.map_or_else(silent, |told| told.map_err(|error| report::chain(&error)));
-        Facts { docker, models }
+        Facts { docker, models, gateways }
+    }
+
+    /// Of the gateways that `agents` are sessions of, those that cannot be reached. What they say is not asked for.
+    async fn gateways(&self, agents: &BTreeMap<AgentId, Agent>) -> BTreeMap<GatewayId, String> {
+        let needed = agents.values().filter(|agent| agent.mode == Execution::Gateway);
+        let needed: BTreeSet<_> = needed.flat_map(|agent| &agent.gateways).collect();
+        let look = |id: &GatewayId| {
+            let place = self.gateways.get(id).cloned();
+            let id = id.clone();
+            async move {
+                let reached = place?.reach().await;
+                Some((id, report::chain(&reached.err()?)))
+            }
+        };
+        join_all(needed.into_iter().map(look)).await.into_iter().flatten().collect()
     }
 
     async fn docker(&self, agents: &BTreeMap<AgentId, Agent>) -> Result<OnDocker, docker::Error> {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use platform_core::id::ModelName;
+use platform_core::id::{GatewayId, ModelName};
 use platform_runtime::settings::{Agent, Execution, Image};
 
 use super::Facts;
@@ -11,8 +11,13 @@ use crate::sandbox::docker;
 /// Something because of which an agent cannot run, or runs only if asked in a certain way. Its text says how that is mended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Obstacle {
-    /// It is a gateway's session, and nothing opens those.
-    Gateway,
+    /// None of its gateways can be reached; why not the first.
+    NoGateway {
+        /// The gateway.
+        gateway: GatewayId,
+        /// Why not, and how to mend it.
+        why: String,
+    },
     /// Docker does not answer.
     NoDocker {
         /// Why, and how to mend it.
@@ -49,7 +54,7 @@ impl Obstacle {
     /// As a code.
     pub(crate) const fn code(&self) -> &'static str {
         match self {
-            Self::Gateway => "gateway_mode",
+            Self::NoGateway { .. } => "gateway_away",
             Self::NoDocker { .. } => "docker_away",
             Self::NoImage(_) => "image_missing",
             Self::NoVolume(_) => "volume_missing",
@@ -70,9 +75,9 @@ impl Obstacle {
         matches!(self, Self::NoModel)
     }
 
-    /// Whether something is wrong with this host or its configuration. A gateway waits for a later version.
+    /// Whether something is wrong with this host or its configuration.
     pub(crate) const fn is_fault(&self) -> bool {
-        !matches!(self, Self::NoModel | Self::Gateway)
+        !matches!(self, Self::NoModel)
     }
 
     /// Whether it keeps a container from being made.
@@ -84,9 +89,7 @@ impl Obstacle {
 impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Gateway => f.write_str(
-                "its mode is `gateway`, and nothing drives gateways yet: `mode = \"ephemeral\"` runs it in a container",
-            ),
+            Self::NoGateway { gateway, why } => write!(f, "gateway {gateway} cannot be reached: {why}"),
             Self::NoDocker { why } | Self::Unknown { why } => {
                 write!(f, "whether it can run cannot be judged: {why}")
             }
@@ -113,19 +116,32 @@ const SOME: usize = 5;
 
 /// What is in the way of `agent`, by what is known; `model` is asked if it names none. What is not known is in nobody's way.
 pub(crate) fn obstacles(agent: &Agent, model: Option<&str>, facts: &Facts) -> Vec<Obstacle> {
-    if agent.mode == Execution::Gateway {
-        return vec![Obstacle::Gateway];
-    }
-    let mut found: Vec<_> = match &facts.docker {
+    let mut found = match agent.mode {
+        Execution::Ephemeral => on_docker(agent, facts),
+        Execution::Gateway => no_gateway(agent, facts).into_iter().collect(),
+    };
+    found.extend(no_model(agent, agent.model.as_deref().or(model), facts));
+    found
+}
+
+/// Why `agent` can be a session of no gateway.
+fn no_gateway(agent: &Agent, facts: &Facts) -> Option<Obstacle> {
+    let mut away = agent.gateways.iter().map(|id| (id, facts.gateways.get(id)));
+    let (gateway, why) = away.next()?;
+    let why = why.filter(|_| away.all(|(_, why)| why.is_some()))?;
+    Some(Obstacle::NoGateway { gateway: gateway.clone(), why: why.clone() })
+}
+
+/// What `agent` needs of Docker and cannot have.
+fn on_docker(agent: &Agent, facts: &Facts) -> Vec<Obstacle> {
+    match &facts.docker {
         Err(why) => vec![Obstacle::NoDocker { why: why.clone() }],
         Ok(known) => {
             let image = known.images.get(&agent.image);
             let volumes = agent.volumes.iter().map(|volume| known.volumes.get(&volume.volume));
             std::iter::once(image).chain(volumes).flatten().cloned().collect()
         }
-    };
-    found.extend(no_model(agent, agent.model.as_deref().or(model), facts));
-    found
+    }
 }
 
 /// Why `agent` cannot ask for `model`.
@@ -152,6 +168,8 @@ fn offers(offer: &str, model: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use platform_runtime::{
         config::Sources,
         settings::{DEFAULT_AGENT, Settings},
@@ -181,8 +199,9 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_in_the_way_of_those_who_need_it() {
-        let nothing_known = Facts { docker: Ok(OnDocker::default()), models: None };
-        let gateway = ("a:gateway", &["gateway_mode"][..]);
+        let away: BTreeMap<_, _> = [("g".parse().unwrap(), "it is down".to_owned())].into();
+        let nothing_known = Facts { docker: Ok(OnDocker::default()), models: None, gateways: away.clone() };
+        let gateway = ("a:gateway", &["gateway_away"][..]);
         let free: &[&str] = &[];
         let all = expected([gateway, ("a:pinned", free), ("a:volume", free), (DEFAULT_AGENT, free)]);
         assert_eq!(codes(&nothing_known), all, "what is not known is in nobody's way");
@@ -193,18 +212,21 @@ mod tests {
             volumes: [("typo".to_owned(), Obstacle::NoVolume("typo".to_owned()))].into(),
         };
         let models = Some(vec!["fake".to_owned(), "gpt-3*".to_owned()]);
-        let missing = codes(&Facts { docker: Ok(docker), models });
+        let missing = codes(&Facts { docker: Ok(docker), models, gateways: away.clone() });
         let pinned = ("a:pinned", &["image_missing", "model_not_offered"][..]);
         assert_eq!(
             missing,
             expected([gateway, pinned, ("a:volume", &["volume_missing"]), (DEFAULT_AGENT, free)])
         );
 
-        let away =
-            codes(&Facts { docker: Err("start Docker".to_owned()), models: Some(vec!["*".to_owned()]) });
+        let docker_away = codes(&Facts {
+            docker: Err("start Docker".to_owned()),
+            models: Some(vec!["*".to_owned()]),
+            gateways: away,
+        });
         let away_for = |id| (id, &["docker_away"][..]);
         assert_eq!(
-            away,
+            docker_away,
             expected([gateway, away_for("a:pinned"), away_for("a:volume"), away_for(DEFAULT_AGENT)])
         );
     }
@@ -215,7 +237,11 @@ mod tests {
         let codes = |entry: &str, default: Option<&str>| {
             let file = Some(("s.toml".into(), format!("{file}{entry}")));
             let settings = Settings::read(&Sources { file, ..Sources::default() }).unwrap();
-            let facts = Facts { docker: Ok(OnDocker::default()), models: Some(vec!["*".to_owned()]) };
+            let facts = Facts {
+                docker: Ok(OnDocker::default()),
+                models: Some(vec!["*".to_owned()]),
+                gateways: BTreeMap::new(),
+            };
             let looked = judge(&settings.agents, default, &facts);
             let agent = looked.iter().find(|agent| agent.id.as_str() == "a:b").unwrap();
             agent
@@ -228,7 +254,11 @@ mod tests {
         // Control: who is told the model by whoever orders can run all the same.
         let file = Some(("s.toml".into(), file.to_owned()));
         let settings = Settings::read(&Sources { file, ..Sources::default() }).unwrap();
-        let looked = judge(&settings.agents, None, &Facts { docker: Ok(OnDocker::default()), models: None });
+        let looked = judge(
+            &settings.agents,
+            None,
+            &Facts { docker: Ok(OnDocker::default()), models: None, gateways: BTreeMap::new() },
+        );
         assert!(
             looked.iter().all(Looked::can_run) && listing(&looked)["agents"].as_array().unwrap().len() == 2
         );

@@ -55,6 +55,7 @@ pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Ex
         agent_id,
         priority: Priority::default(),
         wanted: Wanted {
+            state_key: None,
             agent: Agent { argv: vec![Template::literal("true")], protocol: Protocol::Text, ..default },
             model: String::new(),
             messages: vec![],

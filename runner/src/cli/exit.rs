@@ -19,7 +19,7 @@ pub(super) enum Exit {
     Unavailable,
     /// Sluicegate or Docker failed.
     Internal,
-    /// Not now: the queue is full.
+    /// Not now: the queue is full, or a session busy.
     TryAgain,
     Timeout,
     Cancelled,
@@ -47,7 +47,13 @@ impl From<RunErrorCode> for Exit {
         match code {
             RunErrorCode::Timeout => Self::Timeout,
             RunErrorCode::OomKilled => Self::OutOfMemory,
-            RunErrorCode::ContainerFailed => Self::Failure,
+            RunErrorCode::ContainerFailed
+            | RunErrorCode::NoAnswer
+            | RunErrorCode::ModelRefused
+            | RunErrorCode::ModelBusy
+            | RunErrorCode::ModelAway
+            | RunErrorCode::ContextOverflow
+            | RunErrorCode::LimitUsedUp => Self::Failure,
             RunErrorCode::Cancelled => Self::Cancelled,
             _ => Self::Internal,
         }
@@ -89,7 +95,7 @@ pub(super) fn of_error(error: &(dyn std::error::Error + 'static)) -> Exit {
 const fn of_store(error: &store::Error) -> Exit {
     match error {
         store::Error::Unknown { .. } => Exit::Failure,
-        store::Error::Full(_) => Exit::TryAgain,
+        store::Error::Full(_) | store::Error::SessionBusy { .. } => Exit::TryAgain,
         store::Error::Conflict { .. }
         | store::Error::NotEmpty { .. }
         | store::Error::Backup { .. }

@@ -86,6 +86,9 @@ pub(super) struct Arguments {
     /// W3C trace context of which the run is part [default: $TRACEPARENT, if there is one]
     #[arg(long, value_name = "TRACEPARENT")]
     traceparent: Option<Traceparent>,
+    /// The conversation to go on with, of an agent whose runs are sessions of a gateway; runs of one conversation wait for each other
+    #[arg(long, value_name = "KEY")]
+    state_key: Option<ExternalId>,
     /// Keep the workspace when the run has ended; `sluice runs show` tells where, `sluice runs gc --kept` removes it
     #[arg(long)]
     keep: bool,
@@ -240,6 +243,7 @@ async fn order(context: &Context, data_plane: &DataPlane, arguments: Arguments) 
             agent,
             model,
             messages: vec![Message { role: Role::User, content }],
+            state_key: arguments.state_key,
             keep: if arguments.keep { Keep::Workspace } else { Keep::Nothing },
             caller: None,
         },

@@ -1,9 +1,19 @@
 //! Where things of a gateway are on this host. Whether they are there is another matter.
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, io, path::PathBuf, time::Duration};
 
+use gateway_bridge::Endpoint;
 use platform_core::id::GatewayId;
 use platform_runtime::settings::{Gateway, Settings};
+use tokio::{
+    net::{TcpStream, UnixStream},
+    time::timeout,
+};
+
+use super::{Error, secrets};
+
+/// How long it may take to accept a connection, for whoever only looks.
+const CONNECT: Duration = Duration::from_secs(2);
 
 /// Where things of one gateway are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +33,29 @@ impl Place {
             token: gateway.token_file.clone(),
             slots: gateway.slots_file.clone(),
         }
+    }
+
+    /// Those of all gateways.
+    pub(crate) fn of_all(settings: &Settings) -> BTreeMap<GatewayId, Self> {
+        let place = |(id, gateway): (&GatewayId, &Gateway)| (id.clone(), Self::of(settings, id, gateway));
+        settings.gateways.iter().map(place).collect()
+    }
+
+    /// Whether somebody is heard where it is, and its token can be read.
+    pub(crate) async fn reach(&self) -> Result<(), Error> {
+        secrets::token(&self.token())?;
+        let endpoint: Endpoint = self.endpoint().parse()?;
+        let connected = async {
+            match &endpoint {
+                Endpoint::Unix(path) => UnixStream::connect(path).await.map(drop),
+                Endpoint::Tcp { host, port } | Endpoint::Tls { host, port } => {
+                    TcpStream::connect((host.as_str(), *port)).await.map(drop)
+                }
+            }
+        };
+        let connected =
+            timeout(CONNECT, connected).await.unwrap_or_else(|_late| Err(io::ErrorKind::TimedOut.into()));
+        connected.map_err(|source| Error::Unreachable { endpoint: self.endpoint(), source })
     }
 
     /// Directory of what `sluice gateway up` makes; only we can enter it.

@@ -8,18 +8,17 @@ use platform_core::{
 use platform_runtime::settings::{Accounts, Execution};
 
 use super::Order;
-use crate::agents::Obstacle;
 
 /// Why an order is not stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refused {
-    /// Its agent cannot run here, whatever else there is.
-    #[error("{agent} cannot run: {obstacle}")]
-    CannotRun {
+    /// It names a conversation to go on with, and its agent has none.
+    #[error(
+        "each run of {agent} begins anew, in a container of its own: only agents with `mode = \"gateway\"` have conversations to go on with"
+    )]
+    NoSession {
         /// The agent.
         agent: AgentId,
-        /// What is in its way.
-        obstacle: Obstacle,
     },
     /// It is more urgent than an order of its account may be.
     #[error(
@@ -38,9 +37,8 @@ pub(crate) enum Refused {
 
 /// Refuses an order that is not to be stored.
 pub(super) fn admit(order: &Order, accounts: &Accounts) -> Result<(), Refused> {
-    if order.wanted.agent.mode == Execution::Gateway {
-        let (agent, obstacle) = (order.agent_id.clone(), Obstacle::Gateway);
-        return Err(Refused::CannotRun { agent, obstacle });
+    if order.wanted.state_key.is_some() && order.wanted.agent.mode == Execution::Ephemeral {
+        return Err(Refused::NoSession { agent: order.agent_id.clone() });
     }
     let (asked, most) = (order.priority, accounts.of(&order.account).priority);
     if asked > most {

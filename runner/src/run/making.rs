@@ -6,8 +6,9 @@
 use std::path::PathBuf;
 
 use platform_core::{
-    control::{Register, RunState},
+    control::{Register, Registered, RunState},
     event::Phase,
+    grant::{Listener, RunGrant},
     id::{SocketDirName, WorkspaceId},
 };
 use platform_runtime::{random, report, settings::WorkspaceSetup};
@@ -177,6 +178,24 @@ async fn disown(scene: &Scene<'_>, things: &mut Things, kinds: &[Kind]) -> Resul
 /// Opens the run at the data plane, or confirms that it is open, for our epoch.
 pub(super) async fn register(scene: &Scene<'_>, things: &Things) -> Result<(PathBuf, Lines), Error> {
     let Scene { host, booked, .. } = *scene;
+    let socket_dir = things.last(Kind::Listener).and_then(|row| SocketDirName::parse(&row.name).ok());
+    let unexpected = || data_plane::Error::Unexpected("a run without a socket of its own".to_owned());
+    let (_, registered) = opened(scene, Listener::default(), socket_dir.clone()).await?;
+    let socket = registered.socket.ok_or_else(unexpected)?;
+    if Some(&socket.name) != socket_dir.as_ref() {
+        return Err(Error::Another);
+    }
+    let (run, after) = (&scene.order().run_id, scene.telling.tap());
+    Ok((socket.path, booked.ask(async || host.data_plane.tap(run, after).await).await?))
+}
+
+/// The same with the grant that it has, or has from now on, and what the data plane says.
+pub(super) async fn opened(
+    scene: &Scene<'_>,
+    listener: Listener,
+    socket_dir: Option<SocketDirName>,
+) -> Result<(RunGrant, Registered), Error> {
+    let Scene { host, booked, .. } = *scene;
     let run = &scene.order().run_id;
     let known = match booked.epoch() {
         // Nobody was there before us.
@@ -189,18 +208,11 @@ pub(super) async fn register(scene: &Scene<'_>, things: &Things) -> Result<(Path
     let grant = match known {
         // Word for word what those before us registered: its end is a time of theirs.
         Some(view) if view.state == RunState::Open => view.grant,
-        _ => plan::grant(scene.order()),
+        _ => plan::grant(scene.order(), listener),
     };
-    let socket_dir = things.last(Kind::Listener).and_then(|row| SocketDirName::parse(&row.name).ok());
     let register = Register { grant, socket_dir, epoch: booked.epoch() };
-    let unexpected = || data_plane::Error::Unexpected("a run without a socket of its own".to_owned());
     let registered = booked.ask(async || host.data_plane.register(&register).await).await?;
-    let socket = registered.socket.ok_or_else(unexpected)?;
-    if Some(&socket.name) != register.socket_dir.as_ref() {
-        return Err(Error::Another);
-    }
-    let after = scene.telling.tap();
-    Ok((socket.path, booked.ask(async || host.data_plane.tap(run, after).await).await?))
+    Ok((register.grant, registered))
 }
 
 async fn start(scene: &Scene<'_>, things: &mut Things, prepared: Prepared) -> Result<AtWork, Error> {

@@ -9,12 +9,14 @@
 mod admission;
 mod attempt;
 mod booked;
+mod calls;
 mod execution;
 mod making;
 mod needs;
 mod order;
 mod plan;
 mod relay;
+mod session;
 mod telling;
 mod things;
 
@@ -24,6 +26,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use gateway_bridge::InvalidSession;
 use platform_core::{
     control::Usage,
     event::{AgentEvent, Phase, RunErrorCode},
@@ -32,7 +35,7 @@ use platform_core::{
 };
 use platform_runtime::{
     report,
-    settings::{Accounts, Settings},
+    settings::{Accounts, Execution, Settings, Stream},
 };
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -47,6 +50,7 @@ use crate::{
     away::Away,
     data_plane::{self, DataPlane},
     failpoint::Point,
+    gateway::{self, Links, attribution::Unattributable},
     lifecycle::{Detail, Ending, Failure, Move, State},
     sandbox::{
         Ended,
@@ -73,6 +77,8 @@ pub(crate) struct Host {
     pub(crate) installation: InstallationId,
     /// What accounts may ask for.
     pub(crate) accounts: Accounts,
+    /// Where runs may be sessions.
+    pub(crate) gateways: Arc<Links>,
     /// Places for runs that are on their way to their container's start. Docker starts many at once more slowly than one
     /// after the other.
     pub(crate) starts: Arc<Semaphore>,
@@ -91,6 +97,7 @@ impl Host {
             workspaces,
             installation: settings.sandbox.installation.clone(),
             accounts: settings.accounts.clone(),
+            gateways: Arc::new(Links::of(settings)),
             starts: Arc::new(Semaphore::new(settings.worker.starts as usize)),
             observer: Observer::default(),
         }
@@ -165,6 +172,8 @@ enum Error {
     Workspace(#[from] workspace::Error),
     #[error("the sandbox failed")]
     Docker(#[from] docker::Error),
+    #[error("the gateway failed")]
+    Gateway(#[from] gateway::Error),
     #[error("somebody has removed the container while the agent ran")]
     Gone,
     #[error("another run of this id is open at the data plane")]
@@ -192,6 +201,11 @@ impl Error {
             Self::Cancelled => (Code::Cancelled, "cancelled"),
             Self::Gone => (Code::ContainerLost, "somebody has removed the container while the agent ran"),
             Self::Another => (Code::DataPlaneFailed, "another run of this id is open at the data plane"),
+            Self::Gateway(error @ gateway::Error::ServesNot { .. }) => {
+                return (Code::GatewayFailed, error.to_string());
+            }
+            Self::Gateway(error) if error.is_away() => (Code::GatewayAway, "its gateway did not answer"),
+            Self::Gateway(_) => (Code::GatewayFailed, "its gateway cannot be used"),
             Self::Store(_) => (Code::StoreFailed, "what the run does could not be stored"),
             Self::DataPlane(error) if error.is_away() => {
                 (Code::DataPlaneAway, "the data plane did not answer")
@@ -211,6 +225,21 @@ impl Error {
             Self::Docker(error) => return (Code::DockerFailed, error.to_string()),
         };
         (code, message.to_owned())
+    }
+}
+
+impl From<Unattributable> for Error {
+    fn from(error: Unattributable) -> Self {
+        match error {
+            Unattributable::DataPlane(error) => error.into(),
+            Unattributable::Gateway(error) => error.into(),
+        }
+    }
+}
+
+impl From<InvalidSession> for Error {
+    fn from(error: InvalidSession) -> Self {
+        Self::Gateway(error.into())
     }
 }
 
@@ -267,7 +296,9 @@ pub(crate) async fn execute(
 ) -> Result<Finished, store::Error> {
     let (cancel, began) = (cancel.child_token(), Instant::now());
     let agent = &booked.order.wanted.agent;
-    let telling = Telling::after(booked.past().told, events, (agent.stream, agent.output));
+    // What a session says is told by its gateway; what models write there is more than that.
+    let stream = if agent.mode == Execution::Gateway { Stream::Progress } else { agent.stream };
+    let telling = Telling::after(booked.past().told, events, (stream, agent.output));
     let scene = Scene { host, booked, telling, cancel, began, exceeded: Cell::new(None) };
     let finished = tokio::select! {
         finished = Box::pin(live(&scene)) => finished?,
@@ -298,7 +329,7 @@ async fn live(scene: &Scene<'_>) -> Result<Finished, store::Error> {
     let (ended, ending) = match scene.booked.past().ending.clone() {
         // It is decided how it ends.
         Some(ending) => (None, ending),
-        None => conclude(scene, Box::pin(attempt(scene, &mut things)).await),
+        None => Box::pin(end(scene, &mut things)).await,
     };
     scene.telling.enters(Phase::Settling);
     let usage = match settle(scene, &things, &ending).await {
@@ -313,6 +344,18 @@ async fn live(scene: &Scene<'_>) -> Result<Finished, store::Error> {
     let (from, start) = scene.booked.start().unzip();
     let duration = scene.began.elapsed();
     Ok(Finished { exit_code, ended, oom_seen, answer, usage, from, start, duration })
+}
+
+/// Has the agent come to its end, in the way its entry says.
+async fn end(scene: &Scene<'_>, things: &mut Things) -> (Option<Ended>, Ending) {
+    match scene.order().wanted.agent.mode {
+        Execution::Ephemeral => conclude(scene, Box::pin(attempt(scene, things)).await),
+        Execution::Gateway => {
+            let answer = Box::pin(session::attempt(scene, things)).await;
+            let answer = answer.unwrap_or_else(|error| Err(error.into()));
+            (None, Ending { exit_code: None, oom_seen: None, answer })
+        }
+    }
 }
 
 /// What the end of the agent means for the run.

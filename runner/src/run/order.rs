@@ -1,12 +1,13 @@
 //! What is to be run, for whom; and how that is stored.
 
+use gateway_bridge::{InvalidSession, SessionKey};
 use platform_core::{
     grant::Correlation,
     id::{AccountId, AgentId, ExternalId, RunId},
     priority::Priority,
     traceparent::Traceparent,
 };
-use platform_runtime::settings::Agent;
+use platform_runtime::settings::{Agent, Execution};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -33,6 +34,9 @@ pub(crate) struct Wanted {
     /// Model the agent is told to ask for.
     pub(crate) model: String,
     pub(crate) messages: Vec<Message>,
+    /// The conversation that it goes on with at a gateway; one of its own if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) state_key: Option<ExternalId>,
     #[serde(default)]
     pub(crate) keep: Keep,
     /// The span of whoever ordered it. Changes nothing of what is run.
@@ -93,6 +97,18 @@ impl Order {
         subjects[0] == subjects[1] && one.wanted == other.wanted
     }
 
+    /// The session of a gateway that it is a turn of.
+    pub(crate) fn session_key(&self) -> Result<SessionKey, InvalidSession> {
+        let key = self.wanted.state_key.as_ref().map_or(self.run_id.as_str(), ExternalId::as_str);
+        SessionKey::new(&self.wanted.agent.gateway_agent, &self.account, key)
+    }
+
+    /// The same, if other runs may be turns of it, too: they wait for each other.
+    fn shared_session(&self) -> Option<String> {
+        let is_shared = self.wanted.agent.mode == Execution::Gateway && self.wanted.state_key.is_some();
+        is_shared.then(|| self.session_key().ok()).flatten().map(|key| key.to_string())
+    }
+
     /// As it is stored.
     pub(super) fn row(&self) -> Result<NewRun, serde_json::Error> {
         Ok(NewRun {
@@ -101,6 +117,7 @@ impl Order {
             agent: self.agent_id.clone(),
             correlation: self.correlation.clone(),
             priority: self.priority,
+            session: self.shared_session(),
             wanted: serde_json::to_string(&self.wanted)?,
         })
     }

@@ -28,7 +28,8 @@ fn container(host: &Host, run: &RunId, epoch: u64) -> String {
     format!("sluice-{}-{run}.{epoch}", host.installation)
 }
 
-pub(super) fn grant(order: &Order) -> RunGrant {
+/// What `order` may do, with calls that come in at `listener`.
+pub(super) fn grant(order: &Order, listener: Listener) -> RunGrant {
     let agent = &order.wanted.agent;
     RunGrant {
         run_id: order.run_id.clone(),
@@ -36,7 +37,7 @@ pub(super) fn grant(order: &Order) -> RunGrant {
         account: order.account.clone(),
         graph: order.agent_id.clone(),
         correlation: order.correlation.clone(),
-        listener: Listener::default(),
+        listener,
         limits: CallLimits {
             output_tokens: agent.output_tokens_per_call,
             times: agent.times,

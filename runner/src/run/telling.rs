@@ -126,6 +126,11 @@ impl<'r> Telling<'r> {
         self.watch(event);
     }
 
+    /// The agent says more of its answer, to whoever watches in this process. Everybody else sees what models write.
+    pub(super) fn said(&self, delta: String) {
+        self.watch(AgentEvent::TextDelta { delta });
+    }
+
     /// Number of the last event of the tap that is accounted for.
     pub(super) fn tap(&self) -> u64 {
         self.pending.borrow().told.tap

@@ -3,6 +3,7 @@
 //! Orders wait in lines, one for each account and priority, and only the first of a line can be next. Of the firsts that
 //! of the highest class is: its priority, and one more for each five minutes since it came and its line
 //! was last served. Of one class it is that of the account of which the fewest runs are held, then the one that has waited longest.
+//! A run whose session another one is worked on of does not count before that has ended.
 //! So a line that is served does not rise, however long it is: who orders much waits behind who orders little. And each line
 //! that is not served rises until it is.
 
@@ -39,7 +40,9 @@ const NEXT: &str = concat!(
      ranks (rank) AS (SELECT 0 UNION ALL SELECT 1 UNION ALL SELECT 2), \
      firsts (run, held, served) AS MATERIALIZED (SELECT (SELECT run FROM runs WHERE ",
     waiting!("$4"),
-    " AND account = accounts.account AND priority = ranks.rank ORDER BY queued, run LIMIT 1), \
+    " AND account = accounts.account AND priority = ranks.rank AND NOT EXISTS (SELECT 1 FROM runs AS busy WHERE ",
+    "busy.installation = $4 AND busy.session = runs.session AND busy.ended IS NULL AND busy.lease_owner IS NOT NULL",
+    ") ORDER BY queued, run LIMIT 1), \
      (SELECT count(*) FROM runs WHERE installation = $4 AND account = accounts.account AND ended IS NULL \
      AND lease_owner IS NOT NULL), \
      (SELECT max(claimed) FROM runs WHERE installation = $4 AND account = accounts.account AND priority = ranks.rank \
@@ -75,12 +78,17 @@ impl Store {
 
     async fn claim_once(&self, worker: &Worker, span: Millis) -> Result<Option<Run>, Error> {
         let mut tx = self.begin().await?;
+        self.lock_claims(&mut tx).await?;
+        self.take(tx, NEXT, (worker, span), &[]).await
+    }
+
+    /// Waits for one's turn: who claims at the same moment would not see what is held from now on.
+    pub(super) async fn lock_claims(&self, tx: &mut Tx) -> Result<(), Error> {
         if let Some(lock) = self.backend.lock_claims() {
-            // Who claims at the same moment would not see what is held from now on.
             let lock = sqlx::query(lock).bind(self.installation.as_str());
             lock.execute(tx.connection()).await.map_err(failed("wait for one's turn to claim"))?;
         }
-        self.take(tx, NEXT, (worker, span), &[]).await
+        Ok(())
     }
 
     /// Whether a run waits to be claimed.

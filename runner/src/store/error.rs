@@ -80,6 +80,14 @@ pub enum Error {
     /// Enough orders wait.
     #[error(transparent)]
     Full(Box<Full>),
+    /// The run is a turn of a session in which another one is worked on.
+    #[error(
+        "run {by} is at work in this session: wait for its end, or have the run wait for that (`sluice run --detach`)"
+    )]
+    SessionBusy {
+        /// The run that is at work.
+        by: String,
+    },
     /// There is no such run here.
     #[error("no run {run}")]
     Unknown {
@@ -227,6 +235,7 @@ impl Error {
             | Self::NotEmpty { .. }
             | Self::TooLarge { .. }
             | Self::Full(_)
+            | Self::SessionBusy { .. }
             | Self::Backwards { .. } => Class::Refused,
             Self::Address { .. }
             | Self::File { .. }

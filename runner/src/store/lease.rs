@@ -81,6 +81,8 @@ pub struct NewRun {
     pub correlation: Correlation,
     /// How urgent it is.
     pub priority: Priority,
+    /// The session it is a turn of, if others may be, too. Of one session one run is worked on at a time.
+    pub session: Option<String>,
     /// Everything else that was asked for, as JSON: the same order has the same text.
     pub wanted: String,
 }
@@ -112,8 +114,10 @@ impl Run {
 }
 
 const CREATE: &str = "INSERT INTO runs (run, installation, account, agent, correlation, wanted, priority, state, attempt, \
-     epoch, lease_owner, lease_until, created, queued, changed, last_event) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7, 'queued', 0, $8, $9, $10, $11, $11, $11, 0) ON CONFLICT (run) DO NOTHING";
+     epoch, lease_owner, lease_until, created, queued, changed, session, last_event) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, 'queued', 0, $8, $9, $10, $11, $11, $11, $12, 0) ON CONFLICT (run) DO NOTHING";
+const AT_WORK: &str = "SELECT run FROM runs WHERE installation = $1 AND session = $2 AND ended IS NULL \
+     AND lease_owner IS NOT NULL AND run <> $3 LIMIT 1";
 const SAME: &str = "SELECT count(*) FROM runs WHERE run = $1 AND installation = $2 AND account = $3 AND agent = $4 \
      AND correlation = $5 AND wanted = $6 AND priority = $7";
 const FIND: &str = concat!("SELECT ", columns!(), " FROM runs WHERE run = $1 AND installation = $2");
@@ -143,7 +147,10 @@ impl Store {
                 self.refuse_if_full(&mut tx, new).await?;
                 (0, None, None)
             }
-            For::Me(worker, span) => (1, Some(worker.to_string()), Some(tx.after(span))),
+            For::Me(worker, span) => {
+                self.refuse_if_busy(&mut tx, new).await?;
+                (1, Some(worker.to_string()), Some(tx.after(span)))
+            }
         };
         let correlation = serde_json::to_string(&new.correlation).unwrap_or_default();
         let inserted = sqlx::query(CREATE)
@@ -158,6 +165,7 @@ impl Store {
             .bind(&owner)
             .bind(until)
             .bind(tx.now)
+            .bind(&new.session)
             .execute(tx.connection())
             .await
             .map_err(failed(action))?;
@@ -183,6 +191,20 @@ impl Store {
             && run.epoch == 1
             && run.lease.as_ref().map(|lease| &lease.owner) == owner.as_ref();
         Ok(if inserted.rows_affected() == 1 || ours { Created::New(run) } else { Created::Before(run) })
+    }
+
+    /// Refuses a run that would be worked on at once, while another one of its session is.
+    async fn refuse_if_busy(&self, tx: &mut Tx, new: &NewRun) -> Result<(), Error> {
+        let Some(session) = &new.session else { return Ok(()) };
+        self.lock_claims(tx).await?;
+        let busy = sqlx::query_scalar(AT_WORK)
+            .bind(self.installation.as_str())
+            .bind(session)
+            .bind(new.run.as_str())
+            .fetch_optional(tx.connection())
+            .await
+            .map_err(failed("look whether a session is busy"))?;
+        busy.map_or(Ok(()), |by: String| Err(Error::SessionBusy { by }))
     }
 
     /// Makes the lease last `span` from now.

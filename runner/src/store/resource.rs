@@ -26,6 +26,8 @@ pub enum Kind {
     Container,
     /// A volume, by its name.
     Volume,
+    /// A session of a gateway, by the gateway's id and the session's name there.
+    Session,
 }
 
 /// How far a thing has come.
@@ -76,7 +78,8 @@ pub struct Change {
 
 impl Kind {
     /// All of them, in the order in which they are declared.
-    pub const ALL: [Self; 5] = [Self::Workspace, Self::Grant, Self::Listener, Self::Container, Self::Volume];
+    pub const ALL: [Self; 6] =
+        [Self::Workspace, Self::Grant, Self::Listener, Self::Container, Self::Volume, Self::Session];
 
     /// Its name, as it is stored and shown.
     #[must_use]
@@ -87,6 +90,7 @@ impl Kind {
             Self::Listener => "listener",
             Self::Container => "container",
             Self::Volume => "volume",
+            Self::Session => "session",
         }
     }
 }

@@ -13,13 +13,14 @@ use super::{
 };
 
 /// What each version changed, from 1.
-const MIGRATIONS: [&str; 6] = [
+const MIGRATIONS: [&str; 7] = [
     include_str!("migrations/001.sql"),
     include_str!("migrations/002.sql"),
     include_str!("migrations/003.sql"),
     include_str!("migrations/004.sql"),
     include_str!("migrations/005.sql"),
     include_str!("migrations/006.sql"),
+    include_str!("migrations/007.sql"),
 ];
 
 /// The newest schema there is.

@@ -63,7 +63,7 @@ fn give(file: impl std::os::fd::AsFd, mode: u32) -> Result<(), Errno> {
 
 /// A heading for each message, and its text as it is, between fences that are longer than any in it: no text can end its
 /// block, so none can put words under another's heading.
-fn markdown(messages: &[Message]) -> String {
+pub(crate) fn markdown(messages: &[Message]) -> String {
     let mut text = "# Conversation\n".to_owned();
     for Message { role, content } in messages {
         let longest = content.split(|sign| sign != '`').map(str::len).max().unwrap_or_default();

@@ -38,7 +38,7 @@ use platform_runtime::{
 use tokio::{sync::oneshot, task::spawn_blocking};
 
 use self::place::Place;
-pub(crate) use self::{error::Error, room::Room, watch::Exceeded};
+pub(crate) use self::{conversation::markdown as as_markdown, error::Error, room::Room, watch::Exceeded};
 use crate::conversation::Message;
 
 /// Fewest files that any workspace may hold.

@@ -226,6 +226,7 @@ pub(crate) fn order(run: &str) -> NewRun {
         agent: AgentId::parse("sandbox:agent").unwrap(),
         correlation: Correlation::default(),
         priority: Priority::default(),
+        session: None,
         wanted: r#"{"model":"fake"}"#.to_owned(),
     }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use futures_util::future::join_all;
 use platform_core::{
-    id::{AccountId, InstallationId},
+    id::{AccountId, InstallationId, RunId},
     limit::Millis,
     priority::Priority,
 };
@@ -73,6 +73,8 @@ struct Model {
     waiting: Vec<Run>,
     held: Vec<Run>,
     served: BTreeMap<(AccountId, Priority), i64>,
+    /// Of which sessions runs are.
+    sessions: BTreeMap<RunId, String>,
     now: i64,
 }
 
@@ -80,7 +82,15 @@ impl Model {
     fn new_order(&mut self) -> NewRun {
         self.names += 1;
         let run = format!("{}-{:03}", self.random.0 % 10_000, self.names);
-        NewRun { account: account(self.random.below(5)), priority: self.random.priority(), ..order(&run) }
+        let session = (self.random.below(3) == 0).then(|| format!("session-{}", self.random.below(4)));
+        let new = NewRun {
+            account: account(self.random.below(5)),
+            priority: self.random.priority(),
+            session,
+            ..order(&run)
+        };
+        self.sessions.extend(new.session.clone().map(|session| (new.run.clone(), session)));
+        new
     }
 
     async fn order(&mut self) {
@@ -90,6 +100,11 @@ impl Model {
 
     async fn hold(&mut self) {
         let new = self.new_order();
+        if self.is_blocked(&new.run) {
+            let refused = self.store.create(&new, For::Me(&self.worker, LONG)).await;
+            assert!(matches!(refused, Err(Error::SessionBusy { .. })), "{refused:?}");
+            return;
+        }
         self.held.push(ordered(&self.store, &new, For::Me(&self.worker, LONG)).await);
     }
 
@@ -121,6 +136,12 @@ impl Model {
         self.place.behind_its_back(&changes).await;
     }
 
+    /// Whether another run of its session is held.
+    fn is_blocked(&self, run: &RunId) -> bool {
+        let session = self.sessions.get(run);
+        session.is_some() && self.held.iter().any(|other| self.sessions.get(&other.run) == session)
+    }
+
     fn next(&self) -> Option<usize> {
         let place = |run: &Run| {
             let served = self.served.get(&(run.account.clone(), run.priority));
@@ -129,7 +150,9 @@ impl Model {
             let held = self.held.iter().filter(|other| other.account == run.account).count();
             (-class, held, run.queued, run.run.to_string())
         };
-        (0..self.waiting.len()).min_by_key(|at| place(&self.waiting[*at]))
+        // Of a line the first that is not blocked is what counts, and those are compared.
+        let free = (0..self.waiting.len()).filter(|at| !self.is_blocked(&self.waiting[*at].run));
+        free.min_by_key(|at| place(&self.waiting[*at]))
     }
 
     async fn claim(&mut self) -> bool {
@@ -155,6 +178,7 @@ async fn who_is_next_is_who_the_model_says(place: Place) {
         waiting: Vec::new(),
         held: Vec::new(),
         served: BTreeMap::new(),
+        sessions: BTreeMap::new(),
         now: 0,
     };
     for seed in 1..=4 {
@@ -171,13 +195,16 @@ async fn who_is_next_is_who_the_model_says(place: Place) {
         }
         model.age().await;
         let mut orders = 20;
-        while model.claim().await {
+        while !model.waiting.is_empty() {
+            let claimed = model.claim().await;
             match model.random.below(4) {
                 0 if orders > 0 => {
                     orders -= 1;
                     model.order().await;
                 }
                 1 | 2 => model.end().await,
+                // What waits is blocked.
+                _ if !claimed => model.end().await,
                 _ => {}
             }
         }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Event, Written};
 use crate::upstream::{
-    answer::{Answer, Says, TOOL},
+    answer::{Answer, Says},
     ask::Ask,
 };
 
@@ -88,5 +88,5 @@ fn envelope<'a>(answer: &'a Answer, object: &'static str) -> Envelope<'a> {
 }
 
 fn tool_call(answer: &Answer, arguments: &str) -> Value {
-    json!({ "id": answer.id("call_"), "type": "function", "function": { "name": TOOL, "arguments": arguments } })
+    json!({ "id": answer.id("call_"), "type": "function", "function": { "name": answer.tool, "arguments": arguments } })
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Event, Written};
-use crate::upstream::answer::{Answer, Says, TOOL};
+use crate::upstream::answer::{Answer, Says};
 
 #[derive(Serialize)]
 struct Message<'a> {
@@ -24,7 +24,7 @@ pub(super) fn whole(answer: &Answer) -> Written {
         Says::Text(_) => json!({ "type": "text", "text": answer.says.whole() }),
         Says::ToolCall(_) => {
             let input: Value = serde_json::from_str(&answer.says.whole())?;
-            json!({ "type": "tool_use", "id": answer.id("toolu_"), "name": TOOL, "input": input })
+            json!({ "type": "tool_use", "id": answer.id("toolu_"), "name": answer.tool, "input": input })
         }
     };
     let usage = answer.usage.map(|usage| usage.of_messages());
@@ -35,7 +35,7 @@ pub(super) fn events(answer: &Answer) -> serde_json::Result<Vec<Event>> {
     let (block, delta_type, delta_field) = match &answer.says {
         Says::Text(_) => (json!({ "type": "text", "text": "" }), "text_delta", "text"),
         Says::ToolCall(_) => (
-            json!({ "type": "tool_use", "id": answer.id("toolu_"), "name": TOOL, "input": {} }),
+            json!({ "type": "tool_use", "id": answer.id("toolu_"), "name": answer.tool, "input": {} }),
             "input_json_delta",
             "partial_json",
         ),

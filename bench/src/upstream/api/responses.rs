@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Event, Written};
-use crate::upstream::answer::{Answer, Says, TOOL};
+use crate::upstream::answer::{Answer, Says};
 
 #[derive(Serialize)]
 struct Response<'a> {
@@ -124,7 +124,7 @@ fn item(answer: &Answer, status: Status) -> Value {
         Says::ToolCall(_) => {
             let arguments = if complete { answer.says.whole() } else { String::new() };
             json!({ "id": answer.id("fc_"), "type": "function_call", "status": status,
-                "call_id": answer.id("call_"), "name": TOOL, "arguments": arguments })
+                "call_id": answer.id("call_"), "name": answer.tool, "arguments": arguments })
         }
     }
 }

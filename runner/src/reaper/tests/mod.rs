@@ -359,6 +359,7 @@ async fn ended(dir: &Path) -> (Store, Hold) {
         agent: AgentId::parse("a:b").unwrap(),
         correlation: Correlation::default(),
         priority: Priority::default(),
+        session: None,
         wanted: "{}".to_owned(),
     };
     let worker = Worker::this_process();

@@ -1,0 +1,158 @@
+//! The answer in clean pieces: what was not told before, whatever a gateway repeats, leaves out or tells twice.
+//!
+//! Both dialects tell with each piece all of the part so far, so a lost piece is made up for by the next one. Where only
+//! the piece is told, it is taken as it is.
+
+use crate::wire::run::{Source, Text};
+
+/// Between two parts of an answer, as between the texts at its end.
+const BETWEEN: &str = "\n\n";
+
+/// Parts that are over are remembered, so that none is told twice; so many of them.
+const PARTS_MAX: usize = 64;
+
+/// What was told of an answer.
+#[derive(Debug, Default)]
+pub(crate) struct Deltas {
+    source: Option<Source>,
+    part: Option<String>,
+    over: Vec<String>,
+    told: String,
+    /// Whether anything at all was told.
+    any: bool,
+}
+
+impl Deltas {
+    /// What `text` adds to what was told; none if it adds nothing.
+    pub(crate) fn add(&mut self, text: &Text<'_>) -> Option<String> {
+        if *self.source.get_or_insert(text.source) != text.source {
+            return None;
+        }
+        if let Some(part) = text.part.as_deref()
+            && !self.enter(part)
+        {
+            return None;
+        }
+        let Some(whole) = text.whole.as_deref() else {
+            let delta = text.delta.as_deref()?;
+            self.told.push_str(delta);
+            return self.tell(delta.to_owned(), !self.any);
+        };
+        if let Some(new) = whole.strip_prefix(self.told.as_str()) {
+            let begins = self.told.is_empty();
+            self.told.push_str(new);
+            return self.tell(new.to_owned(), begins);
+        }
+        if self.told.starts_with(whole) {
+            return None;
+        }
+        let rewritten = text.rewritten || text.part.is_some();
+        whole.clone_into(&mut self.told);
+        if rewritten {
+            // What was told cannot be taken back; the text at the end is what counts.
+            return None;
+        }
+        self.tell(whole.to_owned(), true)
+    }
+
+    /// Whether anything was told.
+    pub(crate) const fn any(&self) -> bool {
+        self.any
+    }
+
+    fn tell(&mut self, new: String, begins: bool) -> Option<String> {
+        if new.is_empty() {
+            return None;
+        }
+        let again = self.any && begins;
+        self.any = true;
+        Some(if again { format!("{BETWEEN}{new}") } else { new })
+    }
+
+    /// Goes on to `part`; false if it was left before.
+    fn enter(&mut self, part: &str) -> bool {
+        if self.part.as_deref() == Some(part) {
+            return true;
+        }
+        if self.over.iter().any(|over| over == part) {
+            return false;
+        }
+        if let Some(left) = self.part.replace(part.to_owned()) {
+            if self.over.len() == PARTS_MAX {
+                self.over.remove(0);
+            }
+            self.over.push(left);
+            self.told.clear();
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use super::*;
+
+    fn agent<'a>(part: Option<&'a str>, delta: &'a str, whole: &'a str) -> Text<'a> {
+        Text {
+            source: Source::Agent,
+            delta: Some(Cow::Borrowed(delta)),
+            whole: (!whole.is_empty()).then_some(Cow::Borrowed(whole)),
+            part: part.map(Cow::Borrowed),
+            rewritten: false,
+        }
+    }
+
+    fn told(texts: &[Text<'_>]) -> String {
+        let mut deltas = Deltas::default();
+        texts.iter().filter_map(|text| deltas.add(text)).collect()
+    }
+
+    #[test]
+    fn a_piece_is_told_once_whatever_comes_twice_late_or_not_at_all() {
+        let (a, ab, abc) = (agent(None, "a", "a"), agent(None, "b", "ab"), agent(None, "c", "abc"));
+        for (texts, why) in [
+            (vec![a.clone(), ab.clone(), abc.clone()], "in order"),
+            (vec![a.clone(), a.clone(), ab.clone(), ab.clone(), abc.clone()], "twice"),
+            (vec![a.clone(), abc.clone(), ab.clone()], "out of order"),
+            (vec![abc.clone(), a, ab], "the last one first"),
+            (vec![abc.clone(), abc], "only the last one"),
+        ] {
+            assert_eq!(told(&texts), "abc", "{why}");
+        }
+        assert_eq!(told(&[agent(None, "a", ""), agent(None, "b", "")]), "ab", "pieces without a whole");
+    }
+
+    #[test]
+    fn the_other_kind_of_event_says_nothing_new() {
+        let chat = Text { source: Source::Chat, part: None, ..agent(None, "a", "a b") };
+        assert_eq!(
+            told(&[agent(Some("m:1"), "a", "a"), chat.clone(), agent(Some("m:1"), " b", "a b")]),
+            "a b"
+        );
+        assert_eq!(told(&[chat]), "a b");
+    }
+
+    #[test]
+    fn parts_are_told_one_after_the_other() {
+        let texts = [
+            agent(Some("m:1"), "Look", "Look"),
+            agent(Some("m:2"), "Look", "Look"),
+            agent(Some("m:1"), "Looking", "Looking"),
+            agent(Some("m:2"), "!", "Look!"),
+        ];
+        assert_eq!(told(&texts), "Look\n\nLook!");
+        let old = [agent(None, "Let me", "Let me"), agent(None, "Done", "Done"), agent(None, ".", "Done.")];
+        assert_eq!(told(&old), "Let me\n\nDone.");
+    }
+
+    #[test]
+    fn a_part_that_is_rewritten_goes_on_from_its_new_text() {
+        let rewritten = Text { rewritten: true, ..agent(None, "Hi", "Hi") };
+        assert_eq!(
+            told(&[agent(None, "<b>H", "<b>H"), rewritten, agent(None, " you", "Hi you")]),
+            "<b>H you"
+        );
+    }
+}

@@ -1,0 +1,107 @@
+//! Both directions of a WebSocket in one future: what is queued is written while what comes is read, so that neither a
+//! gateway that does not read nor one that does not stop writing blocks the other direction.
+
+use std::{
+    collections::VecDeque,
+    future::poll_fn,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use futures_util::{Sink, Stream as _};
+use tokio_tungstenite::tungstenite::{
+    self, Message, Utf8Bytes,
+    protocol::{CloseFrame, frame::coding::CloseCode},
+};
+
+use crate::{error::Broken, transport::Socket};
+
+/// Frames, and bytes of them, that wait to be written before no more are taken.
+const FRAMES_MAX: usize = 64;
+const BYTES_MAX: usize = 4 << 20;
+
+pub(crate) struct Duplex {
+    socket: Socket,
+    queue: VecDeque<Utf8Bytes>,
+    queued: usize,
+    /// Something was handed to the socket and is not known to be written.
+    dirty: bool,
+}
+
+impl Duplex {
+    pub(crate) const fn new(socket: Socket) -> Self {
+        Self { socket, queue: VecDeque::new(), queued: 0, dirty: false }
+    }
+
+    /// Whether another frame may be queued. One of any size always fits alone.
+    pub(crate) fn has_room(&self) -> bool {
+        self.queue.is_empty() || (self.queue.len() < FRAMES_MAX && self.queued < BYTES_MAX)
+    }
+
+    /// Queues a frame.
+    pub(crate) fn push(&mut self, text: Utf8Bytes) {
+        self.queued += text.len();
+        self.queue.push_back(text);
+    }
+
+    /// The next text from the gateway; writes what is queued meanwhile. Cancel safe.
+    pub(crate) async fn next(&mut self) -> Result<Utf8Bytes, Broken> {
+        loop {
+            match poll_fn(|context| self.poll(context)).await? {
+                Message::Text(text) => return Ok(text),
+                Message::Close(frame) => {
+                    return Err(Broken::Closed(frame.map_or(1005, |frame| frame.code.into())));
+                }
+                Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {
+                    // Heard, and no frame of the protocol.
+                    return Ok(Utf8Bytes::default());
+                }
+            }
+        }
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Message, Broken>> {
+        if let Poll::Ready(Err(error)) = self.write(context) {
+            return Poll::Ready(Err(broken(&error)));
+        }
+        match Pin::new(&mut self.socket).poll_next(context) {
+            Poll::Ready(Some(Ok(message))) => Poll::Ready(Ok(message)),
+            Poll::Ready(Some(Err(error))) => Poll::Ready(Err(broken(&error))),
+            Poll::Ready(None) => Poll::Ready(Err(Broken::Closed(1006))),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    fn write(&mut self, context: &mut Context<'_>) -> Poll<Result<(), tungstenite::Error>> {
+        while !self.queue.is_empty() {
+            std::task::ready!(Pin::new(&mut self.socket).poll_ready(context))?;
+            let Some(text) = self.queue.pop_front() else { break };
+            self.queued -= text.len();
+            self.dirty = true;
+            Pin::new(&mut self.socket).start_send(Message::Text(text))?;
+        }
+        if self.dirty {
+            std::task::ready!(Pin::new(&mut self.socket).poll_flush(context))?;
+            self.dirty = false;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Says goodbye. What is queued is given up.
+    pub(crate) async fn close(mut self) -> Result<(), Broken> {
+        let frame = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() };
+        self.socket.close(Some(frame)).await.map_err(|error| broken(&error))
+    }
+}
+
+fn broken(error: &tungstenite::Error) -> Broken {
+    use tungstenite::error::ProtocolError::ResetWithoutClosingHandshake;
+    match error {
+        tungstenite::Error::Capacity(_) => Broken::Oversize,
+        tungstenite::Error::Io(_)
+        | tungstenite::Error::ConnectionClosed
+        | tungstenite::Error::AlreadyClosed
+        | tungstenite::Error::Protocol(ResetWithoutClosingHandshake) => Broken::Closed(1006),
+        _ => Broken::Protocol,
+    }
+}

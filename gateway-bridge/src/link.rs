@@ -1,0 +1,196 @@
+//! What a handle and a turn's driver hold of a connection: a way to its owner, and where the connection is.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tokio::{
+    sync::{broadcast, mpsc, oneshot, watch},
+    time::timeout,
+};
+use tokio_tungstenite::tungstenite::Utf8Bytes;
+
+use crate::{
+    counts::Cells,
+    error::Error,
+    hello::Hello,
+    routes::Routes,
+    settings::Limits,
+    subscription::Notice,
+    turn::Provider,
+    wire::{frame::Answer, request},
+};
+
+/// Where a connection is.
+#[derive(Debug, Clone)]
+pub(crate) enum Phase {
+    /// There is none, for this reason if there was an attempt.
+    Down(Option<Error>),
+    /// There is one.
+    Up(Arc<Up>),
+    /// There will be none any more.
+    Failed(Error),
+}
+
+impl Phase {
+    pub(crate) const fn is_failed(&self) -> bool {
+        matches!(self, Self::Failed(_))
+    }
+}
+
+/// One connection that is up.
+#[derive(Debug)]
+pub(crate) struct Up {
+    pub(crate) hello: Hello,
+    /// Number of the connection.
+    pub(crate) connection: u64,
+    /// Number of the gateway's start, as far as it can be told: a turn of an earlier one is not known any more.
+    pub(crate) start: u64,
+}
+
+/// What the owner is asked.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// Send this frame.
+    Send(Outgoing),
+    /// Close the connection for good.
+    Close,
+}
+
+/// A request frame on its way.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) id: u64,
+    pub(crate) method: String,
+    pub(crate) text: Utf8Bytes,
+    pub(crate) reply: Reply,
+}
+
+/// Who waits for the answer.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    /// For one answer.
+    Once(oneshot::Sender<Result<Answer, Error>>),
+    /// For two: that a turn was taken, and how it ended. Closed when the connection breaks.
+    Twice(mpsc::Sender<Result<Answer, Error>>),
+}
+
+impl Reply {
+    pub(crate) fn is_closed(&self) -> bool {
+        match self {
+            Self::Once(sender) => sender.is_closed(),
+            Self::Twice(sender) => sender.is_closed(),
+        }
+    }
+
+    /// Tells whoever waits that there is no answer.
+    pub(crate) fn refuse(self, error: Error) {
+        // Nobody may wait any more, and then there is nobody to tell.
+        match self {
+            Self::Once(sender) => drop(sender.send(Err(error))),
+            Self::Twice(sender) => drop(sender.try_send(Err(error))),
+        }
+    }
+}
+
+/// A way to the connection's owner.
+#[derive(Debug, Clone)]
+pub(crate) struct Link {
+    pub(crate) commands: mpsc::Sender<Command>,
+    pub(crate) phase: watch::Receiver<Phase>,
+    pub(crate) notices: broadcast::Sender<Notice>,
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// What all handles of a connection share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) routes: Routes,
+    pub(crate) cells: Arc<Cells>,
+    pub(crate) limits: Limits,
+    pub(crate) provider: Option<Provider>,
+    pub(crate) ids: AtomicU64,
+}
+
+impl Shared {
+    /// An id for a request: unlike any other of this connection and those before it.
+    pub(crate) fn next_id(&self) -> u64 {
+        self.ids.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+impl Link {
+    /// Waits for a connection. Cancel safe.
+    pub(crate) async fn up(&self) -> Result<Arc<Up>, Error> {
+        let mut phase = self.phase.clone();
+        let there = phase.wait_for(|phase| !matches!(phase, Phase::Down(_))).await;
+        match there.as_deref() {
+            Ok(Phase::Up(up)) => Ok(up.clone()),
+            Ok(Phase::Failed(error)) => Err(error.clone()),
+            Ok(Phase::Down(_)) | Err(_) => Err(Error::Closed),
+        }
+    }
+
+    /// Waits until connection number `connection` is no more. Cancel safe.
+    pub(crate) async fn gone(&self, connection: u64) {
+        let mut phase = self.phase.clone();
+        let other = |phase: &Phase| !matches!(phase, Phase::Up(up) if up.connection == connection);
+        // A closed channel is a connection that is no more, too.
+        drop(phase.wait_for(other).await);
+    }
+
+    pub(crate) fn trouble(&self) -> Option<Error> {
+        match &*self.phase.borrow() {
+            Phase::Down(trouble) => trouble.clone(),
+            Phase::Failed(error) => Some(error.clone()),
+            Phase::Up(_) => None,
+        }
+    }
+
+    /// Calls `method` and waits for its one answer, at most `limit` in all.
+    pub(crate) async fn call(
+        &self,
+        method: &str,
+        params: &impl Serialize,
+        limit: Duration,
+    ) -> Result<Box<RawValue>, Error> {
+        let called = async {
+            let up = self.up().await?;
+            let id = self.shared.next_id();
+            let malformed = |_error| Error::Malformed { method: method.to_owned(), reason: "parameters" };
+            let text = request::encode(id, method, params, None).map_err(malformed)?;
+            self.check_size(method, text.len(), &up.hello)?;
+            let (reply, answer) = oneshot::channel();
+            let outgoing =
+                Outgoing { id, method: method.to_owned(), text: text.into(), reply: Reply::Once(reply) };
+            self.send(outgoing).await?;
+            let answer = answer.await.map_err(|_closed| Error::Closed)??;
+            match answer.fault {
+                Some(fault) => Err(fault.refusal(method)),
+                None => Ok(answer.payload.unwrap_or_else(|| RawValue::NULL.to_owned())),
+            }
+        };
+        let late = || self.trouble().unwrap_or_else(|| Error::NoAnswer { method: method.to_owned(), limit });
+        timeout(limit, called).await.unwrap_or_else(|_elapsed| Err(late()))
+    }
+
+    /// Hands a frame to the owner; waits while too many are on their way.
+    pub(crate) async fn send(&self, outgoing: Outgoing) -> Result<(), Error> {
+        self.commands.send(Command::Send(outgoing)).await.map_err(|_closed| Error::Closed)
+    }
+
+    /// Nothing is sent that the gateway would close the connection for.
+    pub(crate) fn check_size(&self, method: &str, size: usize, hello: &Hello) -> Result<(), Error> {
+        if size <= hello.max_payload {
+            return Ok(());
+        }
+        self.shared.cells.too_large.add_one();
+        Err(Error::TooLarge { method: method.to_owned(), size, limit: hello.max_payload })
+    }
+}

@@ -1,0 +1,143 @@
+//! The states of one connection, and which moves between them are legal. Pure: what comes in is already read, what comes
+//! out is for the owner of the connection to do.
+
+use std::time::Duration;
+
+use crate::{
+    error::{Broken, Error},
+    outcome::Code,
+    wire::{fault::Fault, hello::Greeting},
+};
+
+/// Close code of a gateway that speaks another protocol, and of a gateway that is not ready.
+const CLOSE_PROTOCOL: u16 = 1002;
+const CLOSE_TRY_LATER: u16 = 1013;
+
+/// Where a connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// The socket is open; the gateway speaks first.
+    AwaitingChallenge,
+    /// `connect` was sent.
+    AwaitingHello,
+    /// Calls are made and events are heard.
+    Serving,
+    /// The gateway has said that it stops; what it still sends counts.
+    Stopping {
+        /// When it will be back, as it says.
+        back_in: Option<Duration>,
+    },
+    /// There is no connection any more.
+    Over,
+}
+
+/// What happened to a connection.
+#[derive(Debug)]
+pub(crate) enum Input {
+    Challenge,
+    /// The answer to `connect`, and whether it grants what is needed.
+    Hello(Result<Greeting, Error>),
+    /// `connect` was refused.
+    Refusal(Fault),
+    Shutdown {
+        back_in: Option<Duration>,
+    },
+    /// An event or an answer of any other kind.
+    Frame,
+    Broken(Broken),
+    /// The gateway took too long to say hello.
+    Late(Duration),
+}
+
+/// What the owner is to do.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// Nothing.
+    Stay,
+    /// Send `connect`.
+    Connect,
+    /// Tell everybody that there is a connection.
+    Serve(Box<Greeting>),
+    /// Handle the frame.
+    Handle,
+    /// Give the connection up and make a new one.
+    Again {
+        why: Error,
+        /// The least pause, as the gateway asked for.
+        pause: Option<Duration>,
+    },
+    /// Give up for good.
+    Fail(Error),
+}
+
+impl State {
+    /// Where `input` leads, and what is to be done about it.
+    pub(crate) fn step(self, input: Input) -> (Self, Next) {
+        let again = |why, pause| (Self::Over, Next::Again { why, pause });
+        match (self, input) {
+            (Self::AwaitingChallenge, Input::Challenge) => (Self::AwaitingHello, Next::Connect),
+            (Self::AwaitingHello, Input::Hello(Ok(greeting))) => {
+                (Self::Serving, Next::Serve(Box::new(greeting)))
+            }
+            (Self::AwaitingHello, Input::Hello(Err(error))) => (Self::Over, Next::Fail(error)),
+            (Self::AwaitingHello, Input::Refusal(fault)) => (Self::Over, refused(fault)),
+            // Gateways tell everybody who comes and goes, also those who are not through yet.
+            (Self::AwaitingChallenge | Self::AwaitingHello, Input::Frame) => (self, Next::Stay),
+            (Self::AwaitingChallenge | Self::AwaitingHello, Input::Late(limit)) => {
+                again(Error::HandshakeTimeout { limit }, None)
+            }
+            (Self::AwaitingChallenge | Self::AwaitingHello, Input::Shutdown { back_in }) => {
+                again(Error::NotReady { code: Code::new("shutdown") }, back_in)
+            }
+            (
+                Self::AwaitingChallenge | Self::AwaitingHello,
+                Input::Broken(Broken::Closed(CLOSE_PROTOCOL)),
+            ) => (Self::Over, Next::Fail(Error::ProtocolMismatch { expected: None })),
+            (
+                Self::AwaitingChallenge | Self::AwaitingHello,
+                Input::Broken(Broken::Closed(CLOSE_TRY_LATER)),
+            ) => again(Error::NotReady { code: Code::new("1013") }, None),
+            (Self::Serving | Self::Stopping { .. }, Input::Frame) => (self, Next::Handle),
+            (Self::Serving | Self::Stopping { .. }, Input::Shutdown { back_in }) => {
+                (Self::Stopping { back_in }, Next::Handle)
+            }
+            (Self::Stopping { back_in }, Input::Broken(why)) => again(Error::Disconnected { why }, back_in),
+            (Self::AwaitingChallenge | Self::AwaitingHello | Self::Serving, Input::Broken(why)) => {
+                again(Error::Disconnected { why }, None)
+            }
+            // The time for the hello is over, but the hello came.
+            (Self::Serving | Self::Stopping { .. }, Input::Late(_)) => (self, Next::Stay),
+            (Self::Over, _) => (self, Next::Stay),
+            // A second challenge, a second hello, a hello that nobody asked for.
+            (_, Input::Challenge | Input::Hello(_) | Input::Refusal(_)) => {
+                again(Error::Disconnected { why: Broken::Protocol }, None)
+            }
+        }
+    }
+}
+
+/// What a refused `connect` means. The parameters are ours and valid, so an `INVALID_REQUEST` without a code, as older
+/// gateways have it, is about the token.
+fn refused(fault: Fault) -> Next {
+    let detail = fault.detail.as_ref().map(Code::as_str).unwrap_or_default();
+    let code = fault.code.as_ref().map(Code::as_str).unwrap_or_default();
+    if fault.expected_protocol.is_some() || detail == "PROTOCOL_MISMATCH" {
+        return Next::Fail(Error::ProtocolMismatch { expected: fault.expected_protocol });
+    }
+    if code == "UNAVAILABLE" || fault.retry_after.is_some() {
+        return Next::Again { why: Error::NotReady { code: fault.exact() }, pause: fault.retry_after };
+    }
+    if let Some(request) = fault.pairing {
+        return Next::Fail(Error::PairingRequired { request });
+    }
+    if code == "NOT_PAIRED" {
+        return Next::Fail(Error::NotIdentified);
+    }
+    if detail.starts_with("AUTH_") || (code == "INVALID_REQUEST" && detail.is_empty()) {
+        return Next::Fail(Error::BadToken { code: fault.exact() });
+    }
+    Next::Fail(Error::Rejected { code: fault.exact(), message: fault.message })
+}
+
+#[cfg(test)]
+mod tests;

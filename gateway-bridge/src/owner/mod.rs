@@ -1,0 +1,217 @@
+//! The task that owns a connection: makes it, speaks over it, and makes it again.
+//!
+//! It waits for nothing but the socket and commands: whoever wants something of it gets an answer through a channel that
+//! always has room, and an event goes into a turn without waiting for its reader.
+
+mod conversation;
+mod pending;
+
+use std::{future::Future, pin::pin, sync::Arc, time::Duration};
+
+use tokio::{
+    sync::{broadcast, mpsc, watch},
+    time::{Instant, sleep, timeout_at},
+};
+
+use self::{conversation::Conversation, pending::Pending};
+use crate::{
+    backoff::Backoff,
+    error::{Broken, Error},
+    link::{Command, Phase, Shared, Up},
+    settings::Settings,
+    subscription::Notice,
+    transport,
+    wire::hello::Greeting,
+};
+
+pub(crate) struct Owner {
+    settings: Settings,
+    shared: Arc<Shared>,
+    commands: mpsc::Receiver<Command>,
+    phase: watch::Sender<Phase>,
+    notices: broadcast::Sender<Notice>,
+    backoff: Backoff,
+    starts: Starts,
+    connections: u64,
+}
+
+/// Why a connection is no more.
+enum End {
+    /// Another one is made, after this pause at least.
+    Again { why: Error, pause: Option<Duration> },
+    /// No other is made.
+    Fail(Error),
+}
+
+impl Owner {
+    pub(crate) fn new(
+        settings: Settings,
+        shared: Arc<Shared>,
+        commands: mpsc::Receiver<Command>,
+        phase: watch::Sender<Phase>,
+        notices: broadcast::Sender<Notice>,
+    ) -> Self {
+        let limits = settings.limits;
+        let backoff = Backoff::new(limits.first_pause, limits.longest_pause, settings.seed);
+        Self {
+            settings,
+            shared,
+            commands,
+            phase,
+            notices,
+            backoff,
+            starts: Starts::default(),
+            connections: 0,
+        }
+    }
+
+    /// Ends when the last handle is gone, when a handle says so, or when nothing more can be tried.
+    pub(crate) async fn run(mut self) {
+        let failure = loop {
+            match self.once().await {
+                End::Fail(error) => break error,
+                End::Again { why, pause } => {
+                    tracing::debug!(gateway = %self.settings.endpoint, error = %why, "no connection");
+                    self.phase.send_replace(Phase::Down(Some(why)));
+                    let pause = self.backoff.next(pause);
+                    if self.refusing(sleep(pause)).await.is_none() {
+                        break Error::Closed;
+                    }
+                }
+            }
+        };
+        self.phase.send_replace(Phase::Failed(failure.clone()));
+        // What is still on its way is told before the channel closes.
+        self.commands.close();
+        while let Some(command) = self.commands.recv().await {
+            refuse(command, &failure);
+        }
+    }
+
+    /// One connection, from the first byte to the last.
+    async fn once(&mut self) -> End {
+        let limit = self.settings.limits.handshake;
+        let deadline = Instant::now() + limit;
+        let connecting = connect(&self.settings, deadline);
+        let connected = {
+            let mut commands = &mut self.commands;
+            refusing(&mut commands, connecting).await
+        };
+        match connected {
+            None => End::Fail(Error::Closed),
+            Some(Err(why)) => {
+                self.shared.cells.failed_attempts.add_one();
+                if why.is_final() { End::Fail(why) } else { End::Again { why, pause: None } }
+            }
+            Some(Ok(duplex)) => Conversation::new(self, duplex, deadline).run().await,
+        }
+    }
+
+    /// Waits for `future` while there is no connection; none if the connection is not wanted any more.
+    async fn refusing<F: Future>(&mut self, future: F) -> Option<F::Output> {
+        refusing(&mut &mut self.commands, future).await
+    }
+
+    /// There is a connection.
+    fn announce(&mut self, greeting: Greeting) {
+        self.backoff.reset();
+        self.connections += 1;
+        self.shared.cells.connections.add_one();
+        let start = self.starts.number(&greeting);
+        let up = Up { hello: greeting.hello, connection: self.connections, start };
+        self.phase.send_replace(Phase::Up(Arc::new(up)));
+    }
+}
+
+async fn connect(settings: &Settings, deadline: Instant) -> Result<crate::duplex::Duplex, Error> {
+    let limit = settings.limits.handshake;
+    match timeout_at(deadline, transport::connect(settings)).await {
+        Ok(connected) => connected.map(crate::duplex::Duplex::new),
+        Err(_elapsed) => Err(Error::HandshakeTimeout { limit }),
+    }
+}
+
+async fn refusing<F: Future>(commands: &mut &mut mpsc::Receiver<Command>, future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    loop {
+        tokio::select! {
+            biased;
+            output = &mut future => return Some(output),
+            command = commands.recv() => match command {
+                None | Some(Command::Close) => return None,
+                Some(command) => refuse(command, &Error::Disconnected { why: Broken::Closed(1006) }),
+            },
+        }
+    }
+}
+
+fn refuse(command: Command, error: &Error) {
+    match command {
+        Command::Send(outgoing) => outgoing.reply.refuse(error.clone()),
+        Command::Close => {}
+    }
+}
+
+/// Tells one start of a gateway from the next: what it says of itself, or that it said it would stop.
+#[derive(Debug, Default)]
+struct Starts {
+    number: u64,
+    boot: Option<String>,
+    /// When it began at the latest.
+    began: Option<Instant>,
+    /// It said that it stops.
+    stopped: bool,
+}
+
+/// A gateway's clock and ours need not agree better.
+const SKEW: Duration = Duration::from_secs(2);
+
+impl Starts {
+    fn number(&mut self, greeting: &Greeting) -> u64 {
+        let now = Instant::now();
+        let began = greeting.uptime.and_then(|uptime| now.checked_sub(uptime));
+        let is_other = match (&self.boot, &greeting.hello.boot) {
+            (Some(known), Some(said)) => known != said,
+            _ => matches!((self.began, began), (Some(known), Some(said)) if said > known + SKEW),
+        };
+        if self.number == 0 || is_other || self.stopped {
+            self.number += 1;
+        }
+        self.boot.clone_from(&greeting.hello.boot);
+        self.began = began;
+        self.stopped = false;
+        self.number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{settings::Scopes, wire};
+
+    fn greeting(boot: &str, uptime_ms: u64) -> Greeting {
+        let json = format!(
+            r#"{{"type":"hello-ok","protocol":4,"server":{{"bootId":{boot}}},"snapshot":{{"uptimeMs":{uptime_ms}}}}}"#
+        );
+        let raw = serde_json::value::RawValue::from_string(json).unwrap();
+        wire::hello::read(Some(&raw), &Scopes::of([])).unwrap().unwrap()
+    }
+
+    #[test]
+    fn a_restart_is_seen_by_the_name_of_the_start_or_by_the_time_it_has_been_up() {
+        let mut named = Starts::default();
+        assert_eq!(named.number(&greeting("\"a\"", 5000)), 1);
+        assert_eq!(named.number(&greeting("\"a\"", 5000)), 1);
+        assert_eq!(named.number(&greeting("\"b\"", 5000)), 2);
+        let mut unnamed = Starts::default();
+        assert_eq!(unnamed.number(&greeting("null", 60_000)), 1);
+        assert_eq!(unnamed.number(&greeting("null", 61_000)), 1);
+        assert_eq!(unnamed.number(&greeting("null", 10)), 2, "it has been up for less time than we know it");
+        unnamed.stopped = true;
+        assert_eq!(
+            unnamed.number(&greeting("null", 10)),
+            3,
+            "it said that it stops, in a process that went on"
+        );
+    }
+}

@@ -1,0 +1,77 @@
+//! Which turns are under way on a connection, and whose an event is.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use crate::{error::Error, live::Live, wire::run::Whose};
+
+/// Turns at once on one connection: more than any gateway runs.
+const TURNS_MAX: usize = 1024;
+
+/// Turns that are over and still known, so that their last events are not taken for a stranger's.
+const GONE_MAX: usize = 1024;
+
+/// Turns under way.
+#[derive(Debug, Default)]
+pub(crate) struct Routes(Mutex<Table>);
+
+#[derive(Debug, Default)]
+struct Table {
+    live: HashMap<String, Arc<Live>>,
+    gone: VecDeque<String>,
+}
+
+/// Whose an event is.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// This turn's.
+    Live(Arc<Live>),
+    /// A turn's that is over.
+    Gone,
+    /// Nobody's here.
+    Nobody,
+}
+
+impl Routes {
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets `live` hear its events, unless a turn of its id or its session is under way.
+    pub(crate) fn enter(&self, live: &Arc<Live>) -> Result<(), Error> {
+        let mut table = self.table();
+        let is_same = |other: &Arc<Live>| other.id == live.id || other.session == live.session;
+        if table.live.values().any(is_same) {
+            return Err(Error::Busy { session: live.session.to_string() });
+        }
+        if table.live.len() >= TURNS_MAX {
+            return Err(Error::TooMany { limit: TURNS_MAX });
+        }
+        table.gone.retain(|gone| gone != live.id.as_str());
+        table.live.insert(live.id.as_str().to_owned(), live.clone());
+        Ok(())
+    }
+
+    /// `live` hears nothing any more.
+    pub(crate) fn leave(&self, live: &Live) {
+        let mut table = self.table();
+        if table.live.remove(live.id.as_str()).is_some() {
+            if table.gone.len() >= GONE_MAX {
+                table.gone.pop_front();
+            }
+            table.gone.push_back(live.id.as_str().to_owned());
+        }
+    }
+
+    /// Whose an event is: run and session must both be a turn's. Without a session it is nobody's.
+    pub(crate) fn find(&self, whose: &Whose<'_>) -> Found {
+        let table = self.table();
+        match (table.live.get(whose.run.as_ref()), whose.session.as_deref()) {
+            (Some(live), Some(session)) if live.session.as_str() == session => Found::Live(live.clone()),
+            (None, _) if table.gone.iter().any(|gone| *gone == whose.run) => Found::Gone,
+            _ => Found::Nobody,
+        }
+    }
+}

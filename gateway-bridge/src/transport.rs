@@ -1,0 +1,94 @@
+//! From an address to a WebSocket: TCP, TLS or a unix socket, then the upgrade.
+//!
+//! No `Origin` and no header of a proxy is sent: gateways take either for a browser or for somebody else's client.
+
+use std::{io, sync::Arc};
+
+use rustls::{ClientConfig, RootCertStore, pki_types::ServerName};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpStream, UnixStream},
+};
+use tokio_rustls::TlsConnector;
+use tokio_tungstenite::{
+    WebSocketStream, client_async_with_config,
+    tungstenite::{self, client::IntoClientRequest, protocol::WebSocketConfig},
+};
+
+use crate::{
+    endpoint::Endpoint,
+    error::{Broken, Error},
+    settings::Settings,
+};
+
+/// What a WebSocket runs over.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// A WebSocket over whatever the address names.
+pub(crate) type Socket = WebSocketStream<Box<dyn Stream>>;
+
+/// Bytes that are read at once; tungstenite's own choice is 128 KiB for each connection.
+const READ_BUFFER: usize = 16 * 1024;
+
+/// Connects and upgrades. The caller limits the time.
+pub(crate) async fn connect(settings: &Settings) -> Result<Socket, Error> {
+    let endpoint = &settings.endpoint;
+    let unreachable =
+        |source| Error::Unreachable { endpoint: endpoint.to_string(), source: Arc::new(source) };
+    let stream = open(settings).await.map_err(unreachable)?;
+    let receive = settings.limits.receive.as_usize();
+    let config = WebSocketConfig::default()
+        .read_buffer_size(READ_BUFFER)
+        .max_message_size(Some(receive))
+        .max_frame_size(Some(receive));
+    let request = format!("ws://{}/", endpoint.authority()).into_client_request().map_err(|error| {
+        let source = io::Error::new(io::ErrorKind::InvalidInput, error);
+        Error::Unreachable { endpoint: endpoint.to_string(), source: Arc::new(source) }
+    })?;
+    match client_async_with_config(request, stream, Some(config)).await {
+        Ok((socket, _response)) => Ok(socket),
+        Err(tungstenite::Error::Http(response)) => {
+            Err(Error::NotUpgraded { status: response.status().as_u16() })
+        }
+        Err(tungstenite::Error::Io(source)) => Err(unreachable(source)),
+        Err(_other) => Err(Error::Disconnected { why: Broken::Protocol }),
+    }
+}
+
+async fn open(settings: &Settings) -> io::Result<Box<dyn Stream>> {
+    match &settings.endpoint {
+        Endpoint::Unix(path) => Ok(Box::new(UnixStream::connect(path).await?)),
+        Endpoint::Tcp { host, port } => Ok(Box::new(tcp(host, *port).await?)),
+        Endpoint::Tls { host, port } => {
+            let config = match &settings.tls {
+                Some(config) => config.clone(),
+                None => Arc::new(system_config()?),
+            };
+            let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
+            let name = ServerName::try_from(host.clone()).map_err(invalid)?;
+            let stream = tcp(host, *port).await?;
+            Ok(Box::new(TlsConnector::from(config).connect(name, stream).await?))
+        }
+    }
+}
+
+async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect((host, port)).await?;
+    // A frame is written whole; waiting for more to send only delays it.
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// TLS that trusts what the operating system trusts.
+fn system_config() -> io::Result<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::NotFound, "the system has no CA certificates"));
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider);
+    let builder = builder.with_safe_default_protocol_versions().map_err(io::Error::other)?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}

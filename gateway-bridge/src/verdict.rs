@@ -1,0 +1,78 @@
+//! How a turn ended, from what frames say by their structure. Their prose decides nothing.
+//!
+//! Older gateways report that the upstream refused as an answer like any other: its text is the upstream's error, no model
+//! has used a token, and no piece of an answer was ever told. Whatever else went wrong upstream is in the journal.
+
+use crate::{
+    outcome::{Code, Ending, Failure, Usage},
+    wire::{
+        answer::{Report, Status},
+        run::{Hint, Over},
+    },
+};
+
+/// What was seen of a turn besides its end.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Evidence {
+    /// A piece of an answer was told.
+    pub(crate) answered: bool,
+    /// What the gateway said of a failure.
+    pub(crate) hint: Hint,
+}
+
+/// The end of a turn by the answer to its call.
+pub(crate) fn of_report(report: Report, evidence: &Evidence) -> Ending {
+    let hint = &evidence.hint;
+    if report.aborted && report.status != Status::Ok {
+        return Ending::Failed(Failure::Aborted);
+    }
+    match report.status {
+        Status::Timeout => Ending::Failed(Failure::TimedOut),
+        Status::Error => Ending::Failed(failed(&report, hint)),
+        Status::Ok if report.has_error => Ending::Failed(failed(&report, hint)),
+        Status::Ok if report.aborted => Ending::Failed(Failure::TimedOut),
+        Status::Ok if report.text.is_empty() || !(evidence.answered || used(report.usage)) => {
+            Ending::Failed(Failure::NoAnswer)
+        }
+        Status::Ok => Ending::Completed { text: report.text, usage: report.usage, model: report.model },
+    }
+}
+
+/// Not to be told from nothing is a gateway that counts no tokens at all: it must have told a piece of the answer.
+fn used(usage: Option<Usage>) -> bool {
+    usage.is_some_and(|usage| usage.input + usage.output > 0)
+}
+
+fn failed(report: &Report, hint: &Hint) -> Failure {
+    if report.timed_out || hint.timed_out {
+        return Failure::TimedOut;
+    }
+    if hint.empty {
+        return Failure::NoAnswer;
+    }
+    let by_answer =
+        || report.kind.clone().or_else(|| report.fault.as_ref().map(super::wire::fault::Fault::exact));
+    let code = hint.code.clone().or_else(by_answer);
+    Failure::Upstream { code: code.unwrap_or_else(|| Code::new("error")) }
+}
+
+/// The end of a turn by what its conversation says.
+pub(crate) fn of_conversation(over: &Over, evidence: &Evidence) -> Ending {
+    match over {
+        Over::Final(Some(text)) if !text.is_empty() => {
+            Ending::Completed { text: text.clone(), usage: None, model: None }
+        }
+        Over::Final(_) => Ending::Failed(Failure::NoAnswer),
+        Over::Aborted => Ending::Failed(Failure::Aborted),
+        Over::Failed(hint) => {
+            let code = hint.code.clone().or_else(|| evidence.hint.code.clone());
+            Ending::Failed(if evidence.hint.timed_out {
+                Failure::TimedOut
+            } else if evidence.hint.empty {
+                Failure::NoAnswer
+            } else {
+                Failure::Upstream { code: code.unwrap_or_else(|| Code::new("error")) }
+            })
+        }
+    }
+}

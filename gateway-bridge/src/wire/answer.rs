@@ -1,0 +1,151 @@
+//! Answers to the call that started a turn: that it was taken, and how it ended.
+
+use platform_core::id::ModelName;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{Malformed, fault::Fault, frame::Answer};
+use crate::outcome::{Code, Usage};
+
+/// What an answer to a turn's call says.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Reply {
+    /// The gateway has taken the turn.
+    Accepted,
+    /// It has taken the same turn before, and it is not over.
+    InFlight,
+    /// How the turn ended.
+    Over(Box<Report>),
+}
+
+/// A turn's end as the gateway reports it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Report {
+    pub(crate) status: Status,
+    /// Texts of the answer without those that are errors.
+    pub(crate) text: String,
+    /// Whether one of the texts is an error.
+    pub(crate) has_error: bool,
+    /// What kind of error, if it is said.
+    pub(crate) kind: Option<Code>,
+    pub(crate) aborted: bool,
+    /// Where the turn was when its time was over.
+    pub(crate) timed_out: bool,
+    pub(crate) usage: Option<Usage>,
+    pub(crate) model: Option<ModelName>,
+    pub(crate) fault: Option<Fault>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Status {
+    Ok,
+    #[default]
+    Error,
+    Timeout,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Raw {
+    status: Option<String>,
+    stop_reason: Option<String>,
+    timeout_phase: Option<String>,
+    result: RawResult,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RawResult {
+    payloads: Vec<RawPayload>,
+    meta: Meta,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawPayload {
+    text: Option<String>,
+    is_error: bool,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Meta {
+    agent_meta: AgentMeta,
+    aborted: bool,
+    error: Option<MetaError>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct MetaError {
+    kind: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct AgentMeta {
+    model: Option<String>,
+    usage: Option<RawUsage>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawUsage {
+    input: u64,
+    output: u64,
+    cache_read: u64,
+}
+
+/// Reads an answer to `agent` or `chat.send`.
+pub(crate) fn read(answer: &Answer) -> Result<Reply, Malformed> {
+    let raw = match &answer.payload {
+        Some(payload) => parse(payload)?,
+        None if answer.fault.is_some() => Raw::default(),
+        None => return Err(Malformed),
+    };
+    if answer.fault.is_none() {
+        match raw.status.as_deref() {
+            Some("accepted" | "started") => return Ok(Reply::Accepted),
+            Some("in_flight") => return Ok(Reply::InFlight),
+            _ => {}
+        }
+    }
+    Ok(Reply::Over(Box::new(report(raw, answer.fault.clone()))))
+}
+
+fn parse(payload: &RawValue) -> Result<Raw, Malformed> {
+    serde_json::from_str(payload.get()).map_err(|_error| Malformed)
+}
+
+fn report(raw: Raw, fault: Option<Fault>) -> Report {
+    let status = match raw.status.as_deref() {
+        _ if fault.is_some() => Status::Error,
+        Some("ok") => Status::Ok,
+        Some("timeout") => Status::Timeout,
+        _ => Status::Error,
+    };
+    let (meta, payloads) = (raw.result.meta, raw.result.payloads);
+    let texts =
+        payloads.iter().filter(|payload| !payload.is_error).filter_map(|payload| payload.text.as_deref());
+    let text: Vec<_> = texts.filter(|text| !text.is_empty()).collect();
+    Report {
+        status,
+        text: text.join("\n\n"),
+        has_error: meta.error.is_some() || payloads.iter().any(|payload| payload.is_error),
+        kind: meta.error.and_then(|error| error.kind).map(|kind| Code::new(&kind)),
+        aborted: meta.aborted || stopped(raw.stop_reason.as_deref()),
+        timed_out: raw.timeout_phase.is_some(),
+        usage: meta.agent_meta.usage.map(|usage| Usage {
+            input: usage.input,
+            output: usage.output,
+            cache_read: usage.cache_read,
+        }),
+        model: meta.agent_meta.model.and_then(|model| ModelName::parse(&model).ok()),
+        fault,
+    }
+}
+
+/// Whether a turn stopped because somebody said so.
+pub(super) fn stopped(reason: Option<&str>) -> bool {
+    matches!(reason, Some("rpc" | "aborted" | "stop-command" | "user"))
+}

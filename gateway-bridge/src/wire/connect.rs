@@ -1,0 +1,117 @@
+//! The first request of a connection: who we are, what we may, and the signature of a device.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::Malformed;
+use crate::{
+    device::DeviceKey,
+    settings::{Scope, Settings},
+};
+
+/// The client's id and mode that a gateway gives its rights on the loopback.
+const CLIENT_ID: &str = "gateway-client";
+const MODE: &str = "backend";
+const ROLE: &str = "operator";
+const PLATFORM: &str = "linux";
+
+/// What a gateway asks to be signed.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
+pub(crate) struct Challenge {
+    nonce: String,
+    #[serde(default)]
+    ts: u64,
+}
+
+impl Challenge {
+    pub(crate) fn read(payload: Option<&RawValue>) -> Result<Self, Malformed> {
+        payload.and_then(|raw| serde_json::from_str(raw.get()).ok()).ok_or(Malformed)
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Connect<'a> {
+    min_protocol: u8,
+    max_protocol: u8,
+    client: Client,
+    role: &'static str,
+    scopes: Vec<&'static str>,
+    caps: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    auth: Option<Auth<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device: Option<Device<'a>>,
+}
+
+#[derive(Serialize)]
+struct Client {
+    id: &'static str,
+    version: &'static str,
+    platform: &'static str,
+    mode: &'static str,
+}
+
+#[derive(Serialize)]
+struct Auth<'a> {
+    token: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Device<'a> {
+    id: &'a str,
+    public_key: String,
+    signature: String,
+    signed_at: u64,
+    nonce: &'a str,
+}
+
+/// Parameters of `connect`. The token is the shared one or the device's own: older gateways take either here.
+pub(crate) fn params<'a>(settings: &'a Settings, challenge: &'a Challenge) -> Connect<'a> {
+    let scopes: Vec<_> = settings.scopes.iter().map(Scope::as_str).collect();
+    let token = settings.token.as_ref().map(|token| token.expose());
+    let device = settings.device.as_ref().map(|key| Device {
+        id: key.id(),
+        public_key: key.public_key(),
+        signature: signature(key, &scopes, token, challenge),
+        signed_at: challenge.ts,
+        nonce: &challenge.nonce,
+    });
+    Connect {
+        min_protocol: 3,
+        max_protocol: 4,
+        client: Client { id: CLIENT_ID, version: env!("CARGO_PKG_VERSION"), platform: PLATFORM, mode: MODE },
+        role: ROLE,
+        scopes,
+        caps: settings.scopes.caps(),
+        auth: token.map(|token| Auth { token }),
+        device,
+    }
+}
+
+/// Version 2 of the signed text: before the hello it is not known which version a gateway likes best, and all take this
+/// one.
+fn signature(key: &DeviceKey, scopes: &[&str], token: Option<&str>, challenge: &Challenge) -> String {
+    key.sign(&signed_text(key.id(), scopes, token, challenge))
+}
+
+fn signed_text(id: &str, scopes: &[&str], token: Option<&str>, challenge: &Challenge) -> String {
+    let (ts, nonce) = (challenge.ts, &challenge.nonce);
+    let scopes = scopes.join(",");
+    let token = token.unwrap_or_default();
+    format!("v2|{id}|{CLIENT_ID}|{MODE}|{ROLE}|{scopes}|{ts}|{token}|{nonce}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_signed_text_is_the_one_gateways_build() {
+        let challenge = Challenge { nonce: "n-1".into(), ts: 17 };
+        let text = signed_text("ab", &["operator.read", "operator.write"], Some("t"), &challenge);
+        assert_eq!(text, "v2|ab|gateway-client|backend|operator|operator.read,operator.write|17|t|n-1");
+        assert!(signed_text("ab", &[], None, &challenge).ends_with("|operator||17||n-1"));
+    }
+}

@@ -1,0 +1,112 @@
+//! The answer to `connect`.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use platform_core::secret::Secret;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::Malformed;
+use crate::{
+    error::Error,
+    hello::{Generation, Hello, Version},
+    settings::Scopes,
+};
+
+/// Ticks of a gateway that does not say how often it ticks.
+const TICK: Duration = Duration::from_secs(30);
+
+/// What a gateway that says nothing of sizes takes: as much as the older ones do.
+const PAYLOAD: u64 = 512 * 1024;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Raw {
+    protocol: u64,
+    #[serde(default)]
+    server: Server,
+    #[serde(default)]
+    features: Features,
+    #[serde(default)]
+    auth: Auth,
+    #[serde(default)]
+    policy: Policy,
+    #[serde(default)]
+    snapshot: Snapshot,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Server {
+    version: String,
+    conn_id: String,
+    boot_id: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Features {
+    methods: BTreeSet<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Auth {
+    scopes: Option<BTreeSet<String>>,
+    device_token: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Policy {
+    max_payload: Option<u64>,
+    max_buffered_bytes: Option<u64>,
+    tick_interval_ms: Option<u64>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Snapshot {
+    uptime_ms: Option<u64>,
+}
+
+/// A hello, and how long the gateway has been up, if it says.
+#[derive(Debug, Clone)]
+pub(crate) struct Greeting {
+    pub(crate) hello: Hello,
+    pub(crate) uptime: Option<Duration>,
+}
+
+/// Reads a hello and checks that it grants what was asked for. Older gateways do not say what they grant: all.
+pub(crate) fn read(
+    payload: Option<&RawValue>,
+    wanted: &Scopes,
+) -> Result<Result<Greeting, Error>, Malformed> {
+    let payload = payload.ok_or(Malformed)?;
+    let raw: Raw = serde_json::from_str(payload.get()).map_err(|_error| Malformed)?;
+    let generation = match raw.protocol {
+        3 => Generation::Three,
+        4 => Generation::Four,
+        other => return Ok(Err(Error::ProtocolMismatch { expected: Some(other) })),
+    };
+    if let Some(granted) = &raw.auth.scopes {
+        let lacks = |scope: &&str| !granted.contains(*scope);
+        let missing: Vec<_> = wanted.iter().map(crate::settings::Scope::as_str).filter(lacks).collect();
+        if !missing.is_empty() {
+            return Ok(Err(Error::MissingScopes { missing }));
+        }
+    }
+    let size = |size: Option<u64>| usize::try_from(size.unwrap_or(PAYLOAD)).unwrap_or(usize::MAX);
+    let hello = Hello {
+        generation,
+        version: Version::parse(&raw.server.version),
+        boot: raw.server.boot_id,
+        connection: raw.server.conn_id,
+        max_payload: size(raw.policy.max_payload),
+        max_buffered: size(raw.policy.max_buffered_bytes),
+        tick: raw.policy.tick_interval_ms.filter(|tick| *tick > 0).map_or(TICK, Duration::from_millis),
+        methods: Arc::new(raw.features.methods),
+        device_token: raw.auth.device_token.map(|token| Arc::new(Secret::new(token))),
+    };
+    Ok(Ok(Greeting { hello, uptime: raw.snapshot.uptime_ms.map(Duration::from_millis) }))
+}

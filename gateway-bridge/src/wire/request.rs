@@ -1,0 +1,238 @@
+//! Requests to a gateway.
+
+use std::time::Duration;
+
+use platform_core::traceparent::Traceparent;
+use serde::Serialize;
+
+use crate::{
+    headers::OutboundHeaders,
+    hello::Generation,
+    session::SessionKey,
+    turn::{Attribution, Provider, Turn, TurnId},
+};
+
+/// Method of our plugin that gives a session its headers.
+pub(crate) const HEADERS_SET: &str = "sluicegate.headers.set";
+/// Method of our plugin that takes them away.
+pub(crate) const HEADERS_CLEAR: &str = "sluicegate.headers.clear";
+
+/// One request frame.
+#[derive(Serialize)]
+struct Frame<'a, P> {
+    r#type: &'static str,
+    id: &'a str,
+    method: &'a str,
+    params: P,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    traceparent: Option<String>,
+}
+
+/// The frame that calls `method`.
+pub(crate) fn encode(
+    id: u64,
+    method: &str,
+    params: &impl Serialize,
+    trace: Option<Traceparent>,
+) -> Result<String, serde_json::Error> {
+    let traceparent = trace.map(|trace| trace.to_string());
+    serde_json::to_string(&Frame { r#type: "req", id: &id.to_string(), method, params, traceparent })
+}
+
+/// The call that starts a turn: its method and its frame.
+#[derive(Debug, Clone)]
+pub(crate) struct Start {
+    pub(crate) id: u64,
+    pub(crate) method: &'static str,
+    pub(crate) text: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AgentParams<'a> {
+    message: &'a str,
+    agent_id: &'a str,
+    session_key: &'a str,
+    idempotency_key: &'a str,
+    deliver: bool,
+    timeout: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provider: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extra_system_prompt: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outbound_headers: Option<&'a OutboundHeaders>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ChatParams<'a> {
+    session_key: &'a str,
+    message: &'a str,
+    deliver: bool,
+    timeout_ms: u64,
+    idempotency_key: &'a str,
+}
+
+impl Turn {
+    /// The call that starts this turn in the dialect of `generation`, `left` before its deadline.
+    pub(crate) fn start(
+        &self,
+        id: u64,
+        generation: Generation,
+        default_provider: Option<&Provider>,
+        left: Duration,
+    ) -> Result<Start, serde_json::Error> {
+        let (method, text) = match generation {
+            Generation::Three => ("chat.send", encode(id, "chat.send", &self.chat_params(left), None)?),
+            Generation::Four => {
+                let trace = match &self.attribution {
+                    Attribution::Trace(trace) => Some(*trace),
+                    Attribution::Slot { .. } | Attribution::Headers(_) | Attribution::Plugin(_) => None,
+                };
+                ("agent", encode(id, "agent", &self.agent_params(default_provider, left), trace)?)
+            }
+        };
+        Ok(Start { id, method, text })
+    }
+
+    /// The provider that the turn's model belongs to, as far as it is known.
+    fn provider<'a>(&'a self, default: Option<&'a Provider>) -> Option<&'a Provider> {
+        match &self.attribution {
+            Attribution::Slot { provider } => Some(provider),
+            Attribution::Trace(_) | Attribution::Headers(_) | Attribution::Plugin(_) => default,
+        }
+    }
+
+    fn agent_params<'a>(&'a self, default_provider: Option<&'a Provider>, left: Duration) -> AgentParams<'a> {
+        let headers = match &self.attribution {
+            Attribution::Headers(headers) => Some(headers),
+            Attribution::Trace(_) | Attribution::Slot { .. } | Attribution::Plugin(_) => None,
+        };
+        let model = self.model.as_ref().map(platform_core::id::ModelName::as_str);
+        AgentParams {
+            message: &self.message,
+            agent_id: self.session.agent(),
+            session_key: self.session.as_str(),
+            idempotency_key: self.id.as_str(),
+            deliver: false,
+            // A second line behind the turn's own deadline, which is what counts.
+            timeout: left.as_secs() + 1,
+            provider: model.and_then(|_| self.provider(default_provider)).map(Provider::as_str),
+            model,
+            extra_system_prompt: self.instructions.as_deref(),
+            outbound_headers: headers,
+        }
+    }
+
+    fn chat_params(&self, left: Duration) -> ChatParams<'_> {
+        ChatParams {
+            session_key: self.session.as_str(),
+            message: &self.message,
+            deliver: false,
+            timeout_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX).saturating_add(1000),
+            idempotency_key: self.id.as_str(),
+        }
+    }
+
+    /// What must be said of the session before the turn; none if there is nothing.
+    pub(crate) fn patch(
+        &self,
+        generation: Generation,
+        default_provider: Option<&Provider>,
+    ) -> Option<Patch<'_>> {
+        let model = match generation {
+            Generation::Three => self.model.as_ref().map(|model| match self.provider(default_provider) {
+                Some(provider) => format!("{provider}/{model}"),
+                None => model.as_str().to_owned(),
+            }),
+            Generation::Four => None,
+        };
+        let (headers, learns) = match &self.attribution {
+            Attribution::Headers(headers) => (Some(headers), false),
+            Attribution::Plugin(_) => (None, true),
+            Attribution::Trace(_) | Attribution::Slot { .. } => (None, false),
+        };
+        let needed = model.is_some() || headers.is_some() || learns;
+        needed.then(|| Patch { key: self.session.as_str(), model, outbound_headers: headers })
+    }
+}
+
+/// Parameters of `sessions.patch`, which answers with the session's id.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Patch<'a> {
+    key: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outbound_headers: Option<&'a OutboundHeaders>,
+}
+
+/// Parameters of [`HEADERS_SET`].
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SetHeaders<'a> {
+    pub(crate) session_id: &'a str,
+    pub(crate) headers: &'a OutboundHeaders,
+}
+
+/// Parameters of [`HEADERS_CLEAR`].
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ClearHeaders<'a> {
+    pub(crate) session_id: &'a str,
+}
+
+/// Parameters of `chat.abort`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Abort<'a> {
+    session_key: &'a str,
+    run_id: &'a str,
+}
+
+impl<'a> Abort<'a> {
+    pub(crate) fn new(session: &'a SessionKey, turn: &'a TurnId) -> Self {
+        Self { session_key: session.as_str(), run_id: turn.as_str() }
+    }
+}
+
+/// Parameters of `agent.wait`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Wait<'a> {
+    run_id: &'a str,
+    timeout_ms: u64,
+}
+
+impl<'a> Wait<'a> {
+    pub(crate) fn new(turn: &'a TurnId, patience: Duration) -> Self {
+        let timeout_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+        Self { run_id: turn.as_str(), timeout_ms }
+    }
+}
+
+/// Parameters of `chat.history`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct History<'a> {
+    session_key: &'a str,
+    limit: u32,
+}
+
+impl<'a> History<'a> {
+    /// The last messages; both generations take up to this many.
+    pub(crate) fn new(session: &'a SessionKey) -> Self {
+        Self { session_key: session.as_str(), limit: 200 }
+    }
+}
+
+/// Parameters of `exec.approval.resolve`.
+#[derive(Debug, Serialize)]
+pub(crate) struct Resolve<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) decision: &'static str,
+}

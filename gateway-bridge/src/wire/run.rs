@@ -1,0 +1,281 @@
+//! Events of runs: `agent` and `chat`, in both dialects.
+
+use std::borrow::Cow;
+
+use platform_core::id::ToolName;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::Malformed;
+use crate::outcome::{Code, Phase, ToolState, Usage};
+
+/// Whose event it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Whose<'a> {
+    pub(crate) run: Cow<'a, str>,
+    /// Without it an event belongs to nobody.
+    pub(crate) session: Option<Cow<'a, str>>,
+}
+
+/// What an event of a run says, as far as anybody here needs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Signal<'a> {
+    Text(Text<'a>),
+    Tool {
+        name: Option<ToolName>,
+        state: ToolState,
+    },
+    Phase(Phase),
+    Usage(Usage),
+    /// The gateway says why a turn fails, before it says that it failed.
+    Hint(Hint),
+    /// The conversation's own end of the turn.
+    Over(Over),
+    /// Nothing that anybody needs.
+    Nothing,
+}
+
+/// A piece of the answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Text<'a> {
+    pub(crate) source: Source,
+    /// What was added.
+    pub(crate) delta: Option<Cow<'a, str>>,
+    /// All of this part of the answer so far.
+    pub(crate) whole: Option<Cow<'a, str>>,
+    /// Which part of the answer it belongs to: a message between two tools is one.
+    pub(crate) part: Option<Cow<'a, str>>,
+    /// Whether the whole is another one than was told before.
+    pub(crate) rewritten: bool,
+}
+
+/// Both kinds of events tell the answer; a turn listens to the one that it hears first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    Agent,
+    Chat,
+}
+
+/// What a gateway says of a failure.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Hint {
+    pub(crate) code: Option<Code>,
+    pub(crate) timed_out: bool,
+    pub(crate) empty: bool,
+}
+
+/// How a conversation says that a turn is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Over {
+    /// With this answer; older gateways leave it out if there is none.
+    Final(Option<String>),
+    Failed(Hint),
+    Aborted,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Head<'a> {
+    #[serde(borrow)]
+    run_id: Cow<'a, str>,
+    #[serde(borrow)]
+    session_key: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    stream: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    state: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    phase: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    data: Option<&'a RawValue>,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    delta_text: Option<Cow<'a, str>>,
+    #[serde(default)]
+    replace: bool,
+    #[serde(borrow)]
+    error_kind: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    error_detail: Option<Detail<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Detail<'a> {
+    #[serde(borrow)]
+    failover_reason: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Data<'a> {
+    #[serde(borrow)]
+    phase: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    text: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    delta: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    item_id: Option<Cow<'a, str>>,
+    #[serde(default)]
+    replace: bool,
+    #[serde(borrow)]
+    name: Option<Cow<'a, str>>,
+    #[serde(default)]
+    is_error: bool,
+    #[serde(borrow)]
+    model: Option<Cow<'a, str>>,
+    output_tokens: Option<u64>,
+    input_tokens: Option<u64>,
+    #[serde(borrow)]
+    error_observation: Option<Detail<'a>>,
+    #[serde(borrow)]
+    timeout_phase: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    terminal_reply: Option<Reply<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Reply<'a> {
+    #[serde(borrow)]
+    disposition: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Message {
+    #[serde(default)]
+    content: Content,
+}
+
+/// A message is one text, or parts of which some are text.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(super) enum Content {
+    Text(String),
+    Parts(Vec<Part>),
+}
+
+impl Default for Content {
+    fn default() -> Self {
+        Self::Parts(Vec::new())
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct Part {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    text: Option<String>,
+}
+
+impl Content {
+    pub(super) fn into_text(self) -> String {
+        match self {
+            Self::Text(text) => text,
+            Self::Parts(parts) => {
+                let texts = parts.into_iter().filter(|part| part.kind.as_deref() == Some("text"));
+                texts.filter_map(|part| part.text).collect()
+            }
+        }
+    }
+}
+
+/// Reads the payload of an event called `agent` or `chat`.
+pub(crate) fn read<'a>(
+    name: &str,
+    payload: Option<&'a RawValue>,
+) -> Result<(Whose<'a>, Signal<'a>), Malformed> {
+    let payload = payload.ok_or(Malformed)?;
+    let head: Head<'a> = serde_json::from_str(payload.get()).map_err(|_error| Malformed)?;
+    let whose = Whose { run: head.run_id.clone(), session: head.session_key.clone() };
+    let signal = if name == "chat" { chat(head)? } else { agent(&head)? };
+    Ok((whose, signal))
+}
+
+fn chat<'a>(head: Head<'a>) -> Result<Signal<'a>, Malformed> {
+    let text = |raw: &RawValue| {
+        let message: Message = serde_json::from_str(raw.get()).map_err(|_error| Malformed)?;
+        Ok(message.content.into_text())
+    };
+    Ok(match head.state.as_deref() {
+        Some("delta") => Signal::Text(Text {
+            source: Source::Chat,
+            whole: head.message.map(text).transpose()?.map(Cow::Owned),
+            delta: head.delta_text,
+            part: None,
+            rewritten: head.replace,
+        }),
+        Some("final") => Signal::Over(Over::Final(head.message.map(text).transpose()?)),
+        Some("error") => {
+            let reason = head.error_detail.and_then(|detail| detail.failover_reason);
+            let code = reason.or_else(|| head.error_kind.clone()).map(|code| Code::new(&code));
+            Signal::Over(Over::Failed(Hint { code, ..Hint::default() }))
+        }
+        Some("aborted") => Signal::Over(Over::Aborted),
+        Some("status") => match head.phase.as_deref() {
+            Some("preparing_workspace" | "preparing_context") => Signal::Phase(Phase::Preparing),
+            Some("starting_model") => Signal::Phase(Phase::Model),
+            _ => Signal::Nothing,
+        },
+        _ => Signal::Nothing,
+    })
+}
+
+fn agent<'a>(head: &Head<'a>) -> Result<Signal<'a>, Malformed> {
+    let stream = head.stream.as_deref().unwrap_or_default();
+    if !matches!(stream, "assistant" | "tool" | "lifecycle" | "usage" | "compaction") {
+        return Ok(Signal::Nothing);
+    }
+    let Some(data) = head.data else { return Ok(Signal::Nothing) };
+    let data: Data<'a> = serde_json::from_str(data.get()).map_err(|_error| Malformed)?;
+    Ok(match stream {
+        "assistant" => Signal::Text(Text {
+            source: Source::Agent,
+            delta: data.delta,
+            whole: data.text,
+            part: data.item_id,
+            rewritten: data.replace,
+        }),
+        "tool" => tool(&data),
+        "usage" => Signal::Usage(Usage {
+            input: data.input_tokens.unwrap_or_default(),
+            output: data.output_tokens.unwrap_or_default(),
+            cache_read: 0,
+        }),
+        "compaction" if data.phase.as_deref() == Some("start") => Signal::Phase(Phase::Compacting),
+        "lifecycle" => lifecycle(&data),
+        _ => Signal::Nothing,
+    })
+}
+
+fn tool<'a>(data: &Data<'a>) -> Signal<'a> {
+    let state = match data.phase.as_deref() {
+        Some("start") => ToolState::Started,
+        Some("result") if data.is_error => ToolState::Failed,
+        Some("result") => ToolState::Finished,
+        _ => return Signal::Nothing,
+    };
+    Signal::Tool { name: data.name.as_deref().and_then(|name| ToolName::parse(name).ok()), state }
+}
+
+fn lifecycle<'a>(data: &Data<'a>) -> Signal<'a> {
+    match data.phase.as_deref() {
+        Some("start") => Signal::Phase(Phase::Started),
+        Some("model") if data.model.is_some() => Signal::Phase(Phase::Model),
+        Some("waiting-approval") => Signal::Phase(Phase::WaitingForApproval),
+        Some("approval-resolved") => Signal::Phase(Phase::ApprovalResolved),
+        Some("error") => {
+            let reason = data.error_observation.as_ref().and_then(|detail| detail.failover_reason.as_deref());
+            let reply = data.terminal_reply.as_ref().and_then(|reply| reply.disposition.as_deref());
+            Signal::Hint(Hint {
+                code: reason.map(Code::new),
+                timed_out: data.timeout_phase.is_some(),
+                empty: reply == Some("empty"),
+            })
+        }
+        // It may be tried again after an error; an attempt that fails says `error` only for the last time.
+        Some("finishing") if data.error_observation.is_none() => Signal::Phase(Phase::Finishing),
+        _ => Signal::Nothing,
+    }
+}

@@ -1,0 +1,142 @@
+//! What was said in a conversation, what became of a turn, and what a session is called inside: answers to
+//! `chat.history`, `agent.wait`, `sessions.patch` and `chat.abort`.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{Malformed, answer::stopped, run::Content};
+use crate::{
+    history::{Message, Role, Waited},
+    outcome::{Code, Failure},
+    turn::TurnId,
+};
+
+/// A message, and of which turn it is, if the gateway says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) message: Message,
+    pub(crate) turn: Option<String>,
+    /// Whether the model ended it of its own accord.
+    pub(crate) complete: bool,
+}
+
+#[derive(Deserialize)]
+struct RawHistory {
+    messages: Vec<RawEntry>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawEntry {
+    #[serde(default)]
+    role: String,
+    #[serde(default)]
+    content: Content,
+    stop_reason: Option<String>,
+    #[serde(default, rename = "__openclaw")]
+    own: Own,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Own {
+    run_id: Option<String>,
+}
+
+/// Reads an answer to `chat.history`, oldest first.
+pub(crate) fn read(payload: &RawValue) -> Result<Vec<Entry>, Malformed> {
+    let raw: RawHistory = serde_json::from_str(payload.get()).map_err(|_error| Malformed)?;
+    let entries = raw.messages.into_iter().map(|raw| Entry {
+        turn: raw.own.run_id,
+        complete: raw.stop_reason.as_deref() == Some("stop"),
+        message: Message {
+            role: match raw.role.as_str() {
+                "user" => Role::User,
+                "assistant" => Role::Assistant,
+                _ => Role::Other,
+            },
+            text: raw.content.into_text().trim().to_owned(),
+        },
+    });
+    Ok(entries.collect())
+}
+
+/// The answer of `turn` in a conversation, where messages name their turn.
+pub(crate) fn answer_of(entries: &[Entry], turn: &TurnId) -> Option<String> {
+    let ours = |entry: &&Entry| entry.turn.as_deref() == Some(turn.as_str()) && entry.complete;
+    last_answer(entries.iter().filter(ours))
+}
+
+/// The last answer of a conversation: the turn's, if the turn is known to be over and no other ran since.
+pub(crate) fn last_answer<'a>(entries: impl DoubleEndedIterator<Item = &'a Entry>) -> Option<String> {
+    let mut backwards = entries.rev().take_while(|entry| entry.message.role != Role::User);
+    let found =
+        backwards.find(|entry| entry.message.role == Role::Assistant && !entry.message.text.is_empty());
+    found.map(|entry| entry.message.text.clone())
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawWait {
+    status: Option<String>,
+    ended_at: Option<f64>,
+    stop_reason: Option<String>,
+    timeout_phase: Option<String>,
+    #[serde(default)]
+    terminal_reply: RawReply,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RawReply {
+    text: Option<String>,
+    disposition: Option<String>,
+}
+
+/// Reads an answer to `agent.wait`. A gateway answers `timeout` alike for a turn that goes on, one that it does not know,
+/// and, with a time of its end, one that took too long.
+pub(crate) fn waited(payload: &RawValue) -> Result<Waited, Malformed> {
+    let raw: RawWait = serde_json::from_str(payload.get()).map_err(|_error| Malformed)?;
+    let aborted = stopped(raw.stop_reason.as_deref());
+    let over = raw.ended_at.is_some() || raw.stop_reason.is_some() || raw.timeout_phase.is_some();
+    Ok(match raw.status.as_deref() {
+        Some("ok") if aborted => Waited::Failed(Failure::Aborted),
+        Some("ok") if raw.terminal_reply.disposition.as_deref() == Some("empty") => {
+            Waited::Failed(Failure::NoAnswer)
+        }
+        Some("ok") => Waited::Completed { text: raw.terminal_reply.text },
+        Some("error" | "timeout") if aborted => Waited::Failed(Failure::Aborted),
+        Some("error" | "timeout") if raw.timeout_phase.is_some() => Waited::Failed(Failure::TimedOut),
+        Some("timeout") if over => Waited::Failed(Failure::TimedOut),
+        Some("error") => Waited::Failed(Failure::Upstream { code: Code::new("error") }),
+        _ => Waited::Unknown,
+    })
+}
+
+#[derive(Deserialize)]
+struct RawPatched {
+    entry: RawSession,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawSession {
+    session_id: String,
+}
+
+/// Reads the session's id out of an answer to `sessions.patch`.
+pub(crate) fn session_id(payload: &RawValue) -> Result<String, Malformed> {
+    let raw: RawPatched = serde_json::from_str(payload.get()).map_err(|_error| Malformed)?;
+    Ok(raw.entry.session_id)
+}
+
+#[derive(Deserialize)]
+struct RawAborted {
+    #[serde(default)]
+    aborted: bool,
+}
+
+/// Whether an answer to `chat.abort` says that something was stopped.
+pub(crate) fn aborted(payload: &RawValue) -> bool {
+    serde_json::from_str(payload.get()).is_ok_and(|raw: RawAborted| raw.aborted)
+}

@@ -1,0 +1,85 @@
+//! Whose a gateway's calls are: what the proxy is told before the turn begins, and what the gateway is told with it.
+//!
+//! Nothing that a session could choose has a part in it. A trace id is 16 fresh random bytes; a slot is the run's alone as long as
+//! the run is open, which the proxy sees to; a token is signed. All of them end with the run.
+
+use std::time::Duration;
+
+use gateway_bridge::{Attribution, OutboundHeaders, Provider};
+use platform_core::{control::Correlation, id::RunId, name::header, token::UnixSeconds};
+use platform_runtime::{random, settings};
+
+use super::{Error, Link, secrets};
+use crate::{
+    away::Away,
+    data_plane::{self, DataPlane},
+};
+
+/// Why a run's calls cannot be told from others'.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unattributable {
+    /// The proxy did not register it.
+    #[error("the data plane failed")]
+    DataPlane(#[from] data_plane::Error),
+    /// The gateway cannot be told.
+    #[error(transparent)]
+    Gateway(#[from] Error),
+}
+
+impl Away for Unattributable {
+    const PATIENCE: Duration = data_plane::Error::PATIENCE;
+
+    fn is_away(&self) -> bool {
+        match self {
+            Self::DataPlane(error) => error.is_away(),
+            Self::Gateway(error) => error.is_away(),
+        }
+    }
+}
+
+/// Has calls that `link`'s gateway makes in a turn of `run` be the run's, which is open at the proxy until `expiry`.
+pub(crate) async fn register(
+    link: &Link,
+    data_plane: &DataPlane,
+    (run, expiry): (&RunId, UnixSeconds),
+) -> Result<Attribution, Unattributable> {
+    Ok(match link.gateway.attribution {
+        settings::Attribution::Trace => trace(data_plane, run).await?,
+        settings::Attribution::Slot => slot(link, data_plane, run).await?,
+        settings::Attribution::Headers => Attribution::Headers(headers(link, run, expiry)?),
+        settings::Attribution::Plugin => Attribution::Plugin(headers(link, run, expiry)?),
+    })
+}
+
+async fn trace(data_plane: &DataPlane, run: &RunId) -> Result<Attribution, Unattributable> {
+    loop {
+        let (trace, span) = (random::bits(), random::bits() as u64);
+        // Neither may be zero, which is as unlikely as any other.
+        let Ok(parent) = format!("00-{trace:032x}-{span:016x}-01").parse() else { continue };
+        data_plane.correlate(run, Correlation::Trace(trace)).await?;
+        return Ok(Attribution::Trace(parent));
+    }
+}
+
+/// The first slot that is nobody else's: the proxy knows.
+async fn slot(link: &Link, data_plane: &DataPlane, run: &RunId) -> Result<Attribution, Unattributable> {
+    let slots = secrets::slots(&link.place.slots())?;
+    let first = random::below(slots.len());
+    for at in (first..slots.len()).chain(0..first) {
+        match data_plane.correlate(run, slots[at]).await {
+            Err(error) if error.is_taken() => {}
+            Err(error) => return Err(error.into()),
+            Ok(()) => {
+                let name = format!("{}-s{at}", link.gateway.provider);
+                let provider = Provider::parse(&name).map_err(Error::from)?;
+                return Ok(Attribution::Slot { provider });
+            }
+        }
+    }
+    Err(Error::NoSlot(link.id.clone()).into())
+}
+
+fn headers(link: &Link, run: &RunId, expiry: UnixSeconds) -> Result<OutboundHeaders, Error> {
+    let token = link.run_token(run, expiry)?;
+    Ok(OutboundHeaders::new([(header::RUN_TOKEN, token.expose())])?)
+}

@@ -1,0 +1,89 @@
+//! Files that only we may read: a gateway's token, its slots.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    os::unix::fs::MetadataExt,
+    path::Path,
+};
+
+use platform_core::{control::Correlation, secret::Secret};
+
+use super::Error;
+
+/// Larger is no token, and no list of slots.
+const LARGEST: u64 = 64 << 10;
+/// Permissions of everybody but the owner.
+const OTHERS: u32 = 0o077;
+
+/// The token in `path`.
+pub(super) fn token(path: &Path) -> Result<Secret, Error> {
+    let text = read("the gateway's token", path)?;
+    let token = text.trim();
+    if token.is_empty() || token.contains(char::is_whitespace) {
+        return Err(Error::NotOne { what: "token in a single line", path: path.to_owned() });
+    }
+    Ok(Secret::new(token.to_owned()))
+}
+
+/// The slots in `path`, in their order: the gateway's providers are numbered so.
+pub(super) fn slots(path: &Path) -> Result<Vec<Correlation>, Error> {
+    let text = read("the gateway's slots", path)?;
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let slots: Option<Vec<_>> = lines.map(Correlation::slot).collect();
+    let what = "slots of 32 lower-case hexadecimal digits, a line each";
+    slots.filter(|slots| !slots.is_empty()).ok_or_else(|| Error::NotOne { what, path: path.to_owned() })
+}
+
+fn read(what: &'static str, path: &Path) -> Result<String, Error> {
+    let failed = |source| Error::File { what, path: path.to_owned(), source };
+    let file = File::open(path).map_err(failed)?;
+    if file.metadata().map_err(failed)?.mode() & OTHERS != 0 {
+        return Err(Error::Exposed { path: path.to_owned() });
+    }
+    let mut text = String::new();
+    let read = file.take(LARGEST).read_to_string(&mut text).map_err(failed)?;
+    if read as u64 == LARGEST {
+        return Err(failed(io::Error::from(io::ErrorKind::FileTooLarge)));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt};
+
+    use super::*;
+
+    fn written(text: &str, mode: u32) -> (tempfile::TempDir, std::path::PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        (dir, path)
+    }
+
+    #[test]
+    fn a_token_is_one_word_that_nobody_else_can_read() {
+        let (_dir, path) = written("canary-word\n", 0o600);
+        assert_eq!(token(&path).unwrap().expose(), "canary-word");
+        for (text, mode) in
+            [("canary-word\n", 0o640), ("canary-word\n", 0o604), ("", 0o600), ("canary two", 0o600)]
+        {
+            let (_dir, path) = written(text, mode);
+            let error = token(&path).unwrap_err().to_string();
+            assert!(!error.contains("canary"), "{error}");
+        }
+    }
+
+    #[test]
+    fn slots_are_lines_in_their_order() {
+        let (one, two) = ("0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210");
+        let (_dir, path) = written(&format!("{two}\n\n{one}\n"), 0o600);
+        assert_eq!(slots(&path).unwrap(), [two, one].map(|slot| Correlation::slot(slot).unwrap()));
+        for text in ["", "0123\n", &format!("{one}\nx\n")] {
+            let (_dir, path) = written(text, 0o600);
+            assert!(slots(&path).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! A run that is a turn of a gateway's session: registered at the data plane, told to the gateway, and watched to its end.
+//!
+//! A turn is told once: its id is the run's, and gateways do not run one id twice. It is stored when the gateway has taken it;
+//! whoever takes the run over then only waits for its end. What ends a turn before its time is the closing of the run's grant, at
+//! once: no further call passes, whatever the gateway makes of being told to stop.
+
+use std::{convert::Infallible, future::pending, time::Duration};
+
+use gateway_bridge::{
+    Attribution, Ending, Event, Failure as Frames, Gateway, Hello, Phase as Reached, Role, Running,
+    SessionKey, Turn, TurnId, Waited,
+};
+use platform_core::{event::Phase, grant::RunGrant, id::ModelName, limit::Millis, token::UnixSeconds};
+use platform_runtime::report;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::{Error, Scene, calls::Calls, making::opened, relay::relay, things::Things};
+use crate::{
+    away::Away,
+    data_plane::Lines,
+    failpoint::Point,
+    gateway::{self, Link, attribution, verdict},
+    lifecycle::{Failure, Move},
+    sandbox::KilledBy,
+    store::{Change, Kind, Stage},
+    workspace::as_markdown,
+};
+
+/// How long a gateway may take to say that a turn is over which was ended.
+const ABORT: Duration = Duration::from_secs(6);
+/// The gateway's own deadline is that much later than ours, which is what ends a turn.
+const LATER: Duration = Duration::from_secs(10);
+/// For how long nothing has to come of a turn that is over, so that what the gateway still tidies up is the run's.
+const QUIET: Duration = Duration::from_millis(300);
+/// Longest wait for that.
+const TIDYING: Duration = Duration::from_secs(10);
+/// How long a gateway is asked at a time for a turn's end.
+const ASK: Duration = Duration::from_secs(10);
+/// Pause after it could not be asked.
+const PAUSE: Duration = Duration::from_millis(500);
+/// How long deltas may still come after the end.
+const TAP_GRACE: Duration = Duration::from_millis(200);
+
+/// A turn, as its run has it.
+struct At<'l> {
+    link: &'l Link,
+    gateway: Gateway,
+    hello: Hello,
+    key: SessionKey,
+    turn: TurnId,
+    /// How long it may still take.
+    left: Duration,
+    tap: Lines,
+    steps: Lines,
+}
+
+/// How the turn is known to be under way.
+enum Under {
+    /// It was told just now.
+    Told(Running),
+    /// Others had told it.
+    Before,
+}
+
+/// Has the turn come to its end, or takes up where others were.
+pub(super) async fn attempt(
+    scene: &Scene<'_>,
+    things: &mut Things,
+) -> Result<Result<String, Failure>, Error> {
+    scene.go_on()?;
+    scene.telling.enters(Phase::Preparing);
+    let (link, key) = place(scene, things)?;
+    let _place = tokio::select! {
+        // Nobody closes it.
+        place = link.place_at_work() => place.ok(),
+        () = scene.cancel.cancelled() => return Err(Error::Cancelled),
+    };
+    let (gateway, hello) = tokio::select! {
+        connected = link.connected() => connected?,
+        () = scene.cancel.cancelled() => return Err(Error::Cancelled),
+    };
+    prepare(scene, things, (link, &key)).await?;
+    let grant = register(scene, link).await?;
+    let (data_plane, run) = (&scene.host.data_plane, &scene.order().run_id);
+    let after = scene.telling.tap();
+    let tap = scene.booked.ask(async || data_plane.tap(run, after).await).await?;
+    let steps = scene.booked.ask(async || data_plane.trace(run).await).await?;
+    let ran = scene.booked.past().started.unwrap_or_default();
+    let left = scene.order().wanted.agent.runtime.duration().saturating_sub(ran);
+    let at = At { link, gateway, hello, key, turn: run.into(), left, tap, steps };
+    let under = match things.last(Kind::Session).map(|session| session.stage) {
+        Some(Stage::Made) => Under::Before,
+        _ => Under::Told(Box::pin(tell(scene, things, (&at, &grant))).await?),
+    };
+    Box::pin(watch(scene, things, (at, under))).await
+}
+
+/// The gateway and the session that the run is for: those that were stored, if some were.
+fn place<'s>(scene: &'s Scene<'_>, things: &Things) -> Result<(&'s Link, SessionKey), gateway::Error> {
+    let order = scene.order();
+    let gateways = &scene.host.gateways;
+    let link = match things.last(Kind::Session).and_then(|session| session.name.split_once('/')) {
+        Some((id, _key)) => gateways.named(id)?,
+        None => gateways.of_run(&order.wanted.agent, &order.account)?,
+    };
+    Ok((link, order.session_key()?))
+}
+
+async fn prepare(
+    scene: &Scene<'_>,
+    things: &mut Things,
+    (link, key): (&Link, &SessionKey),
+) -> Result<(), Error> {
+    let mut wanted = Vec::new();
+    if things.last(Kind::Session).is_none() {
+        wanted.push(Change::wanted(Kind::Grant, scene.order().run_id.as_str()));
+        wanted.push(Change::wanted(Kind::Session, format!("{}/{key}", link.id)));
+    }
+    scene.booked.step(Move::Prepare, wanted.clone()).await?;
+    things.change(&wanted);
+    Point::Prepared.reach();
+    Ok(())
+}
+
+/// Opens the run at the data plane, where the gateway's calls come in.
+async fn register(scene: &Scene<'_>, link: &Link) -> Result<RunGrant, Error> {
+    let (grant, registered) = opened(scene, link.listener(), None).await?;
+    Point::Registered.reach();
+    drop(registered);
+    Ok(grant)
+}
+
+/// Tells the gateway the turn. Stored before: whoever takes the run over may find that it was.
+async fn tell(
+    scene: &Scene<'_>,
+    things: &mut Things,
+    (at, grant): (&At<'_>, &RunGrant),
+) -> Result<Running, Error> {
+    let Scene { host, booked, .. } = *scene;
+    scene.telling.enters(Phase::Starting);
+    let expiry = grant.expires.unwrap_or(UnixSeconds(u64::MAX));
+    let run = &scene.order().run_id;
+    let attribution =
+        booked.ask(async || attribution::register(at.link, &host.data_plane, (run, expiry)).await).await?;
+    let made = Change::wanted(Kind::Grant, run.as_str()).to(Stage::Made);
+    for (makes, changes) in [(Move::Start, vec![made]), (Move::Run, vec![])] {
+        booked.step(makes, changes.clone()).await?;
+        things.change(&changes);
+    }
+    Point::RunStored.reach();
+    scene.go_on()?;
+    scene.telling.enters(Phase::Running);
+    let turn = turn(scene, at, attribution)?;
+    let unusable = |source| gateway::Error::Unusable { gateway: at.link.id.clone(), source };
+    let running = booked.act(at.gateway.run(turn)).await?.map_err(unusable)?;
+    Point::Started.reach();
+    Ok(running)
+}
+
+fn turn(scene: &Scene<'_>, at: &At<'_>, attribution: Attribution) -> Result<Turn, gateway::Error> {
+    let wanted = &scene.order().wanted;
+    let last = wanted.messages.last().map(|message| message.content.clone()).unwrap_or_default();
+    // A session that goes on has what was said before.
+    let before = &wanted.messages[..wanted.messages.len().saturating_sub(1)];
+    let message = match (&wanted.state_key, before) {
+        (Some(_), _) | (None, []) => last,
+        (None, before) => format!("{}\n# Answer this\n\n{last}", as_markdown(before)),
+    };
+    Ok(Turn {
+        id: at.turn.clone(),
+        session: at.key.clone(),
+        message,
+        model: Some(ModelName::parse(&wanted.model)?),
+        attribution,
+        deadline: Instant::now() + at.left + LATER,
+        instructions: None,
+    })
+}
+
+/// Waits for the turn's end, and brings it about if its time is over or somebody asks.
+async fn watch(
+    scene: &Scene<'_>,
+    things: &mut Things,
+    (at, under): (At<'_>, Under),
+) -> Result<Result<String, Failure>, Error> {
+    let At { gateway, hello, key, turn, left, tap, steps, .. } = at;
+    let (calls, gone) = (Calls::default(), CancellationToken::new());
+    let plane = (&scene.host.data_plane, &scene.order().run_id);
+    let beside = async {
+        tokio::join!(relay(plane, tap, &scene.telling, &gone), calls.follow(plane, steps));
+        pending::<Infallible>().await
+    };
+    let deadline = Instant::now() + left;
+    let ended = async {
+        let (ending, killed_by) = match under {
+            Under::Told(running) => Box::pin(hear(scene, things, (running, deadline))).await?,
+            Under::Before => Box::pin(wait(scene, (&gateway, &key, &turn), deadline)).await?,
+        };
+        if matches!(ending, Ending::Completed { .. }) && killed_by.is_none() {
+            settled(scene, &calls).await;
+        }
+        gone.cancel();
+        sleep(TAP_GRACE).await;
+        Point::Ended.reach();
+        let seen = verdict::Seen { killed_by, generation: hello.generation, last: calls.last() };
+        Ok::<_, Error>(verdict::judge(&scene.order().wanted.agent, ending, seen))
+    };
+    tokio::select! {
+        ended = ended => ended,
+        never = beside => match never {},
+        never = scene.telling.keep(scene.booked) => match never {},
+    }
+}
+
+/// Hears a turn that was told here.
+async fn hear(
+    scene: &Scene<'_>,
+    things: &mut Things,
+    (mut running, deadline): (Running, Instant),
+) -> Result<(Ending, Option<KilledBy>), Error> {
+    let mut killed_by = scene.booked.past().stopping;
+    if let Some(by) = killed_by {
+        running.cancel();
+        stop(scene, by).await?;
+    }
+    loop {
+        let until = if killed_by.is_some() { Instant::now() + ABORT } else { deadline };
+        let by = tokio::select! {
+            event = running.next() => match event {
+                Some(event) => {
+                    heard(scene, things, event).await?;
+                    continue;
+                }
+                None => return Ok((running.ending().await, killed_by)),
+            },
+            () = sleep_until(until) => KilledBy::Timeout,
+            () = scene.cancel.cancelled(), if killed_by.is_none() => KilledBy::Cancel,
+        };
+        if killed_by.is_some() {
+            // It was told to end, and says nothing.
+            return Ok((Ending::Failed(Frames::Aborted), killed_by));
+        }
+        killed_by = Some(by);
+        running.cancel();
+        stop(scene, by).await?;
+    }
+}
+
+async fn heard(scene: &Scene<'_>, things: &mut Things, event: Event) -> Result<(), Error> {
+    match event {
+        Event::Text(text) => scene.telling.said(text),
+        Event::Status(Reached::Accepted) => {
+            let taken = things.last(Kind::Session).map(|session| session.to(Stage::Made));
+            if let Some(taken) = taken {
+                scene.booked.change([taken.clone()]).await?;
+                things.change(&[taken]);
+                Point::TurnTaken.reach();
+            }
+        }
+        // Tools are told by the data plane, whatever the gateway's version.
+        Event::Tool { .. } | Event::Status(_) | Event::Usage(_) | Event::Missed { .. } => {}
+    }
+    Ok(())
+}
+
+/// Waits for a turn that others had told. What it says meanwhile is not heard, only its end.
+async fn wait(
+    scene: &Scene<'_>,
+    (gateway, key, turn): (&Gateway, &SessionKey, &TurnId),
+    deadline: Instant,
+) -> Result<(Ending, Option<KilledBy>), Error> {
+    let killed_by = match scene.booked.past().stopping {
+        Some(by) => by,
+        None => tokio::select! {
+            ending = until_over(gateway, key, turn) => return Ok((ending, None)),
+            () = sleep_until(deadline) => KilledBy::Timeout,
+            () = scene.cancel.cancelled() => KilledBy::Cancel,
+        },
+    };
+    let abort = timeout(ABORT, gateway.abort(key, turn));
+    let (stopped, aborted) = tokio::join!(stop(scene, killed_by), abort);
+    stopped?;
+    if let Ok(Err(error)) = aborted {
+        tracing::warn!(run = %scene.order().run_id, error = %report::chain(&error), "the gateway was not told to end the turn");
+    }
+    Ok((Ending::Failed(Frames::Aborted), Some(killed_by)))
+}
+
+async fn until_over(gateway: &Gateway, key: &SessionKey, turn: &TurnId) -> Ending {
+    loop {
+        let failed = |failure| Ending::Failed(failure);
+        match gateway.wait(turn, ASK).await {
+            Ok(Waited::Completed { text: Some(text) }) => {
+                return Ending::Completed { text, usage: None, model: None };
+            }
+            Ok(Waited::Completed { text: None }) => match gateway.history(key).await {
+                Ok(said) => {
+                    let answer = said.into_iter().rev().find(|message| message.role == Role::Assistant);
+                    return answer.map_or_else(
+                        || failed(Frames::NoAnswer),
+                        |answer| Ending::Completed { text: answer.text, usage: None, model: None },
+                    );
+                }
+                Err(error) if error.is_final() => return failed(Frames::Lost),
+                Err(_) => sleep(PAUSE).await,
+            },
+            Ok(Waited::Failed { code }) => return failed(Frames::Upstream { code }),
+            Ok(Waited::Unknown) => {}
+            Err(error) if error.is_final() => return failed(Frames::Lost),
+            Err(_) => sleep(PAUSE).await,
+        }
+    }
+}
+
+/// Ends what the turn may still do: that it is to end is stored, and its grant is closed, however long the data plane is away.
+/// One that is over its time is ended whoever holds the run by now, as that one would, too.
+async fn stop(scene: &Scene<'_>, by: KilledBy) -> Result<(), Error> {
+    let Scene { host, booked, .. } = *scene;
+    let run = &booked.order.run_id;
+    let close = async {
+        loop {
+            let close = host.data_plane.close(run, booked.epoch(), Millis(0));
+            let closed = match by {
+                KilledBy::Timeout | KilledBy::Disk => close.await,
+                KilledBy::Cancel => booked.act(close).await?,
+            };
+            match closed {
+                Err(error) if error.is_away() => sleep(PAUSE).await,
+                Err(error) if !error.is_unknown_run() => return Err(error.into()),
+                _ => return Ok::<_, Error>(()),
+            }
+        }
+    };
+    let (stored, closed) = tokio::join!(booked.stopping(by), close);
+    stored?;
+    closed
+}
+
+/// Waits until what the gateway does after a turn, such as shortening the conversation, is done: it is the run's.
+async fn settled(scene: &Scene<'_>, calls: &Calls) {
+    let (data_plane, run) = (&scene.host.data_plane, &scene.order().run_id);
+    let quiet = async {
+        loop {
+            sleep(QUIET / 3).await;
+            let in_flight = data_plane.run(run).await.map_or(0, |view| view.in_flight);
+            if in_flight == 0 && calls.quiet() >= QUIET {
+                return;
+            }
+        }
+    };
+    drop(timeout(TIDYING, quiet).await);
+}

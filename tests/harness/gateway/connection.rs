@@ -1,0 +1,193 @@
+//! One connection: how it begins, and what is read and written on it after that.
+
+use std::sync::Arc;
+
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::mpsc,
+};
+use tokio_tungstenite::{
+    WebSocketStream, accept_async_with_config,
+    tungstenite::{
+        Message,
+        protocol::{CloseFrame, WebSocketConfig},
+    },
+};
+
+use super::{
+    TOKEN,
+    recorded::Story,
+    requests,
+    script::{Dialect, Door},
+    shared::{BACKLOG, Order, Seen, Shared},
+};
+
+/// What a client may send at most, whatever is announced: a message above what is announced is seen here.
+const LARGEST: usize = 64 << 20;
+
+struct Connection<S> {
+    shared: Arc<Shared>,
+    number: u64,
+    socket: WebSocketStream<S>,
+}
+
+/// Serves a connection until either side ends it.
+pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(shared: Arc<Shared>, number: u64, stream: S) {
+    let config = WebSocketConfig::default().max_message_size(Some(LARGEST)).max_frame_size(Some(LARGEST));
+    let door = shared.inner().doors.pop_front();
+    if matches!(door, Some(Door::Shut)) {
+        return;
+    }
+    let Ok(socket) = accept_async_with_config(stream, Some(config)).await else { return };
+    let mut connection = Connection { shared, number, socket };
+    if connection.let_in(door).await.is_some() {
+        connection.speak().await;
+        connection.shared.inner().connections.remove(&number);
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    async fn send(&mut self, frame: &Value) -> Option<()> {
+        self.socket.send(Message::text(frame.to_string())).await.ok()
+    }
+
+    /// Always none: it is the end.
+    async fn close(&mut self, code: u16, reason: &str) -> Option<()> {
+        let frame = CloseFrame { code: code.into(), reason: reason.to_owned().into() };
+        self.socket.close(Some(frame)).await.ok()?;
+        while let Some(Ok(_)) = self.socket.next().await {}
+        None
+    }
+
+    /// The next text, kept as it was seen.
+    async fn next(&mut self) -> Option<Value> {
+        loop {
+            if let Message::Text(text) = self.socket.next().await?.ok()? {
+                return Some(self.saw(text.as_str()));
+            }
+        }
+    }
+
+    fn saw(&self, text: &str) -> Value {
+        let frame = serde_json::from_str(text).unwrap_or_else(|_| json!(text));
+        self.shared.inner().seen.push(Seen { connection: self.number, frame: frame.clone() });
+        frame
+    }
+
+    async fn let_in(&mut self, door: Option<Door>) -> Option<()> {
+        let dialect = self.shared.dialect;
+        if matches!(door, Some(Door::Silent)) {
+            return self.next().await.and(None);
+        }
+        let welcome = Story::of(dialect, "handshake");
+        self.send(&welcome.event(|frame| frame["event"] == "connect.challenge").unwrap()).await?;
+        let request = self.next().await?;
+        let refused = match door {
+            Some(Door::Closed(code, reason)) => return self.close(code, reason).await,
+            Some(Door::Text(text)) => {
+                self.socket.send(Message::text(text)).await.ok()?;
+                return self.next().await.and(None);
+            }
+            Some(Door::NotYet(after)) => {
+                // Only the newer one was quick enough to be recorded.
+                let story = Story::of(Dialect::Four, "starting");
+                let mut answer = story.answers("connect").remove(0);
+                answer["error"]["retryAfterMs"] = json!(after.as_millis());
+                Some((answer, story.close()))
+            }
+            Some(Door::Recorded(name)) => {
+                let story = Story::of(dialect, name);
+                let answer = story.answers("connect").remove(0);
+                if answer["ok"] == true {
+                    return self.welcome(answer, &request).await;
+                }
+                Some((answer, story.close()))
+            }
+            _ => refusal(dialect, &request),
+        };
+        if let Some((mut answer, (code, reason))) = refused {
+            answer["id"] = request["id"].clone();
+            self.send(&answer).await?;
+            return self.close(code, &reason).await;
+        }
+        let answer = welcome.answers("connect").remove(0);
+        let scopes = request["params"]["scopes"].clone();
+        self.welcome(granting(answer, scopes), &request).await
+    }
+
+    async fn welcome(&mut self, mut answer: Value, request: &Value) -> Option<()> {
+        answer["id"] = request["id"].clone();
+        {
+            let options = self.shared.options();
+            answer["payload"]["policy"]["tickIntervalMs"] = json!(options.announced_tick.as_millis());
+            if let Some(version) = &options.version {
+                answer["payload"]["server"]["version"] = json!(version);
+            }
+        }
+        self.send(&answer).await
+    }
+
+    /// Reads and writes until the end.
+    async fn speak(&mut self) {
+        let (sender, mut orders) = mpsc::channel(BACKLOG);
+        self.shared.inner().connections.insert(self.number, sender);
+        let limit = match self.shared.dialect {
+            Dialect::Three => 512 << 10,
+            Dialect::Four => 25 << 20,
+        };
+        loop {
+            let went_on = tokio::select! {
+                order = orders.recv() => self.follow(order).await,
+                message = self.socket.next() => match message {
+                    Some(Ok(Message::Text(text))) if text.len() > limit => self.close(1009, "").await,
+                    Some(Ok(Message::Text(text))) => {
+                        let frame = self.saw(text.as_str());
+                        requests::handle(&self.shared, self.number, &frame);
+                        Some(())
+                    }
+                    Some(Ok(Message::Close(_)) | Err(_)) | None => None,
+                    Some(Ok(_)) => Some(()),
+                },
+            };
+            if went_on.is_none() {
+                return;
+            }
+        }
+    }
+
+    async fn follow(&mut self, order: Option<Order>) -> Option<()> {
+        match order {
+            Some(Order::Frame(frame)) => self.send(&frame).await,
+            Some(Order::Text(text)) => self.socket.send(Message::text(text)).await.ok(),
+            Some(Order::Close(code, reason)) => self.close(code, &reason).await,
+            Some(Order::Cut) => None,
+            None => self.close(1008, "slow consumer").await,
+        }
+    }
+}
+
+fn granting(mut answer: Value, scopes: Value) -> Value {
+    if let Some(auth) = answer["payload"].get_mut("auth") {
+        auth["scopes"] = scopes;
+    }
+    answer
+}
+
+/// What a real gateway would not let in, and how it says so.
+fn refusal(dialect: Dialect, request: &Value) -> Option<(Value, (u16, String))> {
+    let params = &request["params"];
+    let number = |name: &str| params[name].as_u64().unwrap_or(0);
+    let speaks = (number("minProtocol")..=number("maxProtocol")).contains(&dialect.number());
+    let name = match params["auth"]["token"].as_str() {
+        _ if request["method"] != "connect" => "not-connect-first",
+        _ if !speaks => "protocol-too-new",
+        None => "no-token",
+        Some(token) if token != TOKEN => "bad-token",
+        Some(_) => return None,
+    };
+    let story = Story::of(dialect, name);
+    let method = if name == "not-connect-first" { "health" } else { "connect" };
+    Some((story.answers(method).remove(0), story.close()))
+}

@@ -1,0 +1,83 @@
+//! How turns end: well, as a recorded one, refused, aborted.
+
+use serde_json::{Value, json};
+
+use super::{
+    recorded::{Story, is_acceptance, replace},
+    run::{Method, Telling},
+    script::Dialect,
+};
+
+impl Telling<'_> {
+    pub(super) fn end(&mut self, text: &str) {
+        if !self.shared.knows(self.run) {
+            return;
+        }
+        let said = self.run.method.model().1;
+        for frame in [self.like("agent", "phase", "end"), self.like("chat", "state", "final")] {
+            if let Some(mut frame) = frame {
+                replace(&mut frame, said, text);
+                self.event(frame);
+            }
+        }
+        let method = match self.run.method {
+            Method::Agent => "agent",
+            Method::ChatSend => "chat.send",
+        };
+        let last = self.story.answers(method).into_iter().rfind(|frame| !is_acceptance(frame));
+        let answer = last.map(|frame| self.story.renamed(&frame, &self.run.names));
+        let answer = answer.map(|mut frame| {
+            replace(&mut frame, said, text);
+            frame
+        });
+        let mut waited = json!({ "runId": self.run.names.run, "status": "ok", "startedAt": 1, "endedAt": 2 });
+        if self.shared.dialect == Dialect::Four {
+            waited["terminalReply"] = json!({ "disposition": "visible", "text": text });
+        }
+        let session = self.shared.key(&self.run.names.session);
+        self.shared.inner().sessions.entry(session).or_default().history.push(("assistant", text.to_owned()));
+        self.over(waited, answer);
+    }
+
+    pub(super) fn recorded(&mut self, name: &str) {
+        if !self.shared.knows(self.run) {
+            return;
+        }
+        let mut answer = None;
+        for frame in Story::of(self.shared.dialect, name).retold(&self.run.names) {
+            if frame["type"] == "res" { answer = Some(frame) } else { self.shared.event(frame) }
+        }
+        let is_ok =
+            answer.as_ref().is_some_and(|frame| frame["ok"] == true && frame["payload"]["status"] == "ok");
+        let status = if is_ok { "ok" } else { "error" };
+        self.over(json!({ "runId": self.run.names.run, "status": status, "endedAt": 2 }), answer);
+    }
+
+    pub(super) fn refuse(&self, error: Value) {
+        let answer = json!({ "type": "res", "id": self.run.names.request, "ok": false, "error": error });
+        self.over(json!({ "runId": self.run.names.run, "status": "error" }), Some(answer));
+    }
+
+    pub(super) fn abort(&mut self) {
+        let story = Story::of(self.shared.dialect, self.run.method.aborted());
+        if let Some(frame) = story.event(|frame| frame["payload"]["state"] == "aborted") {
+            let mut frame = story.renamed(&frame, &self.run.names);
+            frame["payload"]["message"]["content"][0]["text"] = json!(self.text);
+            self.event(frame);
+        }
+        let answer = story.answers("agent").into_iter().rfind(|frame| !is_acceptance(frame));
+        let answer = answer.map(|frame| story.renamed(&frame, &self.run.names));
+        let waited =
+            json!({ "runId": self.run.names.run, "status": "error", "stopReason": "rpc", "endedAt": 2 });
+        self.over(waited, answer);
+    }
+
+    /// A turn that `chat.send` began has no second answer.
+    fn over(&self, waited: Value, answer: Option<Value>) {
+        let answer = answer.filter(|_| self.run.method == Method::Agent);
+        if let Some(answer) = answer.clone() {
+            self.shared.answer(self.run.from, answer);
+        }
+        self.run.ended.send_replace(Some((waited, answer)));
+    }
+}

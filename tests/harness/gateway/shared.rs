@@ -1,0 +1,168 @@
+//! What all connections and turns of a scripted gateway share.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::{
+    model::{Made, Provider},
+    run::Run,
+    script::{Abort, Dialect, Door, Step},
+};
+
+/// Frames kept for a client that does not read; a real gateway closes its connection, too.
+pub(super) const BACKLOG: usize = 4096;
+
+/// What may be changed while a gateway runs.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// What an abort does.
+    pub abort: Abort,
+    /// Whether `outboundHeaders` are taken, as by a gateway with that extension.
+    pub takes_headers: bool,
+    /// Whether it has the plugin that puts headers on a session's calls.
+    pub has_plugin: bool,
+    /// How often it says that it lives; silent without. What it announces is [`Options::announced_tick`].
+    pub tick: Option<Duration>,
+    /// The interval of its hello.
+    pub announced_tick: Duration,
+    /// The version it says it is; the recorded one without.
+    pub version: Option<String>,
+    /// Its providers, by name. The first is the one that turns use which choose none.
+    pub providers: BTreeMap<String, Provider>,
+}
+
+/// What a session was given.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Session {
+    pub(super) provider: Option<String>,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) history: Vec<(&'static str, String)>,
+}
+
+/// A frame of a client's.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    /// Number of the connection, from 1.
+    pub connection: u64,
+    /// The frame; a text that is no JSON is a string.
+    pub frame: Value,
+}
+
+/// What a connection is told to do.
+#[derive(Debug, Clone)]
+pub(super) enum Order {
+    Frame(Value),
+    Text(String),
+    Close(u16, String),
+    Cut,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Inner {
+    pub(super) connections: BTreeMap<u64, mpsc::Sender<Order>>,
+    pub(super) accepted: u64,
+    pub(super) doors: VecDeque<Door>,
+    pub(super) scripts: BTreeMap<String, VecDeque<Vec<Step>>>,
+    pub(super) always: Vec<Step>,
+    pub(super) runs: BTreeMap<String, Arc<Run>>,
+    pub(super) sessions: BTreeMap<String, Session>,
+    pub(super) seen: Vec<Seen>,
+    pub(super) calls: Vec<Made>,
+    pub(super) seq: u64,
+    pub(super) last: Vec<Value>,
+}
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) dialect: Dialect,
+    options: Mutex<Options>,
+    inner: Mutex<Inner>,
+}
+
+impl Shared {
+    pub(super) fn new(dialect: Dialect) -> Self {
+        let options = Options {
+            abort: Abort::default(),
+            takes_headers: false,
+            has_plugin: false,
+            tick: Some(Duration::from_secs(30)),
+            announced_tick: Duration::from_secs(30),
+            version: None,
+            providers: BTreeMap::new(),
+        };
+        Self { dialect, options: Mutex::new(options), inner: Mutex::default() }
+    }
+
+    pub(super) fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap()
+    }
+
+    pub(super) fn options(&self) -> MutexGuard<'_, Options> {
+        self.options.lock().unwrap()
+    }
+
+    /// The key as this dialect's gateway writes it.
+    pub(super) fn key(&self, session: &str) -> String {
+        match self.dialect {
+            Dialect::Three => session.to_owned(),
+            Dialect::Four => session.to_lowercase(),
+        }
+    }
+
+    pub(super) fn order(&self, connection: u64, order: Order) {
+        let mut inner = self.inner();
+        let is_slow = inner.connections.get(&connection).is_some_and(|to| to.try_send(order).is_err());
+        if is_slow {
+            inner.connections.remove(&connection);
+        }
+    }
+
+    pub(super) fn answer(&self, connection: u64, frame: Value) {
+        self.order(connection, Order::Frame(frame));
+    }
+
+    pub(super) fn order_all(&self, order: &Order) {
+        let connections: Vec<u64> = self.inner().connections.keys().copied().collect();
+        for connection in connections {
+            self.order(connection, order.clone());
+        }
+    }
+
+    /// An event to everybody, as gateways send them, counted.
+    pub(super) fn event(&self, mut frame: Value) {
+        {
+            let mut inner = self.inner();
+            inner.seq += 1;
+            frame["seq"] = json!(inner.seq);
+            inner.last = vec![frame.clone()];
+        }
+        self.order_all(&Order::Frame(frame));
+    }
+
+    /// What the last event was, to everybody again.
+    pub(super) fn again(&self) {
+        let last = self.inner().last.clone();
+        for frame in last {
+            self.order_all(&Order::Frame(frame));
+        }
+    }
+
+    /// The gateway ends and begins anew: its connections are closed, its runs are not known any more.
+    pub(super) fn restart(&self) {
+        self.inner().runs.clear();
+        let reason = json!({ "reason": "gateway restarting", "restartExpectedMs": 100 });
+        self.event(json!({ "type": "event", "event": "shutdown", "payload": reason }));
+        self.order_all(&Order::Close(1012, "service restart".to_owned()));
+    }
+
+    /// Whether this run is still this gateway's.
+    pub(super) fn knows(&self, run: &Run) -> bool {
+        self.inner().runs.get(&run.names.run).is_some_and(|known| std::ptr::eq(&raw const **known, run))
+    }
+}

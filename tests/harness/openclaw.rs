@@ -1,0 +1,245 @@
+//! The real OpenClaw gateway, as `scripts/openclaw.sh` installs it: its configuration, its process, its end.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tokio::process::{Child, Command};
+
+use crate::{agent::Agent, bridge::free_port, eventually::eventually_within};
+
+/// The newer version needs 12 to 26 s to start here, longer on a busy machine.
+const START: Duration = Duration::from_secs(120);
+/// Time to end in peace; runs that are going on would be waited for.
+const STOP: Duration = Duration::from_secs(20);
+
+/// The provider of the generated configuration, which the headers plugin is for, too.
+pub const PROVIDER: &str = "sluicegate";
+
+/// Which of the pinned versions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// Protocol 3, installed only by `make test-openclaw-old`.
+    Old,
+    /// Protocol 4, installed by set-up.
+    New,
+}
+
+impl Version {
+    const fn number(self) -> &'static str {
+        match self {
+            Self::Old => "2026.2.6-3",
+            Self::New => "2026.9.6",
+        }
+    }
+}
+
+/// What a gateway is started with.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// Which version.
+    pub version: Version,
+    /// Base URL of its only provider, with `/v1`.
+    pub base_url: String,
+    /// Models of its provider; the first is the one it asks by itself.
+    pub models: Vec<String>,
+    /// Tools that its agents may use.
+    pub tools: Vec<String>,
+    /// Whether `services/openclaw-headers-plugin` is loaded.
+    pub plugin: bool,
+}
+
+impl Setup {
+    /// The newer version, without the plugin, its agents with `exec` and `read`.
+    #[must_use]
+    pub fn new(base_url: &str, models: &[&str]) -> Self {
+        Self {
+            version: Version::New,
+            base_url: base_url.to_owned(),
+            models: models.iter().map(|&model| model.to_owned()).collect(),
+            tools: vec!["exec".to_owned(), "read".to_owned()],
+            plugin: false,
+        }
+    }
+}
+
+/// A gateway on the loopback interface. Killed and removed on drop.
+#[derive(Debug)]
+pub struct OpenClaw {
+    /// `ws://127.0.0.1:PORT`
+    pub url: String,
+    /// What lets a client in.
+    pub token: &'static str,
+    process: Child,
+    dir: tempfile::TempDir,
+}
+
+impl OpenClaw {
+    /// Starts one and waits until it lets clients in.
+    ///
+    /// # Panics
+    /// If it is not installed or does not start, with its log.
+    pub async fn start(setup: &Setup) -> Self {
+        let dir = tempfile::Builder::new().prefix("sw-openclaw-").tempdir_in("/tmp").unwrap();
+        let address = free_port();
+        fs::create_dir(dir.path().join("workspace")).unwrap();
+        fs::write(dir.path().join("workspace/AGENTS.md"), "You are an agent under test.\n").unwrap();
+        let config = configuration(setup, dir.path(), address.port());
+        fs::write(dir.path().join("openclaw.json"), config.to_string()).unwrap();
+        let process = spawned(setup.version, dir.path());
+        let mut gateway = Self { url: format!("ws://{address}"), token: "test-token", process, dir };
+        let agent = Agent::over_tcp(address);
+        let log = gateway.log_file();
+        let ready = || {
+            let ended = gateway.process.try_wait().unwrap();
+            assert_eq!(ended, None, "OpenClaw ended: {}", fs::read_to_string(&log).unwrap_or_default());
+            let agent = agent.clone();
+            async move {
+                match setup.version {
+                    Version::Old => agent.connect().await.is_ok(),
+                    Version::New => agent
+                        .request(http::Method::GET, "/readyz", bytes::Bytes::new())
+                        .await
+                        .is_ok_and(|answer| answer.status == 200),
+                }
+            }
+        };
+        eventually_within(START, "OpenClaw is ready", ready, |ready| *ready).await;
+        gateway
+    }
+
+    /// What it has logged.
+    #[must_use]
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.log_file()).unwrap_or_default()
+    }
+
+    /// The folder of its agents.
+    #[must_use]
+    pub fn workspace(&self) -> PathBuf {
+        self.dir.path().join("workspace")
+    }
+
+    /// Its process.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.process.id()
+    }
+
+    /// Ends it as an operator would, and kills it if that takes long.
+    ///
+    /// # Panics
+    /// If it has gone already.
+    pub async fn stop(mut self) {
+        let pid = i32::try_from(self.pid().unwrap()).unwrap();
+        rustix::process::kill_process(
+            rustix::process::Pid::from_raw(pid).unwrap(),
+            rustix::process::Signal::TERM,
+        )
+        .unwrap();
+        if tokio::time::timeout(STOP, self.process.wait()).await.is_err() {
+            self.process.kill().await.unwrap();
+        }
+    }
+
+    fn log_file(&self) -> PathBuf {
+        self.dir.path().join("log")
+    }
+}
+
+impl Drop for OpenClaw {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let log = self.log();
+            let tail = log.char_indices().rev().nth(4000).map_or(0, |(at, _)| at);
+            // The only way to say more of a test that fails.
+            #[expect(clippy::print_stderr, reason = "shown with the test that failed")]
+            {
+                eprintln!("OpenClaw's log ends:\n{}", &log[tail..]);
+            }
+        }
+    }
+}
+
+fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+fn spawned(version: Version, dir: &Path) -> Child {
+    let output = fs::File::create(dir.join("log")).unwrap();
+    Command::new(repository().join("scripts/openclaw.sh"))
+        .args(["run", "gateway", "run"])
+        .current_dir(dir.join("workspace"))
+        .env("OPENCLAW_VERSION", version.number())
+        .env("HOME", dir)
+        .env("XDG_CACHE_HOME", cache())
+        .env("OPENCLAW_CONFIG_PATH", dir.join("openclaw.json"))
+        .env("OPENCLAW_STATE_DIR", dir.join("state"))
+        .envs([
+            ("OPENCLAW_DISABLE_BONJOUR", "1"),
+            ("OPENCLAW_LOAD_SHELL_ENV", "0"),
+            ("OPENCLAW_NO_RESPAWN", "1"),
+            ("OPENCLAW_SKIP_CHANNELS", "1"),
+        ])
+        .stdin(Stdio::null())
+        .stdout(output.try_clone().unwrap())
+        .stderr(output)
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap()
+}
+
+/// Where the scripts install, whatever `HOME` the gateway is given.
+#[expect(clippy::disallowed_methods, reason = "the scripts read the same variables")]
+fn cache() -> PathBuf {
+    std::env::var_os("XDG_CACHE_HOME")
+        .map_or_else(|| PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache"), PathBuf::from)
+}
+
+fn configuration(setup: &Setup, dir: &Path, port: u16) -> Value {
+    let model = |id: &String| {
+        json!({
+            "id": id, "name": id, "reasoning": false, "input": ["text"],
+            "cost": { "input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0 },
+            "contextWindow": 200_000, "maxTokens": 8192,
+        })
+    };
+    let provider = json!({
+        "baseUrl": setup.base_url,
+        "apiKey": "proxy-handles-auth",
+        "api": "openai-completions",
+        "models": setup.models.iter().map(model).collect::<Vec<_>>(),
+    });
+    let plugins = if setup.plugin {
+        let path = repository().join("services/openclaw-headers-plugin");
+        json!({ "allow": ["memory-core", "sluicegate-headers"], "load": { "paths": [path] } })
+    } else {
+        json!({ "allow": ["memory-core"] })
+    };
+    json!({
+        "models": { "mode": "replace", "providers": { PROVIDER: provider } },
+        "agents": {
+            "defaults": {
+                "model": { "primary": format!("{PROVIDER}/{}", setup.models[0]) },
+                "workspace": dir.join("workspace"),
+                "skipBootstrap": true,
+                "timeoutSeconds": 120,
+                "heartbeat": { "every": "0m" },
+                "sandbox": { "mode": "off" },
+            },
+            "list": [{ "id": "main", "default": true, "workspace": dir.join("workspace") }],
+        },
+        "tools": { "allow": setup.tools, "elevated": { "enabled": false } },
+        "plugins": plugins,
+        "cron": { "enabled": false },
+        "gateway": {
+            "mode": "local", "port": port, "bind": "loopback",
+            "auth": { "mode": "token", "token": "test-token" },
+            "controlUi": { "enabled": false },
+        },
+    })
+}
