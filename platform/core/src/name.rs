@@ -131,6 +131,10 @@ pub mod label {
     pub const WORKSPACE: &str = "sluicegate.workspace";
     /// What the container that waits for a run was made from; it has none of the labels of a run.
     pub const MOULD: &str = "sluicegate.mould";
+    /// The gateway it is; it has no label of a run.
+    pub const GATEWAY: &str = "sluicegate.gateway";
+    /// What a gateway's container was made from.
+    pub const SETUP: &str = "sluicegate.setup";
     /// On an image: the path of its first process, its whole entrypoint, which waits for a start file if it has no command.
     pub const WAITS: &str = "sluicegate.waits";
 }

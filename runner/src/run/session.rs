@@ -305,7 +305,7 @@ async fn until_over(gateway: &Gateway, key: &SessionKey, turn: &TurnId) -> Endin
                 Err(error) if error.is_final() => return failed(Frames::Lost),
                 Err(_) => sleep(PAUSE).await,
             },
-            Ok(Waited::Failed { code }) => return failed(Frames::Upstream { code }),
+            Ok(Waited::Failed(failure)) => return failed(failure),
             Ok(Waited::Unknown) => {}
             Err(error) if error.is_final() => return failed(Frames::Lost),
             Err(_) => sleep(PAUSE).await,
