@@ -27,8 +27,8 @@ setup: ## Install what is missing: Docker, images, LiteLLM, OpenClaw, SDKs, tool
 	@scripts/setup.sh all
 
 images: ## Build the sandbox images if their inputs have changed
-	@scripts/setup.sh docker
-	@scripts/images.sh
+	@scripts/setup.sh images
+	@scripts/setup.sh openclaw
 
 proxy-image: ## Build the data plane's static binary and its image, if their sources have changed
 	@scripts/setup.sh docker

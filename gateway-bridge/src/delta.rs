@@ -22,6 +22,13 @@ pub(crate) struct Deltas {
     any: bool,
 }
 
+/// Where in its part a piece is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    First,
+    Within,
+}
+
 impl Deltas {
     /// What `text` adds to what was told; none if it adds nothing.
     pub(crate) fn add(&mut self, text: &Text<'_>) -> Option<String> {
@@ -36,12 +43,12 @@ impl Deltas {
         let Some(whole) = text.whole.as_deref() else {
             let delta = text.delta.as_deref()?;
             self.told.push_str(delta);
-            return self.tell(delta.to_owned(), !self.any);
+            return self.tell(delta.to_owned(), Place::Within);
         };
         if let Some(new) = whole.strip_prefix(self.told.as_str()) {
-            let begins = self.told.is_empty();
+            let place = if self.told.is_empty() { Place::First } else { Place::Within };
             self.told.push_str(new);
-            return self.tell(new.to_owned(), begins);
+            return self.tell(new.to_owned(), place);
         }
         if self.told.starts_with(whole) {
             return None;
@@ -52,7 +59,7 @@ impl Deltas {
             // What was told cannot be taken back; the text at the end is what counts.
             return None;
         }
-        self.tell(whole.to_owned(), true)
+        self.tell(whole.to_owned(), Place::First)
     }
 
     /// Whether anything was told.
@@ -60,11 +67,11 @@ impl Deltas {
         self.any
     }
 
-    fn tell(&mut self, new: String, begins: bool) -> Option<String> {
+    fn tell(&mut self, new: String, place: Place) -> Option<String> {
         if new.is_empty() {
             return None;
         }
-        let again = self.any && begins;
+        let again = self.any && place == Place::First;
         self.any = true;
         Some(if again { format!("{BETWEEN}{new}") } else { new })
     }

@@ -94,7 +94,7 @@ impl DeviceKey {
 
     fn create(path: &Path) -> Result<Self, DeviceError> {
         let (key, text) = Self::generate();
-        let aside = path.with_extension(format!("{:016x}", platform_runtime::random::bits() as u64));
+        let aside = path.with_extension(format!("{:032x}", platform_runtime::random::bits()));
         let io = DeviceError::io("write", path);
         let written = write_private(&aside, text.expose()).and_then(|()| fs::hard_link(&aside, path));
         drop(fs::remove_file(&aside));

@@ -44,18 +44,14 @@ impl Duplex {
         self.queue.push_back(text);
     }
 
-    /// The next text from the gateway; writes what is queued meanwhile. Cancel safe.
+    /// The next text from the gateway, empty for a sign of life that is none; writes what is queued meanwhile. Cancel safe.
     pub(crate) async fn next(&mut self) -> Result<Utf8Bytes, Broken> {
-        loop {
-            match poll_fn(|context| self.poll(context)).await? {
-                Message::Text(text) => return Ok(text),
-                Message::Close(frame) => {
-                    return Err(Broken::Closed(frame.map_or(1005, |frame| frame.code.into())));
-                }
-                Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {
-                    // Heard, and no frame of the protocol.
-                    return Ok(Utf8Bytes::default());
-                }
+        match poll_fn(|context| self.poll(context)).await? {
+            Message::Text(text) => Ok(text),
+            Message::Close(frame) => Err(Broken::Closed(frame.map_or(1005, |frame| frame.code.into()))),
+            // A sign of life, and no frame of the protocol.
+            Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {
+                Ok(Utf8Bytes::default())
             }
         }
     }

@@ -34,6 +34,9 @@ mod turn;
 mod verdict;
 mod wire;
 
+#[cfg(test)]
+mod tests;
+
 pub use self::{
     counts::Counts,
     device::{DeviceError, DeviceKey},

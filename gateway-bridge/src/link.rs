@@ -70,6 +70,8 @@ pub(crate) struct Outgoing {
     pub(crate) method: String,
     pub(crate) text: Utf8Bytes,
     pub(crate) reply: Reply,
+    /// The one connection that it may be sent on, if it must not reach a gateway that was restarted since.
+    pub(crate) connection: Option<u64>,
 }
 
 /// Who waits for the answer.
@@ -161,16 +163,7 @@ impl Link {
         limit: Duration,
     ) -> Result<Box<RawValue>, Error> {
         let called = async {
-            let up = self.up().await?;
-            let id = self.shared.next_id();
-            let malformed = |_error| Error::Malformed { method: method.to_owned(), reason: "parameters" };
-            let text = request::encode(id, method, params, None).map_err(malformed)?;
-            self.check_size(method, text.len(), &up.hello)?;
-            let (reply, answer) = oneshot::channel();
-            let outgoing =
-                Outgoing { id, method: method.to_owned(), text: text.into(), reply: Reply::Once(reply) };
-            self.send(outgoing).await?;
-            let answer = answer.await.map_err(|_closed| Error::Closed)??;
+            let answer = self.exchange(method, params, None).await?;
             match answer.fault {
                 Some(fault) => Err(fault.refusal(method)),
                 None => Ok(answer.payload.unwrap_or_else(|| RawValue::NULL.to_owned())),
@@ -178,6 +171,24 @@ impl Link {
         };
         let late = || self.trouble().unwrap_or_else(|| Error::NoAnswer { method: method.to_owned(), limit });
         timeout(limit, called).await.unwrap_or_else(|_elapsed| Err(late()))
+    }
+
+    /// One request and its answer, whenever it comes; on `connection` alone, if one is given.
+    pub(crate) async fn exchange(
+        &self,
+        method: &str,
+        params: &impl Serialize,
+        connection: Option<u64>,
+    ) -> Result<Answer, Error> {
+        let up = self.up().await?;
+        let id = self.shared.next_id();
+        let malformed = |_error| Error::Malformed { method: method.to_owned(), reason: "parameters" };
+        let text = request::encode(id, method, params, None).map_err(malformed)?;
+        self.check_size(method, text.len(), &up.hello)?;
+        let (reply, answer) = oneshot::channel();
+        let (method, text, reply) = (method.to_owned(), text.into(), Reply::Once(reply));
+        self.send(Outgoing { id, method, text, reply, connection }).await?;
+        answer.await.map_err(|_closed| Error::Closed)?
     }
 
     /// Hands a frame to the owner; waits while too many are on their way.

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use crate::{
     counts::Cells,
     delta::Deltas,
-    outcome::{Ending, Event, Failure},
+    outcome::{Ending, Event, Failure, Phase},
     session::SessionKey,
     turn::TurnId,
     verdict::Evidence,
@@ -79,7 +79,23 @@ impl Live {
                 state.over.get_or_insert(over);
                 self.over.notify_one();
             }
+            Signal::Begins => {
+                if state.over.is_some() {
+                    state.evidence.again = true;
+                } else {
+                    self.tell_in(&mut state, Event::Status(Phase::Started));
+                }
+            }
             Signal::Nothing => {}
+        }
+    }
+
+    /// Takes in an event of this turn's run that names no session. It is nobody's, and nothing of it is told; but a run
+    /// that begins after its end was not over.
+    pub(crate) fn observe_stray(&self, signal: &Signal<'_>) {
+        let mut state = self.state();
+        if *signal == Signal::Begins && state.over.is_some() {
+            state.evidence.again = true;
         }
     }
 
@@ -137,6 +153,17 @@ impl Live {
             }
             self.over.notified().await;
         }
+    }
+
+    /// The text that nobody has read yet.
+    #[cfg(test)]
+    pub(crate) fn unread_text(&self) -> String {
+        let state = self.state();
+        let texts = state.queue.iter().filter_map(|event| match event {
+            Event::Text(text) => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect()
     }
 
     /// The turn is over. Only the first ending counts.

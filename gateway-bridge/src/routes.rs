@@ -28,6 +28,8 @@ struct Table {
 pub(crate) enum Found {
     /// This turn's.
     Live(Arc<Live>),
+    /// Nobody's, but it names this turn's run and no session.
+    Stray(Arc<Live>),
     /// A turn's that is over.
     Gone,
     /// Nobody's here.
@@ -70,6 +72,7 @@ impl Routes {
         let table = self.table();
         match (table.live.get(whose.run.as_ref()), whose.session.as_deref()) {
             (Some(live), Some(session)) if live.session.as_str() == session => Found::Live(live.clone()),
+            (Some(live), None) => Found::Stray(live.clone()),
             (None, _) if table.gone.iter().any(|gone| *gone == whose.run) => Found::Gone,
             _ => Found::Nobody,
         }

@@ -6,7 +6,7 @@
 use crate::{
     outcome::{Code, Ending, Failure, Usage},
     wire::{
-        answer::{Report, Status},
+        answer::{Cut, Report, Status},
         run::{Hint, Over},
     },
 };
@@ -18,23 +18,25 @@ pub(crate) struct Evidence {
     pub(crate) answered: bool,
     /// What the gateway said of a failure.
     pub(crate) hint: Hint,
+    /// The gateway began the run again after it had said that it was over.
+    pub(crate) again: bool,
 }
 
 /// The end of a turn by the answer to its call.
 pub(crate) fn of_report(report: Report, evidence: &Evidence) -> Ending {
     let hint = &evidence.hint;
-    if report.aborted && report.status != Status::Ok {
-        return Ending::Failed(Failure::Aborted);
-    }
-    match report.status {
-        Status::Timeout => Ending::Failed(Failure::TimedOut),
-        Status::Error => Ending::Failed(failed(&report, hint)),
-        Status::Ok if report.has_error => Ending::Failed(failed(&report, hint)),
-        Status::Ok if report.aborted => Ending::Failed(Failure::TimedOut),
-        Status::Ok if report.text.is_empty() || !(evidence.answered || used(report.usage)) => {
+    match (report.status, report.cut) {
+        (Status::Timeout | Status::Error, Some(Cut::Aborted)) => Ending::Failed(Failure::Aborted),
+        (Status::Timeout, _) => Ending::Failed(Failure::TimedOut),
+        (Status::Error, _) => Ending::Failed(failed(&report, hint)),
+        (Status::Ok, _) if report.has_error => Ending::Failed(failed(&report, hint)),
+        (Status::Ok, Some(_)) => Ending::Failed(Failure::TimedOut),
+        (Status::Ok, None) if report.text.is_empty() || !(evidence.answered || used(report.usage)) => {
             Ending::Failed(Failure::NoAnswer)
         }
-        Status::Ok => Ending::Completed { text: report.text, usage: report.usage, model: report.model },
+        (Status::Ok, None) => {
+            Ending::Completed { text: report.text, usage: report.usage, model: report.model }
+        }
     }
 }
 
@@ -44,7 +46,7 @@ fn used(usage: Option<Usage>) -> bool {
 }
 
 fn failed(report: &Report, hint: &Hint) -> Failure {
-    if report.timed_out || hint.timed_out {
+    if report.cut == Some(Cut::TimedOut) || hint.timed_out {
         return Failure::TimedOut;
     }
     if hint.empty {
@@ -62,11 +64,12 @@ pub(crate) fn of_conversation(over: &Over, evidence: &Evidence) -> Ending {
         Over::Final(Some(text)) if !text.is_empty() => {
             Ending::Completed { text: text.clone(), usage: None, model: None }
         }
+        Over::Final(_) if evidence.hint.timed_out => Ending::Failed(Failure::TimedOut),
         Over::Final(_) => Ending::Failed(Failure::NoAnswer),
         Over::Aborted => Ending::Failed(Failure::Aborted),
         Over::Failed(hint) => {
             let code = hint.code.clone().or_else(|| evidence.hint.code.clone());
-            Ending::Failed(if evidence.hint.timed_out {
+            Ending::Failed(if hint.timed_out || evidence.hint.timed_out {
                 Failure::TimedOut
             } else if evidence.hint.empty {
                 Failure::NoAnswer

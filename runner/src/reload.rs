@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// What of the control plane's is read once.
-const FIXED: [&str; 5] = ["sandbox.", "store.", "worker.", "api.", "telemetry."];
+const FIXED: [&str; 6] = ["sandbox.", "gateways.", "store.", "worker.", "api.", "telemetry."];
 
 /// Where the configuration is read.
 #[derive(Debug, Clone)]

@@ -249,7 +249,7 @@ async fn a_check_says_of_every_agent_whether_it_can_run_and_if_not_why() {
         "{doctor:?}"
     );
     let refused = run(&world, "a:gateway", "r1").await;
-    assert!(refused.code == Some(70) && refused.stderr.contains("its gateway cannot be used"), "{refused:?}");
+    assert!(refused.code == Some(70) && refused.stdout.contains("its gateway cannot be used"), "{refused:?}");
     append(&world, "[agents.'a:mistake']\nmode = 'x'");
     assert_eq!(check(&[]).await.code, Some(2), "mistakes come first");
 }

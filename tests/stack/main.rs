@@ -8,7 +8,10 @@
 mod calls;
 mod container;
 mod endings;
+mod ephemeral;
 mod openclaw;
+mod openclaw_frames;
+mod openclaw_plugin;
 mod restart;
 mod sdk;
 mod streams;

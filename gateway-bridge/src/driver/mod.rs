@@ -3,27 +3,30 @@
 //! Whatever happens, there is one ending, and it comes in time: the deadline and the wish to stop are watched over beside
 //! everything else, and the abort that follows has a time limit of its own.
 
+mod prepare;
 mod resume;
+mod settle;
 mod stop;
 
 use std::sync::Arc;
 
 use tokio::{
     sync::mpsc,
-    time::{Instant, sleep_until},
+    time::{sleep, sleep_until},
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     error::Error,
-    hello::{Generation, Hello},
+    hello::Generation,
     link::{Link, Outgoing, Reply, Up},
     live::Live,
-    outcome::{Ending, Event, Failure, Phase},
+    outcome::{Code, Ending, Event, Failure, Phase},
     turn::{Attribution, Turn},
     verdict,
     wire::{
-        answer::{self, Reply as Said},
+        answer::{self, Reply as Said, Status},
+        fault::Fault,
         frame::Answer,
         request::{ClearHeaders, HEADERS_CLEAR, HEADERS_SET, SetHeaders, Start},
         run::Over,
@@ -31,36 +34,10 @@ use crate::{
     },
 };
 
-/// Checks a turn against what the gateway can do, and makes the call that starts it.
-pub(crate) fn prepare(link: &Link, turn: &Turn, hello: &Hello) -> Result<Start, Error> {
-    let unsupported = |what| Err(Error::Unsupported { what, version: hello.version.as_str().to_owned() });
-    match &turn.attribution {
-        Attribution::Trace(_) if !hello.takes_traces() => {
-            return unsupported("pass a trace id on to the model (from 2026.8 on): use a slot or headers");
-        }
-        Attribution::Slot { .. } if turn.model.is_none() => {
-            return Err(Error::InvalidTurn { reason: "a slot needs the model of the turn" });
-        }
-        Attribution::Plugin(_) if !hello.has(HEADERS_SET) && !hello.methods.is_empty() => {
-            return unsupported("give a session headers: the plugin sluicegate-headers is not loaded");
-        }
-        Attribution::Trace(_)
-        | Attribution::Slot { .. }
-        | Attribution::Headers(_)
-        | Attribution::Plugin(_) => {}
-    }
-    if turn.message.is_empty() {
-        return Err(Error::InvalidTurn { reason: "there is no message" });
-    }
-    if turn.instructions.is_some() && hello.generation == Generation::Three {
-        return unsupported("take instructions beside the message on protocol 3");
-    }
-    let left = turn.deadline.saturating_duration_since(Instant::now());
-    let start = turn.start(link.shared.next_id(), hello.generation, link.shared.provider.as_ref(), left);
-    let start = start.map_err(|_error| Error::InvalidTurn { reason: "it cannot be written as JSON" })?;
-    link.check_size(start.method, start.text.len(), hello)?;
-    Ok(start)
-}
+pub(crate) use self::prepare::prepare;
+
+/// How often a gateway may ask to be asked later.
+const REFUSALS_MAX: u32 = 5;
 
 pub(crate) struct Driver {
     link: Link,
@@ -72,27 +49,44 @@ pub(crate) struct Driver {
     /// The gateway's start that the turn was sent to.
     sent_to: Option<u64>,
     accepted: bool,
+    /// How often the gateway asked to be asked later.
+    refusals: u32,
     /// The answers to the call that started the turn.
     answers: Option<mpsc::Receiver<Result<Answer, Error>>>,
     /// The session's id inside the gateway, if headers were given to it.
     dressed: Option<String>,
 }
 
+/// Whether the gateway was restarted since a turn began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Restarted {
+    Yes,
+    No,
+}
+
 /// What is heard of a turn.
 enum News {
     Answer(Answer),
     Conversation(Over),
-    /// The gateway takes less than it did when the turn was checked: it is another one now.
-    TooLarge {
-        size: usize,
-        limit: usize,
-    },
+    /// The call that starts the turn was not sent: by now the gateway takes less, or too much is under way.
+    Unsent(Failure),
     Broken,
 }
 
 impl Driver {
     pub(crate) const fn new(link: Link, turn: Turn, live: Arc<Live>, start: Start, up: Arc<Up>) -> Self {
-        Self { link, turn, live, start, up, sent_to: None, accepted: false, answers: None, dressed: None }
+        Self {
+            link,
+            turn,
+            live,
+            start,
+            up,
+            sent_to: None,
+            accepted: false,
+            refusals: 0,
+            answers: None,
+            dressed: None,
+        }
     }
 
     /// Drives the turn to its end and tells it.
@@ -123,18 +117,26 @@ impl Driver {
             return Ending::Failed(failure);
         }
         loop {
-            if self.answers.is_none() && self.sent_to.is_none() && self.send().await.is_err() {
+            if self.sent_to.is_none() && self.send().await.is_err() {
                 return Ending::Failed(Failure::Lost);
             }
             let ending = match self.news().await {
-                News::Answer(answer) => self.answered(&answer),
-                News::Conversation(over) => Some(verdict::of_conversation(&over, &self.live.evidence())),
-                News::TooLarge { size, limit } => Some(Ending::Failed(Failure::TooLarge { size, limit })),
+                News::Answer(answer) => self.answered(&answer).await,
+                News::Conversation(over) => self.conversed(over).await,
+                News::Unsent(failure) => Some(Ending::Failed(failure)),
                 News::Broken => self.resume().await,
             };
             if let Some(ending) = ending {
                 return ending;
             }
+        }
+    }
+
+    /// The conversation says that the turn is over: on protocol 3 that may be one attempt of several.
+    async fn conversed(&mut self, over: Over) -> Option<Ending> {
+        match self.up.hello.generation {
+            Generation::Three => self.settle(Some(over)).await,
+            Generation::Four => Some(verdict::of_conversation(&over, &self.live.evidence())),
         }
     }
 
@@ -148,7 +150,7 @@ impl Driver {
         let patched = self.link.call("sessions.patch", &patch, limit).await.map_err(before)?;
         if let Attribution::Plugin(headers) = &self.turn.attribution {
             let session_id = transcript::session_id(&patched)
-                .map_err(|_malformed| Failure::Refused { code: crate::outcome::Code::new("malformed") })?;
+                .map_err(|_malformed| Failure::Refused { code: Code::new("malformed") })?;
             // From here on they must be taken away again, whether or not the answer comes.
             self.dressed = Some(session_id.clone());
             let params = SetHeaders { session_id: &session_id, headers };
@@ -176,8 +178,9 @@ impl Driver {
         self.answers = Some(answers);
         self.sent_to = Some(self.up.start);
         let Start { id, method, text } = self.start.clone();
-        let reply = Reply::Twice(reply);
-        self.link.send(Outgoing { id, method: method.to_owned(), text: text.into(), reply }).await
+        let (method, text, reply) = (method.to_owned(), text.into(), Reply::Twice(reply));
+        let connection = Some(self.up.connection);
+        self.link.send(Outgoing { id, method, text, reply, connection }).await
     }
 
     /// What is heard next of the turn. On protocol 4 the conversation's end is not it, while the answer may still come.
@@ -196,8 +199,8 @@ impl Driver {
             over = live.conversation_over(), if by_conversation => News::Conversation(over),
             answer = answer => match answer {
                 Some(Ok(answer)) => News::Answer(answer),
-                Some(Err(Error::TooLarge { size, limit, .. })) => News::TooLarge { size, limit },
-                Some(Err(_)) | None => self.unanswered(),
+                Some(Err(Error::Disconnected { .. })) | None => self.unanswered(),
+                Some(Err(error)) => News::Unsent(before(error)),
             },
             () = link.gone(connection) => News::Broken,
         }
@@ -210,23 +213,41 @@ impl Driver {
     }
 
     /// What an answer to the turn's call means; none if the turn goes on.
-    fn answered(&mut self, answer: &Answer) -> Option<Ending> {
-        match answer::read(answer) {
-            Ok(Said::Accepted | Said::InFlight) => {
+    async fn answered(&mut self, answer: &Answer) -> Option<Ending> {
+        let report = match answer::read(answer) {
+            Ok(Said::Over(report)) => report,
+            Ok(said) => {
                 if !self.accepted {
                     self.accepted = true;
                     self.live.tell(Event::Status(Phase::Accepted));
                 }
-                None
+                // The last answer goes to the call that began the turn, and its connection is no more.
+                return if said == Said::InFlight { self.found(Restarted::No).await } else { None };
             }
-            Ok(Said::Over(report)) => Some(match &report.fault {
-                Some(fault) if !self.accepted => Ending::Failed(Failure::Refused { code: fault.exact() }),
-                _ => verdict::of_report(*report, &self.live.evidence()),
-            }),
             Err(_malformed) => {
                 self.link.shared.cells.malformed.add_one();
+                return None;
+            }
+        };
+        match &report.fault {
+            Some(fault) if !self.accepted => self.refused(fault).await,
+            None if self.up.hello.generation == Generation::Three && report.status == Status::Ok => {
+                self.settle(None).await
+            }
+            _ => Some(verdict::of_report(*report, &self.live.evidence())),
+        }
+    }
+
+    /// The gateway did not take the turn; none if it says when it may.
+    async fn refused(&mut self, fault: &Fault) -> Option<Ending> {
+        match fault.retry_after {
+            Some(pause) if self.refusals < REFUSALS_MAX => {
+                self.refusals += 1;
+                sleep(pause.min(self.link.shared.limits.longest_pause)).await;
+                (self.answers, self.sent_to) = (None, None);
                 None
             }
+            _ => Some(Ending::Failed(Failure::Refused { code: fault.exact() })),
         }
     }
 }
@@ -236,6 +257,7 @@ fn before(error: Error) -> Failure {
     match error {
         Error::Refused { code, .. } => Failure::Refused { code },
         Error::TooLarge { size, limit, .. } => Failure::TooLarge { size, limit },
+        Error::TooMany { .. } => Failure::Refused { code: Code::new("too_many_calls") },
         _ => Failure::Lost,
     }
 }

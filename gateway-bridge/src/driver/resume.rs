@@ -5,14 +5,16 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use tokio::time::sleep;
 
-use super::Driver;
+use super::{Driver, Restarted};
 use crate::{
     error::Error,
+    hello::Generation,
     history::Waited,
     outcome::{Ending, Event, Failure, Phase},
     verdict,
     wire::{
         request::{History, Wait},
+        run::Over,
         transcript,
     },
 };
@@ -32,83 +34,98 @@ impl Driver {
     pub(super) async fn resume(&mut self) -> Option<Ending> {
         self.live.tell(Event::Status(Phase::Reconnecting));
         self.answers = None;
-        if let Some(over) = self.live.is_over() {
+        if self.up.hello.generation == Generation::Four
+            && let Some(over) = self.live.is_over()
+        {
             return Some(verdict::of_conversation(&over, &self.live.evidence()));
         }
         match self.link.up().await {
             Ok(up) => self.up = up,
             Err(_final) => return Some(Ending::Failed(Failure::Lost)),
         }
-        let restarted = self.sent_to != Some(self.up.start);
+        let restarted = if self.sent_to == Some(self.up.start) { Restarted::No } else { Restarted::Yes };
         match (self.accepted, restarted) {
             // The same gateway knows whether it has taken the turn, and does not take it twice.
-            (false, false) => {
+            (false, Restarted::No) => {
                 self.sent_to = None;
                 None
             }
             // Whether the turn had begun is not known, and it is not for us to begin it again.
-            (false, true) => Some(Ending::Failed(Failure::Lost)),
+            (false, Restarted::Yes) => Some(Ending::Failed(Failure::Lost)),
             (true, _) => self.found(restarted).await,
         }
     }
 
-    /// Asks the gateway for the end, and listens to the conversation meanwhile.
-    async fn found(&mut self, restarted: bool) -> Option<Ending> {
+    /// Asks the gateway for the end, and listens to the conversation meanwhile; none if the connection broke again.
+    pub(super) async fn found(&mut self, restarted: Restarted) -> Option<Ending> {
         let live = self.live.clone();
-        tokio::select! {
+        let found = tokio::select! {
             biased;
-            over = live.conversation_over() => Some(verdict::of_conversation(&over, &live.evidence())),
-            ending = self.asked(restarted) => ending,
+            over = live.conversation_over() => Found::Said(over),
+            found = self.asked(restarted) => found,
+        };
+        match (found, self.up.hello.generation, restarted) {
+            (Found::Broken, ..) => None,
+            (Found::Lost, ..) => Some(Ending::Failed(Failure::Lost)),
+            (Found::Said(over), ..) => self.conversed(over).await,
+            // One attempt is over; whether it was the last is another question.
+            (Found::Waited(_), Generation::Three, Restarted::No) => self.settle(None).await,
+            (Found::Waited(Waited::Failed(failure)), ..) => Some(Ending::Failed(failure)),
+            (Found::Waited(Waited::Completed { text: Some(text) }), ..) if !text.is_empty() => {
+                Some(Ending::Completed { text, usage: None, model: None })
+            }
+            (Found::Waited(Waited::Completed { .. }), ..) => {
+                Some(self.told().await.unwrap_or(Ending::Failed(Failure::NoAnswer)))
+            }
+            // It may have been finished before the restart.
+            (Found::Waited(Waited::Unknown), ..) => {
+                Some(self.told_by_name().await.unwrap_or(Ending::Failed(Failure::Lost)))
+            }
         }
     }
 
-    async fn asked(&self, restarted: bool) -> Option<Ending> {
-        let patience = if restarted { PATIENCE_AFTER_RESTART } else { PATIENCE };
+    async fn asked(&self, restarted: Restarted) -> Found {
+        let patience = match restarted {
+            Restarted::Yes => PATIENCE_AFTER_RESTART,
+            Restarted::No => PATIENCE,
+        };
         loop {
             let wait = Wait::new(&self.turn.id, patience);
             let waited = self.link.call("agent.wait", &wait, patience + SLACK).await;
-            match waited.as_deref().map(transcript::waited) {
-                Ok(Ok(Waited::Completed { text: Some(text) })) if !text.is_empty() => {
-                    return Some(Ending::Completed { text, usage: None, model: None });
-                }
-                Ok(Ok(Waited::Completed { .. })) => return Some(self.last_answer().await),
-                Ok(Ok(Waited::Failed(failure))) => return Some(Ending::Failed(failure)),
-                Ok(Ok(Waited::Unknown)) if restarted => return Some(self.answer_from_before().await),
-                Ok(Ok(Waited::Unknown)) => {}
-                // The connection broke again: from the beginning.
-                Err(Error::Disconnected { .. }) => return None,
-                Err(_) | Ok(Err(_)) if restarted => return Some(Ending::Failed(Failure::Lost)),
-                Err(_) | Ok(Err(_)) => sleep(AGAIN).await,
+            match (waited.as_deref().map(transcript::waited), restarted) {
+                (Ok(Ok(Waited::Unknown)), Restarted::No) => {}
+                (Ok(Ok(waited)), _) => return Found::Waited(waited),
+                // From the beginning.
+                (Err(Error::Disconnected { .. }), _) => return Found::Broken,
+                (Err(_) | Ok(Err(_)), Restarted::Yes) => return Found::Lost,
+                (Err(_) | Ok(Err(_)), Restarted::No) => sleep(AGAIN).await,
             }
         }
     }
 
     /// The answer of a turn that is over and went well.
-    async fn last_answer(&self) -> Ending {
-        let text = self.read(|entries| {
-            transcript::answer_of(entries, &self.turn.id).or_else(|| transcript::last_answer(entries.iter()))
-        });
-        text.await.map_or(Ending::Failed(Failure::NoAnswer), |text| Ending::Completed {
-            text,
-            usage: None,
-            model: None,
-        })
+    async fn told(&self) -> Option<Ending> {
+        let entries = self.entries().await?;
+        transcript::answer_of(&entries, &self.turn.id).or_else(|| transcript::last_answer(entries.iter()))
     }
 
-    /// The answer of a turn that a gateway finished before it was restarted, where messages name their turn.
-    async fn answer_from_before(&self) -> Ending {
-        let text = self.read(|entries| transcript::answer_of(entries, &self.turn.id));
-        text.await.map_or(Ending::Failed(Failure::Lost), |text| Ending::Completed {
-            text,
-            usage: None,
-            model: None,
-        })
+    /// The same where it is not known whether the turn is over: only of messages that name it.
+    async fn told_by_name(&self) -> Option<Ending> {
+        transcript::answer_of(&self.entries().await?, &self.turn.id)
     }
 
-    async fn read(&self, find: impl FnOnce(&[transcript::Entry]) -> Option<String>) -> Option<String> {
+    async fn entries(&self) -> Option<Vec<transcript::Entry>> {
         let history = History::new(&self.turn.session);
         let payload: Box<RawValue> =
             self.link.call("chat.history", &history, self.link.shared.limits.call).await.ok()?;
-        transcript::read(&payload).ok().and_then(|entries| find(&entries))
+        transcript::read(&payload).ok()
     }
+}
+
+/// What was found out of a turn.
+enum Found {
+    Said(Over),
+    Waited(Waited),
+    Lost,
+    Broken,
 }

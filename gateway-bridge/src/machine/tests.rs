@@ -45,12 +45,30 @@ fn told(next: Next) -> String {
 
 const STOPPING: State = Stopping { back_in: Some(Duration::from_millis(1500)) };
 
+type Move = (State, Input, State, &'static str);
+
+fn check(moves: impl IntoIterator<Item = Move>) {
+    for (from, input, to, next) in moves {
+        let shown = format!("{from:?} {input:?}");
+        let (state, done) = from.step(input);
+        assert_eq!(state, to, "{shown}");
+        let done = told(done);
+        assert!(done.starts_with(next), "{shown}: {done}");
+    }
+}
+
+const fn late() -> Input {
+    Input::Late(Duration::from_secs(20))
+}
+
+const fn closed(code: u16) -> Input {
+    Input::Broken(Broken::Closed(code))
+}
+
 #[test]
-fn every_legal_move_and_no_other() {
+fn moves_before_the_hello() {
     let second = Some(Duration::from_secs(1));
-    let late = || Input::Late(Duration::from_secs(20));
-    let closed = |code| Input::Broken(Broken::Closed(code));
-    for (from, input, to, next) in [
+    check([
         (AwaitingChallenge, Input::Challenge, AwaitingHello, "connect"),
         (AwaitingChallenge, Input::Frame, AwaitingChallenge, "stay"),
         (AwaitingChallenge, hello_of(4), Over, "again 0: the connection to the gateway broke"),
@@ -86,6 +104,13 @@ fn every_legal_move_and_no_other() {
             Over,
             "again 1000: the gateway is not ready (shutdown)",
         ),
+    ]);
+}
+
+#[test]
+fn moves_after_the_hello() {
+    let second = Some(Duration::from_secs(1));
+    check([
         (Serving, Input::Frame, Serving, "handle"),
         (Serving, late(), Serving, "stay"),
         (Serving, hello_of(4), Over, "again 0: the connection to the gateway broke: what came is no"),
@@ -108,13 +133,7 @@ fn every_legal_move_and_no_other() {
         ),
         (Over, Input::Frame, Over, "stay"),
         (Over, closed(1000), Over, "stay"),
-    ] {
-        let shown = format!("{from:?} {input:?}");
-        let (state, done) = from.step(input);
-        assert_eq!(state, to, "{shown}");
-        let done = told(done);
-        assert!(done.starts_with(next), "{shown}: {done}");
-    }
+    ]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-use super::{End, Owner, Pending, refuse};
+use super::{End, Owner, Pending};
 use crate::{
     duplex::Duplex,
     error::{Broken, Error},
@@ -219,6 +219,10 @@ impl<'a> Conversation<'a> {
                 let Ok((whose, signal)) = run::read(&name, payload) else { return cells.malformed.add_one() };
                 match self.owner.shared.routes.find(&whose) {
                     Found::Live(live) => live.observe(signal),
+                    Found::Stray(live) => {
+                        cells.for_nobody.add_one();
+                        live.observe_stray(&signal);
+                    }
                     Found::Gone => cells.late.add_one(),
                     Found::Nobody => cells.for_nobody.add_one(),
                 }
@@ -242,12 +246,10 @@ impl<'a> Conversation<'a> {
     }
 
     fn send(&mut self, outgoing: Outgoing) {
-        let Outgoing { id, method, text, reply } = outgoing;
-        if self.silence.is_none() {
-            return refuse(
-                Command::Send(Outgoing { id, method, text, reply }),
-                &Error::Disconnected { why: Broken::Closed(1006) },
-            );
+        let Outgoing { id, method, text, reply, connection } = outgoing;
+        let is_ours = connection.is_none_or(|connection| connection == self.owner.connections);
+        if self.silence.is_none() || !is_ours {
+            return reply.refuse(Error::Disconnected { why: Broken::Closed(1006) });
         }
         if reply.is_closed() {
             return;

@@ -28,12 +28,20 @@ pub(crate) struct Report {
     pub(crate) has_error: bool,
     /// What kind of error, if it is said.
     pub(crate) kind: Option<Code>,
-    pub(crate) aborted: bool,
-    /// Where the turn was when its time was over.
-    pub(crate) timed_out: bool,
+    /// What cut the turn off.
+    pub(crate) cut: Option<Cut>,
     pub(crate) usage: Option<Usage>,
     pub(crate) model: Option<ModelName>,
     pub(crate) fault: Option<Fault>,
+}
+
+/// What cut a turn off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// Somebody, or, as older gateways have it, the gateway's own limit of time.
+    Aborted,
+    /// The gateway's own limit of time.
+    TimedOut,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -90,10 +98,16 @@ struct AgentMeta {
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct RawUsage {
+pub(super) struct RawUsage {
     input: u64,
     output: u64,
     cache_read: u64,
+}
+
+impl RawUsage {
+    pub(super) const fn read(self) -> Usage {
+        Usage { input: self.input, output: self.output, cache_read: self.cache_read }
+    }
 }
 
 /// Reads an answer to `agent` or `chat.send`.
@@ -125,6 +139,12 @@ fn report(raw: Raw, fault: Option<Fault>) -> Report {
         _ => Status::Error,
     };
     let (meta, payloads) = (raw.result.meta, raw.result.payloads);
+    let reason = raw.stop_reason.as_deref();
+    let cut = if raw.timeout_phase.is_some() || reason == Some("timeout") {
+        Some(Cut::TimedOut)
+    } else {
+        (meta.aborted || stopped(reason)).then_some(Cut::Aborted)
+    };
     let texts =
         payloads.iter().filter(|payload| !payload.is_error).filter_map(|payload| payload.text.as_deref());
     let text: Vec<_> = texts.filter(|text| !text.is_empty()).collect();
@@ -133,13 +153,8 @@ fn report(raw: Raw, fault: Option<Fault>) -> Report {
         text: text.join("\n\n"),
         has_error: meta.error.is_some() || payloads.iter().any(|payload| payload.is_error),
         kind: meta.error.and_then(|error| error.kind).map(|kind| Code::new(&kind)),
-        aborted: meta.aborted || stopped(raw.stop_reason.as_deref()),
-        timed_out: raw.timeout_phase.is_some(),
-        usage: meta.agent_meta.usage.map(|usage| Usage {
-            input: usage.input,
-            output: usage.output,
-            cache_read: usage.cache_read,
-        }),
+        cut,
+        usage: meta.agent_meta.usage.map(RawUsage::read),
         model: meta.agent_meta.model.and_then(|model| ModelName::parse(&model).ok()),
         fault,
     }

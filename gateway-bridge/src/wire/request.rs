@@ -1,6 +1,6 @@
 //! Requests to a gateway.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use platform_core::traceparent::Traceparent;
 use serde::Serialize;
@@ -68,9 +68,9 @@ struct AgentParams<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ChatParams<'a> {
+pub(crate) struct ChatParams<'a> {
     session_key: &'a str,
-    message: &'a str,
+    message: Cow<'a, str>,
     deliver: bool,
     timeout_ms: u64,
     idempotency_key: &'a str,
@@ -130,11 +130,16 @@ impl Turn {
     fn chat_params(&self, left: Duration) -> ChatParams<'_> {
         ChatParams {
             session_key: self.session.as_str(),
-            message: &self.message,
+            message: no_command(&self.message),
             deliver: false,
             timeout_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX).saturating_add(1000),
             idempotency_key: self.id.as_str(),
         }
+    }
+
+    /// The call of protocol 3 once more: whether the turn is over is told by nothing else. The gateway goes by the id alone.
+    pub(crate) fn chat_again(&self) -> ChatParams<'_> {
+        ChatParams { message: Cow::Borrowed("again"), ..self.chat_params(Duration::from_secs(1)) }
     }
 
     /// What must be said of the session before the turn; none if there is nothing.
@@ -158,6 +163,21 @@ impl Turn {
         let needed = model.is_some() || headers.is_some() || learns;
         needed.then(|| Patch { key: self.session.as_str(), model, outbound_headers: headers })
     }
+}
+
+/// Stands before a message that protocol 3 could take for a command: there `chat.send` obeys whoever writes `/config` or
+/// `stop`, with the rights of this client. After it the rest is a message, whatever it says.
+const NO_COMMAND: &str = "Request follows.\n\n";
+
+/// What protocol 3 looks for a command behind, anywhere in a message.
+pub(crate) const COMMAND_MARKER: &str = "[Current message";
+
+fn no_command(message: &str) -> Cow<'_, str> {
+    let is_one_word = !message.trim().contains(char::is_whitespace);
+    if is_one_word || message.contains(['/', '!']) {
+        return Cow::Owned(format!("{NO_COMMAND}{message}"));
+    }
+    Cow::Borrowed(message)
 }
 
 /// Parameters of `sessions.patch`, which answers with the session's id.

@@ -31,6 +31,8 @@ pub(crate) enum Signal<'a> {
     Hint(Hint),
     /// The conversation's own end of the turn.
     Over(Over),
+    /// The gateway begins the run, for the first time or once more.
+    Begins,
     /// Nothing that anybody needs.
     Nothing,
 }
@@ -95,6 +97,8 @@ struct Head<'a> {
     #[serde(default)]
     replace: bool,
     #[serde(borrow)]
+    stop_reason: Option<Cow<'a, str>>,
+    #[serde(borrow)]
     error_kind: Option<Cow<'a, str>>,
     #[serde(borrow)]
     error_detail: Option<Detail<'a>>,
@@ -122,14 +126,16 @@ struct Data<'a> {
     replace: bool,
     #[serde(borrow)]
     name: Option<Cow<'a, str>>,
-    #[serde(default)]
-    is_error: bool,
+    is_error: Option<bool>,
     #[serde(borrow)]
     model: Option<Cow<'a, str>>,
     output_tokens: Option<u64>,
     input_tokens: Option<u64>,
     #[serde(borrow)]
     error_observation: Option<Detail<'a>>,
+    aborted: Option<bool>,
+    #[serde(borrow)]
+    stop_reason: Option<Cow<'a, str>>,
     #[serde(borrow)]
     timeout_phase: Option<Cow<'a, str>>,
     #[serde(borrow)]
@@ -212,6 +218,9 @@ fn chat<'a>(head: Head<'a>) -> Result<Signal<'a>, Malformed> {
             let code = reason.or_else(|| head.error_kind.clone()).map(|code| Code::new(&code));
             Signal::Over(Over::Failed(Hint { code, ..Hint::default() }))
         }
+        Some("aborted") if head.stop_reason.as_deref() == Some("timeout") => {
+            Signal::Over(Over::Failed(Hint { timed_out: true, ..Hint::default() }))
+        }
         Some("aborted") => Signal::Over(Over::Aborted),
         Some("status") => match head.phase.as_deref() {
             Some("preparing_workspace" | "preparing_context") => Signal::Phase(Phase::Preparing),
@@ -252,7 +261,7 @@ fn agent<'a>(head: &Head<'a>) -> Result<Signal<'a>, Malformed> {
 fn tool<'a>(data: &Data<'a>) -> Signal<'a> {
     let state = match data.phase.as_deref() {
         Some("start") => ToolState::Started,
-        Some("result") if data.is_error => ToolState::Failed,
+        Some("result") if data.is_error == Some(true) => ToolState::Failed,
         Some("result") => ToolState::Finished,
         _ => return Signal::Nothing,
     };
@@ -261,7 +270,11 @@ fn tool<'a>(data: &Data<'a>) -> Signal<'a> {
 
 fn lifecycle<'a>(data: &Data<'a>) -> Signal<'a> {
     match data.phase.as_deref() {
-        Some("start") => Signal::Phase(Phase::Started),
+        Some("start") => Signal::Begins,
+        // Older gateways say no more than this when a turn takes too long.
+        Some("end") if data.aborted == Some(true) && data.stop_reason.is_none() => {
+            Signal::Hint(Hint { timed_out: true, ..Hint::default() })
+        }
         Some("model") if data.model.is_some() => Signal::Phase(Phase::Model),
         Some("waiting-approval") => Signal::Phase(Phase::WaitingForApproval),
         Some("approval-resolved") => Signal::Phase(Phase::ApprovalResolved),

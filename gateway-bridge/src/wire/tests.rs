@@ -1,1 +1,345 @@
-//! Goldens of the codec.
+//! The codec against frames that were recorded from both real versions (`tests/openclaw/frames`), and the frames that we
+//! send, which others check against OpenClaw's own schema.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+use super::{
+    answer::{self, Reply},
+    connect::{self, Challenge},
+    frame::{self, Frame},
+    hello, request, run, transcript,
+};
+use crate::{
+    Attribution, Ending, Failure, OutboundHeaders, Provider, Scope, Scopes, SessionKey, Settings, Turn,
+    TurnId, hello::Generation, live::Live, outcome::Code, verdict, wire::run::Over,
+};
+
+fn frames() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/openclaw/frames")
+}
+
+const VERSIONS: [(&str, Generation); 2] = [("2026.2.6-3", Generation::Three), ("2026.9.6", Generation::Four)];
+
+/// The texts of a recorded story that came, and the requests that were sent.
+fn story(version: &str, name: &str) -> (Vec<String>, Vec<Value>) {
+    let path = frames().join(version).join(format!("{name}.jsonl"));
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |dir: &str| {
+        lines.iter().filter(|line| line["dir"] == dir).map(|line| line["frame"].clone()).collect()
+    };
+    let (came, sent): (Vec<Value>, Vec<Value>) = (of("recv"), of("send"));
+    (came.iter().map(Value::to_string).collect(), sent)
+}
+
+fn stories(version: &str) -> Vec<String> {
+    let mut names: Vec<_> = fs::read_dir(frames().join(version))
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().file_name().to_str()?.strip_suffix(".jsonl").map(str::to_owned))
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn every_recorded_frame_is_read() {
+    for (version, _) in VERSIONS {
+        assert!(stories(version).len() > 20, "{version}: the recordings are missing");
+        for name in stories(version) {
+            for text in story(version, &name).0 {
+                let read = frame::read(&text);
+                match read {
+                    Ok(Frame::Event { name: event, payload }) if event == "agent" || event == "chat" => {
+                        let read = run::read(&event, payload);
+                        assert!(read.is_ok(), "{version} {name}: {text}");
+                    }
+                    Ok(Frame::Event { .. } | Frame::Answer { .. }) => {}
+                    other => panic!("{version} {name}: {other:?} of {text}"),
+                }
+            }
+        }
+    }
+}
+
+/// What the bridge makes of a recorded turn: what it told, and how it ended.
+fn replayed(version: &str, generation: Generation, name: &str) -> (String, Ending) {
+    let (came, sent) = story(version, name);
+    let start =
+        sent.iter().find(|frame| frame["method"] == "agent" || frame["method"] == "chat.send").unwrap();
+    let (id, key) = (start["params"]["idempotencyKey"].as_str().unwrap(), &start["params"]["sessionKey"]);
+    let account = platform_core::id::AccountId::parse("a").unwrap();
+    let live = Live::new(
+        TurnId::parse(id).unwrap(),
+        SessionKey::new("main", &account, "k").unwrap(),
+        1 << 20,
+        Arc::default(),
+    );
+    let mut last = None;
+    for text in &came {
+        match frame::read(text).unwrap() {
+            Frame::Event { name, payload } if name == "agent" || name == "chat" => {
+                let (whose, signal) = run::read(&name, payload).unwrap();
+                if whose.run == id && whose.session.as_deref() == key.as_str() {
+                    live.observe(signal);
+                }
+            }
+            Frame::Answer { id, answer } if start["id"] == id.as_ref() => last = Some(answer),
+            _ => {}
+        }
+    }
+    let evidence = live.evidence();
+    let report = last.and_then(|answer| match answer::read(&answer).unwrap() {
+        Reply::Over(report) => Some(*report),
+        Reply::Accepted | Reply::InFlight => None,
+    });
+    let ending = match (report, live.is_over()) {
+        (Some(report), _) => verdict::of_report(report, &evidence),
+        (None, Some(over)) => verdict::of_conversation(&over, &evidence),
+        (None, None) => panic!("{version} {name}: no end ({generation:?})"),
+    };
+    (live.unread_text(), ending)
+}
+
+fn text_of(ending: &Ending) -> &str {
+    match ending {
+        Ending::Completed { text, .. } => text,
+        Ending::Failed(failure) => panic!("{failure}"),
+    }
+}
+
+#[test]
+fn what_was_told_in_pieces_is_the_text_at_the_end() {
+    for (version, generation) in VERSIONS {
+        for name in ["success", "words", "tool", "chat-history", "model-per-session", "wait"] {
+            let (told, ending) = replayed(version, generation, name);
+            assert_eq!(told.trim(), text_of(&ending).trim(), "{version} {name}");
+            assert!(!told.is_empty(), "{version} {name}");
+        }
+    }
+    let (_, ending) = replayed("2026.9.6", Generation::Four, "success");
+    let Ending::Completed { usage, model, .. } = ending else { panic!() };
+    assert!(usage.unwrap().output > 0);
+    assert_eq!(model.unwrap().as_str(), "fake");
+}
+
+#[test]
+fn each_recorded_failure_has_one_name() {
+    let upstream = |code: &str| Failure::Upstream { code: Code::new(code) };
+    let table: [(&str, Failure, Failure); 10] = [
+        ("status-401", Failure::NoAnswer, upstream("auth")),
+        ("status-402", Failure::NoAnswer, upstream("billing")),
+        ("status-403", Failure::NoAnswer, upstream("auth")),
+        // The newer one repeats the call until its time is over.
+        ("status-429", Failure::NoAnswer, Failure::TimedOut),
+        ("status-500", Failure::NoAnswer, upstream("server_error")),
+        ("refused", Failure::NoAnswer, upstream("timeout")),
+        ("empty", Failure::NoAnswer, Failure::NoAnswer),
+        ("overflow", Failure::NoAnswer, upstream("context_overflow")),
+        ("timeout", Failure::TimedOut, Failure::TimedOut),
+        ("chat-abort", Failure::Aborted, Failure::Aborted),
+    ];
+    for (name, old, new) in table {
+        for ((version, generation), expected) in VERSIONS.into_iter().zip([old, new]) {
+            let (_, ending) = replayed(version, generation, name);
+            assert_eq!(ending, Ending::Failed(expected), "{version} {name}");
+        }
+    }
+    // What an older gateway makes of a cut is an answer, and only its attempts and the journal say otherwise.
+    let (_, new) = replayed("2026.9.6", Generation::Four, "cut");
+    assert_eq!(new, Ending::Failed(upstream("timeout")));
+}
+
+#[test]
+fn hellos_say_what_a_gateway_is() {
+    for (version, generation) in VERSIONS {
+        let (came, _) = story(version, "handshake");
+        let hello = came.iter().find_map(|text| match frame::read(text).unwrap() {
+            Frame::Answer { answer, .. } => Some(hello::read(answer.payload.as_deref(), &Scopes::default())),
+            _ => None,
+        });
+        let greeting = hello.unwrap().unwrap().unwrap();
+        assert_eq!(greeting.hello.generation, generation);
+        assert_eq!(greeting.hello.tick, Duration::from_secs(30));
+        let (size, boot) = match generation {
+            Generation::Three => (512 << 10, false),
+            Generation::Four => (25 << 20, true),
+        };
+        assert_eq!((greeting.hello.max_payload, greeting.hello.boot.is_some()), (size, boot));
+        assert_eq!(greeting.hello.takes_traces(), boot);
+        assert!(greeting.hello.has("sessions.list"));
+    }
+}
+
+#[test]
+fn transcripts_tell_whose_answer_it_is_where_they_can() {
+    for (version, generation) in VERSIONS {
+        let (came, sent) = story(version, "chat-history");
+        let asked = sent.iter().find(|frame| frame["method"] == "chat.history").unwrap();
+        let turn = sent.iter().find(|frame| frame["method"] == "chat.send").unwrap();
+        let turn = TurnId::parse(turn["params"]["idempotencyKey"].as_str().unwrap()).unwrap();
+        let payload = came.iter().find_map(|text| match frame::read(text).unwrap() {
+            Frame::Answer { id, answer } if asked["id"] == id.as_ref() => answer.payload,
+            _ => None,
+        });
+        let entries = transcript::read(&payload.unwrap()).unwrap();
+        let said: Vec<_> = entries.iter().map(|entry| entry.message.text.as_str()).collect();
+        assert_eq!(said, ["{{say Remember this.}}", "Remember this."], "{version}");
+        assert_eq!(text_of(&transcript::last_answer(entries.iter()).unwrap()), "Remember this.");
+        let named = transcript::answer_of(&entries, &turn).is_some();
+        assert_eq!(named, generation == Generation::Four, "{version}");
+    }
+}
+
+#[test]
+fn what_is_no_frame_is_malformed_and_what_is_a_new_one_is_not() {
+    for bad in ["", "{", "[]", "null", "\"event\"", "{}", r#"{"type":"res","id":"1"}"#, r#"{"type":"event"}"#]
+    {
+        assert!(frame::read(bad).is_err(), "{bad}");
+    }
+    let deep =
+        format!(r#"{{"type":"event","event":"x","payload":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
+    drop(frame::read(&deep));
+    for new in [
+        r#"{"type":"bye","more":1}"#,
+        r#"{"type":"event","event":"new.event","payload":7,"more":{}}"#,
+        r#"{"type":"event","event":"agent","payload":{"runId":"r","stream":"new","data":7},"new":1}"#,
+        r#"{"type":"event","event":"agent","payload":{"runId":"r","stream":"lifecycle","data":{"phase":"new"}}}"#,
+        r#"{"type":"event","event":"chat","payload":{"runId":"r","state":"new"}}"#,
+    ] {
+        match frame::read(new).unwrap() {
+            Frame::Event { name, payload } if name == "agent" || name == "chat" => {
+                let (whose, signal) = run::read(&name, payload).unwrap();
+                assert_eq!((whose.session, signal), (None, run::Signal::Nothing), "{new}");
+            }
+            Frame::Event { .. } | Frame::Other => {}
+            Frame::Answer { .. } => panic!("{new}"),
+        }
+    }
+    let silent = raw(r#"{"runId":"r","state":"final"}"#);
+    let old = run::read("chat", Some(&silent)).unwrap();
+    assert_eq!(old.1, run::Signal::Over(Over::Final(None)));
+}
+
+fn raw(json: &str) -> Box<serde_json::value::RawValue> {
+    serde_json::value::RawValue::from_string(json.to_owned()).unwrap()
+}
+
+fn turn(attribution: Attribution) -> Turn {
+    let account = platform_core::id::AccountId::parse("Acct-1").unwrap();
+    Turn {
+        id: TurnId::parse("run-1").unwrap(),
+        session: SessionKey::new("main", &account, "state-1").unwrap(),
+        message: "Say hello to /etc".into(),
+        model: Some(platform_core::id::ModelName::parse("fake").unwrap()),
+        attribution,
+        deadline: tokio::time::Instant::now(),
+        instructions: None,
+    }
+}
+
+fn call(method: &str, params: &impl serde::Serialize) -> String {
+    request::encode(7, method, params, None).unwrap()
+}
+
+/// One frame of each kind that is sent, by name.
+fn sent() -> Vec<(&'static str, String)> {
+    let headers = OutboundHeaders::new([("x-run-token", "run-1|0|9.c2ln")]).unwrap();
+    let provider = Provider::parse("sluicegate-1").unwrap();
+    let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().unwrap();
+    let traced = turn(Attribution::Trace(trace));
+    let slot = turn(Attribution::Slot { provider: provider.clone() });
+    let instructed = Turn { instructions: Some("Be kind.".into()), ..slot.clone() };
+    let (extended, plugged) =
+        (turn(Attribution::Headers(headers.clone())), turn(Attribution::Plugin(headers.clone())));
+    let left = Duration::from_secs(60);
+    let start = |turn: &Turn, generation| turn.start(7, generation, Some(&provider), left).unwrap().text;
+    let patch = |turn: &Turn, generation| call("sessions.patch", &turn.patch(generation, None).unwrap());
+    vec![
+        ("connect", connect_frame()),
+        ("agent by trace", start(&traced, Generation::Four)),
+        ("agent by slot", start(&instructed, Generation::Four)),
+        ("agent by headers (an extension)", start(&extended, Generation::Four)),
+        ("chat.send", start(&slot, Generation::Three)),
+        ("chat.send again", call("chat.send", &slot.chat_again())),
+        ("sessions.patch of the model", patch(&slot, Generation::Three)),
+        ("sessions.patch of headers (an extension)", patch(&extended, Generation::Four)),
+        ("sessions.patch of nothing", patch(&plugged, Generation::Four)),
+        (
+            "sluicegate.headers.set (our plugin)",
+            call(request::HEADERS_SET, &request::SetHeaders { session_id: "s", headers: &headers }),
+        ),
+        (
+            "sluicegate.headers.clear (our plugin)",
+            call(request::HEADERS_CLEAR, &request::ClearHeaders { session_id: "s" }),
+        ),
+        ("chat.abort", call("chat.abort", &request::Abort::new(&slot.session, &slot.id))),
+        ("agent.wait", call("agent.wait", &request::Wait::new(&slot.id, left))),
+        ("chat.history", call("chat.history", &request::History::new(&slot.session))),
+        (
+            "exec.approval.resolve",
+            call("exec.approval.resolve", &request::Resolve { id: "a", decision: "allow-once" }),
+        ),
+    ]
+}
+
+/// The first frame, of a device whose signature is left out: it is another one for every key.
+fn connect_frame() -> String {
+    let token = platform_core::secret::Secret::new("t".into());
+    let mut settings = Settings::new("ws://gateway:1".parse().unwrap(), Some(token));
+    settings.scopes = Scopes::of([Scope::Admin, Scope::Read, Scope::Write, Scope::Approvals, Scope::Pairing]);
+    let dir = tempfile::tempdir().unwrap();
+    settings.device = Some(crate::DeviceKey::open(&dir.path().join("key")).unwrap());
+    let challenge = Challenge::read(Some(&raw(r#"{"nonce":"n","ts":1}"#))).unwrap();
+    let text = call("connect", &connect::params(&settings, &challenge));
+    let mut frame: Value = serde_json::from_str(&text).unwrap();
+    for name in ["id", "publicKey", "signature"] {
+        assert!(frame["params"]["device"][name].as_str().unwrap().len() > 40);
+        frame["params"]["device"][name] = json!(format!("<{name}>"));
+    }
+    frame.to_string()
+}
+
+#[test]
+fn frames_that_are_sent_are_the_ones_that_were_checked() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/sent.jsonl");
+    let lines = sent().into_iter().map(|(name, text)| {
+        let frame: Value = serde_json::from_str(&text).unwrap();
+        json!({ "name": name, "frame": frame }).to_string() + "\n"
+    });
+    let made: String = lines.collect();
+    if !path.exists() {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, &made).unwrap();
+    }
+    let golden = fs::read_to_string(&path).unwrap();
+    assert_eq!(
+        made,
+        golden,
+        "{} is not what is sent: delete it, run this again, check it anew",
+        path.display()
+    );
+}
+
+#[test]
+fn on_protocol_3_no_message_is_a_command() {
+    let sent = |message: &str| {
+        let slot = Attribution::Slot { provider: Provider::parse("p").unwrap() };
+        let turn = Turn { message: message.into(), ..turn(slot) };
+        let start = turn.start(1, Generation::Three, None, Duration::from_secs(1)).unwrap();
+        let frame: Value = serde_json::from_str(&start.text).unwrap();
+        frame["params"]["message"].as_str().unwrap().to_owned()
+    };
+    for message in
+        ["/config set a b", "  /restart", "[x] /new", "User: /elevated on", "!ls", "stop", " Wait \n"]
+    {
+        assert_eq!(sent(message), format!("Request follows.\n\n{message}"));
+    }
+    assert_eq!(sent("please stop here"), "please stop here");
+}

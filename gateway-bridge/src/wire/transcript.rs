@@ -1,13 +1,18 @@
 //! What was said in a conversation, what became of a turn, and what a session is called inside: answers to
 //! `chat.history`, `agent.wait`, `sessions.patch` and `chat.abort`.
 
+use platform_core::id::ModelName;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Malformed, answer::stopped, run::Content};
+use super::{
+    Malformed,
+    answer::{RawUsage, stopped},
+    run::Content,
+};
 use crate::{
     history::{Message, Role, Waited},
-    outcome::{Code, Failure},
+    outcome::{Code, Ending, Failure, Usage},
     turn::TurnId,
 };
 
@@ -18,6 +23,8 @@ pub(crate) struct Entry {
     pub(crate) turn: Option<String>,
     /// Whether the model ended it of its own accord.
     pub(crate) complete: bool,
+    pub(crate) usage: Option<Usage>,
+    pub(crate) model: Option<ModelName>,
 }
 
 #[derive(Deserialize)]
@@ -33,6 +40,8 @@ struct RawEntry {
     #[serde(default)]
     content: Content,
     stop_reason: Option<String>,
+    model: Option<String>,
+    usage: Option<RawUsage>,
     #[serde(default, rename = "__openclaw")]
     own: Own,
 }
@@ -49,6 +58,8 @@ pub(crate) fn read(payload: &RawValue) -> Result<Vec<Entry>, Malformed> {
     let entries = raw.messages.into_iter().map(|raw| Entry {
         turn: raw.own.run_id,
         complete: raw.stop_reason.as_deref() == Some("stop"),
+        usage: raw.usage.map(RawUsage::read),
+        model: raw.model.and_then(|model| ModelName::parse(&model).ok()),
         message: Message {
             role: match raw.role.as_str() {
                 "user" => Role::User,
@@ -62,17 +73,21 @@ pub(crate) fn read(payload: &RawValue) -> Result<Vec<Entry>, Malformed> {
 }
 
 /// The answer of `turn` in a conversation, where messages name their turn.
-pub(crate) fn answer_of(entries: &[Entry], turn: &TurnId) -> Option<String> {
-    let ours = |entry: &&Entry| entry.turn.as_deref() == Some(turn.as_str()) && entry.complete;
+pub(crate) fn answer_of(entries: &[Entry], turn: &TurnId) -> Option<Ending> {
+    let ours = |entry: &&Entry| entry.turn.as_deref() == Some(turn.as_str());
     last_answer(entries.iter().filter(ours))
 }
 
-/// The last answer of a conversation: the turn's, if the turn is known to be over and no other ran since.
-pub(crate) fn last_answer<'a>(entries: impl DoubleEndedIterator<Item = &'a Entry>) -> Option<String> {
-    let mut backwards = entries.rev().take_while(|entry| entry.message.role != Role::User);
-    let found =
-        backwards.find(|entry| entry.message.role == Role::Assistant && !entry.message.text.is_empty());
-    found.map(|entry| entry.message.text.clone())
+/// The last answer of a conversation, if the model came to its end: the turn's, if the turn is known to be over and no
+/// other ran since.
+pub(crate) fn last_answer<'a>(entries: impl DoubleEndedIterator<Item = &'a Entry>) -> Option<Ending> {
+    let mut since = entries.rev().take_while(|entry| entry.message.role != Role::User);
+    let last = since.find(|entry| entry.message.role == Role::Assistant)?;
+    (last.complete && !last.message.text.is_empty()).then(|| Ending::Completed {
+        text: last.message.text.clone(),
+        usage: last.usage,
+        model: last.model.clone(),
+    })
 }
 
 #[derive(Deserialize)]

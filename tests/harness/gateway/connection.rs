@@ -122,6 +122,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         {
             let options = self.shared.options();
             answer["payload"]["policy"]["tickIntervalMs"] = json!(options.announced_tick.as_millis());
+            if options.has_plugin {
+                let methods = answer["payload"]["features"]["methods"].as_array_mut().unwrap();
+                methods.extend(["sluicegate.headers.set", "sluicegate.headers.clear"].map(Value::from));
+            }
             if let Some(version) = &options.version {
                 answer["payload"]["server"]["version"] = json!(version);
             }

@@ -53,16 +53,13 @@ impl Telling<'_> {
         self.over(json!({ "runId": self.run.names.run, "status": status, "endedAt": 2 }), answer);
     }
 
-    pub(super) fn refuse(&self, error: Value) {
-        let answer = json!({ "type": "res", "id": self.run.names.request, "ok": false, "error": error });
-        self.over(json!({ "runId": self.run.names.run, "status": "error" }), Some(answer));
-    }
-
     pub(super) fn abort(&mut self) {
         let story = Story::of(self.shared.dialect, self.run.method.aborted());
         if let Some(frame) = story.event(|frame| frame["payload"]["state"] == "aborted") {
             let mut frame = story.renamed(&frame, &self.run.names);
-            frame["payload"]["message"]["content"][0]["text"] = json!(self.text);
+            if let Some(text) = frame.pointer_mut("/payload/message/content/0/text") {
+                *text = json!(self.text);
+            }
             self.event(frame);
         }
         let answer = story.answers("agent").into_iter().rfind(|frame| !is_acceptance(frame));

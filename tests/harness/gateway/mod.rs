@@ -4,6 +4,8 @@
 //!
 //! It is lenient where its clients' frames are concerned: their shape is checked against OpenClaw's own schema elsewhere.
 
+pub mod bridged;
+mod client;
 mod connection;
 mod ending;
 mod model;
@@ -27,6 +29,7 @@ use tokio::{
 
 use self::shared::{Order, Shared};
 pub use self::{
+    client::{GatewayClient, turn},
     model::{Made, Provider},
     script::{Abort, Cue, Dialect, Door, Step},
     shared::{Options, Seen},

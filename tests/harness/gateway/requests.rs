@@ -9,7 +9,7 @@ use super::{
     model::Identity,
     recorded::{Names, Story, is_acceptance},
     run::{self, Method, Run},
-    script::{Abort, Cue, Dialect},
+    script::{Abort, Cue, Dialect, Step},
     shared::Shared,
 };
 
@@ -93,7 +93,8 @@ fn begin(shared: &Arc<Shared>, from: u64, frame: &Value, method: Method) {
     let name = if method == Method::Agent { "agent" } else { "chat.send" };
     let accepted = story.answers(name).into_iter().find(is_acceptance).unwrap();
     let mut accepted = story.renamed(&accepted, &names);
-    if let Some(run) = shared.inner().runs.get(&id).cloned() {
+    let known = shared.inner().runs.get(&id).cloned();
+    if let Some(run) = known {
         let ended = run.ended.borrow().clone();
         let again = ended.and_then(|(_, answer)| answer).map(|mut answer| {
             answer["id"] = frame["id"].clone();
@@ -111,11 +112,22 @@ fn begin(shared: &Arc<Shared>, from: u64, frame: &Value, method: Method) {
         let own = inner.scripts.get_mut(&key).and_then(std::collections::VecDeque::pop_front);
         own.unwrap_or_else(|| inner.always.clone())
     };
+    if let Some(Step::NotNow(after)) = steps.first() {
+        return not_now(shared, from, frame, *after);
+    }
     let (abort, ended) = (Cue::default(), watch::Sender::new(None));
     let run = Arc::new(Run { names, method, from, message: text("message"), identity, abort, ended });
     shared.inner().runs.insert(id, Arc::clone(&run));
     shared.answer(from, accepted);
     platform_runtime::task::spawn("scripted turn", run::run(Arc::clone(shared), run, steps));
+}
+
+fn not_now(shared: &Shared, from: u64, request: &Value, after: Duration) {
+    let error = json!({
+        "code": "UNAVAILABLE", "message": "busy; retry shortly", "retryable": true,
+        "retryAfterMs": after.as_millis(),
+    });
+    shared.answer(from, json!({ "type": "res", "id": request["id"], "ok": false, "error": error }));
 }
 
 fn text_of(value: &Value) -> String {
@@ -131,8 +143,11 @@ fn identity(shared: &Shared, frame: &Value, key: &str) -> Option<Identity> {
         Some(name) => options.providers.get(&name)?,
         None => options.providers.values().next()?,
     };
+    // Those of the turn are instead of the session's.
+    let own = headers_of(&params["outboundHeaders"]);
     let mut headers = session.headers;
-    headers.extend(headers_of(&params["outboundHeaders"]));
+    headers.retain(|(name, _)| own.iter().all(|(other, _)| other != name));
+    headers.extend(own);
     let traceparent = frame["traceparent"].as_str().map(str::to_owned);
     Some(Identity { provider: provider.clone(), traceparent, headers })
 }

@@ -116,12 +116,6 @@ impl Telling<'_> {
         match step {
             Step::Restart => self.shared.restart(),
             Step::EndAs(text) => self.end(&text),
-            Step::NotNow(after) => self.refuse(json!({
-                "code": "UNAVAILABLE",
-                "message": "busy; retry shortly",
-                "retryable": true,
-                "retryAfterMs": u64::try_from(after.as_millis()).unwrap(),
-            })),
             Step::Recorded(name) => self.recorded(name),
             other => panic!("{other:?} ends no turn"),
         }

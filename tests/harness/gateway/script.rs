@@ -128,7 +128,7 @@ pub enum Step {
     EndAs(String),
     /// The turn ends as a recorded one did: `status-401`, `empty`, `timeout`, `overflow`.
     Recorded(&'static str),
-    /// The turn is refused for now: try again after this long.
+    /// As the first: the turn is not begun, try again after this long.
     NotNow(Duration),
     /// The turn never ends, unless it is aborted.
     Never,

@@ -1,0 +1,75 @@
+//! When a turn of protocol 3 is over. Its conversation says so at the end of the first attempt; after a failed one the
+//! gateway goes on, and tells nobody. Only the call itself, made again, is answered `in_flight` as long as it does.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::Driver;
+use crate::{
+    error::Error,
+    outcome::{Code, Ending, Failure},
+    verdict,
+    wire::{
+        answer::{self, Reply as Said},
+        request::History,
+        run::Over,
+        transcript,
+    },
+};
+
+/// Between two questions whether the turn is over.
+const FIRST: Duration = Duration::from_millis(25);
+const LONGEST: Duration = Duration::from_secs(1);
+
+impl Driver {
+    /// Waits until the gateway is through with the turn, then says how it ended; none if the connection broke. `over` is
+    /// what the conversation said, if it was heard.
+    pub(super) async fn settle(&mut self, over: Option<Over>) -> Option<Ending> {
+        if over == Some(Over::Aborted) {
+            return Some(Ending::Failed(Failure::Aborted));
+        }
+        let mut pause = FIRST;
+        loop {
+            let again = self.turn.chat_again();
+            let answer = self.link.exchange("chat.send", &again, Some(self.up.connection)).await;
+            match answer.as_ref().map(answer::read) {
+                Ok(Ok(Said::InFlight)) => {}
+                Ok(Ok(Said::Over(report))) if report.fault.is_some() && !self.live.evidence().answered => {
+                    return Some(verdict::of_report(*report, &self.live.evidence()));
+                }
+                Err(Error::Disconnected { .. }) => return None,
+                Err(Error::Closed) => return Some(Ending::Failed(Failure::Lost)),
+                Ok(_) | Err(_) => break,
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST);
+        }
+        Some(self.judged(over).await)
+    }
+
+    /// The conversation's word is taken if there was one attempt, and it had an answer or was refused at once. Otherwise
+    /// the transcript says what came of the last.
+    async fn judged(&self, over: Option<Over>) -> Ending {
+        let evidence = self.live.evidence();
+        let by_word = over.as_ref().map(|over| verdict::of_conversation(over, &evidence));
+        if let Some(ending) = &by_word
+            && !evidence.again
+        {
+            return ending.clone();
+        }
+        let history = History::new(&self.turn.session);
+        let limit = self.link.shared.limits.call;
+        let read = self.link.call("chat.history", &history, limit).await;
+        let entries = read.ok().and_then(|payload| transcript::read(&payload).ok()).unwrap_or_default();
+        match (transcript::last_answer(entries.iter()), by_word) {
+            (Some(ending), _) => ending,
+            (None, Some(failed @ Ending::Failed(_))) => failed,
+            // A piece of an answer, an attempt more, and no answer at its end.
+            (None, Some(Ending::Completed { .. })) => {
+                Ending::Failed(Failure::Upstream { code: Code::new("retried") })
+            }
+            (None, None) => Ending::Failed(Failure::NoAnswer),
+        }
+    }
+}

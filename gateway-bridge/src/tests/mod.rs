@@ -1,0 +1,288 @@
+//! The whole client against a gateway that a test speaks for. What real gateways and their faults do to it is shown by
+//! the whole-system tests.
+
+mod peer;
+
+use std::time::Duration;
+
+use platform_core::id::{AccountId, ModelName};
+use serde_json::json;
+use tokio::time::{Instant, timeout};
+
+use self::peer::{Listener, Peer};
+use crate::{
+    Attribution, Code, Decision, Ending, Error, Event, Failure, Gateway, Heard, OutboundHeaders, Provider,
+    Running, SessionKey, Turn, TurnId,
+};
+
+fn turn(id: &str) -> Turn {
+    let account = AccountId::parse("a").unwrap();
+    Turn {
+        id: TurnId::parse(id).unwrap(),
+        session: SessionKey::new("main", &account, id).unwrap(),
+        message: "Hello".into(),
+        model: Some(ModelName::parse("fake").unwrap()),
+        attribution: Attribution::Slot { provider: Provider::parse("s1").unwrap() },
+        deadline: Instant::now() + Duration::from_secs(60),
+        instructions: None,
+    }
+}
+
+/// A connection with one turn that the gateway has taken.
+async fn begun(listener: &Listener, turn: Turn) -> (Gateway, Running, Peer, serde_json::Value) {
+    let gateway = listener.open();
+    let mut peer = listener.hello(json!({})).await;
+    let running = gateway.run(turn).await.unwrap();
+    let request = peer.accepts().await;
+    (gateway, running, peer, request)
+}
+
+async fn texts(running: &mut Running) -> String {
+    let mut told = String::new();
+    while let Some(event) = running.next().await {
+        if let Event::Text(text) = event {
+            told += &text;
+        }
+    }
+    told
+}
+
+fn failed(ending: &Ending) -> &Failure {
+    let Ending::Failed(failure) = ending else { panic!("{ending:?}") };
+    failure
+}
+
+#[tokio::test]
+async fn a_turn_is_told_in_pieces_and_ends_with_its_text() {
+    let listener = Listener::bind();
+    let (gateway, mut running, mut peer, request) = begun(&listener, turn("r1")).await;
+    assert_eq!(request["params"]["provider"], "s1");
+    peer.text(&request, "Hel", "Hel", json!({})).await;
+    peer.text(&request, "no", "no", json!({ "sessionKey": "agent:main:acctb:kr1" })).await;
+    peer.text(&request, "no", "no", json!({ "runId": "r2" })).await;
+    peer.text(&request, "no", "no", json!({ "sessionKey": null })).await;
+    peer.text(&request, "lo", "Hello", json!({})).await;
+    peer.completes(&request, "Hello!").await;
+    assert_eq!(texts(&mut running).await, "Hello");
+    let Ending::Completed { text, usage, model } = running.ending().await else { panic!() };
+    assert_eq!((text.as_str(), usage.unwrap().output, model.unwrap().as_str()), ("Hello!", 4, "fake"));
+    peer.text(&request, "late", "late", json!({})).await;
+    peer.event("tick", json!({})).await;
+    peer.say(json!({ "type": "res", "id": "999", "ok": true, "payload": {} })).await;
+    peer.say(json!({ "type": "event" })).await;
+    let known = async {
+        let request = peer.called("health").await;
+        peer.answer(&request, json!({})).await;
+    };
+    let (called, ()) = tokio::join!(gateway.call("health", json!({})), known);
+    called.unwrap();
+    let counts = gateway.counts();
+    assert_eq!((counts.for_nobody, counts.late, counts.malformed, counts.connections), (4, 1, 1, 1));
+}
+
+#[tokio::test]
+async fn a_reader_that_does_not_read_holds_up_nobody() {
+    let listener = Listener::bind();
+    let (gateway, slow, mut peer, request) = begun(&listener, turn("slow")).await;
+    let mut other = gateway.run(turn("other")).await.unwrap();
+    let second = peer.accepts().await;
+    let piece = "x".repeat(60_000);
+    for number in 0..100 {
+        let part = json!({ "data": { "delta": piece, "itemId": format!("m:{number}") } });
+        peer.text(&request, "", "", part).await;
+    }
+    peer.text(&second, "Here", "Here", json!({})).await;
+    peer.completes(&second, "Here").await;
+    assert_eq!(timeout(Duration::from_secs(5), texts(&mut other)).await.unwrap(), "Here");
+    peer.completes(&request, "All of it.").await;
+    let mut slow = slow;
+    let (mut kept, mut missed) = (0, 0);
+    while let Some(event) = slow.next().await {
+        match event {
+            Event::Text(text) => kept += text.len(),
+            Event::Missed { bytes } => missed += bytes,
+            _ => {}
+        }
+    }
+    assert!(kept <= 256 << 10 && kept + missed >= 6_000_000, "{kept} {missed}");
+    assert_eq!(gateway.counts().slow_readers, 1);
+    assert!(matches!(slow.ending().await, Ending::Completed { text, .. } if text == "All of it."));
+}
+
+#[tokio::test]
+async fn deadline_cancel_and_a_reader_that_goes_abort_the_turn() {
+    let listener = Listener::bind();
+    let soon = Turn { deadline: Instant::now() + Duration::from_millis(50), ..turn("deadline") };
+    let (_gateway, running, mut peer, _) = begun(&listener, soon).await;
+    let abort = peer.called("chat.abort").await;
+    assert_eq!(abort["params"], json!({ "sessionKey": "agent:main:accta:kdeadline", "runId": "deadline" }));
+    // It never answers, and the ending comes all the same.
+    assert_eq!(failed(&running.ending().await), &Failure::Deadline);
+
+    let (_gateway, running, mut peer, request) = begun(&listener, turn("cancelled")).await;
+    running.cancel();
+    let abort = peer.called("chat.abort").await;
+    peer.answer(&abort, json!({ "ok": true, "aborted": false, "runIds": [] })).await;
+    // It was not known yet: it is told again.
+    let abort = peer.called("chat.abort").await;
+    peer.answer(
+        &abort,
+        json!({ "ok": true, "aborted": true, "runIds": [request["params"]["idempotencyKey"]] }),
+    )
+    .await;
+    assert_eq!(failed(&running.ending().await), &Failure::Aborted);
+
+    let (gateway, running, mut peer, _) = begun(&listener, turn("dropped")).await;
+    drop((running, gateway));
+    let abort = peer.called("chat.abort").await;
+    peer.answer(&abort, json!({ "ok": true, "aborted": true })).await;
+}
+
+#[tokio::test]
+async fn a_turn_outlives_its_connection() {
+    let listener = Listener::bind();
+    let (gateway, mut running, mut peer, request) = begun(&listener, turn("r1")).await;
+    peer.text(&request, "One", "One", json!({})).await;
+    peer.close(1006).await;
+    let mut peer = listener.hello(json!({})).await;
+    let wait = peer.called("agent.wait").await;
+    peer.text(&request, " more", "One two more", json!({})).await;
+    peer.answer(&wait, json!({ "status": "ok", "endedAt": 2, "terminalReply": { "text": "One two more." } }))
+        .await;
+    assert_eq!(texts(&mut running).await, "One two more");
+    assert!(matches!(running.ending().await, Ending::Completed { text, .. } if text == "One two more."));
+    assert_eq!(gateway.counts().connections, 2);
+}
+
+#[tokio::test]
+async fn what_a_restarted_gateway_does_not_know_is_lost_and_not_run_again() {
+    let listener = Listener::bind();
+    let (_gateway, running, peer, _) = begun(&listener, turn("r1")).await;
+    peer.close(1012).await;
+    let mut peer = listener.hello(json!({ "server": { "version": "2026.9.6", "bootId": "b2" } })).await;
+    let wait = peer.called("agent.wait").await;
+    peer.answer(&wait, json!({ "status": "timeout" })).await;
+    let history = peer.called("chat.history").await;
+    let other = json!({ "role": "assistant", "content": "no", "stopReason": "stop", "__openclaw": { "runId": "r0" } });
+    peer.answer(&history, json!({ "messages": [other] })).await;
+    assert_eq!(failed(&running.ending().await), &Failure::Lost);
+
+    // Not taken when the connection broke: the same gateway is asked again, another one is not.
+    let gateway = listener.open();
+    let mut peer = listener.hello(json!({})).await;
+    let running = gateway.run(turn("r2")).await.unwrap();
+    peer.called("agent").await;
+    peer.close(1006).await;
+    let mut peer = listener.hello(json!({})).await;
+    peer.called("agent").await;
+    peer.close(1012).await;
+    let _peer = listener.hello(json!({})).await;
+    assert_eq!(failed(&running.ending().await), &Failure::Lost);
+}
+
+#[tokio::test]
+async fn headers_are_given_to_the_session_and_taken_away_before_the_end_is_told() {
+    let listener = Listener::bind();
+    let gateway = listener.open();
+    let mut peer = listener.hello(json!({})).await;
+    let headers = OutboundHeaders::new([("x-run-token", "t")]).unwrap();
+    let running =
+        gateway.run(Turn { attribution: Attribution::Plugin(headers), ..turn("r1") }).await.unwrap();
+    let patch = peer.called("sessions.patch").await;
+    assert_eq!(patch["params"], json!({ "key": "agent:main:accta:kr1" }));
+    peer.answer(&patch, json!({ "entry": { "sessionId": "s-1" } })).await;
+    let set = peer.called("sluicegate.headers.set").await;
+    assert_eq!(set["params"], json!({ "sessionId": "s-1", "headers": { "x-run-token": "t" } }));
+    peer.answer(&set, json!({ "ok": true })).await;
+    let request = peer.accepts().await;
+    assert_eq!(request["params"].get("outboundHeaders"), None);
+    peer.completes(&request, "Done").await;
+    let clear = peer.called("sluicegate.headers.clear").await;
+    assert_eq!(clear["params"], json!({ "sessionId": "s-1" }));
+    let busy = gateway.run(turn("r1")).await;
+    assert!(matches!(busy, Err(Error::Busy { .. })), "{busy:?}");
+    peer.answer(&clear, json!({ "ok": true })).await;
+    assert!(matches!(running.ending().await, Ending::Completed { .. }));
+    drop(gateway.run(turn("r1")).await.unwrap());
+}
+
+#[tokio::test]
+async fn nothing_is_sent_that_cannot_work() {
+    let listener = Listener::bind();
+    let gateway = listener.open();
+    let mut peer = listener.hello(json!({ "server": { "version": "2026.7.35" } })).await;
+    let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().unwrap();
+    let refusals = [
+        (
+            Turn { attribution: Attribution::Trace(trace), ..turn("r") },
+            "gateway version 2026.7.35 cannot pass a trace id",
+        ),
+        (Turn { model: None, ..turn("r") }, "a slot needs the model"),
+        (Turn { message: String::new(), ..turn("r") }, "there is no message"),
+        (Turn { message: "x".repeat(70_000), ..turn("r") }, "agent has 70"),
+    ];
+    for (turn, said) in refusals {
+        let error = gateway.run(turn).await.unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
+    let call = gateway.call("x", json!({ "y": "z".repeat(70_000) })).await;
+    assert!(matches!(call, Err(Error::TooLarge { limit: 65536, .. })), "{call:?}");
+    assert_eq!(gateway.counts().too_large, 2);
+    // The control: what can work is sent, and nothing was before it.
+    drop(gateway.run(turn("r")).await.unwrap());
+    peer.called("agent").await;
+}
+
+#[tokio::test]
+async fn silence_ends_a_connection_and_a_final_refusal_ends_all() {
+    let listener = Listener::bind();
+    let gateway = listener.open();
+    let peer = listener.hello(json!({ "policy": { "tickIntervalMs": 20 } })).await;
+    let (mut peer2, connect) = listener.accept().await;
+    drop(peer);
+    assert_eq!(gateway.counts().silent, 1);
+    peer2
+        .refuse(&connect, json!({ "code": "INVALID_REQUEST", "details": { "code": "AUTH_TOKEN_MISMATCH" } }))
+        .await;
+    let error = gateway.ready().await.unwrap_err();
+    assert!(
+        matches!(&error, Error::BadToken { code } if *code == Code::new("AUTH_TOKEN_MISMATCH")),
+        "{error}"
+    );
+    let call = gateway.call("health", json!({})).await;
+    assert!(matches!(call, Err(Error::BadToken { .. })), "{call:?}");
+}
+
+#[tokio::test]
+async fn subscribers_hear_what_is_no_runs() {
+    let listener = Listener::bind();
+    let gateway = listener.open();
+    let mut heard = gateway.subscribe();
+    let mut peer = listener.hello(json!({})).await;
+    peer.event("session.message", json!({ "text": "somebody's" })).await;
+    peer.event("exec.approval.requested", json!({ "id": "a1" })).await;
+    let Some(Heard::Notice(notice)) = heard.next().await else { panic!() };
+    assert_eq!((notice.name.as_ref(), &notice.payload["id"]), ("exec.approval.requested", &json!("a1")));
+    let decided = async {
+        let request = peer.called("exec.approval.resolve").await;
+        assert_eq!(request["params"], json!({ "id": "a1", "decision": "deny" }));
+        peer.answer(&request, json!({ "ok": true })).await;
+    };
+    let (resolved, ()) = tokio::join!(gateway.resolve_approval("a1", Decision::Deny), decided);
+    resolved.unwrap();
+    for _ in 0..300 {
+        peer.event("presence", json!({})).await;
+    }
+    let known = async {
+        let request = peer.called("health").await;
+        peer.answer(&request, json!({})).await;
+    };
+    let (called, ()) = tokio::join!(gateway.call("health", json!({})), known);
+    called.unwrap();
+    assert_eq!(heard.next().await, Some(Heard::Missed(300 - 256)));
+    gateway.close().await;
+    let mut last = heard.next().await;
+    while last.is_some() {
+        last = heard.next().await;
+    }
+}

@@ -1,0 +1,144 @@
+//! A gateway's side of one unix socket, spoken by a test frame by frame.
+
+use std::{path::PathBuf, time::Duration};
+
+use futures_util::{SinkExt, StreamExt};
+use platform_core::secret::Secret;
+use serde_json::{Value, json};
+use tokio::net::{UnixListener, UnixStream};
+use tokio_tungstenite::{
+    WebSocketStream, accept_async,
+    tungstenite::{
+        Message,
+        protocol::{CloseFrame, frame::coding::CloseCode},
+    },
+};
+
+use crate::{Endpoint, Gateway, Limits, Settings};
+
+/// Longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+pub(super) struct Listener {
+    listener: UnixListener,
+    dir: tempfile::TempDir,
+}
+
+/// One connection, from the gateway's side.
+pub(super) struct Peer(WebSocketStream<UnixStream>);
+
+impl Listener {
+    pub(super) fn bind() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(dir.path().join("gateway.sock")).unwrap();
+        Self { listener, dir }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.dir.path().join("gateway.sock")
+    }
+
+    /// A handle whose pauses and patience are short.
+    pub(super) fn open(&self) -> Gateway {
+        let token = Some(Secret::new("t".into()));
+        let limits = Limits {
+            abort: Duration::from_millis(300),
+            first_pause: Duration::from_millis(5),
+            longest_pause: Duration::from_millis(50),
+            ..Limits::default()
+        };
+        Gateway::open(Settings { limits, ..Settings::new(Endpoint::Unix(self.path()), token) })
+    }
+
+    /// The next connection, up to its `connect`.
+    pub(super) async fn accept(&self) -> (Peer, Value) {
+        let (stream, _) = self.listener.accept().await.unwrap();
+        let mut peer = Peer(accept_async(stream).await.unwrap());
+        peer.event("connect.challenge", json!({ "nonce": "n", "ts": 1 })).await;
+        let connect = peer.heard().await;
+        (peer, connect)
+    }
+
+    /// The next connection, with a hello of protocol 4, `more` put into it.
+    pub(super) async fn hello(&self, more: Value) -> Peer {
+        let (mut peer, connect) = self.accept().await;
+        let mut hello = json!({
+            "type": "hello-ok", "protocol": 4, "server": { "version": "2026.9.6", "bootId": "b1", "connId": "c" },
+            "policy": { "maxPayload": 65536, "tickIntervalMs": 30000 },
+        });
+        let fields = more.as_object().unwrap().clone();
+        hello.as_object_mut().unwrap().extend(fields);
+        peer.answer(&connect, hello).await;
+        peer
+    }
+}
+
+impl Peer {
+    pub(super) async fn say(&mut self, frame: Value) {
+        self.0.send(Message::text(frame.to_string())).await.unwrap();
+    }
+
+    pub(super) async fn event(&mut self, name: &str, payload: Value) {
+        self.say(json!({ "type": "event", "event": name, "payload": payload, "seq": 1 })).await;
+    }
+
+    /// An answer to `request`.
+    pub(super) async fn answer(&mut self, request: &Value, payload: Value) {
+        self.say(json!({ "type": "res", "id": request["id"], "ok": true, "payload": payload })).await;
+    }
+
+    pub(super) async fn refuse(&mut self, request: &Value, error: Value) {
+        self.say(json!({ "type": "res", "id": request["id"], "ok": false, "error": error })).await;
+    }
+
+    /// The next request.
+    pub(super) async fn heard(&mut self) -> Value {
+        let next = async {
+            loop {
+                if let Message::Text(text) = self.0.next().await.unwrap().unwrap() {
+                    return serde_json::from_str(&text).unwrap();
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, next).await.unwrap()
+    }
+
+    /// The next request, which must be of `method`.
+    pub(super) async fn called(&mut self, method: &str) -> Value {
+        let request = self.heard().await;
+        assert_eq!(request["method"], method, "{request}");
+        request
+    }
+
+    /// Takes a turn: its request, which it accepts.
+    pub(super) async fn accepts(&mut self) -> Value {
+        let request = self.called("agent").await;
+        self.answer(&request, json!({ "runId": request["params"]["idempotencyKey"], "status": "accepted" }))
+            .await;
+        request
+    }
+
+    /// Text of the turn of `request`, with `changes` to the payload.
+    pub(super) async fn text(&mut self, request: &Value, delta: &str, whole: &str, changes: Value) {
+        let mut payload = json!({
+            "runId": request["params"]["idempotencyKey"], "sessionKey": request["params"]["sessionKey"],
+            "stream": "assistant", "data": { "delta": delta, "text": whole },
+        });
+        let fields = changes.as_object().unwrap().clone();
+        payload.as_object_mut().unwrap().extend(fields);
+        self.event("agent", payload).await;
+    }
+
+    /// The good end of the turn of `request`.
+    pub(super) async fn completes(&mut self, request: &Value, text: &str) {
+        let usage = json!({ "input": 3, "output": 4 });
+        let result = json!({ "payloads": [{ "text": text }], "meta": { "agentMeta": { "model": "fake", "usage": usage } } });
+        self.answer(request, json!({ "status": "ok", "result": result })).await;
+    }
+
+    pub(super) async fn close(mut self, code: u16) {
+        let frame = CloseFrame { code: CloseCode::from(code), reason: "".into() };
+        self.0.close(Some(frame)).await.unwrap();
+        while let Some(Ok(_)) = self.0.next().await {}
+    }
+}

@@ -1,0 +1,91 @@
+//! Whose the calls of a gateway's sessions are.
+
+use futures_util::future::join_all;
+use harness::{
+    agent::{Agent, Answering, chat_body},
+    gateway::{Dialect, Step},
+};
+use platform_core::record::Identity;
+use serde_json::json;
+
+use super::{Sessions, answer};
+
+#[tokio::test]
+async fn a_run_is_a_turn_whose_calls_are_its_own_in_every_way_of_telling_them() {
+    for (dialect, attribution, identity) in [
+        (Dialect::Four, "trace", Identity::Trace),
+        (Dialect::Four, "slot", Identity::Slot),
+        (Dialect::Three, "slot", Identity::Slot),
+        (Dialect::Four, "headers", Identity::Token),
+        (Dialect::Four, "plugin", Identity::Token),
+    ] {
+        let there = Sessions::of(dialect, attribution, "").await;
+        there.gateway.always(vec![Step::Ask("fake-echo"), Step::Ask("fake-echo")]);
+        let outcome = there.run("r1", "acct-7", "Is anybody there?").await;
+        assert_eq!(outcome.code, Some(0), "{attribution} {:?} {outcome:?}", there.gateway.calls());
+        assert_eq!(answer(&outcome), "Is anybody there?Is anybody there?", "{attribution}");
+        for line in there.world.records(2).await {
+            let record = line.record;
+            assert_eq!((record.run_id.as_str(), record.account.as_str()), ("r1", "acct-7"), "{attribution}");
+            assert_eq!((record.identity, record.status), (identity, 200), "{attribution}");
+        }
+        // What proved it proves nothing any more.
+        let runs = there.world.control.run(&"r1".parse().unwrap()).await.unwrap();
+        assert_eq!(runs.state, platform_core::control::RunState::Closed);
+        let frame =
+            there.gateway.requests(if dialect == Dialect::Three { "chat.send" } else { "agent" }).remove(0);
+        assert_eq!(frame["params"]["idempotencyKey"], "r1");
+    }
+}
+
+#[tokio::test]
+async fn eight_at_once_of_four_accounts_never_mix() {
+    let there = Sessions::of(Dialect::Four, "trace", "").await;
+    there.gateway.always(vec![Step::Ask("fake-echo-gap5ms"), Step::Tool, Step::Ask("fake-echo-gap5ms")]);
+    let runs: Vec<_> =
+        (0..8).map(|n| (format!("r{n}"), format!("acct-{}", n % 4), format!("word-{n} "))).collect();
+    let outcomes = join_all(runs.iter().map(|(run, account, word)| there.run(run, account, word))).await;
+    for ((_, _, word), outcome) in runs.iter().zip(&outcomes) {
+        assert_eq!(answer(outcome), word.repeat(2), "its own words, and nobody else's");
+        for event in outcome.events().iter().filter(|event| event["type"] == "text_delta") {
+            assert!(word.repeat(2).contains(event["delta"].as_str().unwrap()), "{event}");
+        }
+    }
+    let mut calls = there.calls(16).await;
+    calls.sort();
+    let expected = runs.iter().flat_map(|(run, account, _)| {
+        let call = (run.clone(), account.clone(), 200);
+        [call.clone(), call]
+    });
+    assert_eq!(calls, expected.collect::<Vec<_>>());
+    // What was billed upstream is what the journal says.
+    let billed = there.world.upstream.ledger().all();
+    assert_eq!(billed.len(), 16);
+}
+
+#[tokio::test]
+async fn what_a_gateway_calls_by_itself_is_refused_and_harms_no_run() {
+    let there = Sessions::of(Dialect::Four, "trace", "").await;
+    there.gateway.always(vec![Step::Ask("fake-echo")]);
+    let address = there.gateway.calls();
+    assert!(address.is_empty());
+    let own = register(&there).await;
+    let trace = "00-ffffffffffffffffffffffffffffffff-00f067aa0ba902b7-01";
+    let heartbeat = own
+        .with_header("traceparent", trace)
+        .post("/v1/chat/completions", &chat_body("fake", Answering::Streamed))
+        .await;
+    assert_eq!(
+        (heartbeat.status.as_u16(), heartbeat.json()["error"]["code"].clone()),
+        (400, json!("unattributed"))
+    );
+    assert_eq!(answer(&there.run("r1", "acct-1", "still").await), "still");
+    let calls = there.calls(2).await;
+    assert_eq!((calls[0].0.as_str(), calls[1].0.as_str()), ("unattributed", "r1"), "{calls:?}");
+}
+
+/// A client of the shared listener that is nobody.
+async fn register(there: &Sessions) -> Agent {
+    let address = harness::shared::register_shared(&there.world, harness::grant("again", "nobody")).await;
+    Agent::over_tcp(address).searched()
+}

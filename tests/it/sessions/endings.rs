@@ -1,0 +1,124 @@
+//! How sessions end: each failure has one name, and nothing is spent once somebody wanted an end.
+
+use std::time::{Duration, Instant};
+
+use harness::{
+    eventually::eventually_within,
+    gateway::{Abort, Dialect, Step},
+    private_file,
+    sluice::interrupt,
+};
+
+use super::{AGENT, Sessions, answer, code};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[tokio::test]
+async fn each_failure_of_the_model_api_has_one_name_in_both_versions() {
+    for dialect in Dialect::ALL {
+        let there = Sessions::of(dialect, "slot", "").await;
+        for (asks, expected) in [
+            ("fake-status401", "model_refused"),
+            ("fake-status402", "model_refused"),
+            ("fake-status403", "model_refused"),
+            ("fake-status400", "model_refused"),
+            ("fake-status429", "model_busy"),
+            ("fake-status500", "model_busy"),
+            ("fake-cut0", "model_away"),
+            ("fake-cut2", "model_away"),
+        ] {
+            there.gateway.always(vec![Step::Ask(asks)]);
+            let run = format!("r-{}", asks.trim_start_matches("fake-"));
+            let before = there.world.upstream.ledger().all().len();
+            let outcome = there.run(&run, "acct-1", "q").await;
+            assert_eq!(
+                (code(&outcome).as_str(), outcome.code),
+                (expected, Some(1)),
+                "{dialect:?} {asks} {outcome:?}"
+            );
+            let calls = there.world.upstream.ledger().all().len() - before;
+            assert_eq!(calls, 1, "{asks}: a failure costs one call");
+        }
+        // Control: the next tenant is not locked out.
+        there.gateway.always(vec![Step::Ask("fake-echo")]);
+        assert_eq!(answer(&there.run("r-next", "acct-2", "open").await), "open");
+    }
+}
+
+#[tokio::test]
+async fn an_end_without_an_answer_is_named_by_what_the_frames_are() {
+    for dialect in Dialect::ALL {
+        let there = Sessions::of(dialect, "slot", "").await;
+        // The older gateway says of a turn that it gave up only that there is no answer.
+        let given_up = if dialect == Dialect::Three { "no_answer" } else { "timeout" };
+        for (ends, expected) in [("empty", "no_answer"), ("timeout", given_up)] {
+            there.gateway.always(vec![Step::Recorded(ends)]);
+            let outcome = there.run(&format!("r-{ends}"), "acct-1", "q").await;
+            assert_eq!(code(&outcome), expected, "{dialect:?} {ends} {outcome:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_turn_that_is_over_its_time_spends_nothing_more_whatever_the_gateway_does() {
+    let there = Sessions::of(Dialect::Four, "trace", "runtime = '2s'").await;
+    // It is told to stop, says that it has, and goes on asking.
+    there.gateway.set(|options| options.abort = Abort::Pretended);
+    let asks = [Step::Ask("fake-echo"), Step::Pause(Duration::from_millis(400))];
+    there.gateway.always(asks.into_iter().cycle().take(40).collect());
+    let outcome = there.run("r1", "acct-1", "q").await;
+    assert_eq!((code(&outcome).as_str(), outcome.code), ("timeout", Some(124)), "{outcome:?}");
+    let billed = there.world.upstream.ledger().all().len();
+    assert!((1..=6).contains(&billed), "{billed} calls in two seconds");
+    // The control: it did try.
+    let refused = || async { there.gateway.calls().iter().filter(|call| call.status == Some(400)).count() };
+    eventually_within(PATIENCE, "it goes on", refused, |count| *count > 0).await;
+    assert_eq!(there.world.upstream.ledger().all().len(), billed);
+    assert!(!there.gateway.requests("chat.abort").is_empty());
+}
+
+#[tokio::test]
+async fn who_cancels_a_run_ends_its_turn_and_its_calls_at_once() {
+    for dialect in Dialect::ALL {
+        let there = Sessions::of(dialect, "slot", "").await;
+        there.gateway.always(vec![Step::Ask("fake-words400-gap50ms"), Step::Ask("fake-echo")]);
+        let running = there.world.sluice().spawn(&["run", "--json", "--agent", AGENT, "--run-id", "r1", "q"]);
+        let billed = || async { there.world.upstream.ledger().all().len() };
+        eventually_within(PATIENCE, "it asks", billed, |calls| *calls == 1).await;
+        interrupt(&running);
+        let cancelled = Instant::now();
+        let output = running.wait_with_output().await.unwrap();
+        assert_eq!(output.status.code(), Some(130), "{output:?}");
+        assert!(cancelled.elapsed() < Duration::from_secs(10), "{:?}", cancelled.elapsed());
+        assert!(!there.gateway.requests("chat.abort").is_empty(), "{dialect:?}");
+        let call = there.world.records(1).await.pop().unwrap().record;
+        assert_eq!(call.run_id.as_str(), "r1");
+        assert_eq!(there.world.upstream.ledger().all().len(), 1, "no call began after that");
+    }
+}
+
+#[tokio::test]
+async fn a_gateway_that_cannot_be_used_fails_its_runs_and_says_why_to_operators() {
+    let there = Sessions::of(Dialect::Four, "trace", "").await;
+    private_file(&there.world.path().join("gateway.token"), "another-token");
+    let outcome = there.run("r1", "acct-1", "q").await;
+    assert_eq!((code(&outcome).as_str(), outcome.code), ("gateway_failed", Some(70)), "{outcome:?}");
+    let shown = there.world.sluice().run(&["runs", "show", "r1"]).await.stdout;
+    assert!(shown.contains("token"), "{shown}");
+    // Once that is mended it is used again.
+    private_file(&there.world.path().join("gateway.token"), harness::gateway::TOKEN);
+    there.gateway.always(vec![Step::Ask("fake-echo")]);
+    assert_eq!(answer(&there.run("r2", "acct-1", "now").await), "now");
+}
+
+#[tokio::test]
+async fn a_gateway_of_one_account_serves_no_other() {
+    let there = Sessions::of(Dialect::Four, "trace", "").await;
+    there.world.reconfigure("attribution = 'trace'", "attribution = 'trace'\naccount = 'acct-1'");
+    there.gateway.always(vec![Step::Ask("fake-echo")]);
+    let refused = there.run("r2", "acct-2", "q").await;
+    assert_eq!(code(&refused), "gateway_failed");
+    assert!(refused.stdout.contains("none of the agent's gateways serves account acct-2"), "{refused:?}");
+    assert!(there.gateway.requests("agent").is_empty());
+    assert_eq!(answer(&there.run("r1", "acct-1", "mine").await), "mine");
+}

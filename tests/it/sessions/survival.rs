@@ -1,0 +1,148 @@
+//! Sessions survive whoever works on them, and their gateway's connection; and one conversation has one turn at a time.
+
+use std::{os::unix::process::ExitStatusExt, time::Duration};
+
+use harness::{
+    Up,
+    eventually::eventually_within,
+    gateway::{Cue, Dialect, Step},
+};
+use runner::failpoint::Point;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::{AGENT, Sessions, answer, code};
+use crate::survival::{PATIENCE, ended, state};
+
+async fn order(there: &Sessions, run: &str, more: &[&str]) {
+    let arguments = [&["run", "--detach", "--run-id", run, "--agent", AGENT], more, &[run]].concat();
+    let outcome = there.world.sluice().run(&arguments).await;
+    assert_eq!((outcome.code, outcome.stdout.trim()), (Some(0), run), "{outcome:?}");
+}
+
+fn kill(pid: u32) {
+    kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::KILL).ok();
+}
+
+#[tokio::test]
+async fn a_worker_that_dies_at_any_point_loses_no_turn_and_tells_none_twice() {
+    for dialect in Dialect::ALL {
+        let mut there = Sessions::of(dialect, "slot", "").await;
+        assert!(there.world.stop_proxy().await);
+        there.gateway.always(vec![Step::Ask("fake-echo"), Step::Pause(Duration::from_millis(300))]);
+        for point in Point::SESSION {
+            let run = format!("r-{}", point.name());
+            let armed = there.world.sluice().env("SLUICE_FAILPOINT", &format!("{}:kill", point.name()));
+            let mut up = Up::start(armed).await;
+            provide(&there, &format!("at-{run}")).await;
+            order(&there, &run, &[]).await;
+            assert_eq!(up.child.wait().await.unwrap().signal(), Some(9), "{} was reached", point.name());
+            let next = Up::start(there.world.sluice()).await;
+            let record = ended(&there.world, &run).await;
+            assert_eq!(record["state"], "succeeded", "{dialect:?} {}: {record:#}", point.name());
+            assert_eq!(record["answer"], run.as_str(), "{dialect:?} {}", point.name());
+            next.stop(Signal::TERM).await;
+            kill(up.proxy_pid);
+        }
+        let billed = there.world.upstream.ledger().all().len();
+        assert_eq!(billed, Point::SESSION.len(), "{dialect:?}: one call of each run");
+    }
+}
+
+/// Tells the gateway where the proxy is by now.
+async fn provide(there: &Sessions, as_run: &str) {
+    let address = harness::shared::register_shared(&there.world, harness::grant(as_run, "nobody")).await;
+    there.gateway.set(|options| {
+        for (at, slot) in super::SLOTS.iter().enumerate() {
+            let url = format!("http://{address}/slot/{slot}");
+            options.providers.insert(format!("cogni-s{at}"), harness::gateway::Provider::Url(url));
+        }
+    });
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_in_the_middle_costs_nothing() {
+    for step in [Step::Cut, Step::Close(1012, "service restart"), Step::Close(1006, "")] {
+        let there = Sessions::of(Dialect::Four, "trace", "").await;
+        there.gateway.always(vec![
+            Step::Ask("fake-echo"),
+            step.clone(),
+            Step::Pause(Duration::from_millis(500)),
+        ]);
+        let outcome = there.run("r1", "acct-1", "still here").await;
+        assert_eq!(answer(&outcome), "still here", "{step:?}");
+        assert_eq!(there.world.upstream.ledger().all().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_gateway_that_was_restarted_fails_the_turn_by_its_name_and_takes_the_next() {
+    let there = Sessions::of(Dialect::Four, "trace", "runtime = '20s'").await;
+    there.gateway.always(vec![Step::Ask("fake-echo"), Step::Restart]);
+    let outcome = there.run("r1", "acct-1", "gone").await;
+    assert_eq!(code(&outcome), "session_lost", "{outcome:?}");
+    there.gateway.always(vec![Step::Ask("fake-echo")]);
+    assert_eq!(answer(&there.run("r2", "acct-1", "back").await), "back");
+}
+
+#[tokio::test]
+async fn turns_of_one_conversation_wait_for_each_other_and_others_do_not() {
+    let there = Sessions::of(Dialect::Four, "trace", "").await;
+    let go = Cue::default();
+    there.gateway.always(vec![Step::Ask("fake-echo"), Step::Until(go.clone())]);
+    let first = there.world.sluice().spawn(&[
+        "run",
+        "--json",
+        "--agent",
+        AGENT,
+        "--run-id",
+        "r1",
+        "--state-key",
+        "Chat",
+        "r1",
+    ]);
+    let told = || async { there.gateway.requests("agent").len() };
+    eventually_within(PATIENCE, "it is at work", told, |told| *told == 1).await;
+    // Whoever wants to watch at once is told to wait.
+    let busy = there.run_with(&["--run-id", "r0", "--state-key", "Chat"], "r0").await;
+    assert_eq!(busy.code, Some(75), "{busy:?}");
+    assert!(busy.stderr.contains("run r1 is at work in this session"), "{busy:?}");
+    let up = Up::start(there.world.sluice()).await;
+    order(&there, "r2", &["--state-key", "Chat"]).await;
+    order(&there, "r3", &["--state-key", "chat"]).await;
+    order(&there, "r4", &[]).await;
+    for other in ["r3", "r4"] {
+        eventually_within(
+            PATIENCE,
+            "another conversation",
+            || state(&there.world, other),
+            |state| state == "running",
+        )
+        .await;
+    }
+    assert_eq!(state(&there.world, "r2").await, "queued");
+    go.give();
+    let output = first.wait_with_output().await.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(ended(&there.world, "r2").await["state"], "succeeded");
+    let keys: Vec<_> = there
+        .gateway
+        .requests("agent")
+        .iter()
+        .map(|frame| frame["params"]["sessionKey"].to_string())
+        .collect();
+    assert_eq!(
+        keys.iter().filter(|key| **key == keys[0]).count(),
+        2,
+        "r1 and r2 are one conversation: {keys:?}"
+    );
+    assert_eq!(keys.iter().collect::<std::collections::BTreeSet<_>>().len(), 3, "{keys:?}");
+    up.stop(Signal::TERM).await;
+}
+
+#[tokio::test]
+async fn an_agent_in_a_container_has_no_conversation_to_go_on_with() {
+    let there = Sessions::of(Dialect::Four, "trace", "").await;
+    let refused = there.world.sluice().run(&["run", "--state-key", "k", "q"]).await;
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("begins anew, in a container of its own"), "{refused:?}");
+}

@@ -1,0 +1,92 @@
+//! `services/openclaw-headers-plugin` in the real OpenClaw gateway: each session's model calls carry its own headers.
+
+use bench::upstream::ScriptedUpstream;
+use harness::{
+    gateway::{GatewayClient, turn},
+    openclaw::{OpenClaw, PROVIDER, Setup},
+};
+use serde_json::{Value, json};
+
+const SESSIONS: [&str; 3] = ["alice", "bob", "nobody"];
+const LOOP: &str = r#"{{tool exec {"command":"echo once"}}}"#;
+
+fn key(session: &str) -> String {
+    format!("agent:main:{session}:1")
+}
+
+/// The id that a gateway knows a session by, once it has it.
+async fn session_id(client: &mut GatewayClient, session: &str) -> String {
+    let params = json!({ "key": key(session), "model": format!("{PROVIDER}/fake-asked") });
+    let answer = client.call("sessions.patch", params).await;
+    answer["payload"]["entry"]["sessionId"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+}
+
+async fn headers(client: &mut GatewayClient, method: &str, params: Value) -> Value {
+    client.call(&format!("sluicegate.headers.{method}"), params).await
+}
+
+/// Which token each of a session's calls carried: told apart by what the user said.
+fn tokens(upstream: &ScriptedUpstream, said: &str) -> Vec<Option<String>> {
+    let entries = upstream.ledger().all();
+    let own = entries.iter().filter(|entry| String::from_utf8_lossy(&entry.body).contains(said));
+    own.map(|entry| entry.header("x-run-token").first().map(|&token| token.to_owned())).collect()
+}
+
+#[tokio::test]
+async fn each_sessions_calls_carry_its_own_headers_and_no_others() {
+    let upstream = ScriptedUpstream::start().await.unwrap();
+    let setup = Setup { plugin: true, ..Setup::new(&upstream.openai_base_url(), &["fake-asked"]) };
+    let gateway = OpenClaw::start(&setup).await;
+    let mut client = GatewayClient::connect(&gateway.url, gateway.token).await;
+
+    for session in &SESSIONS[..2] {
+        let id = session_id(&mut client, session).await;
+        let set = json!({ "sessionId": id, "headers": { "X-Run-Token": format!("token-of-{session}") } });
+        let answer = headers(&mut client, "set", set).await;
+        assert_eq!(answer["ok"], true, "{answer}");
+    }
+    session_id(&mut client, "nobody").await;
+    let mut runs = Vec::new();
+    for session in SESSIONS {
+        let message = format!("I am {session}. {LOOP}");
+        runs.push(client.send("agent", turn(&format!("run-{session}"), &key(session), &message), None).await);
+    }
+    for run in runs {
+        let answer = client.answer(&run).await;
+        assert_eq!(answer["payload"]["status"], "ok", "{answer}");
+    }
+    for session in SESSIONS {
+        let token = (session != "nobody").then(|| format!("token-of-{session}"));
+        let calls = tokens(&upstream, &format!("I am {session}."));
+        assert_eq!(calls, [token.clone(), token], "{session}: the call and the one with the tool's result");
+    }
+
+    // Once they are taken away, the same session's calls are nobody's.
+    let id = session_id(&mut client, "alice").await;
+    let answer = headers(&mut client, "clear", json!({ "sessionId": id })).await;
+    assert_eq!(answer["payload"]["cleared"], true, "{answer}");
+    client.call("agent", turn("run-later", &key("alice"), "I am later.")).await;
+    assert_eq!(tokens(&upstream, "I am later."), [None]);
+
+    refused(&mut client, &gateway, &id).await;
+    assert!(!gateway.log().contains("token-of-"), "a token is in the log");
+    gateway.stop().await;
+}
+
+/// What is no header of ours, and who may not set any.
+async fn refused(client: &mut GatewayClient, gateway: &OpenClaw, id: &str) {
+    for wrong in [
+        json!({ "x-run-token": "a\r\nx-other: b" }),
+        json!({ "authorization": "Bearer a" }),
+        json!({ "x-run-token": "x".repeat(8192) }),
+        json!({}),
+    ] {
+        let answer = headers(client, "set", json!({ "sessionId": id, "headers": wrong })).await;
+        assert_eq!(answer["error"]["code"], "INVALID_REQUEST", "{answer}");
+    }
+    let scopes = ["operator.read", "operator.write"];
+    let (mut writer, _) = GatewayClient::try_connect(&gateway.url, gateway.token, &scopes).await;
+    let set = json!({ "sessionId": id, "headers": { "x-run-token": "stolen" } });
+    let answer = headers(&mut writer, "set", set).await;
+    assert_eq!(answer["error"]["details"]["missingScope"], "operator.admin", "{answer}");
+}
