@@ -24,6 +24,7 @@ mod events;
 mod fairness;
 mod framing;
 mod freeze;
+mod gateway_commands;
 mod gateway;
 mod gateway_socket;
 mod identity;

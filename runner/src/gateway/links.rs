@@ -107,7 +107,8 @@ impl Link {
         }
     }
 
-    fn settings(&self) -> Result<gateway_bridge::Settings, Error> {
+    /// What a connection to it is made with.
+    pub(crate) fn settings(&self) -> Result<gateway_bridge::Settings, Error> {
         let endpoint: Endpoint = self.place.endpoint().parse()?;
         let token = secrets::token(&self.place.token())?;
         let mut settings = gateway_bridge::Settings::new(endpoint, Some(token));
