@@ -9,11 +9,8 @@ mod billing;
 mod calls;
 mod container;
 mod endings;
-<<<<<<< HEAD
 mod ephemeral;
-=======
 mod gateway;
->>>>>>> gwtests
 mod openclaw;
 mod openclaw_frames;
 mod openclaw_plugin;

@@ -96,14 +96,25 @@ async fn register(there: &Sessions, run: &str) -> Agent {
 /// Whether a call that is made a second after a turn has ended still is the run's.
 async fn is_heard_later(there: &Sessions, asks: &'static str, run: &str) -> u16 {
     there.gateway.always(vec![Step::Ask(asks), Step::EndAs("done".to_owned())]);
-    let running = there.world.sluice().spawn(&["run", "--json", "--agent", super::AGENT, "--run-id", run, "call: sessions_spawn {}"]);
-    let ended = || async { there.gateway.calls().iter().filter(|call| call.session.ends_with(&format!("k{run}"))).count() };
+    let running = there.world.sluice().spawn(&[
+        "run",
+        "--json",
+        "--agent",
+        super::AGENT,
+        "--run-id",
+        run,
+        "call: sessions_spawn {}",
+    ]);
+    let ended = || async {
+        there.gateway.calls().iter().filter(|call| call.session.ends_with(&format!("k{run}"))).count()
+    };
     eventually_within(Duration::from_secs(30), "the turn has asked", ended, |calls| *calls > 0).await;
     tokio::time::sleep(Duration::from_millis(1500)).await;
     let frame = there.gateway.requests("agent").pop().unwrap();
     let own = register(there, &format!("at-{run}")).await;
     let sub_agent = own.with_header("traceparent", frame["traceparent"].as_str().unwrap());
-    let status = sub_agent.post("/v1/chat/completions", &chat_body("fake", Answering::Streamed)).await.status.as_u16();
+    let status =
+        sub_agent.post("/v1/chat/completions", &chat_body("fake", Answering::Streamed)).await.status.as_u16();
     assert!(running.wait_with_output().await.unwrap().status.success());
     status
 }
