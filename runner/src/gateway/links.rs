@@ -115,7 +115,7 @@ impl Link {
         settings.tls = self.gateway.ca_file.as_deref().map(trust::only).transpose()?;
         settings.device = self.gateway.device_key_file.as_deref().map(DeviceKey::read).transpose()?;
         settings.provider = Some(Provider::parse(&self.gateway.provider)?);
-        settings.seed = random::bits() as u64;
+        settings.seed = u64::try_from(random::bits() >> 64).unwrap_or_default();
         Ok(settings)
     }
 
