@@ -56,6 +56,7 @@ unit: ## Tests beside the code, documentation examples, the sandbox agent's own 
 	$(CARGO) nextest run --locked --workspace --test store
 	$(CARGO) test --workspace --locked --doc --quiet
 	node --test services/sandbox-runtime/agent/run.test.mjs
+	node --test services/sandbox-openclaw/agent/agent.test.mjs
 
 it: ## Whole-system tests: real processes, real containers
 	$(CARGO) nextest run --locked -p tests --test it
