@@ -56,7 +56,8 @@ unit: ## Tests beside the code, documentation examples, the sandbox agent's own 
 	$(CARGO) nextest run --locked -p bench --tests
 	$(CARGO) nextest run --locked --workspace --test store
 	$(CARGO) test --workspace --locked --doc --quiet
-	node --test services/sandbox-runtime/agent/run.test.mjs services/openclaw-headers-plugin/headers.test.mjs
+	node --test services/sandbox-runtime/agent/run.test.mjs services/openclaw-headers-plugin/headers.test.mjs \
+	  services/sandbox-openclaw/agent/agent.test.mjs
 
 it: ## Whole-system tests: real processes, real containers
 	$(CARGO) nextest run --locked -p tests --test it

@@ -109,6 +109,8 @@ pub mod path {
     pub const MESSAGES_FILE: &str = "messages.json";
     /// The same conversation for readers of Markdown, relative to [`COGNI_DIR`].
     pub const CONVERSATION_FILE: &str = "conversation.md";
+    /// Its last message as plain text, relative to [`COGNI_DIR`] (*specified*).
+    pub const PROMPT_FILE: &str = "prompt.txt";
     /// Where a container that waits for its run is told what it becomes.
     pub const START_DIR: &str = "/sluice";
     /// In this file, relative to [`START_DIR`], which appears there.

@@ -48,6 +48,8 @@ export function configuration({ base, model, workspace, contextWindow, maxTokens
     },
     plugins: { enabled: false, allow: [] },
     cron: { enabled: false },
+    // It looks after old sessions first otherwise, in threads that load half of OpenClaw again; there is one, and it is new.
+    session: { maintenance: { mode: "warn" } },
     gateway: { mode: "local", controlUi: { enabled: false } },
     update: { checkOnStart: false },
   };
