@@ -28,8 +28,8 @@ setup: ## Install what is missing: Docker, images, LiteLLM, OpenClaw, SDKs, tool
 	@scripts/setup.sh all
 
 images: ## Build the sandbox images if their inputs have changed
-	@scripts/setup.sh docker
-	@scripts/images.sh
+	@scripts/setup.sh images
+	@scripts/setup.sh openclaw
 
 proxy-image: ## Build the data plane's static binary and its image, if their sources have changed
 	@scripts/setup.sh docker
@@ -56,7 +56,8 @@ unit: ## Tests beside the code, documentation examples, the sandbox agent's own 
 	$(CARGO) nextest run --locked -p bench --tests
 	$(CARGO) nextest run --locked --workspace --test store
 	$(CARGO) test --workspace --locked --doc --quiet
-	node --test services/sandbox-runtime/agent/run.test.mjs services/openclaw-headers-plugin/headers.test.mjs
+	node --test services/sandbox-runtime/agent/run.test.mjs services/openclaw-headers-plugin/headers.test.mjs \
+	  services/sandbox-openclaw/agent/agent.test.mjs
 
 it: ## Whole-system tests: real processes, real containers
 	$(CARGO) nextest run --locked -p tests --test it

@@ -4,7 +4,8 @@
 # except that a BASE_IMAGE given in the environment comes from where Docker finds it. The data plane's image needs a build:
 # services/proxy-image/build.sh.
 #
-# usage: images.sh [--print]     --print only prints the references, as lines name=reference
+# usage: images.sh [runtime|openclaw|--print]     both if neither is named; --print only prints the references, as lines
+#                                                 name=reference
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -40,23 +41,33 @@ build_runtime() {
   fi
 }
 
-build() {
+begin() {
   docker version --format '{{.Server.Version}}' >/dev/null 2>&1 ||
     die "no Docker daemon answers: run scripts/docker.sh start (not installed: scripts/setup.sh docker)"
   mkdir -p "$CACHE"
   exec 9>"$CACHE/images.lock" # two builds at once would do the same work twice
   flock 9
   [[ -n ${BASE_IMAGE:-} ]] || services/base-image/build.sh >/dev/null
+}
+
+runtime() {
   exists "$runtime" || build_runtime
   docker tag "$runtime" sluicegate/sandbox-runtime:latest
 }
+
+openclaw() { BASE_IMAGE=$base services/sandbox-openclaw/build.sh "$@"; }
 
 base=${BASE_IMAGE:-$(services/base-image/build.sh --print)}
 init=$(services/sandbox-init/build.sh --print)
 runtime=sluicegate/sandbox-runtime:$(fingerprint "$base $init" "$RUNTIME"/{Dockerfile,entrypoint.sh,agent/run.mjs})
 
 case ${1:-} in
-  '') build ;;
-  --print) printf '%s\n' "base=$base" "sandbox-runtime=$runtime" "proxy=$(services/proxy-image/build.sh --print)" ;;
-  *) echo "usage: scripts/images.sh [--print]" >&2; exit 64 ;;
+  '') begin; runtime; openclaw >/dev/null ;;
+  runtime) begin; runtime ;;
+  openclaw) begin; openclaw >/dev/null ;;
+  --print)
+    printf '%s\n' "base=$base" "sandbox-runtime=$runtime" "sandbox-openclaw=$(openclaw --print)" \
+      "proxy=$(services/proxy-image/build.sh --print)"
+    ;;
+  *) echo "usage: scripts/images.sh [runtime|openclaw|--print]" >&2; exit 64 ;;
 esac

@@ -96,7 +96,7 @@ images() {
   if [[ -z ${BASE_IMAGE:-} ]]; then
     packages images "what builds the base image" debootstrap:debootstrap npm:npm
   fi
-  scripts/images.sh
+  scripts/images.sh runtime
 }
 
 python_environments() {
@@ -111,6 +111,8 @@ litellm() {
 openclaw() {
   packages openclaw "what installs OpenClaw" npm:npm
   scripts/openclaw.sh install
+  docker_
+  scripts/images.sh openclaw
 }
 
 sdks() {

@@ -71,10 +71,11 @@ impl Live {
             Signal::Usage(usage) => self.tell_in(&mut state, Event::Usage(usage)),
             Signal::Hint(hint) => state.evidence.hint = hint,
             Signal::Over(over) => {
-                if let Over::Failed(hint) = &over
-                    && hint.code.is_some()
-                {
-                    state.evidence.hint.code.clone_from(&hint.code);
+                if let Over::Failed(hint) = &over {
+                    state.evidence.hint.timed_out |= hint.timed_out;
+                    if hint.code.is_some() {
+                        state.evidence.hint.code.clone_from(&hint.code);
+                    }
                 }
                 state.over.get_or_insert(over);
                 self.over.notify_one();

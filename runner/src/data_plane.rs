@@ -14,10 +14,10 @@ use hyper_util::rt::TokioIo;
 use platform_core::{
     budget::Budget,
     control::{
-        AccountBudget, AccountView, Consumer, Correlation, Frozen, Health, Problem, Readiness, Register,
-        Registered, Reloaded, RunView, SocketDir, UpstreamHealth, run_path,
+        AccountBudget, AccountView, Consumer, Correlation, Frozen, GatewayDoor, Health, Problem, Readiness,
+        Register, Registered, Reloaded, RunView, SocketDir, UpstreamHealth, run_path,
     },
-    id::{RunId, SocketDirName},
+    id::{GatewayId, RunId, SocketDirName},
     limit::Millis,
     name::{CONTROL_PROTOCOL, header as own},
 };
@@ -166,6 +166,20 @@ impl DataPlane {
         };
         let path = format!("{}/{kind}/{id:032x}", run_path(run));
         self.ask(Method::PUT, &path, None::<&()>).await.map(|Done {}| ())
+    }
+
+    /// Has a gateway be heard at a socket of its own.
+    pub(crate) async fn open_gateway(
+        &self,
+        gateway: &GatewayId,
+        door: &GatewayDoor,
+    ) -> Result<SocketDir, Error> {
+        self.ask(Method::PUT, &format!("/v1/gateways/{gateway}"), Some(door)).await
+    }
+
+    /// Has it be heard no more. One that is not heard is no error.
+    pub(crate) async fn close_gateway(&self, gateway: &GatewayId) -> Result<(), Error> {
+        self.ask(Method::DELETE, &format!("/v1/gateways/{gateway}"), None::<&()>).await.map(|Done {}| ())
     }
 
     /// Closes a run in the name of `epoch`, giving calls in flight `drain` to end, and tells what it used.

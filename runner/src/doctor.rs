@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     agents::{self, Looked, Obstacle, Places},
     data_plane::{self, DataPlane},
+    gateway::sealed,
     run::{self, Booked, Host, Order},
     sandbox::docker::Docker,
     store::{self, Store},
@@ -58,6 +59,7 @@ const STORE: &str = "store";
 const WORKSPACES: &str = "workspaces";
 const PROXY: &str = "proxy";
 const UPSTREAM: &str = "upstream";
+const GATEWAYS: &str = "gateways";
 const SOCKET: &str = "socket in a container";
 
 /// Looks at everything. `probe` is the run that shows whether a container reaches its socket.
@@ -98,7 +100,39 @@ pub(crate) async fn examine(
         }
         _ => Check::unknown(SOCKET, needed.unwrap_or(DOCKER)),
     });
+    checks.extend(gateways(settings).await);
     checks
+}
+
+/// Whether every gateway that is configured is up; what else may be wrong with one `sluice gateway check` says.
+async fn gateways(settings: &Settings) -> Option<Check> {
+    let (mut found, mut down) = (Vec::new(), Vec::new());
+    for (id, gateway) in &settings.gateways {
+        match sealed::state(settings, id, gateway).await {
+            Ok(state) => {
+                found.push(format!("{id} is {}", state.word()));
+                if state != sealed::State::Up {
+                    down.push(id.as_str());
+                }
+            }
+            Err(error) => {
+                found.push(format!("{id}: {}", report::chain(&error)));
+                down.push(id.as_str());
+            }
+        }
+    }
+    let found = found.join(", ");
+    let mend = || {
+        format!(
+            "`sluice gateway check` says more of {}; `sluice gateway up` starts one that runs here",
+            down.join(", ")
+        )
+    };
+    match (settings.gateways.is_empty(), down.is_empty()) {
+        (true, _) => None,
+        (false, true) => Some(Check::ok(GATEWAYS, found)),
+        (false, false) => Some(Check::broken(GATEWAYS, found, &mend())),
+    }
 }
 
 async fn docker_check(docker: &Result<Docker, crate::sandbox::docker::Error>) -> Check {

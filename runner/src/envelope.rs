@@ -14,6 +14,8 @@ pub(crate) enum Said {
     Failure {
         /// What it had to say before that.
         partial: String,
+        /// What kind of failure, in its own words.
+        code: String,
         /// Why.
         message: String,
     },
@@ -67,7 +69,7 @@ impl From<Envelope> for Said {
             None => Self::Answer(text),
             Some(Failure { code, message }) => {
                 let message = message.map_or(code.clone(), |message| format!("{code}: {message}"));
-                Self::Failure { partial: text, message }
+                Self::Failure { partial: text, code, message }
             }
         }
     }
@@ -80,6 +82,11 @@ mod tests {
     #[test]
     fn an_envelope_is_an_answer_a_failure_or_unreadable() {
         let answer = |text: &str| Said::Answer(text.to_owned());
+        let failure = |partial: &str, code: &str, message: &str| Said::Failure {
+            partial: partial.to_owned(),
+            code: code.to_owned(),
+            message: message.to_owned(),
+        };
         let cases = [
             (r#"{"payloads":[{"text":"Hi"}],"meta":{"durationMs":1,"error":null}}"#, answer("Hi")),
             (
@@ -89,11 +96,11 @@ mod tests {
             (r#"{"payloads":[],"meta":{}}"#, answer("")),
             (
                 r#"{"payloads":[{"text":"Hal"}],"meta":{"error":{"code":"llm_error","message":"cut"}}}"#,
-                Said::Failure { partial: "Hal".to_owned(), message: "llm_error: cut".to_owned() },
+                failure("Hal", "llm_error", "llm_error: cut"),
             ),
             (
                 r#"{"payloads":[],"meta":{"error":{"kind":"input_error"}}}"#,
-                Said::Failure { partial: String::new(), message: "input_error".to_owned() },
+                failure("", "input_error", "input_error"),
             ),
         ];
         for (stdout, said) in cases {

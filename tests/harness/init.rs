@@ -88,7 +88,17 @@ impl Init {
         Self::started(&mut sandbox_init(&["sh", "-c", "echo up; exec cat"]), socket).await
     }
 
-    /// The same with a limit of descriptors.
+    /// Has no way out, and is entered at `socket`, which leads to `port`.
+    ///
+    /// # Panics
+    /// If its agent does not begin.
+    pub async fn entered(socket: &Path, port: u16) -> Self {
+        let mut command = sandbox_init(&["sh", "-c", "echo up; exec cat"]);
+        command.env("SANDBOX_ENTRY_SOCKET", socket).env("SANDBOX_ENTRY_PORT", port.to_string());
+        Self::started(&mut command, Path::new("/nowhere")).await
+    }
+
+    /// The same as [`Init::to`] with a limit of descriptors.
     ///
     /// # Panics
     /// If its agent does not begin.

@@ -20,6 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Sluice {
     pub(crate) command: Command,
+    patience: Duration,
 }
 
 /// How a command ended.
@@ -38,7 +39,7 @@ impl Sluice {
         let mut command = Command::new(binary("sluice"));
         command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").arg("--config").arg(config);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-        Self { command }
+        Self { command, patience: PATIENCE }
     }
 
     /// Adds a variable to its environment.
@@ -55,7 +56,14 @@ impl Sluice {
         command.args(&words[1..]).arg(inner.get_program()).args(inner.get_args()).env_clear();
         command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-        Self { command }
+        Self { command, patience: PATIENCE }
+    }
+
+    /// Gives it so long before the test fails.
+    #[must_use]
+    pub const fn within(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
     }
 
     /// Lets it read `file` as its standard input.
@@ -85,9 +93,9 @@ impl Sluice {
     /// Runs it with `arguments` to its end.
     pub async fn run(mut self, arguments: &[&str]) -> Outcome {
         self.command.args(arguments);
-        let output = tokio::time::timeout(PATIENCE, self.command.output()).await;
+        let output = tokio::time::timeout(self.patience, self.command.output()).await;
         let output = output
-            .unwrap_or_else(|_| panic!("sluice {arguments:?} did not end within {PATIENCE:?}"))
+            .unwrap_or_else(|_| panic!("sluice {arguments:?} did not end within {:?}", self.patience))
             .unwrap();
         for (name, text) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
             // That is where a token belongs which was asked for.

@@ -25,6 +25,7 @@ mod fairness;
 mod framing;
 mod freeze;
 mod gateway;
+mod gateway_commands;
 mod gateway_socket;
 mod identity;
 mod image;

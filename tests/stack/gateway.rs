@@ -90,7 +90,10 @@ async fn tool_loops_that_run_at_once_never_mix(bridge: &Gateway, upstream: &Scri
 
 async fn a_session_has_the_model_that_was_asked_for(bridge: &Gateway, upstream: &ScriptedUpstream) {
     for (key, model) in [("five", "fake-words5"), ("asked", "fake-asked")] {
-        run(bridge, by_model(turn(key, &format!("By {model}, please.")), model)).await.answer();
+        assert_ne!(
+            run(bridge, by_model(turn(key, &format!("By {model}, please.")), model)).await.answer(),
+            ""
+        );
         let call = upstream.ledger().last().unwrap();
         assert_eq!(call.json().unwrap()["model"], model);
     }

@@ -5,9 +5,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that panics fails, with the place")]
 
+mod billing;
 mod calls;
 mod container;
 mod endings;
+mod ephemeral;
 mod gateway;
 mod openclaw;
 mod openclaw_frames;

@@ -6,6 +6,7 @@ use super::{
     ask::Ask,
     ledger::Call,
     script::{Content, Cost, Script},
+    steps::{self, Step},
     usage::{Price, Usage},
 };
 
@@ -16,6 +17,9 @@ const SENTENCE: &str = "Hello from the scripted upstream, it is a lovely day.";
 const TOOL: &str = "get_weather";
 /// Its arguments, as a provider would tear them: not at the borders of JSON's own tokens.
 const FRAGMENTS: [&str; 5] = ["{\"ci", "ty\":\"Par", "is\",", "\"unit\":\"cel", "sius\"}"];
+
+/// Characters of a fragment of arguments that are not fixed.
+const FRAGMENT: usize = 16;
 
 /// One answer. Its parts are sent one per event, or joined if nothing is streamed.
 pub(super) struct Answer {
@@ -41,6 +45,7 @@ impl Answer {
             Content::Asked => ask.tool_asked_for(),
             _ => None,
         };
+        let mut tool = Cow::from(TOOL);
         let says = match script.content {
             Content::Asked => match &asked {
                 Some((_, arguments)) => Says::ToolCall(vec![arguments.clone().into()]),
@@ -51,6 +56,13 @@ impl Answer {
             Content::Filler(bytes) => Says::Text(vec!["x".repeat(bytes).into()]),
             Content::Echo => Says::Text(words(&ask.last_user_text())),
             Content::ToolCall => Says::ToolCall(FRAGMENTS.map(Cow::from).to_vec()),
+            Content::Steps => match steps::next(ask) {
+                Step::Call { tool: wanted, arguments } => {
+                    tool = wanted.into();
+                    Says::ToolCall(fragments(&arguments))
+                }
+                Step::Say(text) => Says::Text(words(text.as_deref().unwrap_or(SENTENCE))),
+            },
         };
         let mut usage = Usage::of(ask.prompt_bytes(), says.parts().len());
         let price = match script.cost {
@@ -64,7 +76,7 @@ impl Answer {
             created: call.unix_seconds(),
             model: ask.model.clone(),
             says,
-            tool: asked.map_or(Cow::Borrowed(TOOL), |(tool, _)| Cow::Owned(tool)),
+            tool: asked.map_or(tool, |(tool, _)| Cow::Owned(tool)),
             usage: script.tells_usage.then_some(usage),
             price,
         }
@@ -86,6 +98,12 @@ impl Says {
     pub(super) fn whole(&self) -> String {
         self.parts().concat()
     }
+}
+
+/// Text in pieces of a few characters.
+fn fragments(text: &str) -> Vec<Cow<'static, str>> {
+    let characters: Vec<_> = text.chars().collect();
+    characters.chunks(FRAGMENT).map(|piece| piece.iter().collect::<String>().into()).collect()
 }
 
 /// Cuts text before the space in front of each word, as tokenizers do: joined again it is the same text.

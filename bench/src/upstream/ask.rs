@@ -75,6 +75,16 @@ impl Ask {
         Some((name.to_owned(), rest[..values.byte_offset()].to_owned()))
     }
 
+    /// All turns of a conversation: role, or the type where there is no role, and text.
+    pub(super) fn turns(&self) -> impl DoubleEndedIterator<Item = (&str, String)> {
+        let prompt = self.prompt_fields().last().and_then(|name| self.field(name));
+        let turns = prompt.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        turns.iter().map(|turn| {
+            let name = ["role", "type"].iter().find_map(|name| turn.get(*name)?.as_str());
+            (name.unwrap_or_default(), texts(turn).concat())
+        })
+    }
+
     /// Where the prompt is, what the user says last.
     fn prompt_fields(&self) -> &'static [&'static str] {
         match self.api {

@@ -13,6 +13,7 @@ mod respond;
 mod script;
 mod server;
 mod staging;
+mod steps;
 mod usage;
 
 use std::{io, net::SocketAddr};

@@ -2,6 +2,7 @@
 //! the whole-system tests.
 
 mod peer;
+mod three;
 mod tls;
 
 use std::time::Duration;

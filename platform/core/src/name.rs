@@ -14,6 +14,10 @@ pub mod env {
     pub const LLM_PROXY_SOCKET: &str = "LLM_PROXY_SOCKET";
     /// Port of `localhost` that is bridged to the run's socket inside a sandbox.
     pub const LLM_PROXY_PORT: &str = "LLM_PROXY_PORT";
+    /// Socket at which a sandbox is entered, if it is.
+    pub const SANDBOX_ENTRY_SOCKET: &str = "SANDBOX_ENTRY_SOCKET";
+    /// Port of `localhost` inside the sandbox that it leads to.
+    pub const SANDBOX_ENTRY_PORT: &str = "SANDBOX_ENTRY_PORT";
     /// Path of the start file that a sandbox without a command waits for.
     pub const SANDBOX_START_FILE: &str = "SANDBOX_START_FILE";
     /// Base URL of the upstream, read by `sluice-proxy` and `sluice` (*specified*).
@@ -105,6 +109,8 @@ pub mod path {
     pub const MESSAGES_FILE: &str = "messages.json";
     /// The same conversation for readers of Markdown, relative to [`COGNI_DIR`].
     pub const CONVERSATION_FILE: &str = "conversation.md";
+    /// Its last message as plain text, relative to [`COGNI_DIR`] (*specified*).
+    pub const PROMPT_FILE: &str = "prompt.txt";
     /// Where a container that waits for its run is told what it becomes.
     pub const START_DIR: &str = "/sluice";
     /// In this file, relative to [`START_DIR`], which appears there.
@@ -127,6 +133,10 @@ pub mod label {
     pub const WORKSPACE: &str = "sluicegate.workspace";
     /// What the container that waits for a run was made from; it has none of the labels of a run.
     pub const MOULD: &str = "sluicegate.mould";
+    /// The gateway it is; it has no label of a run.
+    pub const GATEWAY: &str = "sluicegate.gateway";
+    /// What a gateway's container was made from.
+    pub const SETUP: &str = "sluicegate.setup";
     /// On an image: the path of its first process, its whole entrypoint, which waits for a start file if it has no command.
     pub const WAITS: &str = "sluicegate.waits";
 }

@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use platform_core::event::RunErrorCode;
 use platform_runtime::{config::Mistakes, settings::token_secrets};
 
-use crate::{api, data_plane, run::BookingError, sandbox::docker, store, supervise, traces, workspace};
+use crate::{
+    api, data_plane, gateway::sealed, run::BookingError, sandbox::docker, store, supervise, traces, workspace,
+};
 
 /// How a command ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +72,8 @@ pub(super) fn of_error(error: &(dyn std::error::Error + 'static)) -> Exit {
         Exit::Usage
     } else if error.is::<Unknown>() {
         Exit::Failure
+    } else if let Some(error) = error.downcast_ref::<sealed::Error>() {
+        of_gateway(error)
     } else if let Some(error) = error.downcast_ref::<store::Error>() {
         of_store(error)
     } else if let Some(error) = error.downcast_ref::<BookingError>() {
@@ -89,6 +93,20 @@ pub(super) fn of_error(error: &(dyn std::error::Error + 'static)) -> Exit {
         Exit::Unavailable
     } else {
         Exit::Internal
+    }
+}
+
+const fn of_gateway(error: &sealed::Error) -> Exit {
+    use sealed::Error;
+    match error {
+        Error::Unknown { .. } | Error::Elsewhere { .. } => Exit::Usage,
+        Error::Unsafe { .. } => Exit::Failure,
+        Error::Docker(_) | Error::DataPlane(_) | Error::NoModel(_) => Exit::Unavailable,
+        Error::File { .. }
+        | Error::Dir(_)
+        | Error::Secret(_)
+        | Error::Silent { .. }
+        | Error::Ended { .. } => Exit::Internal,
     }
 }
 

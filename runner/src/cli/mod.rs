@@ -9,6 +9,7 @@ mod doctor;
 mod events;
 mod exit;
 mod freeze;
+mod gateway;
 mod gc;
 mod limit;
 mod logs;
@@ -97,6 +98,9 @@ enum Command {
     Restore(backup::RestoreArguments),
     /// List the agents that can run here, and say why the others cannot
     Agents(agents::Arguments),
+    /// Run OpenClaw gateways without a network, look at those that are configured, and pair with those elsewhere
+    #[command(subcommand)]
+    Gateway(gateway::Command),
     /// Look whether everything is there that a run needs
     #[command(after_help = "\
 Examples:
@@ -240,6 +244,7 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
             Command::Backup(arguments) => backup::backup(&context, arguments).await,
             Command::Restore(arguments) => backup::restore(&context, arguments).await,
             Command::Agents(arguments) => agents::agents(&context, arguments).await,
+            Command::Gateway(command) => gateway::gateway(&context, command).await,
             Command::Doctor(arguments) => doctor::doctor(&context, arguments).await,
             Command::Audit(command) => audit::audit(&context, command).await,
             Command::Token(command) => token::token(&context, command).await,

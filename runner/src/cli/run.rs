@@ -1,7 +1,9 @@
 //! `sluice run`: one question, its answer as it comes, and an exit code that says how it went.
 
 use std::{
+    fs,
     io::{self, Read, Write},
+    path::{Path, PathBuf},
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -48,6 +50,7 @@ const EVENTS: usize = 512;
 Examples:
   sluice run \"Explain this repository\"
   git diff | sluice run -              the question from standard input
+  sluice run --history said.json \"Go on\"  after what was said before: [{\"role\": \"user\", \"content\": \"...\"}, ...]
   sluice run --image my-agent:dev \"Hi\"  the agent's entry, another image
   sluice run --detach \"A long task\"      `sluice up` works on it; print its id and return
   sluice run --detach --priority low \"Tidy up\"  the same, once nothing more urgent waits
@@ -83,6 +86,9 @@ pub(super) struct Arguments {
     /// Leave it to `sluice up`: print the run's id and return
     #[arg(long)]
     detach: bool,
+    /// What was said before the question: a file with a JSON list of `{role, content}`, role being user, assistant or system
+    #[arg(long, value_name = "FILE")]
+    history: Option<PathBuf>,
     /// W3C trace context of which the run is part [default: $TRACEPARENT, if there is one]
     #[arg(long, value_name = "TRACEPARENT")]
     traceparent: Option<Traceparent>,
@@ -227,10 +233,12 @@ async fn order(context: &Context, data_plane: &DataPlane, arguments: Arguments) 
     budget.total_tokens = least(budget.total_tokens, arguments.total_tokens);
     budget.cost_nanodollars = least(budget.cost_nanodollars, arguments.cost);
     agent.image = arguments.image.unwrap_or(agent.image);
+    let mut messages = arguments.history.as_deref().map_or(Ok(vec![]), history)?;
     let content = match arguments.question.as_str() {
         "-" => read_stdin()?,
         question => question.to_owned(),
     };
+    messages.push(Message { role: Role::User, content });
     // What is no trace context is as good as none: the recommendation wants it ignored.
     let caller = context.origins.environment.get(name::env::TRACEPARENT).and_then(|text| text.parse().ok());
     Ok(Order {
@@ -242,7 +250,7 @@ async fn order(context: &Context, data_plane: &DataPlane, arguments: Arguments) 
         wanted: Wanted {
             agent,
             model,
-            messages: vec![Message { role: Role::User, content }],
+            messages,
             state_key: arguments.state_key,
             keep: if arguments.keep { Keep::Workspace } else { Keep::Nothing },
             caller: None,
@@ -263,6 +271,14 @@ async fn no_model(agent: &AgentId, data_plane: &DataPlane) -> String {
         _ => String::new(),
     };
     format!("{agent} has no model: pass --model, or set its `model` or upstream.default_model{offered}")
+}
+
+/// What was said before.
+fn history(file: &Path) -> Result<Vec<Message>, Error> {
+    let mistake = |why: String| Error::from(Misused(format!("--history {}: {why}", file.display())));
+    let text = fs::read(file).map_err(|error| mistake(error.to_string()))?;
+    serde_json::from_slice(&text)
+        .map_err(|error| mistake(format!("not a JSON list of messages, {{role, content}}: {error}")))
 }
 
 fn read_stdin() -> io::Result<String> {

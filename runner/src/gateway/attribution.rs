@@ -53,7 +53,7 @@ pub(crate) async fn register(
 
 async fn trace(data_plane: &DataPlane, run: &RunId) -> Result<Attribution, Unattributable> {
     loop {
-        let (trace, span) = (random::bits(), random::bits() as u64);
+        let (trace, span) = (random::bits(), random::bits() >> 64);
         // Neither may be zero, which is as unlikely as any other.
         let Ok(parent) = format!("00-{trace:032x}-{span:016x}-01").parse() else { continue };
         data_plane.correlate(run, Correlation::Trace(trace)).await?;

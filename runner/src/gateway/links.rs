@@ -107,14 +107,15 @@ impl Link {
         }
     }
 
-    fn settings(&self) -> Result<gateway_bridge::Settings, Error> {
+    /// What a connection to it is made with.
+    pub(crate) fn settings(&self) -> Result<gateway_bridge::Settings, Error> {
         let endpoint: Endpoint = self.place.endpoint().parse()?;
         let token = secrets::token(&self.place.token())?;
         let mut settings = gateway_bridge::Settings::new(endpoint, Some(token));
         settings.tls = self.gateway.ca_file.as_deref().map(trust::only).transpose()?;
         settings.device = self.gateway.device_key_file.as_deref().map(DeviceKey::read).transpose()?;
         settings.provider = Some(Provider::parse(&self.gateway.provider)?);
-        settings.seed = random::bits() as u64;
+        settings.seed = u64::try_from(random::bits() >> 64).unwrap_or_default();
         Ok(settings)
     }
 

@@ -5,6 +5,7 @@ pub(crate) mod attribution;
 mod error;
 mod links;
 mod place;
+pub(crate) mod sealed;
 mod secrets;
 mod trust;
 pub(crate) mod verdict;

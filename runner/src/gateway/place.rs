@@ -41,6 +41,12 @@ impl Place {
         settings.gateways.iter().map(place).collect()
     }
 
+    /// Those of a sealed gateway whose directory is `dir`'s `g`.
+    #[cfg(test)]
+    pub(crate) fn below(dir: &std::path::Path) -> Self {
+        Self { dir: dir.join("g"), url: None, token: None, slots: None }
+    }
+
     /// Whether somebody is heard where it is, and its token can be read.
     pub(crate) async fn reach(&self) -> Result<(), Error> {
         secrets::token(&self.token())?;

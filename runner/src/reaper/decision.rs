@@ -24,6 +24,7 @@ use super::{
     space::Space,
 };
 use crate::{
+    gateway,
     lifecycle::State,
     sandbox::docker::Listed,
     store::{Kind, PoolStage, Pooled, Resource, Stage},
@@ -102,6 +103,8 @@ pub(super) enum Kept {
     Waits(PoolStage),
     /// It may have been made just now.
     Young,
+    /// It is a gateway, which `sluice gateway` keeps.
+    Gateway(String),
 }
 
 /// What proves that a thing is dead.
@@ -146,6 +149,14 @@ pub(super) fn judge(thing: &Thing, standing: Option<&Standing>, terms: &Terms<'_
 }
 
 fn container(found: &Listed, standing: Option<&Standing>, terms: &Terms<'_>) -> Decision {
+    if let Some(gateway) = found.gateway() {
+        let is_named_so = found.name == gateway::sealed::container(terms.installation, gateway);
+        return if is_named_so && found.run().is_none() {
+            Decision::Keep(Kept::Gateway(gateway.to_owned()))
+        } else {
+            Decision::Unknown(Strange::OtherName)
+        };
+    }
     let Some(standing) = standing else {
         return if is_called_as_ours(found, terms.installation) {
             nobodys(Strange::NoRun, Some(found.created), terms)
@@ -284,6 +295,9 @@ impl fmt::Display for Kept {
             Self::Waits(PoolStage::Wanted) => f.write_str("it is being made, to wait for a run"),
             Self::Waits(PoolStage::Ready) => f.write_str("it waits for a run"),
             Self::Waits(PoolStage::Leaving | PoolStage::Gone) => f.write_str("it is being removed"),
+            Self::Gateway(gateway) => {
+                write!(f, "it is gateway {gateway}: `sluice gateway down {gateway}` ends it")
+            }
             Self::InUse(container) => write!(f, "container {container} has it mounted"),
             Self::Elsewhere(host) => {
                 write!(f, "it was made on host {host}, and only there can be looked for it")

@@ -31,9 +31,11 @@ use crate::{
 const ABORT: Duration = Duration::from_secs(6);
 /// The gateway's own deadline is that much later than ours, which is what ends a turn.
 const LATER: Duration = Duration::from_secs(10);
-/// For how long nothing has to come of a turn that is over, so that what the gateway still tidies up is the run's.
+/// For how long nothing has to come of a turn that is over, so that what the gateway still tidies up is the run's;
 const QUIET: Duration = Duration::from_millis(300);
-/// Longest wait for that.
+/// the same of a turn that has set sub-agents to work, which begin and go on when it is done.
+const QUIET_OF_MANY: Duration = Duration::from_secs(5);
+/// Longest wait for that, unless there are sub-agents: those have the time of the run.
 const TIDYING: Duration = Duration::from_secs(10);
 /// How long a gateway is asked at a time for a turn's end.
 const ASK: Duration = Duration::from_secs(10);
@@ -198,7 +200,7 @@ async fn watch(
             Under::Before => Box::pin(wait(scene, (&gateway, &key, &turn), deadline)).await?,
         };
         if matches!(ending, Ending::Completed { .. }) && killed_by.is_none() {
-            settled(scene, &calls).await;
+            settled(scene, &calls, deadline).await;
         }
         gone.cancel();
         sleep(TAP_GRACE).await;
@@ -337,17 +339,26 @@ async fn stop(scene: &Scene<'_>, by: KilledBy) -> Result<(), Error> {
     closed
 }
 
-/// Waits until what the gateway does after a turn, such as shortening the conversation, is done: it is the run's.
-async fn settled(scene: &Scene<'_>, calls: &Calls) {
+/// Waits until what the gateway does after a turn is done, such as shortening the conversation, or what sub-agents do: it is the
+/// run's. Who cancels the run waits no longer.
+async fn settled(scene: &Scene<'_>, calls: &Calls, deadline: Instant) {
     let (data_plane, run) = (&scene.host.data_plane, &scene.order().run_id);
+    let (least, longest) = if scene.telling.has_delegated() {
+        (QUIET_OF_MANY, deadline.saturating_duration_since(Instant::now()))
+    } else {
+        (QUIET, TIDYING)
+    };
     let quiet = async {
         loop {
             sleep(QUIET / 3).await;
             let in_flight = data_plane.run(run).await.map_or(0, |view| view.in_flight);
-            if in_flight == 0 && calls.quiet() >= QUIET {
+            if in_flight == 0 && calls.quiet() >= least {
                 return;
             }
         }
     };
-    drop(timeout(TIDYING, quiet).await);
+    tokio::select! {
+        done = timeout(longest, quiet) => drop(done),
+        () = scene.cancel.cancelled() => {}
+    }
 }

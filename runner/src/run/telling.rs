@@ -48,7 +48,12 @@ pub(super) struct Telling<'r> {
     untold_tools: Cell<u64>,
     /// Events that the watcher was too slow for, and was not told of yet.
     unwatched: Cell<u64>,
+    /// Whether the agent has set others to work, who may go on when it is done.
+    delegated: Cell<bool>,
 }
+
+/// The tool by which an OpenClaw agent sets another one to work.
+const DELEGATES: &str = "sessions_spawn";
 
 /// What is for the store.
 #[derive(Debug)]
@@ -79,6 +84,7 @@ impl<'r> Telling<'r> {
             more: Notify::new(),
             untold_tools: Cell::new(0),
             unwatched: Cell::new(0),
+            delegated: Cell::new(false),
         }
     }
 
@@ -109,6 +115,9 @@ impl<'r> Telling<'r> {
             pending.told.tap = line.n;
         }
         let Some(event) = live::event(line.event, self.stream) else { return };
+        if matches!(&event, AgentEvent::Tool { name } if name == DELEGATES) {
+            self.delegated.set(true);
+        }
         match &event {
             AgentEvent::Tool { .. } if pending.told.tools < limit::TOOLS => {
                 pending.told.tools += 1;
@@ -129,6 +138,11 @@ impl<'r> Telling<'r> {
     /// The agent says more of its answer, to whoever watches in this process. Everybody else sees what models write.
     pub(super) fn said(&self, delta: String) {
         self.watch(AgentEvent::TextDelta { delta });
+    }
+
+    /// Whether the agent has set others to work, who may go on when it is done.
+    pub(super) const fn has_delegated(&self) -> bool {
+        self.delegated.get()
     }
 
     /// Number of the last event of the tap that is accounted for.

@@ -1,4 +1,5 @@
-//! The conversation, as an agent finds it: exact for programs, and in Markdown for readers.
+//! The conversation, as an agent finds it: exact for programs, in Markdown for readers, and its last message for programs
+//! that take one text.
 
 use std::{
     fmt::Write as _,
@@ -10,7 +11,7 @@ use std::{
 
 use platform_core::name::{
     SANDBOX_UID,
-    path::{COGNI_DIR, CONVERSATION_FILE, MESSAGES_FILE},
+    path::{COGNI_DIR, CONVERSATION_FILE, MESSAGES_FILE, PROMPT_FILE},
 };
 use rustix::{
     fs::{Gid, Mode, OFlags, Uid, fchmod, fchown, mkdirat, openat},
@@ -28,9 +29,11 @@ use crate::conversation::Message;
 /// is followed, and nothing that was there is written to.
 pub(super) fn write(tree: &Path, messages: &[Message]) -> Result<(), Error> {
     let exact = serde_json::to_vec_pretty(messages).map_err(io::Error::from);
+    let prompt = messages.last().map_or("", |message| &message.content);
     let write = || {
         let dir = directory(tree)?;
         file(&dir, MESSAGES_FILE, &exact?)?;
+        file(&dir, PROMPT_FILE, prompt.as_bytes())?;
         file(&dir, CONVERSATION_FILE, markdown(messages).as_bytes())
     };
     write().map_err(Error::io("write the conversation into", tree))

@@ -1,110 +1,128 @@
-//! The bridge from `localhost` to the run's socket: bytes both ways, in one thread, with bounded memory.
-//!
-//! It knows nothing of HTTP. Each side's end is passed on by itself, so either may go on speaking after the other has
-//! finished; whoever reads slowly is read from slowly.
+//! Bridges between a port of `localhost` and a socket in a mounted directory, all in one thread: out of the sandbox, to the
+//! proxy, and into it, to who listens at a port there.
 
-use std::{convert::Infallible, io, net::Ipv4Addr, path::Path, pin::pin, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    fs::{self, Permissions},
+    io,
+    net::Ipv4Addr,
+    os::unix::fs::{FileTypeExt, PermissionsExt},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 
 use rustix::process::{Resource, getrlimit};
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, copy, sink},
-    net::{TcpListener, TcpStream, UnixStream},
+    net::{TcpListener, TcpStream, UnixListener, UnixStream},
     task::JoinSet,
-    time::{sleep, timeout},
+    time::sleep,
 };
 
-use crate::error::Error;
+use crate::{error::Error, relay::relay};
 
-/// Most connections at a time: more than the proxy gives a run, so that it is the proxy who refuses, in words. Beyond that they
-/// wait to be accepted.
-const CONNECTIONS: u64 = 1024;
+/// Most connections out at a time: more than the proxy gives a run, so that it is the proxy who refuses, in words. Beyond that
+/// they wait to be accepted.
+const CLIENTS: u64 = 1024;
+/// The same of connections in.
+const VISITORS: u64 = 64;
 /// Descriptors of a connection.
 const DESCRIPTORS: u64 = 2;
 /// Descriptors for everything else.
 const RESERVED: u64 = 32;
-/// Bytes held of each direction of a connection.
-const BUFFER: usize = 16 << 10;
-/// How long a client may go on after the proxy has said its last.
-const LINGER: Duration = Duration::from_secs(30);
 /// Before what failed for want of room is tried again, and the longest such pause.
 const PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(320);
+/// Mode of a socket that leads in: who may connect is said by the directory it is in, which is the host's.
+const ENTRY_MODE: u32 = 0o666;
 
-/// A port of `localhost` that is listened on.
+/// The way out: a port of `localhost` that leads to a socket.
 #[derive(Debug)]
-pub(crate) struct Bridge {
+pub(crate) struct Exit {
     listener: TcpListener,
     socket: Arc<Path>,
-    most: usize,
 }
 
-impl Bridge {
-    /// Takes `port`. Who connects is served as soon as [`Bridge::serve`] is.
+impl Exit {
+    /// Takes `port`. Who connects is served as soon as [`Exit::serve`] is.
     pub(crate) async fn listen(port: u16, socket: &Path) -> Result<Self, Error> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
             .await
             .map_err(|source| Error::Listen { port, source })?;
-        let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-        Ok(Self { listener, socket: socket.into(), most: connections(descriptors) })
+        Ok(Self { listener, socket: socket.into() })
     }
 
     /// Serves clients until it is dropped, and they with it.
     pub(crate) async fn serve(self) -> Infallible {
-        let mut clients = JoinSet::new();
-        loop {
-            tokio::select! {
-                accepted = self.listener.accept(), if clients.len() < self.most => match accepted {
-                    Ok((client, _)) => drop(clients.spawn(relay(client, Arc::clone(&self.socket)))),
-                    Err(_gone_or_no_room) => sleep(PAUSE).await,
-                },
-                Some(_ended) = clients.join_next() => {}
-            }
+        let Self { listener, socket } = self;
+        let lead = |client| lead_out(client, Arc::clone(&socket));
+        serve(async || Ok(listener.accept().await?.0), lead, connections(CLIENTS)).await
+    }
+}
+
+/// The way in: a socket that leads to a port of `localhost`.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    listener: UnixListener,
+    port: u16,
+}
+
+impl Entry {
+    /// Listens at `socket`. One that a process before left there gives way.
+    pub(crate) async fn listen(socket: &Path, port: u16) -> Result<Self, Error> {
+        let listener =
+            bind(socket).await.map_err(|source| Error::Entry { socket: socket.to_owned(), source })?;
+        Ok(Self { listener, port })
+    }
+
+    /// Serves visitors until it is dropped, and they with it.
+    pub(crate) async fn serve(self) -> Infallible {
+        let Self { listener, port } = self;
+        let lead = |visitor| lead_in(visitor, port);
+        serve(async || Ok(listener.accept().await?.0), lead, connections(VISITORS)).await
+    }
+}
+
+async fn serve<C, L>(
+    accept: impl AsyncFn() -> io::Result<C>,
+    lead: impl Fn(C) -> L,
+    most: usize,
+) -> Infallible
+where
+    L: Future<Output = io::Result<()>> + Send + 'static,
+{
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = accept(), if connections.len() < most => match accepted {
+                Ok(client) => drop(connections.spawn(lead(client))),
+                Err(_gone_or_no_room) => sleep(PAUSE).await,
+            },
+            Some(_ended) = connections.join_next() => {}
         }
     }
 }
 
-/// How many connections there may be in a process with so many descriptors.
-fn connections(descriptors: u64) -> usize {
-    let most = (descriptors.saturating_sub(RESERVED) / DESCRIPTORS).clamp(1, CONNECTIONS);
-    usize::try_from(most).unwrap_or(usize::MAX)
+/// How many connections there may be, `most` if there are descriptors for as many.
+fn connections(most: u64) -> usize {
+    let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let room = (descriptors.saturating_sub(RESERVED) / DESCRIPTORS).clamp(1, most);
+    usize::try_from(room).unwrap_or(usize::MAX)
 }
 
-/// One connection, from its client to the proxy and back. A client that gets no proxy is hung up on.
-///
-/// What goes wrong with the proxy is never a reason to keep from the client what it can still get; once something is wrong
-/// with the client, there is nobody left.
-async fn relay(mut client: TcpStream, socket: Arc<Path>) -> io::Result<()> {
+/// A client that gets no proxy is hung up on.
+async fn lead_out(mut client: TcpStream, socket: Arc<Path>) -> io::Result<()> {
     // Events of a stream must not wait for each other.
     client.set_nodelay(true)?;
     let mut proxy = connect(&socket).await?;
-    let (mut from_client, mut to_client) = client.split();
-    let (mut from_proxy, mut to_proxy) = proxy.split();
-    let mut asking = pin!(async {
-        match pour(&mut from_client, &mut to_proxy).await {
-            // It takes no more of a request that it refuses: its client has to finish to get to read why.
-            Err(Broken::Into(_)) => copy(&mut from_client, &mut sink()).await.map(drop),
-            Err(Broken::From(error)) => Err(error),
-            Ok(()) => Ok(()),
-        }
-    });
-    let mut answering = pin!(async {
-        match pour(&mut from_proxy, &mut to_client).await {
-            // It closed without having read everything: an end like another.
-            Err(Broken::From(_)) => to_client.shutdown().await,
-            Err(Broken::Into(error)) => Err(error),
-            Ok(()) => Ok(()),
-        }
-    });
-    tokio::select! {
-        asked = &mut asking => {
-            asked?;
-            answering.await
-        }
-        answered = &mut answering => {
-            answered?;
-            timeout(LINGER, asking).await?
-        }
-    }
+    relay(&mut client, &mut proxy).await
+}
+
+/// A visitor who comes while nobody listens is hung up on.
+async fn lead_in(mut visitor: UnixStream, port: u16) -> io::Result<()> {
+    let mut host = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
+    host.set_nodelay(true)?;
+    relay(&mut visitor, &mut host).await
 }
 
 /// Connects, and waits while more want to than the proxy has room for.
@@ -119,22 +137,24 @@ async fn connect(socket: &Path) -> io::Result<UnixStream> {
     }
 }
 
-/// Which side of a direction has failed.
-enum Broken {
-    From(io::Error),
-    Into(io::Error),
+/// Listens at `socket`. What is there gives way if it is a socket at which nobody is heard.
+async fn bind(socket: &Path) -> io::Result<UnixListener> {
+    let listener = match UnixListener::bind(socket) {
+        Err(taken) if taken.kind() == io::ErrorKind::AddrInUse => {
+            if !is_abandoned(socket).await {
+                return Err(taken);
+            }
+            fs::remove_file(socket)?;
+            UnixListener::bind(socket)?
+        }
+        bound => bound?,
+    };
+    fs::set_permissions(socket, Permissions::from_mode(ENTRY_MODE))?;
+    Ok(listener)
 }
 
-/// Passes bytes on until there are no more, and then that there are no more.
-async fn pour(
-    from: &mut (impl AsyncRead + Unpin),
-    into: &mut (impl AsyncWrite + Unpin),
-) -> Result<(), Broken> {
-    let mut buffer = vec![0; BUFFER];
-    loop {
-        match from.read(&mut buffer).await.map_err(Broken::From)? {
-            0 => return into.shutdown().await.map_err(Broken::Into),
-            length => into.write_all(&buffer[..length]).await.map_err(Broken::Into)?,
-        }
-    }
+async fn is_abandoned(socket: &Path) -> bool {
+    let is_socket = fs::symlink_metadata(socket).is_ok_and(|found| found.file_type().is_socket());
+    let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    is_socket && UnixStream::connect(socket).await.is_err_and(refused)
 }

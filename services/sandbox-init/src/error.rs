@@ -8,8 +8,16 @@ use platform_core::{name::env, start};
 pub(crate) enum Error {
     #[error("no command: pass the program to run and its arguments")]
     NoCommand,
-    #[error("{} is `{text}`, which is not a port", env::LLM_PROXY_PORT)]
-    Port { text: String },
+    #[error("{variable} is `{text}`, which is not a port")]
+    Port { variable: &'static str, text: String },
+    #[error(
+        "{} is set but {} is not: which port does it lead to?",
+        env::SANDBOX_ENTRY_SOCKET,
+        env::SANDBOX_ENTRY_PORT
+    )]
+    NoEntryPort,
+    #[error("cannot listen at {} for those who want in", socket.display())]
+    Entry { socket: PathBuf, source: io::Error },
     #[error(
         "{} is set but there is no socket at {}: is the run's socket directory mounted?",
         env::OPENAI_API_BASE,
@@ -53,6 +61,8 @@ impl Error {
             Self::Execute { source, .. } if source.kind() == io::ErrorKind::NotFound => 127,
             Self::Execute { .. } | Self::Directory { .. } => 126,
             Self::Port { .. }
+            | Self::NoEntryPort
+            | Self::Entry { .. }
             | Self::NoSocket { .. }
             | Self::Listen { .. }
             | Self::Unhealthy { .. }

@@ -8,7 +8,7 @@ use platform_core::name::env::OPENAI_API_BASE;
 
 use crate::{
     agent::{Agent, BY_SIGNAL, Program, exit_code},
-    bridge::Bridge,
+    bridge::{Entry, Exit},
     error::Error,
     health,
     reap::Reaper,
@@ -23,7 +23,7 @@ pub(crate) async fn live(command: Vec<OsString>, settings: &Settings) -> Result<
     let mut reaper = Reaper::install().map_err(Error::Signals)?;
 
     let mut preparing = pin!(prepare(command, settings));
-    let (program, bridge) = loop {
+    let (program, bridges) = loop {
         tokio::select! {
             prepared = &mut preparing => break prepared?,
             stop = signals.next_stop() => return Ok(u8::try_from(BY_SIGNAL + stop.as_raw()).unwrap_or(u8::MAX)),
@@ -33,7 +33,7 @@ pub(crate) async fn live(command: Vec<OsString>, settings: &Settings) -> Result<
     };
 
     let agent = Agent::start(&program)?;
-    let mut serving = pin!(serve(bridge));
+    let mut serving = pin!(bridges.serve());
     let status = loop {
         tokio::select! {
             ended = reaper.next() => match ended.map_err(Error::Wait)? {
@@ -49,22 +49,55 @@ pub(crate) async fn live(command: Vec<OsString>, settings: &Settings) -> Result<
     Ok(exit_code(status))
 }
 
-/// What to start, and its way out, if it has one, which works.
-async fn prepare(command: Vec<OsString>, settings: &Settings) -> Result<(Program, Option<Bridge>), Error> {
+/// What to start, and its ways out and in, as far as it has them. The way out works.
+async fn prepare(command: Vec<OsString>, settings: &Settings) -> Result<(Program, Bridges), Error> {
     let (program, socket) = match (Program::from_command(command), &settings.start_file) {
         (Some(program), _) => (program, Socket::IsThere),
         (None, Some(file)) => (start::read_once_there(file).await?.into(), Socket::Comes),
         (None, None) => return Err(Error::NoCommand),
     };
     let expected = settings.expects_api || program.has_variable(OPENAI_API_BASE);
-    match (is_socket(&settings.socket), expected, socket) {
+    let exit = match (is_socket(&settings.socket), expected, socket) {
         (true, ..) | (false, true, Socket::Comes) => {
-            let bridge = Bridge::listen(settings.port, &settings.socket).await?;
+            let exit = Exit::listen(settings.port, &settings.socket).await?;
             health::until_served(&settings.socket).await?;
-            Ok((program, Some(bridge)))
+            Some(exit)
         }
-        (false, true, Socket::IsThere) => Err(Error::NoSocket { socket: settings.socket.clone() }),
-        (false, false, _) => Ok((program, None)),
+        (false, true, Socket::IsThere) => return Err(Error::NoSocket { socket: settings.socket.clone() }),
+        (false, false, _) => None,
+    };
+    let entry = match &settings.entry {
+        Some((socket, port)) => Some(Entry::listen(socket, *port).await?),
+        None => None,
+    };
+    Ok((program, Bridges { exit, entry }))
+}
+
+/// The ways out of a sandbox and into it.
+struct Bridges {
+    exit: Option<Exit>,
+    entry: Option<Entry>,
+}
+
+impl Bridges {
+    /// Serves both until it is dropped.
+    async fn serve(self) -> Infallible {
+        let exit = async {
+            match self.exit {
+                Some(exit) => exit.serve().await,
+                None => pending().await,
+            }
+        };
+        let entry = async {
+            match self.entry {
+                Some(entry) => entry.serve().await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            never = exit => match never {},
+            never = entry => match never {},
+        }
     }
 }
 
@@ -78,11 +111,4 @@ enum Socket {
 
 fn is_socket(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.file_type().is_socket())
-}
-
-async fn serve(bridge: Option<Bridge>) -> Infallible {
-    match bridge {
-        Some(bridge) => bridge.serve().await,
-        None => pending().await,
-    }
 }

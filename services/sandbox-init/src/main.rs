@@ -1,5 +1,5 @@
 //! `sandbox-init`: the first process of a sandbox. It starts the agent, ends with its exit code, and meanwhile buries orphans,
-//! passes signals on and bridges `localhost` to the run's socket.
+//! passes signals on, bridges `localhost` to the run's socket and, if it is told to, a socket to a port of `localhost`.
 //!
 //! A convenience inside the sandbox, not a wall of it: it has the agent's uid and holds nothing the agent may not have.
 
@@ -9,6 +9,7 @@ mod error;
 mod health;
 mod life;
 mod reap;
+mod relay;
 mod settings;
 mod signals;
 mod start;

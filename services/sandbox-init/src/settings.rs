@@ -12,6 +12,8 @@ pub(crate) struct Settings {
     pub(crate) socket: PathBuf,
     /// Where `localhost` leads to it.
     pub(crate) port: u16,
+    /// Where the sandbox is entered, and the port that this leads to.
+    pub(crate) entry: Option<(PathBuf, u16)>,
     /// What to wait for if there is no command.
     pub(crate) start_file: Option<PathBuf>,
     /// Whether the agent is told of a model API.
@@ -26,13 +28,18 @@ impl Settings {
 
     fn read(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, Error> {
         let given = |name| variable(name).filter(|value| !value.is_empty());
-        let port = match given(name::env::LLM_PROXY_PORT).map(|port| port.to_string_lossy().into_owned()) {
-            None => name::BRIDGE_PORT,
-            Some(text) => text.parse().map_err(|_not_a_number| Error::Port { text })?,
+        let port = |variable| {
+            let text = given(variable).map(|port| port.to_string_lossy().into_owned());
+            text.map(|text| text.parse().map_err(|_not_a_number| Error::Port { variable, text })).transpose()
+        };
+        let entry = match given(name::env::SANDBOX_ENTRY_SOCKET).map(PathBuf::from) {
+            None => None,
+            Some(socket) => Some((socket, port(name::env::SANDBOX_ENTRY_PORT)?.ok_or(Error::NoEntryPort)?)),
         };
         Ok(Self {
             socket: given(name::env::LLM_PROXY_SOCKET).map_or_else(|| path::SOCKET.into(), PathBuf::from),
-            port,
+            port: port(name::env::LLM_PROXY_PORT)?.unwrap_or(name::BRIDGE_PORT),
+            entry,
             start_file: given(name::env::SANDBOX_START_FILE).map(PathBuf::from),
             expects_api: given(name::env::OPENAI_API_BASE).is_some(),
         })
@@ -71,8 +78,21 @@ mod tests {
         assert_eq!((settings.socket, settings.port), ("/s".into(), 9));
         assert_eq!((settings.start_file, settings.expects_api), (Some("/f".into()), true));
         for port in ["http", "65536", "-1", "80 "] {
-            let error = read(&[("LLM_PROXY_PORT", port)]).unwrap_err();
-            assert_eq!(error.to_string(), format!("LLM_PROXY_PORT is `{port}`, which is not a port"));
+            for variable in ["LLM_PROXY_PORT", "SANDBOX_ENTRY_PORT"] {
+                let error =
+                    read(&[(variable, port), ("SANDBOX_ENTRY_SOCKET", "/e"), ("SANDBOX_ENTRY_PORT", "9")]);
+                let told = format!("{variable} is `{port}`, which is not a port");
+                assert_eq!(error.unwrap_err().to_string(), told);
+            }
         }
+    }
+
+    #[test]
+    fn the_way_in_is_a_socket_and_a_port_or_is_not_there() {
+        assert_eq!(read(&[("SANDBOX_ENTRY_PORT", "9")]).unwrap().entry, None);
+        let both = read(&[("SANDBOX_ENTRY_SOCKET", "/e"), ("SANDBOX_ENTRY_PORT", "9")]);
+        assert_eq!(both.unwrap().entry, Some(("/e".into(), 9)));
+        let told = "SANDBOX_ENTRY_SOCKET is set but SANDBOX_ENTRY_PORT is not: which port does it lead to?";
+        assert_eq!(read(&[("SANDBOX_ENTRY_SOCKET", "/e")]).unwrap_err().to_string(), told);
     }
 }

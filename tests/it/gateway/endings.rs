@@ -206,7 +206,7 @@ async fn attributions_are_what_is_sent_and_refused_where_they_cannot_be() {
     let traced = asking(&session("a"), "hello");
     let Attribution::Trace(trace) = &traced.attribution else { panic!() };
     let trace = trace.trace.to_string();
-    run(&bridge, traced).await.answer();
+    assert_ne!(run(&bridge, traced).await.answer(), "");
     let frame = gateway.requests("agent").pop().unwrap();
     assert_eq!(frame["traceparent"].as_str().unwrap().split('-').nth(1), Some(trace.as_str()));
 
@@ -221,7 +221,7 @@ async fn attributions_are_what_is_sent_and_refused_where_they_cannot_be() {
     assert!(matches!(error, Error::Unsupported { .. }), "{error:?}");
     let slot = Attribution::Slot { provider: Provider::parse("cogni-s1").unwrap() };
     let slotted = by_model(Turn { attribution: slot, ..asking(&session("b"), "hello") }, "fake");
-    run(&older, slotted).await.answer();
+    assert_ne!(run(&older, slotted).await.answer(), "");
     assert_eq!(gateway.requests("agent").len() - before, 1);
     let frames = gateway.seen();
     assert!(frames.iter().any(|seen| seen.frame.to_string().contains("cogni-s1")), "the slot was not chosen");

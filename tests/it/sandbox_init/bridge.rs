@@ -15,19 +15,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::Peer;
-
-/// Bytes that look like nothing else at any place.
-fn noise(length: usize) -> Vec<u8> {
-    let mut state = 0x9e37_79b9_u32;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 17;
-        state ^= state << 5;
-        state.to_be_bytes()[0]
-    };
-    (0..length).map(|_| next()).collect()
-}
+use super::{Peer, noise};
 
 async fn connect(init: &Init) -> Box<dyn Wire> {
     init.agent.connect().await.unwrap()

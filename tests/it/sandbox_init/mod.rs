@@ -1,6 +1,7 @@
 //! `sandbox-init`: first what it does as a program, on the host, then what comes of it as the first process of containers.
 
 mod bridge;
+mod entry;
 mod image;
 mod life;
 mod pool;
@@ -86,6 +87,18 @@ impl Drop for Container {
     fn drop(&mut self) {
         std::process::Command::new("docker").args(["rm", "--force", "--volumes", &self.0]).output().ok();
     }
+}
+
+/// Bytes that look like nothing else at any place.
+fn noise(length: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_u32;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        state.to_be_bytes()[0]
+    };
+    (0..length).map(|_| next()).collect()
 }
 
 /// Waits until a process watches files.

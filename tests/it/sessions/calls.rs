@@ -1,8 +1,11 @@
 //! Whose the calls of a gateway's sessions are.
 
+use std::time::Duration;
+
 use futures_util::future::join_all;
 use harness::{
     agent::{Agent, Answering, chat_body},
+    eventually::eventually_within,
     gateway::{Dialect, Step},
 };
 use platform_core::record::Identity;
@@ -69,7 +72,7 @@ async fn what_a_gateway_calls_by_itself_is_refused_and_harms_no_run() {
     there.gateway.always(vec![Step::Ask("fake-echo")]);
     let address = there.gateway.calls();
     assert!(address.is_empty());
-    let own = register(&there).await;
+    let own = register(&there, "again").await;
     let trace = "00-ffffffffffffffffffffffffffffffff-00f067aa0ba902b7-01";
     let heartbeat = own
         .with_header("traceparent", trace)
@@ -85,7 +88,43 @@ async fn what_a_gateway_calls_by_itself_is_refused_and_harms_no_run() {
 }
 
 /// A client of the shared listener that is nobody.
-async fn register(there: &Sessions) -> Agent {
-    let address = harness::shared::register_shared(&there.world, harness::grant("again", "nobody")).await;
+async fn register(there: &Sessions, run: &str) -> Agent {
+    let address = harness::shared::register_shared(&there.world, harness::grant(run, "nobody")).await;
     Agent::over_tcp(address).searched()
+}
+
+/// Whether a call that is made a second after a turn has ended still is the run's.
+async fn is_heard_later(there: &Sessions, asks: &'static str, run: &str) -> u16 {
+    there.gateway.always(vec![Step::Ask(asks), Step::EndAs("done".to_owned())]);
+    let running = there.world.sluice().spawn(&[
+        "run",
+        "--json",
+        "--agent",
+        super::AGENT,
+        "--run-id",
+        run,
+        "call: sessions_spawn {}",
+    ]);
+    let ended = || async {
+        there.gateway.calls().iter().filter(|call| call.session.ends_with(&format!("k{run}"))).count()
+    };
+    eventually_within(Duration::from_secs(30), "the turn has asked", ended, |calls| *calls > 0).await;
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    let frame = there.gateway.requests("agent").pop().unwrap();
+    let own = register(there, &format!("at-{run}")).await;
+    let sub_agent = own.with_header("traceparent", frame["traceparent"].as_str().unwrap());
+    let status =
+        sub_agent.post("/v1/chat/completions", &chat_body("fake", Answering::Streamed)).await.status.as_u16();
+    assert!(running.wait_with_output().await.unwrap().status.success());
+    status
+}
+
+#[tokio::test]
+async fn what_sub_agents_call_after_the_turn_is_the_runs_and_without_any_it_is_over() {
+    let there = Sessions::of(Dialect::Four, "trace", "").await;
+    assert_eq!(is_heard_later(&there, "fake-steps", "r1").await, 200);
+    let calls = there.calls(2).await;
+    assert!(calls.iter().all(|(run, _, _)| run == "r1"), "{calls:?}");
+    // The control: a turn that has set nobody to work.
+    assert_eq!(is_heard_later(&there, "fake-words2", "r2").await, 400);
 }

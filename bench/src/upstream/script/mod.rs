@@ -31,7 +31,7 @@ const fn directive(form: &'static str, example: &'static str, meaning: &'static 
 }
 
 /// Every directive. `GET /v1/models` and the message about an unknown one are made of this list.
-pub const DIRECTIVES: [Directive; 15] = [
+pub const DIRECTIVES: [Directive; 16] = [
     directive("words<N>", "fake-words50", "answers with N words"),
     directive("big<N>", "fake-big200k", "answers with one piece of N bytes; k and m multiply by 1024"),
     directive("echo", "fake-echo", "answers with the text of the last user message"),
@@ -40,6 +40,11 @@ pub const DIRECTIVES: [Directive; 15] = [
         "asked",
         "fake-asked",
         "calls the tool that the user's last `{{tool NAME JSON}}` asks for, and answers once it has a result",
+    ),
+    directive(
+        "steps",
+        "fake-steps",
+        "calls the tools that a user message lists, one an answer, then says something",
     ),
     directive("firstbyte<N>ms", "fake-firstbyte500ms", "waits before the response headers"),
     directive("gap<N>ms", "fake-gap100ms", "waits before each event, or before the whole body"),
@@ -100,6 +105,8 @@ pub enum Content {
     ToolCall,
     /// The tool call that the conversation asks for, or the fixed sentence.
     Asked,
+    /// The tool calls that a user message lists, one after the other, then text.
+    Steps,
 }
 
 /// How an answer ends. The counts are of content events: those that carry a word of the answer or a fragment of
@@ -191,6 +198,7 @@ impl Script {
             "echo" => self.say(Content::Echo),
             "tools" => self.say(Content::ToolCall),
             "asked" => self.say(Content::Asked),
+            "steps" => self.say(Content::Steps),
             "firstbyte" => self.first_byte.replace(pause(value).ok_or_else(bad)?).is_none(),
             "gap" => self.gap.replace(pause(value).ok_or_else(bad)?).is_none(),
             "status" => self.end(Fate::Status(status(value).ok_or_else(bad)?)),

@@ -1,5 +1,6 @@
 //! What becomes of what, row by row; and that nothing of a run that goes on ever goes.
 
+mod gateways;
 mod spares;
 
 use std::{

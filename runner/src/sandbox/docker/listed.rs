@@ -56,6 +56,11 @@ impl Listed {
         self.label(label::RUN_ID)
     }
 
+    /// The gateway it says it is.
+    pub(crate) fn gateway(&self) -> Option<&str> {
+        self.label(label::GATEWAY)
+    }
+
     /// Whether it says that it was made to wait for a run.
     pub(crate) fn is_spare(&self) -> bool {
         self.label(label::MOULD).is_some()

@@ -4,6 +4,7 @@
 //! [`AWAY`]; who changes something is told, and decides. Whatever changes something may be asked for twice.
 
 mod container;
+mod gateway;
 mod listed;
 mod mend;
 mod output;
@@ -28,6 +29,7 @@ use tokio::time::Instant;
 
 pub(crate) use self::{
     container::{Container, Found},
+    gateway::{GatewayFound, GatewaySpec},
     listed::{Listed, Removal},
     request::{labels, spare_labels},
 };

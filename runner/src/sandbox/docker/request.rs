@@ -11,7 +11,7 @@ use platform_core::{
 };
 use platform_runtime::settings::Volume;
 
-use crate::sandbox::{First, Program, SandboxSpec};
+use crate::sandbox::{First, Limits, Program, SandboxSpec};
 
 /// The whole request.
 pub(super) fn body(spec: &SandboxSpec) -> ContainerCreateBody {
@@ -40,10 +40,6 @@ pub(super) fn body(spec: &SandboxSpec) -> ContainerCreateBody {
 }
 
 fn host_config(spec: &SandboxSpec) -> HostConfig {
-    let bytes = |size: ByteSize| i64::try_from(size.0).unwrap_or(i64::MAX);
-    let tmpfs = |size: ByteSize| {
-        format!("rw,noexec,nosuid,nodev,uid={SANDBOX_UID},gid={SANDBOX_UID},mode=0755,size={}", size.0)
-    };
     let own = [
         bind(&spec.workspace, path::WORKSPACE, Access::ReadWrite),
         // connect(2) asks for write permission on the socket, not on the mount.
@@ -54,14 +50,26 @@ fn host_config(spec: &SandboxSpec) -> HostConfig {
         First::Wait(dir) => Some(bind(dir, path::START_DIR, Access::ReadOnly)),
     };
     HostConfig {
+        mounts: Some(own.into_iter().chain(start).chain(spec.volumes.iter().map(volume)).collect()),
+        ..hardened(spec.limits)
+    }
+}
+
+/// Everything a container is denied, and what it may use.
+pub(super) fn hardened(limits: Limits) -> HostConfig {
+    let bytes = |size: ByteSize| i64::try_from(size.0).unwrap_or(i64::MAX);
+    let tmpfs = |size: ByteSize| {
+        format!("rw,noexec,nosuid,nodev,uid={SANDBOX_UID},gid={SANDBOX_UID},mode=0755,size={}", size.0)
+    };
+    HostConfig {
         network_mode: Some("none".to_owned()),
         readonly_rootfs: Some(true),
         cap_drop: Some(vec!["ALL".to_owned()]),
         security_opt: Some(vec!["no-new-privileges:true".to_owned()]),
-        pids_limit: Some(i64::from(spec.limits.pids)),
-        memory: Some(bytes(spec.limits.memory)),
-        memory_swap: Some(bytes(spec.limits.memory)),
-        nano_cpus: Some(i64::from(spec.limits.milli_cpu) * 1_000_000),
+        pids_limit: Some(i64::from(limits.pids)),
+        memory: Some(bytes(limits.memory)),
+        memory_swap: Some(bytes(limits.memory)),
+        nano_cpus: Some(i64::from(limits.milli_cpu) * 1_000_000),
         // An init reaps what the agent leaves behind.
         init: Some(true),
         tmpfs: Some(
@@ -71,8 +79,7 @@ fn host_config(spec: &SandboxSpec) -> HostConfig {
             ]
             .into(),
         ),
-        mounts: Some(own.into_iter().chain(start).chain(spec.volumes.iter().map(volume)).collect()),
-        log_config: Some(log_config(spec.limits.output)),
+        log_config: Some(log_config(limits.output)),
         ..HostConfig::default()
     }
 }
@@ -88,12 +95,12 @@ fn log_config(output: ByteSize) -> HostConfigLogConfig {
 }
 
 #[derive(Clone, Copy)]
-enum Access {
+pub(super) enum Access {
     ReadWrite,
     ReadOnly,
 }
 
-fn bind(source: &Path, target: &str, access: Access) -> Mount {
+pub(super) fn bind(source: &Path, target: &str, access: Access) -> Mount {
     Mount {
         typ: Some(MountType::BIND),
         source: Some(source.to_string_lossy().into_owned()),

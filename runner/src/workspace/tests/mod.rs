@@ -154,6 +154,7 @@ async fn belongs_to_the_sandboxs_user_and_holds_the_conversation() {
             (".cogni", 0o755),
             (".cogni/messages.json", 0o644),
             (".cogni/conversation.md", 0o644),
+            (".cogni/prompt.txt", 0o644),
         ] {
             let found = fs::metadata(tree.join(path)).unwrap();
             assert_eq!(
@@ -166,6 +167,7 @@ async fn belongs_to_the_sandboxs_user_and_holds_the_conversation() {
         let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
         assert_eq!(json, serde_json::json!([{ "role": "user", "content": "hello \"there\"" }]));
         assert!(fs::read_to_string(tree.join(".cogni/conversation.md")).unwrap().contains("## user\n"));
+        assert_eq!(fs::read_to_string(tree.join(".cogni/prompt.txt")).unwrap(), "hello \"there\"");
         assert_eq!(fs::metadata(&ground.root).unwrap().mode() & 0o777, 0o700);
         ground.remove().await;
     }

@@ -1,0 +1,77 @@
+//! A model that works through a list. The user's message has it, a line for each step, and the conversation tells how far it
+//! has come: nothing is remembered here, so any number of conversations may go on at once.
+//!
+//! ```text
+//! call: exec {"command":"git init"}
+//! call: edit {"path":"a","edits":[{"oldText":"b","newText":"c"}]}
+//! say: Done.
+//! ```
+
+use super::ask::Ask;
+
+const CALL: &str = "call: ";
+const SAY: &str = "say: ";
+
+/// What comes next.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// A tool is called.
+    Call { tool: String, arguments: String },
+    /// All tools were called; the text to end with, if the list has one.
+    Say(Option<String>),
+}
+
+/// The step after those whose results the conversation has.
+pub(super) fn next(ask: &Ask) -> Step {
+    let turns: Vec<_> = ask.turns().collect();
+    let lists =
+        |(role, text): &(&str, String)| *role == "user" && text.lines().any(|line| line.starts_with(CALL));
+    let Some(at) = turns.iter().rposition(lists) else { return Step::Say(None) };
+    let done =
+        turns[at..].iter().filter(|(role, _)| matches!(*role, "tool" | "function_call_output")).count();
+    let lines = || turns[at].1.lines();
+    let call = lines().filter_map(|line| line.strip_prefix(CALL)).nth(done);
+    match call.map(|call| call.split_once(' ').unwrap_or((call, "{}"))) {
+        Some((tool, arguments)) => Step::Call { tool: tool.to_owned(), arguments: arguments.to_owned() },
+        None => Step::Say(lines().find_map(|line| line.strip_prefix(SAY)).map(str::to_owned)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::upstream::api::Api;
+
+    fn after(turns: &[Value]) -> Step {
+        let list = "Do this:\ncall: exec {\"command\":\"ls -l\"}\ncall: read\nsay: Both done.";
+        let mut messages = vec![json!({ "role": "user", "content": list })];
+        messages.extend_from_slice(turns);
+        let body = json!({ "model": "fake-steps", "messages": messages }).to_string();
+        next(&Ask::read(Api::Chat, body.as_bytes()).unwrap())
+    }
+
+    #[test]
+    fn each_result_leads_to_the_next_step() {
+        let call = |tool: &str, arguments: &str| Step::Call {
+            tool: tool.to_owned(),
+            arguments: arguments.to_owned(),
+        };
+        let (said, result) =
+            (json!({ "role": "assistant", "content": null }), json!({ "role": "tool", "content": "x" }));
+        let note = json!({ "role": "user", "content": "Note: call: nothing" });
+        assert_eq!(after(std::slice::from_ref(&note)), call("exec", "{\"command\":\"ls -l\"}"));
+        assert_eq!(after(&[note, said.clone(), result.clone()]), call("read", "{}"));
+        assert_eq!(
+            after(&[said.clone(), result.clone(), said, result]),
+            Step::Say(Some("Both done.".to_owned()))
+        );
+    }
+
+    #[test]
+    fn without_a_list_there_is_nothing_to_do() {
+        let ask = Ask::read(Api::Chat, br#"{"model":"fake-steps","messages":[]}"#).unwrap();
+        assert_eq!(next(&ask), Step::Say(None));
+    }
+}

@@ -1,0 +1,68 @@
+//! `sluice gateway check`
+
+use std::io::{self, Write};
+
+use platform_core::id::GatewayId;
+use platform_runtime::terminal;
+use serde_json::json;
+
+use super::{Context, Error, Exit};
+use crate::gateway::sealed::{self, Finding};
+
+#[derive(clap::Args)]
+pub(in crate::cli) struct Arguments {
+    /// Only this one
+    #[arg(value_name = "NAME")]
+    id: Option<GatewayId>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn check(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
+    let settings = &context.settings;
+    if let Some(id) = arguments.id.as_ref().filter(|id| !settings.gateways.contains_key(*id)) {
+        let known = settings.gateways.keys().map(GatewayId::as_str).collect::<Vec<_>>().join(", ");
+        return Err(Box::new(sealed::Error::Unknown { id: id.clone(), known }));
+    }
+    let mut checked = Vec::new();
+    for (id, gateway) in &settings.gateways {
+        if arguments.id.as_ref().is_none_or(|only| only == id) {
+            checked.push((id, sealed::check(settings, id, gateway).await));
+        }
+    }
+    let mut out = io::stdout();
+    if arguments.json {
+        let finding = |finding: &Finding| json!({ "code": finding.code(), "message": finding.to_string() });
+        let gateways = checked.iter().map(|(id, findings)| {
+            json!({ "id": id, "findings": findings.iter().map(finding).collect::<Vec<_>>() })
+        });
+        let all = json!({ "gateways": gateways.collect::<Vec<_>>() });
+        writeln!(out, "{}", terminal::safe_json(&all.to_string()))?;
+    } else {
+        checked.iter().try_for_each(|(id, findings)| print(&mut out, id, findings))?;
+    }
+    Ok(verdict(checked.iter().flat_map(|(_, findings)| findings)))
+}
+
+/// What is known for certain comes first.
+fn verdict<'f>(findings: impl Iterator<Item = &'f Finding>) -> Exit {
+    let mut findings = findings.peekable();
+    if findings.peek().is_none() {
+        Exit::Success
+    } else if findings.all(Finding::is_unknown) {
+        Exit::Unavailable
+    } else {
+        Exit::Failure
+    }
+}
+
+fn print(out: &mut impl Write, id: &GatewayId, findings: &[Finding]) -> io::Result<()> {
+    if findings.is_empty() {
+        return writeln!(out, "ok         {id}");
+    }
+    findings.iter().try_for_each(|finding| {
+        let word = if finding.is_unknown() { "not known" } else { "wrong    " };
+        writeln!(out, "{word}  {id}: {}", terminal::safe(&finding.to_string()))
+    })
+}

@@ -1,0 +1,64 @@
+//! `sluice gateway ls`
+
+use std::io::{self, Write};
+
+use platform_core::id::GatewayId;
+use platform_runtime::{report, settings::Gateway, terminal};
+use serde_json::{Value, json};
+
+use super::{Context, Error, Exit};
+use crate::{cli::table::Table, gateway::sealed};
+
+#[derive(clap::Args)]
+pub(in crate::cli) struct Arguments {
+    /// Print JSON instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn ls(context: &Context, arguments: &Arguments) -> Result<Exit, Error> {
+    let mut listed = Vec::new();
+    for (id, gateway) in &context.settings.gateways {
+        let state = sealed::state(&context.settings, id, gateway).await;
+        let state = state.map_or_else(
+            |error| format!("not known: {}", report::chain(&error)),
+            |state| state.word().to_owned(),
+        );
+        listed.push(entry(id, gateway, &state));
+    }
+    let mut out = io::stdout();
+    if arguments.json {
+        let listed = json!({ "gateways": listed });
+        writeln!(out, "{}", terminal::safe_json(&listed.to_string()))?;
+        return Ok(Exit::Success);
+    }
+    let mut table = Table::new(["GATEWAY", "STATE", "WHERE", "ACCOUNT", "SESSIONS", "ATTRIBUTION"]);
+    for entry in listed {
+        let text = |field: &str| match &entry[field] {
+            Value::String(text) => text.clone(),
+            Value::Null => "-".to_owned(),
+            other => other.to_string(),
+        };
+        table.row(["id", "state", "url", "account", "sessions", "attribution"].map(|field| {
+            match text(field) {
+                none if none == "-" && field == "url" => "here".to_owned(),
+                none if none == "-" && field == "account" => "any".to_owned(),
+                text => text,
+            }
+        }));
+    }
+    write!(out, "{table}")?;
+    Ok(Exit::Success)
+}
+
+fn entry(id: &GatewayId, gateway: &Gateway, state: &str) -> Value {
+    json!({
+        "id": id,
+        "state": state,
+        "url": gateway.url,
+        "account": gateway.account,
+        "sessions": gateway.sessions,
+        "attribution": gateway.attribution,
+        "agents": gateway.is_sealed().then_some(&gateway.sealed.agents),
+    })
+}

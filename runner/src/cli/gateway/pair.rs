@@ -1,0 +1,98 @@
+//! `sluice gateway pair`
+
+use std::{
+    io::{self, Write},
+    time::{Duration, Instant},
+};
+
+use gateway_bridge::{DeviceKey, Error as Bridge, Gateway, Settings};
+use platform_runtime::settings;
+
+use super::{Context, Error, Exit, Named};
+use crate::{
+    cli::exit::Misused,
+    gateway::{Links, sealed},
+};
+
+/// Between two attempts to come in.
+const PAUSE: Duration = Duration::from_secs(3);
+/// Longest that one may take.
+const ATTEMPT: Duration = Duration::from_secs(30);
+
+#[derive(clap::Args)]
+pub(in crate::cli) struct Arguments {
+    #[command(flatten)]
+    gateway: Named,
+    /// Longest to wait for somebody to approve it, in seconds; 0 only asks
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    wait: u64,
+}
+
+pub(super) async fn pair(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
+    let id = &arguments.gateway.id;
+    let Some(gateway) = context.settings.gateways.get(id) else {
+        let known = context.settings.gateways.keys().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        return Err(Box::new(sealed::Error::Unknown { id: id.clone(), known }));
+    };
+    let key = device_key(gateway)?;
+    let mut out = io::stdout();
+    writeln!(out, "this client is device {}", key.id())?;
+    let links = Links::of(&context.settings);
+    let link = links.named(id.as_str())?;
+    let until = Instant::now() + Duration::from_secs(arguments.wait);
+    let mut told = None;
+    loop {
+        match attempt(link.settings()?).await? {
+            Attempt::In => {
+                writeln!(out, "{id} knows this client: runs can be sessions of it")?;
+                return Ok(Exit::Success);
+            }
+            Attempt::Asked(request) => {
+                if told.as_ref() != Some(&request) {
+                    writeln!(out, "on the gateway's host, type:\n  openclaw devices approve {request}")?;
+                    out.flush()?;
+                    told = Some(request);
+                }
+            }
+            Attempt::Away(why) => writeln!(io::stderr(), "sluice: {id} is asked again: {why}")?,
+        }
+        if Instant::now() >= until {
+            writeln!(out, "not approved so far; the next `sluice gateway pair {id}` goes on")?;
+            return Ok(Exit::TryAgain);
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// The key that this client is known by, made if there is none.
+fn device_key(gateway: &settings::Gateway) -> Result<DeviceKey, Error> {
+    let path = gateway.device_key_file.as_deref().ok_or_else(|| {
+        Misused(
+            "say where this client's key is to be kept: `device_key_file` in its [gateways.NAME]".to_owned(),
+        )
+    })?;
+    Ok(DeviceKey::open(path)?)
+}
+
+/// What came of trying to come in.
+enum Attempt {
+    In,
+    /// It is asked for under this id.
+    Asked(String),
+    Away(String),
+}
+
+async fn attempt(settings: Settings) -> Result<Attempt, Error> {
+    let gateway = Gateway::open(settings);
+    let ready = tokio::time::timeout(ATTEMPT, gateway.ready()).await;
+    let trouble = gateway.trouble();
+    gateway.close().await;
+    match ready {
+        Ok(Ok(_hello)) => Ok(Attempt::In),
+        Ok(Err(Bridge::PairingRequired { request })) => Ok(Attempt::Asked(request)),
+        Ok(Err(error)) => Err(Box::new(error)),
+        Err(_late) => {
+            Ok(Attempt::Away(trouble.map_or_else(|| "it says nothing".to_owned(), |error| error.to_string())))
+        }
+    }
+}

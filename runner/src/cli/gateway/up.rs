@@ -1,0 +1,82 @@
+//! `sluice gateway up` and `down`
+
+use std::io::{self, Write};
+
+use serde_json::json;
+
+use super::{Context, Error, Exit, Named};
+use crate::gateway::sealed::{Done, Event, Kept, Sealed};
+
+#[derive(clap::Args)]
+pub(in crate::cli) struct UpArguments {
+    #[command(flatten)]
+    gateway: Named,
+    /// Wait until it answers
+    #[arg(long)]
+    wait: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+pub(in crate::cli) struct DownArguments {
+    #[command(flatten)]
+    gateway: Named,
+    /// Remove its conversations, its token and its slots, too
+    #[arg(long)]
+    purge: bool,
+}
+
+pub(super) async fn up(context: &Context, arguments: UpArguments) -> Result<Exit, Error> {
+    let id = &arguments.gateway.id;
+    let sealed = Sealed::open(&context.settings, id).await?;
+    let tell = |event: Event<'_>| match event {
+        Event::Stopping(changed, drain) if !arguments.json => {
+            let drain = drain.as_secs();
+            let said = writeln!(
+                io::stdout(),
+                "{id} is to change: {}; it is stopped, which may take {drain} s",
+                changed.join(", ")
+            );
+            drop(said);
+        }
+        Event::Stopping(..) => {}
+    };
+    let done = sealed.up(&tell).await?;
+    let took = if arguments.wait { Some(sealed.until_ready().await?) } else { None };
+    let mut out = io::stdout();
+    let (word, changed) = match &done {
+        Done::Started => ("started", &[][..]),
+        Done::Unchanged => ("unchanged", &[][..]),
+        Done::Restarted(changed) => ("restarted", &changed[..]),
+    };
+    if arguments.json {
+        let ready_after = took.map(|took| took.as_millis());
+        writeln!(
+            out,
+            "{}",
+            json!({ "gateway": id, "is": word, "changed": changed, "ready_after_ms": ready_after })
+        )?;
+        return Ok(Exit::Success);
+    }
+    match (&done, took) {
+        (Done::Unchanged, _) => writeln!(out, "{id} runs as it is configured")?,
+        (_, Some(took)) => writeln!(out, "{id} {word}, and answers after {:.1} s", took.as_secs_f64())?,
+        (_, None) => writeln!(out, "{id} {word}; it takes a while until it answers (--wait)")?,
+    }
+    Ok(Exit::Success)
+}
+
+pub(super) async fn down(context: &Context, arguments: DownArguments) -> Result<Exit, Error> {
+    let id = &arguments.gateway.id;
+    let kept = if arguments.purge { Kept::Nothing } else { Kept::State };
+    let was_there = Sealed::open(&context.settings, id).await?.down(kept).await?;
+    let left = match kept {
+        Kept::State => "its state stays (--purge removes it)",
+        Kept::Nothing => "nothing of it is left",
+    };
+    let word = if was_there { "is down" } else { "was down" };
+    writeln!(io::stdout(), "{id} {word}; {left}")?;
+    Ok(Exit::Success)
+}

@@ -1,0 +1,204 @@
+//! What is wrong with a gateway, by its configuration. Pure.
+
+use std::fmt;
+
+use platform_runtime::settings::{Attribution, Gateway};
+use serde_json::Value;
+
+use super::{config::slot_provider, tools};
+
+/// Something because of which runs should not be sessions of a gateway. Its text says how that is mended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Finding {
+    /// Accounts share it, and its agents have these tools.
+    SharedTools(Vec<String>),
+    /// Accounts share it, and what its agents may not use is not said.
+    SharedUndenied,
+    ControlUi,
+    Cron,
+    /// An agent, or all of them, are woken by themselves.
+    Heartbeat(String),
+    Elevated,
+    /// It may call models elsewhere, or it does not know our provider, or knows it elsewhere.
+    Provider(String),
+    /// These cannot be asked.
+    Models(Vec<String>),
+    /// Its calls cannot be known to be a run's.
+    Attribution(&'static str),
+    /// Its container has a network.
+    Network(String),
+    /// A file of it is no secret, or is not there.
+    Secret(String),
+    /// It does not answer.
+    Unreachable(String),
+    /// What there is could not be looked at.
+    Unknown(String),
+}
+
+impl Finding {
+    /// As a code.
+    pub(crate) const fn code(&self) -> &'static str {
+        match self {
+            Self::SharedTools(_) => "shared_tools",
+            Self::SharedUndenied => "shared_tools_not_denied",
+            Self::ControlUi => "control_ui_on",
+            Self::Cron => "cron_on",
+            Self::Heartbeat(_) => "heartbeat_on",
+            Self::Elevated => "elevated_on",
+            Self::Provider(_) => "provider_not_ours",
+            Self::Models(_) => "models_missing",
+            Self::Attribution(_) => "attribution_impossible",
+            Self::Network(_) => "network_not_none",
+            Self::Secret(_) => "secret_exposed",
+            Self::Unreachable(_) => "gateway_away",
+            Self::Unknown(_) => "not_known",
+        }
+    }
+
+    /// Whether it is only not known whether something is wrong.
+    pub(crate) const fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown(_))
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SharedTools(tools) => write!(
+                f,
+                "accounts share it, and its agents have {}, which is not known to be harmless: give it one `account`, or take them off its tools",
+                tools.join(", ")
+            ),
+            Self::SharedUndenied => f.write_str(
+                "accounts share it, and its tools.deny names neither `*` nor both `group:runtime` and `group:fs`: OpenClaw ignores an allow-list of which it knows no name",
+            ),
+            Self::ControlUi => f.write_str("its control UI is on: set gateway.controlUi.enabled to false"),
+            Self::Cron => f.write_str("cron is on, whose calls are nobody's: set cron.enabled to false"),
+            Self::Heartbeat(whose) => {
+                write!(f, "the heartbeat is on, whose calls are nobody's: set {whose}.heartbeat.every to \"0m\"")
+            }
+            Self::Elevated => f.write_str("elevated tools are on: set tools.elevated.enabled to false"),
+            Self::Provider(why) => write!(f, "{why}"),
+            Self::Models(models) => {
+                write!(f, "its provider has no {}: `sluice gateway up`, or add them there", models.join(", "))
+            }
+            Self::Attribution(why) => write!(f, "its calls cannot be known to be a run's: {why}"),
+            Self::Network(network) => {
+                write!(f, "its container has network `{network}`: `sluice gateway down` and `up` make it anew")
+            }
+            Self::Secret(why) | Self::Unknown(why) => f.write_str(why),
+            Self::Unreachable(why) => write!(f, "it cannot be reached: {why}"),
+        }
+    }
+}
+
+/// What is wrong with `config`, which `gateway` has or is to have, whoever wrote it.
+pub(super) fn of_config(gateway: &Gateway, config: &Value) -> Vec<Finding> {
+    let is_off = |pointer: &str| config.pointer(pointer) == Some(&Value::Bool(false));
+    let mut found = Vec::new();
+    if gateway.account.is_none() {
+        found.extend(of_tools(config));
+    }
+    found.extend((!is_off("/gateway/controlUi/enabled")).then_some(Finding::ControlUi));
+    found.extend((!is_off("/cron/enabled")).then_some(Finding::Cron));
+    found.extend((!is_off("/tools/elevated/enabled")).then_some(Finding::Elevated));
+    found.extend(of_heartbeat(config));
+    found.extend(of_provider(gateway, config));
+    found
+}
+
+/// What agents of `config` are, with the path of each.
+fn agents(config: &Value) -> Vec<(String, &Value)> {
+    let entries = config.pointer("/agents/entries").and_then(Value::as_object);
+    let entries = entries.into_iter().flatten().map(|(id, agent)| (format!("agents.entries.{id}"), agent));
+    let list = config.pointer("/agents/list").and_then(Value::as_array);
+    let list = list.into_iter().flatten().enumerate();
+    entries.chain(list.map(|(at, agent)| (format!("agents.list[{at}]"), agent))).collect()
+}
+
+/// Where accounts share a gateway, all its agents have an allow-list of harmless tools, and nothing adds to it.
+fn of_tools(config: &Value) -> Vec<Finding> {
+    let list = |value: Option<&Value>| -> Option<Vec<String>> {
+        let names = value?.as_array()?.iter().filter_map(Value::as_str);
+        Some(names.map(str::to_owned).collect())
+    };
+    let allowed = list(config.pointer("/tools/allow")).filter(|tools| !tools.is_empty());
+    let mut tools = allowed.unwrap_or_else(|| vec!["every tool".to_owned()]);
+    tools.extend(list(config.pointer("/tools/alsoAllow")).unwrap_or_default());
+    for (_, agent) in agents(config) {
+        for field in ["/tools/allow", "/tools/alsoAllow"] {
+            tools.extend(list(agent.pointer(field)).unwrap_or_default());
+        }
+    }
+    let code_mode = config.pointer("/tools/codeMode");
+    if code_mode.is_some_and(|mode| *mode != false && mode.get("enabled") != Some(&Value::Bool(false))) {
+        tools.push("tools.codeMode".to_owned());
+    }
+    let dangerous: Vec<_> = tools::dangerous(&tools).into_iter().map(str::to_owned).collect();
+    let denied = list(config.pointer("/tools/deny")).unwrap_or_default();
+    let denies = |tool: &str| denied.iter().any(|name| name == tool);
+    let undenied = !denies("*") && !(denies("group:runtime") && denies("group:fs"));
+    let dangerous = (!dangerous.is_empty()).then_some(Finding::SharedTools(dangerous));
+    dangerous.into_iter().chain(undenied.then_some(Finding::SharedUndenied)).collect()
+}
+
+fn of_heartbeat(config: &Value) -> Vec<Finding> {
+    let every = |agent: &Value| agent.pointer("/heartbeat/every").and_then(Value::as_str).map(str::to_owned);
+    let never = |every: &str| every.trim_end_matches(|c: char| c.is_ascii_alphabetic()) == "0";
+    let defaults = config.pointer("/agents/defaults");
+    let defaults = defaults.and_then(every).is_none_or(|every| !never(&every));
+    let own = agents(config).into_iter();
+    let own = own.filter(|(_, agent)| every(agent).is_some_and(|every| !never(&every))).map(|(path, _)| path);
+    defaults.then(|| "agents.defaults".to_owned()).into_iter().chain(own).map(Finding::Heartbeat).collect()
+}
+
+fn of_provider(gateway: &Gateway, config: &Value) -> Vec<Finding> {
+    let name = &gateway.provider;
+    let mut found = Vec::new();
+    if config.pointer("/models/mode") != Some(&Value::from("replace")) {
+        let why = "it may call models elsewhere: set models.mode to \"replace\"";
+        found.push(Finding::Provider(why.to_owned()));
+    }
+    let ours = |provider: &str| {
+        provider == name
+            || provider.strip_prefix(name.as_str()).and_then(|rest| rest.strip_prefix("-s")).is_some()
+    };
+    let providers = config.pointer("/models/providers").and_then(Value::as_object);
+    let strange = providers.into_iter().flatten().map(|(provider, _)| provider).filter(|name| !ours(name));
+    found.extend(strange.map(|provider| {
+        Finding::Provider(format!(
+            "it may call models of provider {provider}: remove that from models.providers"
+        ))
+    }));
+    let own = providers.and_then(|providers| providers.get(name));
+    match own.map(|own| own.get("baseUrl").and_then(Value::as_str).unwrap_or_default()) {
+        None => {
+            found.push(Finding::Provider(format!("it has no provider {name}: add it to models.providers")))
+        }
+        Some(base) if gateway.is_sealed() && base != "http://127.0.0.1:8080/v1" => {
+            found.push(Finding::Provider(format!(
+                "its provider {name} is at {base}: `sluice gateway up` mends that"
+            )));
+        }
+        Some(_) => {}
+    }
+    if own.is_some() && models(gateway, config).is_empty() {
+        found.push(Finding::Models(vec!["model at all".to_owned()]));
+    }
+    let slotted = gateway.attribution == Attribution::Slot;
+    if slotted && providers.is_some_and(|providers| !providers.contains_key(&slot_provider(gateway, 0))) {
+        found.push(Finding::Attribution("its configuration has no provider with a slot"));
+    }
+    found
+}
+
+/// Models of our provider.
+pub(super) fn models(gateway: &Gateway, config: &Value) -> Vec<String> {
+    let provider = config.pointer("/models/providers").and_then(|providers| providers.get(&gateway.provider));
+    let models = provider.and_then(|provider| provider.get("models")).and_then(Value::as_array);
+    let ids = models.into_iter().flatten().filter_map(|model| model.get("id").and_then(Value::as_str));
+    ids.map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! Each thing that can be wrong, one at a time, in a configuration in which nothing else is.
+
+use serde_json::json;
+
+use super::*;
+use crate::gateway::sealed::config::{self, Parts, tests::gateway};
+
+fn made(gateway: &Gateway) -> Value {
+    let parts = Parts { models: &["fake".to_owned()], token: "t", slots: &[] };
+    config::configuration(gateway, parts)
+}
+
+/// Codes of what is wrong when what is at `pointer` is `value`.
+fn with(toml: &str, pointer: &str, value: Value) -> Vec<&'static str> {
+    let gateway = gateway(toml);
+    let mut config = made(&gateway);
+    let (above, field) = pointer.rsplit_once('/').unwrap();
+    let above = config.pointer_mut(above).unwrap().as_object_mut().unwrap();
+    match value {
+        Value::Null => drop(above.remove(field)),
+        value => drop(above.insert(field.to_owned(), value)),
+    }
+    of_config(&gateway, &config).iter().map(Finding::code).collect()
+}
+
+const OWN: &str = "account = 'acct-1'";
+
+#[test]
+fn what_is_on_is_found() {
+    for (pointer, value, code) in [
+        ("/gateway/controlUi/enabled", json!(true), "control_ui_on"),
+        ("/gateway/controlUi", Value::Null, "control_ui_on"),
+        ("/cron/enabled", json!(true), "cron_on"),
+        ("/cron", Value::Null, "cron_on"),
+        ("/tools/elevated/enabled", json!(true), "elevated_on"),
+        ("/tools/elevated", Value::Null, "elevated_on"),
+        ("/agents/defaults/heartbeat/every", json!("30m"), "heartbeat_on"),
+        ("/agents/defaults/heartbeat", Value::Null, "heartbeat_on"),
+        ("/agents/entries/main/heartbeat", json!({ "every": "1h" }), "heartbeat_on"),
+        ("/models/mode", json!("merge"), "provider_not_ours"),
+        ("/models/providers/openai", json!({}), "provider_not_ours"),
+        ("/models/providers/cogni", Value::Null, "provider_not_ours"),
+        ("/models/providers/cogni/baseUrl", json!("https://api.example/v1"), "provider_not_ours"),
+        ("/models/providers/cogni/models", json!([]), "models_missing"),
+    ] {
+        assert_eq!(with(OWN, pointer, value.clone()), [code], "{pointer} {value}");
+    }
+    assert_eq!(with(OWN, "/agents/defaults/heartbeat/every", json!("0s")), [""; 0]);
+    assert_eq!(
+        with("account = 'a'\nattribution = 'slot'", "/cron/enabled", json!(false)),
+        ["attribution_impossible"]
+    );
+}
+
+#[test]
+fn a_shared_gateway_has_no_tool_that_is_not_known_to_be_harmless() {
+    for (pointer, value, codes) in [
+        ("/tools/allow", json!(["exec"]), &["shared_tools"][..]),
+        ("/tools/allow", json!(["get_goal", "read"]), &["shared_tools"]),
+        ("/tools/allow", json!(["a_tool_of_tomorrow"]), &["shared_tools"]),
+        ("/tools/allow", json!([]), &["shared_tools"]),
+        ("/tools/allow", Value::Null, &["shared_tools"]),
+        ("/tools/alsoAllow", json!(["exec"]), &["shared_tools"]),
+        ("/agents/entries/main/tools", json!({ "alsoAllow": ["exec"] }), &["shared_tools"]),
+        ("/agents/entries/main/tools", json!({ "allow": ["write"] }), &["shared_tools"]),
+        ("/tools/codeMode", json!(true), &["shared_tools"]),
+        ("/tools/deny", json!([]), &["shared_tools_not_denied"]),
+        ("/tools/deny", json!(["group:runtime"]), &["shared_tools_not_denied"]),
+        ("/tools/deny", json!(["*"]), &[]),
+        ("/tools/codeMode", json!(false), &[]),
+    ] {
+        assert_eq!(with("", pointer, value.clone()), codes, "{pointer} {value}");
+        // The control: of one account's gateway the container is the wall.
+        assert_eq!(with(OWN, pointer, value.clone()), [""; 0], "{pointer} {value}");
+    }
+}
+
+#[test]
+fn tools_that_the_registry_asks_for_are_judged_too() {
+    for (toml, codes) in [
+        ("tools = ['exec']", &["shared_tools"][..]),
+        ("tools = ['get_goal']", &[]),
+        ("account = 'a'\ntools = ['exec']", &[]),
+    ] {
+        let gateway = gateway(toml);
+        let found: Vec<_> = of_config(&gateway, &made(&gateway)).iter().map(Finding::code).collect();
+        assert_eq!(found, codes, "{toml}");
+    }
+}
+
+#[test]
+fn an_older_ones_list_of_agents_is_looked_at() {
+    let gateway = gateway(OWN);
+    let mut config = made(&gateway);
+    config["agents"]["list"] = json!([{ "id": "main", "heartbeat": { "every": "5m" } }]);
+    let found = of_config(&gateway, &config);
+    assert_eq!(found, [Finding::Heartbeat("agents.list[0]".to_owned())]);
+}

@@ -1,0 +1,141 @@
+//! The configuration of a gateway that runs here, in OpenClaw's words. Pure.
+//!
+//! Everything that a gateway would do of its own accord is off: its agents work when a run asks them to, and each of their
+//! calls is that run's. It is written for OpenClaw 2026.9. Of what is here 2026.2 does not know `models.catalogRefresh`,
+//! `agents.ownership`, `agents.entries` (there: `agents.list`), `agents.defaults.skills`, the limits of sub-agents but
+//! `maxConcurrent`, `tools.toolSearch`, `tools.sessions` and `logging.level = "silent"`, and refuses a file that has them.
+
+use platform_core::limit::Millis;
+use platform_runtime::settings::{Attribution, Gateway};
+use serde_json::{Map, Value, json};
+
+use super::tools;
+
+/// Where the gateway listens inside its container.
+pub(super) const PORT: u16 = 18789;
+/// Where agents have their files inside the container.
+const WORKSPACES: &str = "/workspace/agents";
+/// Where our plugin is inside the container.
+const PLUGIN_DIR: &str = "/config/plugin";
+/// Its id.
+const PLUGIN: &str = "sluicegate-headers";
+/// What OpenClaw insists on having. The key is the data plane's.
+const KEY: &str = "the-proxy-has-the-key";
+/// Longer than any turn: runs have limits of their own.
+const NEVER: Millis = Millis::seconds(24 * 3600);
+/// Tokens that a model is taken to read, and to write.
+const CONTEXT_WINDOW: u32 = 200_000;
+const MAX_TOKENS: u32 = 8192;
+
+/// What a configuration is made of, beside the gateway's settings.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Parts<'p> {
+    /// Models that may be asked; the first unless somebody says.
+    pub(super) models: &'p [String],
+    /// What lets a client in.
+    pub(super) token: &'p str,
+    /// A path of its own for each session at work, if its calls are known by that.
+    pub(super) slots: &'p [String],
+}
+
+/// The whole file.
+pub(super) fn configuration(gateway: &Gateway, parts: Parts<'_>) -> Value {
+    json!({
+        "models": {
+            "mode": "replace",
+            "catalogRefresh": { "enabled": false },
+            "providers": providers(gateway, parts),
+        },
+        "agents": agents(gateway, parts),
+        "tools": {
+            "allow": tools::allowed(gateway),
+            "deny": tools::denied(gateway),
+            "elevated": { "enabled": false },
+            "agentToAgent": { "enabled": false },
+            "sessions": { "visibility": "tree" },
+            "toolSearch": false,
+        },
+        "plugins": plugins(gateway),
+        "cron": { "enabled": false },
+        "discovery": { "mdns": { "mode": "off" } },
+        "update": { "checkOnStart": false },
+        // The container's output is kept, within bounds; a file would grow.
+        "logging": { "level": "silent", "consoleLevel": "info" },
+        "gateway": {
+            "mode": "local",
+            "port": PORT,
+            "bind": "loopback",
+            "auth": { "mode": "token", "token": parts.token },
+            "controlUi": { "enabled": false },
+            "reload": { "mode": "off" },
+        },
+    })
+}
+
+fn providers(gateway: &Gateway, parts: Parts<'_>) -> Map<String, Value> {
+    let model = |id: &String| {
+        json!({
+            "id": id,
+            "name": id,
+            "reasoning": false,
+            "input": ["text"],
+            "cost": { "input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0 },
+            "contextWindow": CONTEXT_WINDOW,
+            "maxTokens": MAX_TOKENS,
+        })
+    };
+    let models: Vec<_> = parts.models.iter().map(model).collect();
+    let provider = |path: String| {
+        json!({
+            "baseUrl": format!("http://127.0.0.1:8080{path}/v1"),
+            "apiKey": KEY,
+            "api": "openai-completions",
+            "timeoutSeconds": NEVER.0 / 1000,
+            "models": models,
+        })
+    };
+    let slots = parts.slots.iter().enumerate();
+    let slots = slots.map(|(at, slot)| (slot_provider(gateway, at), provider(format!("/slot/{slot}"))));
+    [(gateway.provider.clone(), provider(String::new()))].into_iter().chain(slots).collect()
+}
+
+/// The provider that has the slot of this number.
+pub(super) fn slot_provider(gateway: &Gateway, at: usize) -> String {
+    format!("{}-s{at}", gateway.provider)
+}
+
+fn agents(gateway: &Gateway, parts: Parts<'_>) -> Value {
+    let entry = |agent: &String| (agent.clone(), json!({ "workspace": format!("{WORKSPACES}/{agent}") }));
+    let entries: Map<_, _> = gateway.sealed.agents.iter().map(entry).collect();
+    let primary = parts.models.first().map(|model| format!("{}/{model}", gateway.provider));
+    json!({
+        "ownership": "explicit",
+        "defaults": {
+            "model": { "primary": primary },
+            "sandbox": { "mode": "off" },
+            "heartbeat": { "every": "0m" },
+            "skipBootstrap": true,
+            "skills": [],
+            "timeoutSeconds": NEVER.0 / 1000,
+            "maxConcurrent": gateway.sessions,
+            // One level, and as many at a time as there are sessions: the run's own limits bound what they use.
+            "subagents": { "maxConcurrent": gateway.sessions, "maxSpawnDepth": 1, "maxChildrenPerAgent": 4 },
+        },
+        "entries": entries,
+    })
+}
+
+fn plugins(gateway: &Gateway) -> Value {
+    if gateway.attribution != Attribution::Plugin {
+        return json!({ "enabled": false, "allow": [] });
+    }
+    json!({
+        "enabled": true,
+        "allow": [PLUGIN],
+        "load": { "paths": [PLUGIN_DIR] },
+        "entries": { PLUGIN: { "enabled": true, "config": { "provider": gateway.provider } } },
+    })
+}
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,0 +1,68 @@
+//! The whole file as it was when somebody last read it, and what differs by settings.
+
+use std::{fs, path::Path};
+
+use platform_runtime::{config::Sources, settings::Settings};
+
+use super::*;
+
+pub(in crate::gateway::sealed) fn gateway(toml: &str) -> Gateway {
+    let text = format!("[gateways.g]\n{toml}\n");
+    let settings =
+        Settings::read(&Sources { file: Some(("s.toml".into(), text)), ..Sources::default() }).unwrap();
+    settings.gateways.into_values().next().unwrap()
+}
+
+fn made(toml: &str, slots: &[&str]) -> Value {
+    let models = ["fake".to_owned(), "other/model".to_owned()];
+    let slots: Vec<_> = slots.iter().map(|slot| (*slot).to_owned()).collect();
+    configuration(&gateway(toml), Parts { models: &models, token: "t0ken", slots: &slots })
+}
+
+const SLOTS: [&str; 2] = ["0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"];
+
+#[test]
+fn the_file_is_as_it_was_read_last() {
+    for (name, config) in [
+        ("shared", made("", &[])),
+        (
+            "coding",
+            made(
+                "account = 'acct-1'\nattribution = 'slot'\nsessions = 2\nagents = ['main', 'other']",
+                &SLOTS,
+            ),
+        ),
+        ("plugin", made("account = 'acct-1'\nattribution = 'plugin'\nprovider = 'ours'", &[])),
+    ] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/openclaw-{name}.json"));
+        let text = format!("{config:#}\n");
+        if !path.exists() {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, &text).unwrap();
+        }
+        let golden = fs::read_to_string(&path).unwrap();
+        assert!(
+            golden == text,
+            "{name} differs: delete {} to have it written anew, and read it",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn each_session_at_work_has_a_path_of_its_own() {
+    let config = made("attribution = 'slot'", &SLOTS);
+    let base =
+        |provider: &str| config.pointer(&format!("/models/providers/{provider}/baseUrl")).unwrap().clone();
+    assert_eq!(base("cogni"), "http://127.0.0.1:8080/v1");
+    assert_eq!(base("cogni-s0"), format!("http://127.0.0.1:8080/slot/{}/v1", SLOTS[0]));
+    assert_eq!(base("cogni-s1"), format!("http://127.0.0.1:8080/slot/{}/v1", SLOTS[1]));
+}
+
+#[test]
+fn what_was_made_has_nothing_wrong_with_it() {
+    for toml in ["", "account = 'a'", "attribution = 'slot'", "account = 'a'\nattribution = 'plugin'"] {
+        let found = super::super::check::of_config(&gateway(toml), &made(toml, &SLOTS));
+        assert_eq!(found, [], "{toml}");
+    }
+}

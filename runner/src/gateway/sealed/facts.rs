@@ -1,0 +1,166 @@
+//! How gateways are found to be: those that run here, and those elsewhere as far as they can be asked.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use gateway_bridge::Hello;
+use platform_core::id::GatewayId;
+use platform_runtime::{
+    report,
+    settings::{Attribution, Gateway, Settings},
+};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::{Error, Finding, Sealed, check as judge, probe::Answer};
+use crate::gateway::{Links, Place, secrets};
+
+/// How long a gateway may take to tell of its configuration.
+const ANSWER: Duration = Duration::from_secs(20);
+
+/// How far a gateway is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It takes work; of one elsewhere: somebody is heard there.
+    Up,
+    /// Its container runs, and does not answer yet, or no more.
+    Starting,
+    /// There is no container that runs; of one elsewhere: nobody is heard.
+    Down,
+}
+
+impl State {
+    /// In a word.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Starting => "starting",
+            Self::Down => "down",
+        }
+    }
+}
+
+/// How far the gateway `id` is.
+pub(crate) async fn state(settings: &Settings, id: &GatewayId, gateway: &Gateway) -> Result<State, Error> {
+    if !gateway.is_sealed() {
+        let reached = Place::of(settings, id, gateway).reach().await;
+        return Ok(if reached.is_ok() { State::Up } else { State::Down });
+    }
+    let sealed = Sealed::open(settings, id).await?;
+    let runs = sealed.found().await?.is_some_and(|found| found.is_running);
+    Ok(match (runs, sealed.ask().await) {
+        (true, Ok(Answer::Ready)) => State::Up,
+        (true, _) => State::Starting,
+        (false, _) => State::Down,
+    })
+}
+
+/// What is wrong with the gateway `id`. Judged is the configuration that it says it has; if it says nothing, that in its file.
+pub(crate) async fn check(settings: &Settings, id: &GatewayId, gateway: &Gateway) -> Vec<Finding> {
+    let place = Place::of(settings, id, gateway);
+    let mut found = Vec::new();
+    let mut written = None;
+    if gateway.attribution == Attribution::Headers && gateway.is_sealed() {
+        let why = "no published OpenClaw takes headers with an order: set its `attribution` to `trace`, `slot` or `plugin`";
+        found.push(Finding::Attribution(why));
+    }
+    let reached = if gateway.is_sealed() {
+        match Sealed::open(settings, id).await {
+            Ok(sealed) => {
+                written = match sealed.written() {
+                    None => Some(sealed.planned().await),
+                    written => written,
+                };
+                found.extend(of_container(&sealed).await);
+            }
+            Err(error) => found.push(Finding::Unknown(report::chain(&error))),
+        }
+        !found.iter().any(|finding| matches!(finding, Finding::Unreachable(_) | Finding::Unknown(_)))
+    } else {
+        match place.reach().await {
+            Ok(()) => true,
+            Err(error) => {
+                found.push(Finding::Unreachable(report::chain(&error)));
+                false
+            }
+        }
+    };
+    found.extend(of_secrets(gateway, &place));
+    let asked = if reached { Some(ask(settings, id).await) } else { None };
+    let (config, hello) = match asked {
+        Some(Ok((config, hello))) => (config, Some(hello)),
+        Some(Err(why)) => {
+            found.push(Finding::Unknown(why));
+            (written, None)
+        }
+        None => (written, None),
+    };
+    found.extend(hello.and_then(|hello| of_attribution(gateway, &hello)));
+    if let Some(config) = config {
+        found.extend(judge::of_config(gateway, &config));
+        found.extend(of_models(settings, id, gateway, &config));
+    }
+    found
+}
+
+async fn of_container(sealed: &Sealed<'_>) -> Option<Finding> {
+    let down = || Finding::Unreachable(format!("it is down: `sluice gateway up {}`", sealed.id));
+    match sealed.found().await {
+        Err(error) => Some(Finding::Unknown(report::chain(&error))),
+        Ok(None) => Some(down()),
+        Ok(Some(found)) if !found.is_running => Some(down()),
+        Ok(Some(found)) if found.network != "none" => Some(Finding::Network(found.network)),
+        Ok(Some(_)) => match sealed.ask().await {
+            Ok(Answer::Ready) => None,
+            Ok(Answer::NotReady) => Some(Finding::Unreachable("it is starting or stopping".to_owned())),
+            Err(error) => Some(Finding::Unreachable(error.to_string())),
+        },
+    }
+}
+
+fn of_secrets(gateway: &Gateway, place: &Place) -> Vec<Finding> {
+    let token = secrets::token(&place.token()).err();
+    let slotted = gateway.attribution == Attribution::Slot;
+    let slots = if slotted { secrets::slots(&place.slots()).err() } else { None };
+    token.into_iter().chain(slots).map(|error| Finding::Secret(report::chain(&error))).collect()
+}
+
+/// The configuration that a gateway says it has, if its version tells, and what it says of itself.
+async fn ask(settings: &Settings, id: &GatewayId) -> Result<(Option<Value>, Hello), String> {
+    let links = Links::of(settings);
+    let asked = async {
+        let link = links.named(id.as_str()).map_err(|error| report::chain(&error))?;
+        let (gateway, hello) = link.connected().await.map_err(|error| report::chain(&error))?;
+        let answer = gateway.call("config.get", json!({})).await.map_err(|error| report::chain(&error));
+        gateway.close().await;
+        let answer = answer?;
+        let fields = ["runtimeConfig", "resolved", "config"];
+        let config = fields.into_iter().filter_map(|field| answer.get(field)).find(|value| value.is_object());
+        Ok((config.cloned(), hello))
+    };
+    let late = || format!("it did not tell its configuration within {} s", ANSWER.as_secs());
+    timeout(ANSWER, asked).await.unwrap_or_else(|_late| Err(late()))
+}
+
+fn of_attribution(gateway: &Gateway, hello: &Hello) -> Option<Finding> {
+    match gateway.attribution {
+        Attribution::Trace if !hello.takes_traces() => Some(Finding::Attribution(
+            "its OpenClaw is older than 2026.8 and passes no trace id on: set its `attribution` to `slot`",
+        )),
+        Attribution::Plugin if !hello.has("sluicegate.headers.set") => Some(Finding::Attribution(
+            "our plugin does not answer there: load services/openclaw-headers-plugin, and name it in plugins.allow",
+        )),
+        _ => None,
+    }
+}
+
+/// Models that agents of the registry ask for, and that it cannot ask.
+fn of_models(settings: &Settings, id: &GatewayId, gateway: &Gateway, config: &Value) -> Option<Finding> {
+    let known = judge::models(gateway, config);
+    if known.is_empty() {
+        return None; // said already
+    }
+    let agents = settings.agents.values().filter(|agent| agent.gateways.contains(id));
+    let wanted: BTreeSet<_> = agents.filter_map(|agent| agent.model.clone()).collect();
+    let missing: Vec<_> = wanted.into_iter().filter(|model| !known.contains(model)).collect();
+    (!missing.is_empty()).then_some(Finding::Models(missing))
+}

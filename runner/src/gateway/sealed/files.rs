@@ -1,0 +1,185 @@
+//! What a gateway that runs here has on this host. Everything lies in one directory that only we can enter, so what the container's
+//! user has to read or to write there is open to nobody else.
+
+use std::{
+    fs::{self, Permissions},
+    io::{self, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, chown},
+    path::{Path, PathBuf},
+};
+
+use platform_core::{id::SocketDirName, name::SANDBOX_UID, secret::Secret};
+use platform_runtime::{random, socket};
+use serde_json::Value;
+
+use super::Error;
+use crate::gateway::{Place, secrets};
+
+/// The plugin that puts a session's own headers on its calls, as the container has it.
+const PLUGIN: [(&str, &str); 4] = [
+    ("headers.js", include_str!("../../../../services/openclaw-headers-plugin/headers.js")),
+    ("index.js", include_str!("../../../../services/openclaw-headers-plugin/index.js")),
+    (
+        "openclaw.plugin.json",
+        include_str!("../../../../services/openclaw-headers-plugin/openclaw.plugin.json"),
+    ),
+    ("package.json", include_str!("../../../../services/openclaw-headers-plugin/package.json")),
+];
+/// Its configuration, as OpenClaw calls it.
+const CONFIG: &str = "openclaw.json";
+
+/// The files of one gateway.
+#[derive(Debug)]
+pub(super) struct Files<'f> {
+    pub(super) place: &'f Place,
+}
+
+impl Files<'_> {
+    /// Makes the directories.
+    pub(super) fn prepare(&self) -> Result<(), Error> {
+        let dir = self.place.dir();
+        if let Some(above) = dir.parent() {
+            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(above);
+            made.map_err(failed("create", above))?;
+        }
+        socket::private_dir(dir, 0o700)?;
+        socket::private_dir(&self.place.config(), 0o755)?;
+        let bridge = self.place.bridge();
+        if !bridge.is_dir() {
+            fs::DirBuilder::new().mode(0o700).create(&bridge).map_err(failed("create", &bridge))?;
+        }
+        // The container's user makes its socket there. Who is not root cannot give it away, but has closed the directory above.
+        let (mode, owner) = match chown(&bridge, Some(SANDBOX_UID), Some(SANDBOX_UID)) {
+            Ok(()) => (0o700, "its own"),
+            Err(_) => (0o703, "ours"),
+        };
+        tracing::debug!(bridge = %bridge.display(), owner, "the gateway's socket is made there");
+        fs::set_permissions(&bridge, Permissions::from_mode(mode)).map_err(failed("open up", &bridge))
+    }
+
+    /// Its token, made if there is none.
+    pub(super) fn token(&self) -> Result<Secret, Error> {
+        let path = self.place.token();
+        if !path.exists() {
+            write(&path, 0o600, format!("{:032x}{:032x}\n", random::bits(), random::bits()).as_bytes())?;
+        }
+        Ok(secrets::token(&path)?)
+    }
+
+    /// So many slots; those that there are stay.
+    pub(super) fn slots(&self, count: usize) -> Result<Vec<String>, Error> {
+        let path = self.place.slots();
+        let known = if path.exists() { secrets::slots(&path)?.len() } else { 0 };
+        let text = if known == 0 {
+            String::new()
+        } else {
+            fs::read_to_string(&path).map_err(failed("read", &path))?
+        };
+        let mut slots: Vec<_> = text.split_ascii_whitespace().map(str::to_owned).take(count).collect();
+        slots.resize_with(count, || format!("{:032x}", random::bits()));
+        if known != count {
+            write(&path, 0o600, (slots.join("\n") + "\n").as_bytes())?;
+        }
+        Ok(slots)
+    }
+
+    /// Name of the directory of its socket at the data plane; made if there is none.
+    pub(super) fn door(&self) -> Result<SocketDirName, Error> {
+        let path = self.place.dir().join("door");
+        let known = fs::read_to_string(&path).ok();
+        if let Some(name) = known.and_then(|text| SocketDirName::parse(text.trim()).ok()) {
+            return Ok(name);
+        }
+        let name = SocketDirName::from_random(random::bits());
+        write(&path, 0o600, name.as_str().as_bytes())?;
+        Ok(name)
+    }
+
+    /// The configuration that its container has, if there is one that can be read.
+    pub(super) fn config(&self) -> Option<Value> {
+        read(&self.place.config().join(CONFIG))
+    }
+
+    /// What its container was made from, likewise.
+    pub(super) fn setup(&self) -> Option<Value> {
+        read(&self.place.dir().join("setup.json"))
+    }
+
+    /// Keeps what its container is made from, and its configuration in it. Read by another user inside the container, and by
+    /// nobody else outside, because nobody can enter the directory above.
+    pub(super) fn keep(&self, setup: &Value, config: &Value) -> Result<(), Error> {
+        write(&self.place.dir().join("setup.json"), 0o600, setup.to_string().as_bytes())?;
+        let plugin = self.place.config().join("plugin");
+        socket::private_dir(&plugin, 0o755)?;
+        for (name, text) in PLUGIN {
+            write(&plugin.join(name), 0o644, text.as_bytes())?;
+        }
+        write(&self.place.config().join(CONFIG), 0o644, format!("{config:#}\n").as_bytes())
+    }
+
+    /// Removes all of them.
+    pub(super) fn remove(&self) -> Result<(), Error> {
+        match fs::remove_dir_all(self.place.dir()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(failed("remove", self.place.dir())(error))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn read(path: &Path) -> Option<Value> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+/// Writes a file whole or not at all.
+fn write(path: &Path, mode: u32, content: &[u8]) -> Result<(), Error> {
+    let aside = path.with_file_name(format!(".{:032x}", random::bits()));
+    let written = (|| {
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&aside)?;
+        file.set_permissions(Permissions::from_mode(mode))?;
+        file.write_all(content)?;
+        fs::rename(&aside, path)
+    })();
+    written.map_err(|error| {
+        drop(fs::remove_file(&aside));
+        failed("write", path)(error)
+    })
+}
+
+fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error + use<> {
+    let path: PathBuf = path.to_owned();
+    move |source| Error::File { action, path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    #[test]
+    fn secrets_are_made_once_and_ours_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Place::below(dir.path());
+        let files = Files { place: &place };
+        files.prepare().unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        assert_eq!((mode(place.dir()), mode(&place.config())), (0o700, 0o755));
+
+        let token = files.token().unwrap();
+        assert_eq!((token.expose().len(), mode(&place.token())), (64, 0o600));
+        assert_eq!(files.token().unwrap().expose(), token.expose());
+
+        let three = files.slots(3).unwrap();
+        assert_eq!(mode(&place.slots()), 0o600);
+        let five = files.slots(5).unwrap();
+        assert_eq!(five[..3], three, "a slot that is known stays");
+        assert_eq!(files.slots(2).unwrap(), three[..2]);
+        assert_ne!(five[3], five[4]);
+
+        assert_eq!(files.door().unwrap(), files.door().unwrap());
+        files.remove().unwrap();
+        assert!(!place.dir().exists());
+    }
+}

@@ -1,0 +1,19 @@
+//! Gateways that run here, without a network: made, kept running, stopped, looked at. Not here: speaking to one for a run.
+//!
+//! Such a gateway is one container. Its calls come to the data plane's socket, which is mounted into it; whoever speaks to it comes
+//! in by a socket that its first process makes in a directory of ours. Nothing else leads in or out.
+
+mod check;
+mod config;
+mod facts;
+mod files;
+mod life;
+mod probe;
+mod setup;
+mod tools;
+
+pub(crate) use self::{
+    check::Finding,
+    facts::{State, check, state},
+    life::{Done, Error, Event, Kept, Sealed, container},
+};

@@ -1,0 +1,86 @@
+//! Whether a gateway answers at the socket that its container has made for us.
+//!
+//! What is at that path the container chooses, and it may be a link to another socket of this host. It is opened as what it is, never
+//! followed, and what was opened is what is spoken to.
+
+use std::{io, os::fd::AsRawFd, path::Path, time::Duration};
+
+use bytes::Bytes;
+use http::{Request, StatusCode, header};
+use http_body_util::Empty;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use platform_runtime::task;
+use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+use tokio::{net::UnixStream, time::timeout};
+
+/// How long it may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What it says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// It takes work.
+    Ready,
+    /// It is not that far, or not any more.
+    NotReady,
+}
+
+/// Asks the gateway at `socket`. An older one knows no such question, which it says once it is ready.
+pub(super) async fn ask(socket: &Path) -> io::Result<Answer> {
+    timeout(PATIENCE, ask_now(socket)).await.unwrap_or_else(|_late| Err(io::ErrorKind::TimedOut.into()))
+}
+
+async fn ask_now(socket: &Path) -> io::Result<Answer> {
+    let stream = connect(socket).await?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
+    task::spawn("gateway probe", async move { drop(connection.await) });
+    let request = Request::get("/readyz").header(header::HOST, "localhost").body(Empty::<Bytes>::new());
+    let answer = sender.send_request(request.map_err(io::Error::other)?).await.map_err(io::Error::other)?;
+    Ok(match answer.status() {
+        StatusCode::OK | StatusCode::NOT_FOUND => Answer::Ready,
+        _ => Answer::NotReady,
+    })
+}
+
+async fn connect(socket: &Path) -> io::Result<UnixStream> {
+    let found = open(socket, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    if FileType::from_raw_mode(fstat(&found)?.st_mode) != FileType::Socket {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no socket, but something else"));
+    }
+    UnixStream::connect(format!("/proc/self/fd/{}", found.as_raw_fd())).await
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::UnixListener,
+    };
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_answer_is_told_apart_and_a_link_is_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (socket, link) = (dir.path().join("gateway.sock"), dir.path().join("link.sock"));
+        let listener = UnixListener::bind(&socket).unwrap();
+        std::os::unix::fs::symlink(&socket, &link).unwrap();
+        for (status, answer) in
+            [("200 OK", Answer::Ready), ("503 Not Yet", Answer::NotReady), ("404 Not Found", Answer::Ready)]
+        {
+            let serve = async {
+                let (mut client, _) = listener.accept().await.unwrap();
+                let length = client.read(&mut [0; 1024]).await.unwrap();
+                assert!(length > 0);
+                let text = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n");
+                client.write_all(text.as_bytes()).await.unwrap();
+            };
+            let (asked, ()) = tokio::join!(ask(&socket), serve);
+            assert_eq!(asked.unwrap(), answer, "{status}");
+        }
+        assert!(ask(&link).await.is_err(), "a link");
+        assert_eq!(ask(dir.path()).await.unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        assert_eq!(ask(&dir.path().join("none")).await.unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}

