@@ -11,7 +11,10 @@ async fn world() -> World {
     let token = world.path().join("token");
     fs::write(&token, "a-token\n").unwrap();
     fs::set_permissions(&token, fs::Permissions::from_mode(0o644)).unwrap();
-    let there = format!("[gateways.here]\n[gateways.there]\nurl = 'ws://127.0.0.1:9'\ntoken_file = '{}'\n", token.display());
+    let there = format!(
+        "[gateways.here]\n[gateways.there]\nurl = 'ws://127.0.0.1:9'\ntoken_file = '{}'\n",
+        token.display()
+    );
     world.reconfigure("[gateways.here]\n", &there);
     world.reconfigure("[proxy]\n", "[proxy]\nlisten = '127.0.0.1:4199'\n");
     world
