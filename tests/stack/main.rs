@@ -16,6 +16,7 @@ mod openclaw_frames;
 mod openclaw_plugin;
 mod restart;
 mod sdk;
+mod sealed_gateway;
 mod streams;
 
 use bench::upstream::ScriptedUpstream;

@@ -137,7 +137,7 @@ fn of_tools(config: &Value) -> Vec<Finding> {
     let dangerous: Vec<_> = tools::dangerous(&tools).into_iter().map(str::to_owned).collect();
     let denied = list(config.pointer("/tools/deny")).unwrap_or_default();
     let denies = |tool: &str| denied.iter().any(|name| name == tool);
-    let undenied = !denies("*") && !(denies("group:runtime") && denies("group:fs"));
+    let undenied = !(denies("*") || denies("group:runtime") && denies("group:fs"));
     let dangerous = (!dangerous.is_empty()).then_some(Finding::SharedTools(dangerous));
     dangerous.into_iter().chain(undenied.then_some(Finding::SharedUndenied)).collect()
 }
