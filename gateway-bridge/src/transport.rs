@@ -4,10 +4,11 @@
 
 use std::{io, sync::Arc};
 
+use platform_runtime::socket;
 use rustls::{ClientConfig, RootCertStore, pki_types::ServerName};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::{TcpStream, UnixStream},
+    net::TcpStream,
 };
 use tokio_rustls::TlsConnector;
 use tokio_tungstenite::{
@@ -58,7 +59,8 @@ pub(crate) async fn connect(settings: &Settings) -> Result<Socket, Error> {
 
 async fn open(settings: &Settings) -> io::Result<Box<dyn Stream>> {
     match &settings.endpoint {
-        Endpoint::Unix(path) => Ok(Box::new(UnixStream::connect(path).await?)),
+        // A gateway in a container has made it, and may have made a link to another one of this host.
+        Endpoint::Unix(path) => Ok(Box::new(socket::connect(path).await?)),
         Endpoint::Tcp { host, port } => Ok(Box::new(tcp(host, *port).await?)),
         Endpoint::Tls { host, port } => {
             let config = match &settings.tls {

@@ -6,14 +6,19 @@
 
 use std::{
     fs, io,
-    os::unix::{
-        fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt},
-        net::UnixListener,
+    os::{
+        fd::AsRawFd,
+        unix::{
+            fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt},
+            net::UnixListener,
+        },
     },
     path::{Path, PathBuf},
 };
 
 use platform_core::limit::SOCKET_PATH_MAX;
+use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+use tokio::net::UnixStream;
 
 /// Why a socket or its directory is not to be had.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +72,19 @@ impl Error {
     fn io<'p>(action: &'static str, path: &'p Path) -> impl FnOnce(io::Error) -> Self + use<'p> {
         move |source| Self::Io { action, path: path.to_owned(), source }
     }
+}
+
+/// Connects to the socket at `path`, which somebody else may be able to replace: what is there is opened as what it is, never
+/// followed, and what was opened is what is spoken to. Cancel safe.
+///
+/// # Errors
+/// If something else is there, a link to a socket included; and if the system refuses.
+pub async fn connect(path: &Path) -> io::Result<UnixStream> {
+    let found = open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    if FileType::from_raw_mode(fstat(&found)?.st_mode) != FileType::Socket {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no socket, but something else"));
+    }
+    UnixStream::connect(format!("/proc/self/fd/{}", found.as_raw_fd())).await
 }
 
 /// Makes `path` a directory of this user's own with exactly `mode`, whatever the umask says.

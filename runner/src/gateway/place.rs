@@ -4,11 +4,11 @@ use std::{collections::BTreeMap, io, path::PathBuf, time::Duration};
 
 use gateway_bridge::Endpoint;
 use platform_core::id::GatewayId;
-use platform_runtime::settings::{Gateway, Settings};
-use tokio::{
-    net::{TcpStream, UnixStream},
-    time::timeout,
+use platform_runtime::{
+    settings::{Gateway, Settings},
+    socket,
 };
+use tokio::{net::TcpStream, time::timeout};
 
 use super::{Error, secrets};
 
@@ -53,7 +53,7 @@ impl Place {
         let endpoint: Endpoint = self.endpoint().parse()?;
         let connected = async {
             match &endpoint {
-                Endpoint::Unix(path) => UnixStream::connect(path).await.map(drop),
+                Endpoint::Unix(path) => socket::connect(path).await.map(drop),
                 Endpoint::Tcp { host, port } | Endpoint::Tls { host, port } => {
                     TcpStream::connect((host.as_str(), *port)).await.map(drop)
                 }

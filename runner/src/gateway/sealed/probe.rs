@@ -1,18 +1,16 @@
 //! Whether a gateway answers at the socket that its container has made for us.
 //!
-//! What is at that path the container chooses, and it may be a link to another socket of this host. It is opened as what it is, never
-//! followed, and what was opened is what is spoken to.
+//! What is at that path the container chooses, and it may be a link to another socket of this host: it is not followed.
 
-use std::{io, os::fd::AsRawFd, path::Path, time::Duration};
+use std::{io, path::Path, time::Duration};
 
 use bytes::Bytes;
 use http::{Request, StatusCode, header};
 use http_body_util::Empty;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use platform_runtime::task;
-use rustix::fs::{FileType, Mode, OFlags, fstat, open};
-use tokio::{net::UnixStream, time::timeout};
+use platform_runtime::{socket, task};
+use tokio::time::timeout;
 
 /// How long it may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -31,8 +29,8 @@ pub(super) async fn ask(socket: &Path) -> io::Result<Answer> {
     timeout(PATIENCE, ask_now(socket)).await.unwrap_or_else(|_late| Err(io::ErrorKind::TimedOut.into()))
 }
 
-async fn ask_now(socket: &Path) -> io::Result<Answer> {
-    let stream = connect(socket).await?;
+async fn ask_now(path: &Path) -> io::Result<Answer> {
+    let stream = socket::connect(path).await?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
     task::spawn("gateway probe", async move { drop(connection.await) });
     let request = Request::get("/readyz").header(header::HOST, "localhost").body(Empty::<Bytes>::new());
@@ -41,14 +39,6 @@ async fn ask_now(socket: &Path) -> io::Result<Answer> {
         StatusCode::OK | StatusCode::NOT_FOUND => Answer::Ready,
         _ => Answer::NotReady,
     })
-}
-
-async fn connect(socket: &Path) -> io::Result<UnixStream> {
-    let found = open(socket, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
-    if FileType::from_raw_mode(fstat(&found)?.st_mode) != FileType::Socket {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no socket, but something else"));
-    }
-    UnixStream::connect(format!("/proc/self/fd/{}", found.as_raw_fd())).await
 }
 
 #[cfg(test)]
