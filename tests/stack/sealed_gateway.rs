@@ -1,10 +1,12 @@
 //! A real gateway that `sluice gateway up` runs: what leads into it and out of it, and what is left of it.
 
+use bench::upstream::Entry;
 use harness::{Outcome, World, docker::docker};
-use platform_core::refusal::Refusal;
+use platform_core::{record::Identity, refusal::Refusal};
 use serde_json::Value;
 
-const GATEWAYS: &str = "[gateways.g]\ndrain = '5s'\nsessions = 2\n[gateways.open]\ntools = ['exec']\n";
+const GATEWAYS: &str = "[gateways.g]\ndrain = '5s'\nsessions = 2\n[gateways.open]\ntools = ['exec']\n\
+     [agents.'sandbox:openclaw-gateway']\nmode = 'gateway'\ngateways = ['g']\nmodel = 'fake-echo'\nruntime = '90s'\n";
 
 fn json(outcome: &Outcome) -> Value {
     serde_json::from_str(&outcome.stdout).unwrap_or_else(|_| panic!("{outcome:?}"))
@@ -47,8 +49,9 @@ async fn a_sealed_gateway_has_one_way_in_and_one_way_out_and_leaves_what_it_is_t
     assert_eq!(inside(&container, CALL).await, "400 unattributed");
     let record = world.records(1).await.pop().unwrap().record;
     assert_eq!(record.refusal, Some(Refusal::Unattributed));
-    let ledger = world.upstream.ledger().all();
-    assert!(ledger.iter().all(|call| call.path == "/v1/models"), "something of it went on");
+    let asks = |call: &&Entry| call.path.ends_with("/chat/completions");
+    assert_eq!(world.upstream.ledger().all().iter().filter(asks).count(), 0, "nothing of it went on");
+    is_where_runs_are_sessions(&world).await;
 
     // Nobody takes it for what a run has left.
     let gc = sluice(&["runs", "gc", "--unknown"]).await;
@@ -68,6 +71,27 @@ async fn a_sealed_gateway_has_one_way_in_and_one_way_out_and_leaves_what_it_is_t
     assert_eq!(purged.code, Some(0), "{purged:?}");
     world.assert_nothing_left().await;
     assert!(!world.path().join("gateways/g").exists());
+}
+
+/// Two accounts have runs there: each is told its own words, and billed for its own calls.
+async fn is_where_runs_are_sessions(world: &World) {
+    let run = async |run: &'static str, account: &'static str| {
+        let who =
+            ["run", "--json", "--agent", "sandbox:openclaw-gateway", "--run-id", run, "--account", account];
+        let question = format!("Please say that it is {run}");
+        let outcome = world.sluice().run(&[&who[..], &[&question]].concat()).await;
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        assert!(outcome.stdout.contains(&format!("it is {run}")), "{outcome:?}");
+    };
+    tokio::join!(run("r1", "acct-1"), run("r2", "acct-2"));
+    let journal = world.journal().await;
+    for (run, account) in [("r1", "acct-1"), ("r2", "acct-2")] {
+        let own: Vec<_> = journal.iter().filter(|line| line.record.run_id.as_str() == run).collect();
+        assert!(!own.is_empty(), "{run}");
+        for line in own {
+            assert_eq!((line.record.account.as_str(), line.record.identity), (account, Identity::Trace));
+        }
+    }
 }
 
 async fn refuses_what_accounts_may_not_share(world: &World) {
