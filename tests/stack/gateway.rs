@@ -11,7 +11,7 @@ use harness::{
 };
 use tokio::time::Instant;
 
-const LOOP: &str = r#"{{tool exec {"command":"echo once"}}}"#;
+const LOOP: &str = "Please:\ncall: exec {\"command\":\"echo once\"}";
 
 /// A turn with the time that a real gateway needs.
 fn turn(key: &str, message: &str) -> Turn {
@@ -33,9 +33,9 @@ fn trace(turn: &Turn) -> String {
 }
 
 #[tokio::test]
-async fn the_bridge_and_a_real_gateway() {
+async fn a_real_gateway_keeps_turns_and_models_apart_and_stops_when_told() {
     let upstream = ScriptedUpstream::start().await.unwrap();
-    let models = ["fake-asked", "fake-words5", "fake-words400-gap50ms", "fake-status401", "fake-words0"];
+    let models = ["fake-steps", "fake-words5", "fake-words400-gap50ms", "fake-status401", "fake-words0"];
     let gateway = OpenClaw::start(&Setup::new(&upstream.openai_base_url(), &models)).await;
     let bridge = to_openclaw(&gateway);
     let hello = bridge.ready().await.unwrap();
@@ -89,7 +89,7 @@ async fn tool_loops_that_run_at_once_never_mix(bridge: &Gateway, upstream: &Scri
 }
 
 async fn a_session_has_the_model_that_was_asked_for(bridge: &Gateway, upstream: &ScriptedUpstream) {
-    for (key, model) in [("five", "fake-words5"), ("asked", "fake-asked")] {
+    for (key, model) in [("five", "fake-words5"), ("steps", "fake-steps")] {
         assert_ne!(
             run(bridge, by_model(turn(key, &format!("By {model}, please.")), model)).await.answer(),
             ""
@@ -148,9 +148,9 @@ fn by_slot(turn: Turn, model: &str) -> Turn {
 
 #[tokio::test]
 #[ignore = "needs the older OpenClaw: make test-openclaw-old"]
-async fn the_bridge_and_an_older_gateway() {
+async fn an_older_gateway_does_the_same() {
     let upstream = ScriptedUpstream::start().await.unwrap();
-    let models = ["fake-asked", "fake-words5", "fake-words400-gap50ms", "fake-status401", "fake-words0"];
+    let models = ["fake-steps", "fake-words5", "fake-words400-gap50ms", "fake-status401", "fake-words0"];
     let setup = Setup { version: Version::Old, ..Setup::new(&upstream.openai_base_url(), &models) };
     let gateway = OpenClaw::start(&setup).await;
     let bridge = to_openclaw(&gateway);
@@ -163,7 +163,7 @@ async fn the_bridge_and_an_older_gateway() {
     let first = run(&bridge, by_slot(turn("told", "Say something."), "fake-words5")).await;
     assert_eq!(first.answer().split_whitespace().count(), 5, "{first:?}");
     assert_eq!(first.text().trim(), first.answer());
-    let looped = run(&bridge, by_slot(turn("looped", LOOP), "fake-asked")).await;
+    let looped = run(&bridge, by_slot(turn("looped", LOOP), "fake-steps")).await;
     assert!(looped.answer().contains("scripted upstream"), "{looped:?}");
 
     let mut running =

@@ -8,7 +8,7 @@ use harness::{
 use serde_json::{Value, json};
 
 const SESSIONS: [&str; 3] = ["alice", "bob", "nobody"];
-const LOOP: &str = r#"{{tool exec {"command":"echo once"}}}"#;
+const LOOP: &str = "Please:\ncall: exec {\"command\":\"echo once\"}";
 
 fn key(session: &str) -> String {
     format!("agent:main:{session}:1")
@@ -16,7 +16,7 @@ fn key(session: &str) -> String {
 
 /// The id that a gateway knows a session by, once it has it.
 async fn session_id(client: &mut GatewayClient, session: &str) -> String {
-    let params = json!({ "key": key(session), "model": format!("{PROVIDER}/fake-asked") });
+    let params = json!({ "key": key(session), "model": format!("{PROVIDER}/fake-steps") });
     let answer = client.call("sessions.patch", params).await;
     answer["payload"]["entry"]["sessionId"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
@@ -35,7 +35,7 @@ fn tokens(upstream: &ScriptedUpstream, said: &str) -> Vec<Option<String>> {
 #[tokio::test]
 async fn each_sessions_calls_carry_its_own_headers_and_no_others() {
     let upstream = ScriptedUpstream::start().await.unwrap();
-    let setup = Setup { plugin: true, ..Setup::new(&upstream.openai_base_url(), &["fake-asked"]) };
+    let setup = Setup { plugin: true, ..Setup::new(&upstream.openai_base_url(), &["fake-steps"]) };
     let gateway = OpenClaw::start(&setup).await;
     let mut client = GatewayClient::connect(&gateway.url, gateway.token).await;
 

@@ -41,16 +41,8 @@ pub(super) enum Says {
 
 impl Answer {
     pub(super) fn to(ask: &Ask, script: &Script, call: &Call) -> Self {
-        let asked = match script.content {
-            Content::Asked => ask.tool_asked_for(),
-            _ => None,
-        };
         let mut tool = Cow::from(TOOL);
         let says = match script.content {
-            Content::Asked => match &asked {
-                Some((_, arguments)) => Says::ToolCall(vec![arguments.clone().into()]),
-                None => Says::Text(words(SENTENCE)),
-            },
             Content::Sentence => Says::Text(words(SENTENCE)),
             Content::Words(count) => Says::Text(many_words(count)),
             Content::Filler(bytes) => Says::Text(vec!["x".repeat(bytes).into()]),
@@ -76,7 +68,7 @@ impl Answer {
             created: call.unix_seconds(),
             model: ask.model.clone(),
             says,
-            tool: asked.map_or(tool, |(tool, _)| Cow::Owned(tool)),
+            tool,
             usage: script.tells_usage.then_some(usage),
             price,
         }

@@ -58,23 +58,6 @@ impl Ask {
         turns.iter().rfind(by_user).map(|turn| texts(turn).concat()).unwrap_or_default()
     }
 
-    /// Name and arguments of the tool that the newest `{{tool NAME JSON}}` of the user asks for, unless a tool has
-    /// answered since. Only in chat completions.
-    pub(super) fn tool_asked_for(&self) -> Option<(String, String)> {
-        let turns = self.field("messages")?.as_array()?;
-        let asks = |turn: &Value| turn["role"] == "user" && texts(turn).concat().contains("{{tool ");
-        let at = turns.iter().rposition(asks)?;
-        if turns[at..].iter().any(|turn| turn["role"] == "tool") {
-            return None;
-        }
-        let text = texts(&turns[at]).concat();
-        let call = &text[text.rfind("{{tool ")? + "{{tool ".len()..];
-        let (name, rest) = call.split_once(' ')?;
-        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
-        values.next()?.ok()?;
-        Some((name.to_owned(), rest[..values.byte_offset()].to_owned()))
-    }
-
     /// All turns of a conversation: role, or the type where there is no role, and text.
     pub(super) fn turns(&self) -> impl DoubleEndedIterator<Item = (&str, String)> {
         let prompt = self.prompt_fields().last().and_then(|name| self.field(name));
@@ -114,25 +97,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn a_tool_is_asked_for_once() {
-        let user = |text: &str| json!({ "role": "user", "content": [{ "type": "text", "text": text }] });
-        let asked = |messages: Value| {
-            Ask { api: Api::Chat, model: String::new(), body: json!({ "messages": messages }) }
-                .tool_asked_for()
-        };
-        let call = user("Do {{tool exec {\"command\":\"ls\"}}} now");
-        let wanted = Some(("exec".to_owned(), "{\"command\":\"ls\"}".to_owned()));
-        assert_eq!(asked(json!([call, user("context")])), wanted);
-        assert_eq!(asked(json!([user("{{tool exec {}}}")])), Some(("exec".to_owned(), "{}".to_owned())));
-        assert_eq!(asked(json!([call, { "role": "tool", "content": "a" }])), None);
-        assert_eq!(asked(json!([{ "role": "tool", "content": "a" }, call])), wanted);
-        assert_eq!(
-            asked(json!([user("hello"), { "role": "assistant", "content": "{{tool exec {}}}" }])),
-            None
-        );
-    }
 
     #[test]
     fn the_prompt_is_found_in_every_api() {

@@ -31,16 +31,11 @@ const fn directive(form: &'static str, example: &'static str, meaning: &'static 
 }
 
 /// Every directive. `GET /v1/models` and the message about an unknown one are made of this list.
-pub const DIRECTIVES: [Directive; 16] = [
+pub const DIRECTIVES: [Directive; 15] = [
     directive("words<N>", "fake-words50", "answers with N words"),
     directive("big<N>", "fake-big200k", "answers with one piece of N bytes; k and m multiply by 1024"),
     directive("echo", "fake-echo", "answers with the text of the last user message"),
     directive("tools", "fake-tools", "calls the tool `get_weather`, its arguments in fragments"),
-    directive(
-        "asked",
-        "fake-asked",
-        "calls the tool that the user's last `{{tool NAME JSON}}` asks for, and answers once it has a result",
-    ),
     directive(
         "steps",
         "fake-steps",
@@ -103,8 +98,6 @@ pub enum Content {
     Echo,
     /// A tool call instead of text.
     ToolCall,
-    /// The tool call that the conversation asks for, or the fixed sentence.
-    Asked,
     /// The tool calls that a user message lists, one after the other, then text.
     Steps,
 }
@@ -197,7 +190,6 @@ impl Script {
             "big" => self.say(Content::Filler(bytes(value).filter(|n| *n <= MOST_BYTES).ok_or_else(bad)?)),
             "echo" => self.say(Content::Echo),
             "tools" => self.say(Content::ToolCall),
-            "asked" => self.say(Content::Asked),
             "steps" => self.say(Content::Steps),
             "firstbyte" => self.first_byte.replace(pause(value).ok_or_else(bad)?).is_none(),
             "gap" => self.gap.replace(pause(value).ok_or_else(bad)?).is_none(),

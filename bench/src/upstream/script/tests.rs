@@ -19,7 +19,6 @@ fn each_directive_sets_its_own_part_and_nothing_else() {
         ("fake-big7", Script { content: Content::Filler(7), ..usual() }),
         ("fake-echo", Script { content: Content::Echo, ..usual() }),
         ("fake-tools", Script { content: Content::ToolCall, ..usual() }),
-        ("fake-asked", Script { content: Content::Asked, ..usual() }),
         ("fake-steps", Script { content: Content::Steps, ..usual() }),
         ("fake-firstbyte500ms", Script { first_byte: ms(500), ..usual() }),
         ("fake-gap100ms", Script { gap: ms(100), ..usual() }),
