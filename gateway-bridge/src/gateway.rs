@@ -46,6 +46,15 @@ pub struct Gateway {
     link: Link,
 }
 
+/// Who has begun a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Begun {
+    /// This handle is about to.
+    Here,
+    /// Somebody else.
+    Before,
+}
+
 impl Gateway {
     /// Begins to connect.
     ///
@@ -90,16 +99,37 @@ impl Gateway {
     /// What is wrong before anything is sent: [`Error::InvalidTurn`], [`Error::Unsupported`], [`Error::TooLarge`],
     /// [`Error::Busy`], [`Error::TooMany`], and the final failures of the connection.
     pub async fn run(&self, turn: Turn) -> Result<Running, Error> {
+        self.drive(turn, Begun::Here).await
+    }
+
+    /// Goes on with a turn that was begun by somebody else, under this very id, and was accepted: it is not begun again, nothing
+    /// of it is told to the gateway, and its model calls are known by what was said then. What was said of its answer before is
+    /// not told again; the text at the end is whole. Waits for a connection. Cancel safe.
+    ///
+    /// # Errors
+    /// As [`Gateway::run`].
+    pub async fn take_up(&self, turn: Turn) -> Result<Running, Error> {
+        self.drive(turn, Begun::Before).await
+    }
+
+    async fn drive(&self, turn: Turn, begun: Begun) -> Result<Running, Error> {
         let up = self.link.up().await?;
         let start = driver::prepare(&self.link, &turn, &up.hello)?;
         let shared = &self.link.shared;
         let unread = shared.limits.unread.as_usize();
         let live = Arc::new(Live::new(turn.id.clone(), turn.session.clone(), unread, shared.cells.clone()));
         shared.routes.enter(&live)?;
-        let cancel = CancellationToken::new();
+        let (cancel, left) = (CancellationToken::new(), CancellationToken::new());
         let driver = Driver::new(self.link.clone(), turn, live.clone(), start, up);
-        drop(task::spawn("gateway turn", driver.run(cancel.clone())));
-        Ok(Running::new(live, cancel))
+        let driver = if begun == Begun::Before { driver.begun_before() } else { driver };
+        let (stop, leave) = (cancel.clone(), left.clone());
+        drop(task::spawn("gateway turn", async move {
+            tokio::select! {
+                () = driver.run(stop) => {}
+                () = leave.cancelled() => {}
+            }
+        }));
+        Ok(Running::new(live, cancel, left))
     }
 
     /// Calls any method of the gateway. Waits for a connection. A call whose future was dropped may be done or not.

@@ -47,7 +47,7 @@ pub use self::{
     hello::{Generation, Hello, Version},
     history::{Message, Role, Waited},
     outcome::{Code, Ending, Event, Failure, Phase, ToolState, Usage},
-    running::{Canceller, Running},
+    running::Running,
     session::{InvalidSession, SessionKey},
     settings::{Limits, Scope, Scopes, Settings},
     subscription::{Decision, Heard, Notice, Subscription},

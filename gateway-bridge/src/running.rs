@@ -10,16 +10,25 @@ use crate::{
     turn::TurnId,
 };
 
-/// A turn under way. Dropping it aborts the turn: whoever asked has gone.
+/// A turn under way. Dropping it aborts the turn: whoever asked has gone; unless it was detached before.
 #[derive(Debug)]
 pub struct Running {
     live: Arc<Live>,
     cancel: CancellationToken,
+    left: CancellationToken,
+    dropped: Dropped,
+}
+
+/// What becomes of a turn when its [`Running`] is dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dropped {
+    Aborts,
+    Leaves,
 }
 
 impl Running {
-    pub(crate) const fn new(live: Arc<Live>, cancel: CancellationToken) -> Self {
-        Self { live, cancel }
+    pub(crate) const fn new(live: Arc<Live>, cancel: CancellationToken, left: CancellationToken) -> Self {
+        Self { live, cancel, left, dropped: Dropped::Aborts }
     }
 
     /// The turn's id.
@@ -38,10 +47,9 @@ impl Running {
         self.cancel.cancel();
     }
 
-    /// A handle that aborts the turn like [`Running::cancel`], to keep elsewhere.
-    #[must_use]
-    pub fn canceller(&self) -> Canceller {
-        Canceller(self.cancel.clone())
+    /// From now on dropping it leaves the turn as it is, for somebody who takes it up ([`crate::Gateway::take_up`]).
+    pub const fn detach(&mut self) {
+        self.dropped = Dropped::Leaves;
     }
 
     /// Waits for the end; events that were not read are given up. It comes within the turn's deadline and
@@ -53,17 +61,9 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.cancel.cancel();
-    }
-}
-
-/// Aborts a turn; does nothing once it is over.
-#[derive(Debug, Clone)]
-pub struct Canceller(CancellationToken);
-
-impl Canceller {
-    /// Aborts the turn.
-    pub fn cancel(&self) {
-        self.0.cancel();
+        match self.dropped {
+            Dropped::Aborts => self.cancel.cancel(),
+            Dropped::Leaves => self.left.cancel(),
+        }
     }
 }

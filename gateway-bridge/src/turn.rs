@@ -42,6 +42,8 @@ pub enum Attribution {
     Headers(OutboundHeaders),
     /// By headers that a plugin of the gateway puts on the calls of the session.
     Plugin(OutboundHeaders),
+    /// By what was said when the turn was begun: for [`crate::Gateway::take_up`] only.
+    AsBegun,
 }
 
 /// Declares a checked name.

@@ -89,9 +89,23 @@ impl Directory {
         self.correlations.remove_if(correlation, |_, there| there.grant.run_id == *run);
     }
 
-    /// Ends all correlations of `run`.
-    pub(crate) fn withdraw_all(&self, run: &RunId) {
+    /// Ends all correlations of `run` but its slots.
+    pub(crate) fn withdraw_traces(&self, run: &RunId) {
+        self.correlations.retain(|correlation, there| {
+            matches!(correlation, Correlation::Slot(_)) || there.grant.run_id != *run
+        });
+    }
+
+    /// Ends what is left of the correlations of `run`.
+    pub(crate) fn withdraw_slots(&self, run: &RunId) {
         self.correlations.retain(|_, there| there.grant.run_id != *run);
+    }
+
+    /// Whether `run` has a slot.
+    pub(crate) fn has_slot(&self, run: &RunId) -> bool {
+        self.correlations
+            .iter()
+            .any(|there| matches!(there.key(), Correlation::Slot(_)) && there.value().grant.run_id == *run)
     }
 
     pub(crate) fn is_revoked(&self, run: &RunId) -> bool {

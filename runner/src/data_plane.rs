@@ -103,6 +103,14 @@ impl Away for Error {
 #[derive(serde::Deserialize)]
 struct Done {}
 
+fn correlation_path(run: &RunId, correlation: Correlation) -> String {
+    let (kind, id) = match correlation {
+        Correlation::Trace(id) => ("traces", id),
+        Correlation::Slot(id) => ("slots", id),
+    };
+    format!("{}/{kind}/{id:032x}", run_path(run))
+}
+
 /// The data plane, as control reaches it.
 #[derive(Debug, Clone)]
 pub(crate) struct DataPlane {
@@ -160,11 +168,7 @@ impl DataPlane {
 
     /// Has calls with `correlation` be a run's, as long as it is open.
     pub(crate) async fn correlate(&self, run: &RunId, correlation: Correlation) -> Result<(), Error> {
-        let (kind, id) = match correlation {
-            Correlation::Trace(id) => ("traces", id),
-            Correlation::Slot(id) => ("slots", id),
-        };
-        let path = format!("{}/{kind}/{id:032x}", run_path(run));
+        let path = correlation_path(run, correlation);
         self.ask(Method::PUT, &path, None::<&()>).await.map(|Done {}| ())
     }
 
@@ -180,6 +184,12 @@ impl DataPlane {
     /// Has it be heard no more. One that is not heard is no error.
     pub(crate) async fn close_gateway(&self, gateway: &GatewayId) -> Result<(), Error> {
         self.ask(Method::DELETE, &format!("/v1/gateways/{gateway}"), None::<&()>).await.map(|Done {}| ())
+    }
+
+    /// Has `correlation` be a run's no more.
+    pub(crate) async fn withdraw(&self, run: &RunId, correlation: Correlation) -> Result<(), Error> {
+        let path = correlation_path(run, correlation);
+        self.ask(Method::DELETE, &path, None::<&()>).await.map(|Done {}| ())
     }
 
     /// Closes a run in the name of `epoch`, giving calls in flight `drain` to end, and tells what it used.

@@ -314,14 +314,12 @@ async fn without_a_bound_all_start_at_once() {
 }
 
 #[tokio::test]
-async fn an_agent_that_cannot_run_here_is_ordered_through_no_door() {
-    let gateway = "[agents.'a:gateway']\nmode = 'gateway'\n";
-    let world = World::with(gateway).await;
+async fn what_an_agent_does_not_have_is_ordered_through_no_door() {
+    let world = World::start().await;
     for door in [&["--detach"][..], &[]] {
-        let arguments = [&["run", "--agent", "a:gateway"], door, &["q"]].concat();
-        let refused = world.sluice().run(&arguments).await;
+        let refused = world.sluice().run(&[&["run", "--state-key", "chat"], door, &["q"]].concat()).await;
         assert_eq!(refused.code, Some(2), "{refused:?}");
-        assert!(refused.stderr.contains("a:gateway cannot run: its mode is `gateway`"), "{refused:?}");
+        assert!(refused.stderr.contains("begins anew, in a container of its own"), "{refused:?}");
     }
     assert!(list(&world, &[]).await.is_empty());
 }

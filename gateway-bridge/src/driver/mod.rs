@@ -91,6 +91,13 @@ impl Driver {
         }
     }
 
+    /// The same of a turn that the gateway has taken from somebody else.
+    pub(crate) fn begun_before(mut self) -> Self {
+        (self.accepted, self.may_run) = (true, true);
+        self.sent_to = Some(self.up.start);
+        self
+    }
+
     /// Drives the turn to its end and tells it.
     pub(crate) async fn run(mut self, cancel: CancellationToken) {
         let closing = Closing { live: self.live.clone(), link: self.link.clone() };
@@ -115,7 +122,12 @@ impl Driver {
     }
 
     async fn live_through(&mut self) -> Ending {
-        if let Err(failure) = self.dress().await {
+        if self.accepted {
+            // Begun before: its end is to be found out.
+            if let Some(ending) = self.resume().await {
+                return ending;
+            }
+        } else if let Err(failure) = self.dress().await {
             return Ending::Failed(failure);
         }
         loop {

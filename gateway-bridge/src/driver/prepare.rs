@@ -26,7 +26,8 @@ pub(crate) fn prepare(link: &Link, turn: &Turn, hello: &Hello) -> Result<Start, 
         Attribution::Trace(_)
         | Attribution::Slot { .. }
         | Attribution::Headers(_)
-        | Attribution::Plugin(_) => {}
+        | Attribution::Plugin(_)
+        | Attribution::AsBegun => {}
     }
     if turn.message.is_empty() {
         return Err(Error::InvalidTurn { reason: "there is no message" });

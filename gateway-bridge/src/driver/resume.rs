@@ -92,7 +92,8 @@ impl Driver {
             let wait = Wait::new(&self.turn.id, patience);
             let waited = self.link.call("agent.wait", &wait, patience + SLACK).await;
             match (waited.as_deref().map(transcript::waited), restarted) {
-                (Ok(Ok(Waited::Unknown)), Restarted::No) => {}
+                // A gateway that answers at once is not asked at once again.
+                (Ok(Ok(Waited::Unknown)), Restarted::No) => sleep(AGAIN).await,
                 (Ok(Ok(waited)), _) => return Found::Waited(waited),
                 // From the beginning.
                 (Err(Error::Disconnected { .. }), _) => return Found::Broken,

@@ -94,7 +94,10 @@ impl Turn {
             Generation::Four => {
                 let trace = match &self.attribution {
                     Attribution::Trace(trace) => Some(*trace),
-                    Attribution::Slot { .. } | Attribution::Headers(_) | Attribution::Plugin(_) => None,
+                    Attribution::Slot { .. }
+                    | Attribution::Headers(_)
+                    | Attribution::Plugin(_)
+                    | Attribution::AsBegun => None,
                 };
                 (AGENT, encode(id, AGENT, &self.agent_params(default_provider, left), trace)?)
             }
@@ -106,14 +109,20 @@ impl Turn {
     fn provider<'a>(&'a self, default: Option<&'a Provider>) -> Option<&'a Provider> {
         match &self.attribution {
             Attribution::Slot { provider } => Some(provider),
-            Attribution::Trace(_) | Attribution::Headers(_) | Attribution::Plugin(_) => default,
+            Attribution::Trace(_)
+            | Attribution::Headers(_)
+            | Attribution::Plugin(_)
+            | Attribution::AsBegun => default,
         }
     }
 
     fn agent_params<'a>(&'a self, default_provider: Option<&'a Provider>, left: Duration) -> AgentParams<'a> {
         let headers = match &self.attribution {
             Attribution::Headers(headers) => Some(headers),
-            Attribution::Trace(_) | Attribution::Slot { .. } | Attribution::Plugin(_) => None,
+            Attribution::Trace(_)
+            | Attribution::Slot { .. }
+            | Attribution::Plugin(_)
+            | Attribution::AsBegun => None,
         };
         let model = self.model.as_ref().map(platform_core::id::ModelName::as_str);
         AgentParams {
@@ -162,7 +171,7 @@ impl Turn {
         let (headers, learns) = match &self.attribution {
             Attribution::Headers(headers) => (Some(headers), false),
             Attribution::Plugin(_) => (None, true),
-            Attribution::Trace(_) | Attribution::Slot { .. } => (None, false),
+            Attribution::Trace(_) | Attribution::Slot { .. } | Attribution::AsBegun => (None, false),
         };
         let needed = model.is_some() || headers.is_some() || learns;
         needed.then(|| Patch { key: self.session.as_str(), model, outbound_headers: headers })

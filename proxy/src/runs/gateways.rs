@@ -157,8 +157,9 @@ impl KeptGateways {
                 continue;
             }
             let gateway = path.file_stem().and_then(|name| GatewayId::parse(name.to_str()?).ok());
-            match (gateway, serde_json::from_slice(&fs::read(&path)?)) {
-                (Some(gateway), Ok(door)) => all.push((gateway, door)),
+            let door = fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok());
+            match (gateway, door) {
+                (Some(gateway), Some(door)) => all.push((gateway, door)),
                 _ => tracing::error!(path = %path.display(), "a gateway does not come back: this is none"),
             }
         }

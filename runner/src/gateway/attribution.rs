@@ -37,18 +37,32 @@ impl Away for Unattributable {
     }
 }
 
+/// What a gateway is told with a turn, and what has to be given back when that is certainly over.
+#[derive(Debug)]
+pub(crate) struct Registered {
+    pub(crate) attribution: Attribution,
+    pub(crate) slot: Option<Correlation>,
+}
+
+impl Registered {
+    const fn without_slot(attribution: Attribution) -> Self {
+        Self { attribution, slot: None }
+    }
+}
+
 /// Has calls that `link`'s gateway makes in a turn of `run` be the run's, which is open at the proxy until `expiry`.
 pub(crate) async fn register(
     link: &Link,
     data_plane: &DataPlane,
     (run, expiry): (&RunId, UnixSeconds),
-) -> Result<Attribution, Unattributable> {
-    Ok(match link.gateway.attribution {
+) -> Result<Registered, Unattributable> {
+    let attribution = match link.gateway.attribution {
+        settings::Attribution::Slot => return slot(link, data_plane, run).await,
         settings::Attribution::Trace => trace(data_plane, run).await?,
-        settings::Attribution::Slot => slot(link, data_plane, run).await?,
         settings::Attribution::Headers => Attribution::Headers(headers(link, run, expiry)?),
         settings::Attribution::Plugin => Attribution::Plugin(headers(link, run, expiry)?),
-    })
+    };
+    Ok(Registered::without_slot(attribution))
 }
 
 async fn trace(data_plane: &DataPlane, run: &RunId) -> Result<Attribution, Unattributable> {
@@ -62,7 +76,7 @@ async fn trace(data_plane: &DataPlane, run: &RunId) -> Result<Attribution, Unatt
 }
 
 /// The first slot that is nobody else's: the proxy knows.
-async fn slot(link: &Link, data_plane: &DataPlane, run: &RunId) -> Result<Attribution, Unattributable> {
+async fn slot(link: &Link, data_plane: &DataPlane, run: &RunId) -> Result<Registered, Unattributable> {
     let slots = secrets::slots(&link.place.slots())?;
     let first = random::below(slots.len());
     for at in (first..slots.len()).chain(0..first) {
@@ -72,7 +86,7 @@ async fn slot(link: &Link, data_plane: &DataPlane, run: &RunId) -> Result<Attrib
             Ok(()) => {
                 let name = format!("{}-s{at}", link.gateway.provider);
                 let provider = Provider::parse(&name).map_err(Error::from)?;
-                return Ok(Attribution::Slot { provider });
+                return Ok(Registered { attribution: Attribution::Slot { provider }, slot: Some(slots[at]) });
             }
         }
     }

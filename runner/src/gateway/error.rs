@@ -103,6 +103,20 @@ pub(crate) enum Error {
 }
 
 impl Error {
+    /// Whether whoever ordered the run may read why, and can mend it: it is of the order, not of this host.
+    pub(crate) const fn is_of_the_order(&self) -> bool {
+        matches!(
+            self,
+            Self::ServesNot { .. }
+                | Self::NoSlot(_)
+                | Self::Unusable {
+                    source: gateway_bridge::Error::InvalidTurn { .. }
+                        | gateway_bridge::Error::TooLarge { .. },
+                    ..
+                }
+        )
+    }
+
     /// Whether it may be possible a little later.
     pub(crate) const fn is_away(&self) -> bool {
         matches!(self, Self::Away { .. } | Self::NoSlot(_))

@@ -18,14 +18,18 @@ use crate::{
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// What was seen of a run's calls.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Calls {
     last: Cell<Option<Call>>,
-    /// When a step of any of them was seen last.
-    stirred: Cell<Option<Instant>>,
+    /// When a step of any of them was seen last, or it was begun to look.
+    stirred: Cell<Instant>,
 }
 
 impl Calls {
+    pub(super) fn new() -> Self {
+        Self { last: Cell::new(None), stirred: Cell::new(Instant::now()) }
+    }
+
     /// How the one ended that ended last; absent if none was seen to.
     pub(super) const fn last(&self) -> Option<Call> {
         self.last.get()
@@ -33,11 +37,11 @@ impl Calls {
 
     /// For how long nothing was seen of them.
     pub(super) fn quiet(&self) -> Duration {
-        self.stirred.get().map_or(Duration::MAX, |at| at.elapsed())
+        self.stirred.get().elapsed()
     }
 
     fn see(&self, step: &Step) {
-        self.stirred.set(Some(Instant::now()));
+        self.stirred.set(Instant::now());
         if let Step::Ended { outcome, status, refusal, .. } = *step {
             self.last.set(Some(Call { outcome, status, refusal }));
         }

@@ -201,8 +201,9 @@ impl Error {
             Self::Cancelled => (Code::Cancelled, "cancelled"),
             Self::Gone => (Code::ContainerLost, "somebody has removed the container while the agent ran"),
             Self::Another => (Code::DataPlaneFailed, "another run of this id is open at the data plane"),
-            Self::Gateway(error @ gateway::Error::ServesNot { .. }) => {
-                return (Code::GatewayFailed, error.to_string());
+            Self::Gateway(error) if error.is_of_the_order() => {
+                let code = if error.is_away() { Code::GatewayAway } else { Code::GatewayFailed };
+                return (code, report::chain(error));
             }
             Self::Gateway(error) if error.is_away() => (Code::GatewayAway, "its gateway did not answer"),
             Self::Gateway(_) => (Code::GatewayFailed, "its gateway cannot be used"),

@@ -99,8 +99,12 @@ impl Order {
 
     /// The session of a gateway that it is a turn of.
     pub(crate) fn session_key(&self) -> Result<SessionKey, InvalidSession> {
-        let key = self.wanted.state_key.as_ref().map_or(self.run_id.as_str(), ExternalId::as_str);
-        SessionKey::new(&self.wanted.agent.gateway_agent, &self.account, key)
+        // No conversation's key is a run's own.
+        let key = match &self.wanted.state_key {
+            Some(key) => format!("s{}", key.as_str()),
+            None => format!("r{}", self.run_id),
+        };
+        SessionKey::new(&self.wanted.agent.gateway_agent, &self.account, &key)
     }
 
     /// The same, if other runs may be turns of it, too: they wait for each other.

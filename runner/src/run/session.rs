@@ -6,11 +6,14 @@
 
 use std::{convert::Infallible, future::pending, time::Duration};
 
+use futures_util::{FutureExt, future::LocalBoxFuture};
 use gateway_bridge::{
-    Attribution, Ending, Event, Failure as Frames, Gateway, Hello, Phase as Reached, Role, Running,
-    SessionKey, Turn, TurnId, Waited,
+    Attribution, Ending, Event, Failure as Frames, Gateway, Generation, Hello, Phase as Reached, Running,
+    SessionKey, Turn, TurnId,
 };
-use platform_core::{event::Phase, grant::RunGrant, id::ModelName, limit::Millis, token::UnixSeconds};
+use platform_core::{
+    control::Correlation, event::Phase, grant::RunGrant, id::ModelName, limit::Millis, token::UnixSeconds,
+};
 use platform_runtime::report;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
@@ -20,10 +23,14 @@ use crate::{
     away::Away,
     data_plane::Lines,
     failpoint::Point,
-    gateway::{self, Link, attribution, verdict},
+    gateway::{
+        self, Link,
+        attribution::{self, Registered},
+        verdict,
+    },
     lifecycle::{Failure, Move},
     sandbox::KilledBy,
-    store::{Change, Kind, Stage},
+    store::{self, Change, Kind, Stage},
     workspace::as_markdown,
 };
 
@@ -37,8 +44,6 @@ const QUIET: Duration = Duration::from_millis(300);
 const QUIET_OF_MANY: Duration = Duration::from_secs(5);
 /// Longest wait for that, unless there are sub-agents: those have the time of the run.
 const TIDYING: Duration = Duration::from_secs(10);
-/// How long a gateway is asked at a time for a turn's end.
-const ASK: Duration = Duration::from_secs(10);
 /// Pause after it could not be asked.
 const PAUSE: Duration = Duration::from_millis(500);
 /// How long deltas may still come after the end.
@@ -50,19 +55,10 @@ struct At<'l> {
     gateway: Gateway,
     hello: Hello,
     key: SessionKey,
-    turn: TurnId,
     /// How long it may still take.
     left: Duration,
     tap: Lines,
     steps: Lines,
-}
-
-/// How the turn is known to be under way.
-enum Under {
-    /// It was told just now.
-    Told(Running),
-    /// Others had told it.
-    Before,
 }
 
 /// Has the turn come to its end, or takes up where others were.
@@ -70,17 +66,25 @@ pub(super) async fn attempt(
     scene: &Scene<'_>,
     things: &mut Things,
 ) -> Result<Result<String, Failure>, Error> {
+    let (link, key) = place(scene, things)?;
+    if let Some(by) = scene.booked.past().stopping {
+        return give_up(scene, (link, &key), by).await;
+    }
     scene.go_on()?;
     scene.telling.enters(Phase::Preparing);
-    let (link, key) = place(scene, things)?;
+    let is_told = things.last(Kind::Session).is_some_and(|session| session.stage == Stage::Made);
     let _place = tokio::select! {
-        // Nobody closes it.
-        place = link.place_at_work() => place.ok(),
-        () = scene.cancel.cancelled() => return Err(Error::Cancelled),
+        // Nobody closes it. One that is under way has its place at the gateway already.
+        place = link.place_at_work(), if !is_told => place.ok(),
+        () = scene.cancel.cancelled(), if !is_told => return Err(Error::Cancelled),
+        else => None,
     };
     let (gateway, hello) = tokio::select! {
         connected = link.connected() => connected?,
-        () = scene.cancel.cancelled() => return Err(Error::Cancelled),
+        () = scene.cancel.cancelled() => match is_told {
+            true => return give_up(scene, (link, &key), KilledBy::Cancel).await,
+            false => return Err(Error::Cancelled),
+        },
     };
     prepare(scene, things, (link, &key)).await?;
     let grant = register(scene, link).await?;
@@ -90,12 +94,44 @@ pub(super) async fn attempt(
     let steps = scene.booked.ask(async || data_plane.trace(run).await).await?;
     let ran = scene.booked.past().started.unwrap_or_default();
     let left = scene.order().wanted.agent.runtime.duration().saturating_sub(ran);
-    let at = At { link, gateway, hello, key, turn: run.into(), left, tap, steps };
-    let under = match things.last(Kind::Session).map(|session| session.stage) {
-        Some(Stage::Made) => Under::Before,
-        _ => Under::Told(Box::pin(tell(scene, things, (&at, &grant))).await?),
+    let at = At { link, gateway, hello, key, left, tap, steps };
+    let told = if is_told {
+        let unusable = |source| gateway::Error::Unusable { gateway: at.link.id.clone(), source };
+        let turn = turn(scene, &at, Attribution::AsBegun)?;
+        Told { running: at.gateway.take_up(turn).await.map_err(unusable)?, slot: None }
+    } else {
+        Box::pin(tell(scene, things, (&at, &grant))).await?
     };
-    Box::pin(watch(scene, things, (at, under))).await
+    Box::pin(watch(scene, things, (at, told))).await
+}
+
+/// A turn that a gateway was told.
+struct Told {
+    running: Running,
+    /// What the run has for itself, if this process has leased it.
+    slot: Option<Correlation>,
+}
+
+/// Ends a turn that nobody works on, whether it was ever told or not.
+async fn give_up(
+    scene: &Scene<'_>,
+    (link, key): (&Link, &SessionKey),
+    by: KilledBy,
+) -> Result<Result<String, Failure>, Error> {
+    let turn: TurnId = (&scene.order().run_id).into();
+    let abort = async {
+        if scene.booked.past().started.is_some()
+            && let Ok((gateway, _)) = link.connected().await
+            && let Err(error) = gateway.abort(key, &turn).await
+        {
+            let (run, error) = (&scene.order().run_id, report::chain(&error));
+            tracing::warn!(%run, error, "the gateway was not told to end the turn");
+        }
+    };
+    let (stopped, _told) = tokio::join!(stop(scene, by), timeout(ABORT, abort));
+    stopped?;
+    let seen = verdict::Seen { killed_by: Some(by), generation: Generation::Four, last: None };
+    Ok(verdict::judge(&scene.order().wanted.agent, Ending::Failed(Frames::Aborted), seen))
 }
 
 /// The gateway and the session that the run is for: those that were stored, if some were.
@@ -106,6 +142,10 @@ fn place<'s>(scene: &'s Scene<'_>, things: &Things) -> Result<(&'s Link, Session
         Some((id, _key)) => gateways.named(id)?,
         None => gateways.of_run(&order.wanted.agent, &order.account)?,
     };
+    // It may be configured differently by now.
+    if !link.gateway.serves(&order.account) {
+        return Err(gateway::Error::ServesNot { account: order.account.clone() });
+    }
     Ok((link, order.session_key()?))
 }
 
@@ -138,12 +178,12 @@ async fn tell(
     scene: &Scene<'_>,
     things: &mut Things,
     (at, grant): (&At<'_>, &RunGrant),
-) -> Result<Running, Error> {
+) -> Result<Told, Error> {
     let Scene { host, booked, .. } = *scene;
     scene.telling.enters(Phase::Starting);
     let expiry = grant.expires.unwrap_or(UnixSeconds(u64::MAX));
     let run = &scene.order().run_id;
-    let attribution =
+    let Registered { attribution, slot } =
         booked.ask(async || attribution::register(at.link, &host.data_plane, (run, expiry)).await).await?;
     let made = Change::wanted(Kind::Grant, run.as_str()).to(Stage::Made);
     for (makes, changes) in [(Move::Start, vec![made]), (Move::Run, vec![])] {
@@ -157,7 +197,7 @@ async fn tell(
     let unusable = |source| gateway::Error::Unusable { gateway: at.link.id.clone(), source };
     let running = booked.act(at.gateway.run(turn)).await?.map_err(unusable)?;
     Point::Started.reach();
-    Ok(running)
+    Ok(Told { running, slot })
 }
 
 fn turn(scene: &Scene<'_>, at: &At<'_>, attribution: Attribution) -> Result<Turn, gateway::Error> {
@@ -170,7 +210,7 @@ fn turn(scene: &Scene<'_>, at: &At<'_>, attribution: Attribution) -> Result<Turn
         (None, before) => format!("{}\n# Answer this\n\n{last}", as_markdown(before)),
     };
     Ok(Turn {
-        id: at.turn.clone(),
+        id: (&scene.order().run_id).into(),
         session: at.key.clone(),
         message,
         model: Some(ModelName::parse(&wanted.model)?),
@@ -184,10 +224,10 @@ fn turn(scene: &Scene<'_>, at: &At<'_>, attribution: Attribution) -> Result<Turn
 async fn watch(
     scene: &Scene<'_>,
     things: &mut Things,
-    (at, under): (At<'_>, Under),
+    (at, told): (At<'_>, Told),
 ) -> Result<Result<String, Failure>, Error> {
-    let At { gateway, hello, key, turn, left, tap, steps, .. } = at;
-    let (calls, gone) = (Calls::default(), CancellationToken::new());
+    let At { hello, left, tap, steps, .. } = at;
+    let (calls, gone) = (Calls::new(), CancellationToken::new());
     let plane = (&scene.host.data_plane, &scene.order().run_id);
     let beside = async {
         tokio::join!(relay(plane, tap, &scene.telling, &gone), calls.follow(plane, steps));
@@ -195,12 +235,12 @@ async fn watch(
     };
     let deadline = Instant::now() + left;
     let ended = async {
-        let (ending, killed_by) = match under {
-            Under::Told(running) => Box::pin(hear(scene, things, (running, deadline))).await?,
-            Under::Before => Box::pin(wait(scene, (&gateway, &key, &turn), deadline)).await?,
-        };
-        if matches!(ending, Ending::Completed { .. }) && killed_by.is_none() {
-            settled(scene, &calls, deadline).await;
+        let (ending, killed_by) = Box::pin(hear(scene, things, (told.running, deadline))).await?;
+        if killed_by.is_none() {
+            if matches!(ending, Ending::Completed { .. }) {
+                settled(scene, &calls, deadline).await;
+            }
+            give_back(scene, told.slot).await;
         }
         gone.cancel();
         sleep(TAP_GRACE).await;
@@ -215,27 +255,48 @@ async fn watch(
     }
 }
 
-/// Hears a turn that was told here.
+/// Gives a slot back of which the gateway has said that nothing is called there any more. Others rest.
+async fn give_back(scene: &Scene<'_>, slot: Option<Correlation>) {
+    let Some(slot) = slot else { return };
+    let run = &scene.order().run_id;
+    if let Err(error) = scene.host.data_plane.withdraw(run, slot).await {
+        tracing::debug!(%run, error = %report::chain(&error), "a slot rests");
+    }
+}
+
+/// Hears a turn. Who drops this leaves it as it is, for whoever takes the run over.
 async fn hear(
     scene: &Scene<'_>,
     things: &mut Things,
     (mut running, deadline): (Running, Instant),
 ) -> Result<(Ending, Option<KilledBy>), Error> {
-    let mut killed_by = scene.booked.past().stopping;
-    if let Some(by) = killed_by {
-        running.cancel();
-        stop(scene, by).await?;
-    }
+    running.detach();
+    let mut killed_by = None;
+    // Beside everything else: a store that is away holds up neither a deadline nor a cancel.
+    let mut taken: Option<(Change, LocalBoxFuture<'_, Result<(), store::Error>>)> = None;
     loop {
         let until = if killed_by.is_some() { Instant::now() + ABORT } else { deadline };
         let by = tokio::select! {
             event = running.next() => match event {
-                Some(event) => {
-                    heard(scene, things, event).await?;
+                Some(Event::Text(text)) => {
+                    scene.telling.said(text);
                     continue;
                 }
+                Some(Event::Status(Reached::Accepted)) => {
+                    let change = things.last(Kind::Session).map(|session| session.to(Stage::Made));
+                    taken = change.map(|change| (change.clone(), scene.booked.change([change]).boxed_local()));
+                    continue;
+                }
+                // Tools are told by the data plane, whatever the gateway's version.
+                Some(Event::Tool { .. } | Event::Status(_) | Event::Usage(_) | Event::Missed { .. }) => continue,
                 None => return Ok((running.ending().await, killed_by)),
             },
+            stored = kept(&mut taken) => {
+                things.change(&[stored?]);
+                taken = None;
+                Point::TurnTaken.reach();
+                continue;
+            }
             () = sleep_until(until) => KilledBy::Timeout,
             () = scene.cancel.cancelled(), if killed_by.is_none() => KilledBy::Cancel,
         };
@@ -249,69 +310,13 @@ async fn hear(
     }
 }
 
-async fn heard(scene: &Scene<'_>, things: &mut Things, event: Event) -> Result<(), Error> {
-    match event {
-        Event::Text(text) => scene.telling.said(text),
-        Event::Status(Reached::Accepted) => {
-            let taken = things.last(Kind::Session).map(|session| session.to(Stage::Made));
-            if let Some(taken) = taken {
-                scene.booked.change([taken.clone()]).await?;
-                things.change(&[taken]);
-                Point::TurnTaken.reach();
-            }
-        }
-        // Tools are told by the data plane, whatever the gateway's version.
-        Event::Tool { .. } | Event::Status(_) | Event::Usage(_) | Event::Missed { .. } => {}
-    }
-    Ok(())
-}
-
-/// Waits for a turn that others had told. What it says meanwhile is not heard, only its end.
-async fn wait(
-    scene: &Scene<'_>,
-    (gateway, key, turn): (&Gateway, &SessionKey, &TurnId),
-    deadline: Instant,
-) -> Result<(Ending, Option<KilledBy>), Error> {
-    let killed_by = match scene.booked.past().stopping {
-        Some(by) => by,
-        None => tokio::select! {
-            ending = until_over(gateway, key, turn) => return Ok((ending, None)),
-            () = sleep_until(deadline) => KilledBy::Timeout,
-            () = scene.cancel.cancelled() => KilledBy::Cancel,
-        },
-    };
-    let abort = timeout(ABORT, gateway.abort(key, turn));
-    let (stopped, aborted) = tokio::join!(stop(scene, killed_by), abort);
-    stopped?;
-    if let Ok(Err(error)) = aborted {
-        tracing::warn!(run = %scene.order().run_id, error = %report::chain(&error), "the gateway was not told to end the turn");
-    }
-    Ok((Ending::Failed(Frames::Aborted), Some(killed_by)))
-}
-
-async fn until_over(gateway: &Gateway, key: &SessionKey, turn: &TurnId) -> Ending {
-    loop {
-        let failed = |failure| Ending::Failed(failure);
-        match gateway.wait(turn, ASK).await {
-            Ok(Waited::Completed { text: Some(text) }) => {
-                return Ending::Completed { text, usage: None, model: None };
-            }
-            Ok(Waited::Completed { text: None }) => match gateway.history(key).await {
-                Ok(said) => {
-                    let answer = said.into_iter().rev().find(|message| message.role == Role::Assistant);
-                    return answer.map_or_else(
-                        || failed(Frames::NoAnswer),
-                        |answer| Ending::Completed { text: answer.text, usage: None, model: None },
-                    );
-                }
-                Err(error) if error.is_final() => return failed(Frames::Lost),
-                Err(_) => sleep(PAUSE).await,
-            },
-            Ok(Waited::Failed(failure)) => return failed(failure),
-            Ok(Waited::Unknown) => {}
-            Err(error) if error.is_final() => return failed(Frames::Lost),
-            Err(_) => sleep(PAUSE).await,
-        }
+/// What is stored of a turn that the gateway has taken; never ready if there is nothing to store.
+async fn kept(
+    taken: &mut Option<(Change, LocalBoxFuture<'_, Result<(), store::Error>>)>,
+) -> Result<Change, store::Error> {
+    match taken {
+        Some((change, storing)) => storing.await.map(|()| change.clone()),
+        None => pending().await,
     }
 }
 
@@ -351,8 +356,8 @@ async fn settled(scene: &Scene<'_>, calls: &Calls, deadline: Instant) {
     let quiet = async {
         loop {
             sleep(QUIET / 3).await;
-            let in_flight = data_plane.run(run).await.map_or(0, |view| view.in_flight);
-            if in_flight == 0 && calls.quiet() >= least {
+            let is_idle = data_plane.run(run).await.is_ok_and(|view| view.in_flight == 0);
+            if is_idle && calls.quiet() >= least {
                 return;
             }
         }

@@ -84,7 +84,8 @@ impl<'r> Telling<'r> {
             more: Notify::new(),
             untold_tools: Cell::new(0),
             unwatched: Cell::new(0),
-            delegated: Cell::new(false),
+            // What was told before may have been that.
+            delegated: Cell::new(told.tap > 0),
         }
     }
 

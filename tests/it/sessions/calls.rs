@@ -105,9 +105,7 @@ async fn is_heard_later(there: &Sessions, asks: &'static str, run: &str) -> u16 
         run,
         "call: sessions_spawn {}",
     ]);
-    let ended = || async {
-        there.gateway.calls().iter().filter(|call| call.session.ends_with(&format!("k{run}"))).count()
-    };
+    let ended = || async { there.gateway.calls().iter().filter(|call| call.session.ends_with(run)).count() };
     eventually_within(Duration::from_secs(30), "the turn has asked", ended, |calls| *calls > 0).await;
     tokio::time::sleep(Duration::from_millis(1500)).await;
     let frame = there.gateway.requests("agent").pop().unwrap();

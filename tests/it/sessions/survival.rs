@@ -141,9 +141,55 @@ async fn turns_of_one_conversation_wait_for_each_other_and_others_do_not() {
 }
 
 #[tokio::test]
-async fn an_agent_in_a_container_has_no_conversation_to_go_on_with() {
-    let there = Sessions::of(Dialect::Four, "trace", "").await;
-    let refused = there.world.sluice().run(&["run", "--state-key", "k", "q"]).await;
-    assert_eq!(refused.code, Some(2), "{refused:?}");
-    assert!(refused.stderr.contains("begins anew, in a container of its own"), "{refused:?}");
+async fn a_worker_that_stops_as_a_service_leaves_its_turn_to_the_next() {
+    for dialect in Dialect::ALL {
+        let mut there = Sessions::of(dialect, "slot", "").await;
+        assert!(there.world.stop_proxy().await);
+        let go = Cue::default();
+        there.gateway.always(vec![Step::Ask("fake-echo"), Step::Until(go.clone())]);
+        let up = Up::start(there.world.sluice()).await;
+        provide(&there, "at-first").await;
+        order(&there, "r1", &[]).await;
+        let asked = || async { there.gateway.calls().len() };
+        eventually_within(PATIENCE, "it has asked", asked, |calls| *calls == 1).await;
+        eventually_within(PATIENCE, "it is taken", || state(&there.world, "r1"), |state| state == "running")
+            .await;
+        // The proxy goes with its worker, and the next one brings another.
+        up.stop(Signal::TERM).await;
+        let next = Up::start(there.world.sluice()).await;
+        eventually_within(
+            PATIENCE,
+            "somebody has it",
+            || state(&there.world, "r1"),
+            |state| state == "running",
+        )
+        .await;
+        go.give();
+        let record = ended(&there.world, "r1").await;
+        assert_eq!(
+            (&record["state"], &record["answer"]),
+            (&"succeeded".into(), &"r1".into()),
+            "{dialect:?} {record:#}"
+        );
+        assert!(there.gateway.requests("chat.abort").is_empty(), "{dialect:?}: nobody has ended it");
+        next.stop(Signal::TERM).await;
+    }
+}
+
+#[tokio::test]
+async fn a_cancel_whose_worker_dies_is_a_cancel_to_the_next() {
+    let mut there = Sessions::of(Dialect::Four, "trace", "").await;
+    assert!(there.world.stop_proxy().await);
+    there.gateway.always(vec![Step::Never]);
+    let mut up = Up::start(there.world.sluice().env("SLUICE_FAILPOINT", "ended:kill")).await;
+    order(&there, "r1", &[]).await;
+    let told = || async { there.gateway.requests("agent").len() };
+    eventually_within(PATIENCE, "it is told", told, |told| *told == 1).await;
+    let mut cancel = there.world.sluice().spawn(&["runs", "cancel", "r1"]);
+    up.child.wait().await.unwrap();
+    cancel.kill().await.unwrap();
+    let next = Up::start(there.world.sluice()).await;
+    assert_eq!(ended(&there.world, "r1").await["state"], "cancelled");
+    next.stop(Signal::TERM).await;
+    kill(up.proxy_pid);
 }

@@ -8,7 +8,7 @@ use platform_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Agent, Execution, Image, Settings, agents::image};
+use super::{Agent, Execution, Image, Serves, Settings, agents::image};
 use crate::config::{About, Objection, Section, written_as_word};
 
 /// `[gateways.NAME]`
@@ -202,6 +202,9 @@ fn of_gateway(gateway: &Gateway, settings: &Settings) -> Option<String> {
             "it is not run here, and there is no `proxy.listen` that it could call models on".to_owned(),
         );
     }
+    if settings.proxy.listen_serves == Serves::Clients {
+        return Some("it is not run here, and `proxy.listen_serves` lets no gateway call models".to_owned());
+    }
     if gateway.token_file.is_none() {
         return Some("it is not run here, and needs a `token_file`".to_owned());
     }
@@ -216,6 +219,18 @@ fn of_agent(agent: &Agent, settings: &Settings) -> Option<String> {
         None if agent.gateways.is_empty() => {
             Some("its mode is `gateway`, and it names none: `gateways = [\"NAME\"]`".to_owned())
         }
-        None => None,
+        None => {
+            let lacks = |id: &&GatewayId| {
+                let gateway = settings.gateways.get(*id);
+                gateway.is_some_and(|gateway| {
+                    gateway.is_sealed() && !gateway.sealed.agents.contains(&agent.gateway_agent)
+                })
+            };
+            let without = agent.gateways.iter().find(lacks)?;
+            Some(format!(
+                "[gateways.{without}] has no agent `{}`: name it in its `agents`",
+                agent.gateway_agent
+            ))
+        }
     }
 }

@@ -220,6 +220,14 @@ fn what_a_gateway_lacks_is_named() {
             "[proxy]\nlisten = '127.0.0.1:1'\n[gateways.g]\nurl = 'ws://h:1'\ntoken_file = '/t'\nattribution = 'slot'",
             "needs a `slots_file`",
         ),
+        (
+            "[proxy]\nlisten = '127.0.0.1:1'\nlisten_serves = 'clients'\n[gateways.g]\nurl = 'ws://h:1'\ntoken_file = '/t'",
+            "lets no gateway call models",
+        ),
+        (
+            "[gateways.g]\n[agents.'a:g']\nmode = 'gateway'\ngateways = ['g']\ngateway_agent = 'other'",
+            "has no agent `other`",
+        ),
         ("[gateways.G]\n", "is not a gateway's id"),
         ("[gateways.g]\nagents = ['Main']", "each is named by 1 to 64"),
         ("[gateways.g]\nattribution = 'guess'", "expected `trace` or `slot` or"),

@@ -127,18 +127,15 @@ fn of_secrets(gateway: &Gateway, place: &Place) -> Vec<Finding> {
 /// The configuration that a gateway says it has, if its version tells, and what it says of itself.
 async fn ask(settings: &Settings, id: &GatewayId) -> Result<(Option<Value>, Hello), String> {
     let links = Links::of(settings);
-    let asked = async {
-        let link = links.named(id.as_str()).map_err(|error| report::chain(&error))?;
-        let (gateway, hello) = link.connected().await.map_err(|error| report::chain(&error))?;
-        let answer = gateway.call("config.get", json!({})).await.map_err(|error| report::chain(&error));
-        gateway.close().await;
-        let answer = answer?;
-        let fields = ["runtimeConfig", "resolved", "config"];
-        let config = fields.into_iter().filter_map(|field| answer.get(field)).find(|value| value.is_object());
-        Ok((config.cloned(), hello))
-    };
+    let link = links.named(id.as_str()).map_err(|error| report::chain(&error))?;
+    let (gateway, hello) = link.connected().await.map_err(|error| report::chain(&error))?;
     let late = || format!("it did not tell its configuration within {} s", ANSWER.as_secs());
-    timeout(ANSWER, asked).await.unwrap_or_else(|_late| Err(late()))
+    let answer = timeout(ANSWER, gateway.call("config.get", json!({}))).await;
+    gateway.close().await;
+    let answer = answer.map_err(|_late| late())?.map_err(|error| report::chain(&error))?;
+    let fields = ["runtimeConfig", "resolved", "config"];
+    let config = fields.into_iter().filter_map(|field| answer.get(field)).find(|value| value.is_object());
+    Ok((config.cloned(), hello))
 }
 
 fn of_attribution(gateway: &Gateway, hello: &Hello) -> Option<Finding> {

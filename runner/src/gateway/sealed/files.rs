@@ -19,12 +19,11 @@ use crate::gateway::{Place, secrets};
 const PLUGIN: [(&str, &str); 4] = [
     ("headers.js", include_str!("../../../../services/openclaw-headers-plugin/headers.js")),
     ("index.js", include_str!("../../../../services/openclaw-headers-plugin/index.js")),
-    (
-        "openclaw.plugin.json",
-        include_str!("../../../../services/openclaw-headers-plugin/openclaw.plugin.json"),
-    ),
+    (MANIFEST, include_str!("../../../../services/openclaw-headers-plugin/openclaw.plugin.json")),
     ("package.json", include_str!("../../../../services/openclaw-headers-plugin/package.json")),
 ];
+/// What says of the plugin for which provider's calls it is asked.
+const MANIFEST: &str = "openclaw.plugin.json";
 /// Its configuration, as OpenClaw calls it.
 const CONFIG: &str = "openclaw.json";
 
@@ -107,11 +106,12 @@ impl Files<'_> {
 
     /// Keeps what its container is made from, and its configuration in it. Read by another user inside the container, and by
     /// nobody else outside, because nobody can enter the directory above.
-    pub(super) fn keep(&self, setup: &Value, config: &Value) -> Result<(), Error> {
+    pub(super) fn keep(&self, setup: &Value, config: &Value, provider: &str) -> Result<(), Error> {
         write(&self.place.dir().join("setup.json"), 0o600, setup.to_string().as_bytes())?;
         let plugin = self.place.config().join("plugin");
         socket::private_dir(&plugin, 0o755)?;
         for (name, text) in PLUGIN {
+            let text = if name == MANIFEST { for_provider(text, provider) } else { text.to_owned() };
             write(&plugin.join(name), 0o644, text.as_bytes())?;
         }
         write(&self.place.config().join(CONFIG), 0o644, format!("{config:#}\n").as_bytes())
@@ -126,6 +126,13 @@ impl Files<'_> {
             _ => Ok(()),
         }
     }
+}
+
+/// The plugin's manifest for calls of `provider`.
+fn for_provider(manifest: &str, provider: &str) -> String {
+    let mut manifest: Value = serde_json::from_str(manifest).expect("it is part of this program");
+    manifest["providers"] = serde_json::json!([provider]);
+    format!("{manifest:#}\n")
 }
 
 fn read(path: &Path) -> Option<Value> {

@@ -178,7 +178,7 @@ impl<'s> Sealed<'s> {
             }
             None => Done::Started,
         };
-        files.keep(&made_from, &config)?;
+        files.keep(&made_from, &config, &self.gateway.provider)?;
         self.docker.start_gateway(&self.spec(image, socket, name)).await?;
         Ok(done)
     }
