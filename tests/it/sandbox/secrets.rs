@@ -38,8 +38,10 @@ async fn the_upstreams_key_is_nowhere_an_agent_can_read() {
     let outcome = world.sluice().run(&["run", "--agent", "test:sh", CANARY_KEY]).await;
     let mut found: Vec<_> = outcome.stdout.lines().collect();
     found.sort_unstable();
-    let question = ["/workspace/.cogni/conversation.md", "/workspace/.cogni/messages.json"];
-    assert_eq!(found, ["/cmdline", "/environ", question[0], question[1]], "{outcome:?}");
+    let question =
+        ["conversation.md", "messages.json", "prompt.txt"].map(|file| format!("/workspace/.cogni/{file}"));
+    assert_eq!(found[..2], ["/cmdline", "/environ"], "{outcome:?}");
+    assert_eq!(found[2..], question, "{outcome:?}");
 }
 
 #[tokio::test]

@@ -166,11 +166,9 @@ async fn a_worker_that_stops_as_a_service_leaves_its_turn_to_the_next() {
         .await;
         go.give();
         let record = ended(&there.world, "r1").await;
-        assert_eq!(
-            (&record["state"], &record["answer"]),
-            (&"succeeded".into(), &"r1".into()),
-            "{dialect:?} {record:#}"
-        );
+        assert_eq!(record["state"], "succeeded", "{dialect:?} {record:#}");
+        let answer = record["answer"].as_str().unwrap();
+        assert!(answer.ends_with("r1"), "{dialect:?} {answer}");
         assert!(there.gateway.requests("chat.abort").is_empty(), "{dialect:?}: nobody has ended it");
         next.stop(Signal::TERM).await;
     }
