@@ -21,6 +21,8 @@ use crate::{run::Run, state};
 pub(crate) struct Directory {
     runs: DashMap<RunId, Arc<Run>>,
     correlations: DashMap<Correlation, Arc<Run>>,
+    /// Slots of closed runs that were not given back, with whose they were.
+    resting: DashMap<Correlation, RunId>,
     revoked: ArcSwap<HashSet<RunId>>,
     revocations: Mutex<PathBuf>,
 }
@@ -42,6 +44,7 @@ impl Directory {
         Ok(Self {
             runs: DashMap::new(),
             correlations: DashMap::new(),
+            resting: DashMap::new(),
             revoked: ArcSwap::from_pointee(revoked),
             revocations: Mutex::new(file.to_owned()),
         })
@@ -77,10 +80,14 @@ impl Directory {
         match self.correlations.entry(correlation) {
             Entry::Occupied(there) if Arc::ptr_eq(there.get(), run) => Ok(()),
             Entry::Occupied(there) => Err(Taken { run: there.get().grant.run_id.clone() }),
-            Entry::Vacant(place) => {
-                place.insert(Arc::clone(run));
-                Ok(())
-            }
+            // Looked at with the place held: a slot begins to rest before it leaves that.
+            Entry::Vacant(place) => match self.resting.get(&correlation) {
+                Some(whose) => Err(Taken { run: whose.clone() }),
+                None => {
+                    place.insert(Arc::clone(run));
+                    Ok(())
+                }
+            },
         }
     }
 
@@ -89,23 +96,23 @@ impl Directory {
         self.correlations.remove_if(correlation, |_, there| there.grant.run_id == *run);
     }
 
-    /// Ends all correlations of `run` but its slots.
-    pub(crate) fn withdraw_traces(&self, run: &RunId) {
+    /// Ends all correlations of `run`. Its slots are nobody's until [`Directory::rested`], and tells whether there is one.
+    pub(crate) fn withdraw_all(&self, run: &RunId) -> bool {
+        let mut rests = false;
         self.correlations.retain(|correlation, there| {
-            matches!(correlation, Correlation::Slot(_)) || there.grant.run_id != *run
+            let goes = there.grant.run_id == *run;
+            if goes && matches!(correlation, Correlation::Slot(_)) {
+                self.resting.insert(*correlation, run.clone());
+                rests = true;
+            }
+            !goes
         });
+        rests
     }
 
-    /// Ends what is left of the correlations of `run`.
-    pub(crate) fn withdraw_slots(&self, run: &RunId) {
-        self.correlations.retain(|_, there| there.grant.run_id != *run);
-    }
-
-    /// Whether `run` has a slot.
-    pub(crate) fn has_slot(&self, run: &RunId) -> bool {
-        self.correlations
-            .iter()
-            .any(|there| matches!(there.key(), Correlation::Slot(_)) && there.value().grant.run_id == *run)
+    /// The slots that were `run`'s may be somebody else's.
+    pub(crate) fn rested(&self, run: &RunId) {
+        self.resting.retain(|_, whose| whose != run);
     }
 
     pub(crate) fn is_revoked(&self, run: &RunId) -> bool {

@@ -252,6 +252,27 @@ async fn a_correlation_ends_after_its_grace_and_with_its_run() {
 }
 
 #[tokio::test]
+async fn a_slot_that_was_not_given_back_rests_and_is_nobodys() {
+    let shared = Shared::serving("gateways").await;
+    for run in ["r2", "r3"] {
+        open(&shared.world, run, "acct-2").await;
+    }
+    let given_back = "fedcba9876543210fedcba9876543210";
+    let slot = |run: &str, slot: &str| format!("/v1/runs/{run}/slots/{slot}");
+    for id in [SLOT, given_back] {
+        assert_eq!(shared.control(Method::PUT, &slot("r1", id)).await, 200);
+    }
+    assert_eq!(shared.control(Method::DELETE, &slot("r1", given_back)).await, 200);
+    let free = || async { shared.control(Method::PUT, &slot("r2", given_back)).await };
+    harness::eventually("the control: what was given back is free", free, |status| *status == 200).await;
+    shared.world.control.close(&"r1".parse().unwrap(), 0).await.unwrap();
+    assert_eq!(shared.control(Method::PUT, &slot("r3", SLOT)).await, 409, "its gateway may still call there");
+    let body = harness::agent::chat_body("fake", harness::agent::Answering::Whole);
+    let late = shared.agent().post(&format!("/slot/{SLOT}{CHAT}"), &body).await;
+    assert_eq!((late.status.as_u16(), &late.json()["error"]["code"]), (400, &json!("unattributed")));
+}
+
+#[tokio::test]
 async fn closing_a_run_ends_its_calls_and_not_its_neighbours_on_the_listener() {
     let shared = Shared::serving("clients").await;
     open(&shared.world, "r2", "acct-2").await;

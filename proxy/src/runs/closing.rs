@@ -80,12 +80,11 @@ impl Runs {
     /// Ends the correlations of a closed run. A slot that was not given back rests first: its gateway may not have heard yet that
     /// the turn is over, and what it still calls there must be nobody else's.
     fn withdraw(&self, run: &RunId) {
-        self.directory.withdraw_traces(run);
-        if self.directory.has_slot(run) {
+        if self.directory.withdraw_all(run) {
             let (directory, run) = (Arc::clone(&self.directory), run.clone());
             task::spawn("rest of a slot", async move {
                 tokio::time::sleep(REST).await;
-                directory.withdraw_slots(&run);
+                directory.rested(&run);
             });
         }
     }

@@ -101,8 +101,8 @@ impl Runs {
     fn withdraw_run(&self, run: &RunId, grace: Duration) {
         let Some((_, live)) = self.live.remove(run) else { return };
         self.spent.insert(run.clone(), live.run.purse());
-        self.directory.withdraw_traces(run);
-        self.directory.withdraw_slots(run);
+        self.directory.withdraw_all(run);
+        self.directory.rested(run);
         self.directory.forget(run);
         self.retire(&live.run, Closing::Closed, grace);
     }
