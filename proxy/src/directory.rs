@@ -3,7 +3,7 @@
 //! Read once per call, written by control. What it hands out is taken out before anything is awaited.
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeSet, HashSet},
     fs::OpenOptions,
     io,
     path::{Path, PathBuf},
@@ -96,18 +96,25 @@ impl Directory {
         self.correlations.remove_if(correlation, |_, there| there.grant.run_id == *run);
     }
 
-    /// Ends all correlations of `run`. Its slots are nobody's until [`Directory::rested`], and tells whether there is one.
-    pub(crate) fn withdraw_all(&self, run: &RunId) -> bool {
-        let mut rests = false;
+    /// Ends all correlations of `run`. Its slots are nobody's until [`Directory::rested`].
+    pub(crate) fn withdraw_all(&self, run: &RunId) {
         self.correlations.retain(|correlation, there| {
             let goes = there.grant.run_id == *run;
             if goes && matches!(correlation, Correlation::Slot(_)) {
                 self.resting.insert(*correlation, run.clone());
-                rests = true;
             }
             !goes
         });
-        rests
+    }
+
+    /// Slots that were `run`'s and are nobody's yet.
+    pub(crate) fn resting(&self, run: &RunId) -> BTreeSet<Correlation> {
+        self.resting.iter().filter(|there| there.value() == run).map(|there| *there.key()).collect()
+    }
+
+    /// Has `slots`, which were `run`'s, be nobody's until [`Directory::rested`].
+    pub(crate) fn rest(&self, run: &RunId, slots: impl IntoIterator<Item = Correlation>) {
+        slots.into_iter().for_each(|slot| drop(self.resting.insert(slot, run.clone())));
     }
 
     /// The slots that were `run`'s may be somebody else's.

@@ -252,8 +252,8 @@ async fn a_correlation_ends_after_its_grace_and_with_its_run() {
 }
 
 #[tokio::test]
-async fn a_slot_that_was_not_given_back_rests_and_is_nobodys() {
-    let shared = Shared::serving("gateways").await;
+async fn a_slot_that_was_not_given_back_rests_and_is_nobodys_also_after_a_restart() {
+    let mut shared = Shared::serving("gateways").await;
     for run in ["r2", "r3"] {
         open(&shared.world, run, "acct-2").await;
     }
@@ -266,10 +266,18 @@ async fn a_slot_that_was_not_given_back_rests_and_is_nobodys() {
     let free = || async { shared.control(Method::PUT, &slot("r2", given_back)).await };
     harness::eventually("the control: what was given back is free", free, |status| *status == 200).await;
     shared.world.control.close(&"r1".parse().unwrap(), 0).await.unwrap();
-    assert_eq!(shared.control(Method::PUT, &slot("r3", SLOT)).await, 409, "its gateway may still call there");
-    let body = harness::agent::chat_body("fake", harness::agent::Answering::Whole);
-    let late = shared.agent().post(&format!("/slot/{SLOT}{CHAT}"), &body).await;
-    assert_eq!((late.status.as_u16(), &late.json()["error"]["code"]), (400, &json!("unattributed")));
+    for proxy in ["the same", "another"] {
+        if proxy == "another" {
+            shared.world.kill_proxy().await;
+            shared.world.start_proxy().await;
+            shared.address = open(&shared.world, "r3", "acct-2").await;
+        }
+        let taken = shared.control(Method::PUT, &slot("r3", SLOT)).await;
+        assert_eq!(taken, 409, "{proxy}: its gateway may still call there");
+        let body = harness::agent::chat_body("fake", harness::agent::Answering::Whole);
+        let late = shared.agent().post(&format!("/slot/{SLOT}{CHAT}"), &body).await;
+        assert_eq!((late.status.as_u16(), &late.json()["error"]["code"]), (400, &json!("unattributed")));
+    }
 }
 
 #[tokio::test]

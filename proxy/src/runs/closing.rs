@@ -19,9 +19,6 @@ use crate::{
 /// How often it is looked whose time is over. No call begins after it, whenever that is.
 const TICK: Duration = Duration::from_millis(250);
 
-/// How long the slot of a closed run is nobody's: longer than a bridge tries to tell its gateway that the turn is over.
-const REST: Duration = Duration::from_secs(150);
-
 impl Runs {
     /// Closes a run in the name of `epoch` and tells what it used. `None`: this proxy does not know it.
     pub(crate) async fn close(
@@ -68,25 +65,13 @@ impl Runs {
         if self.live.remove(run).is_some() {
             live.run.stop_telling();
             live.door.remove();
-            self.kept.remove(run);
             self.withdraw(run);
+            self.kept.remove(run);
             if let Some(oldest) = self.closed.keep(view.clone()) {
                 self.directory.forget(&oldest);
             }
         }
         Some(view)
-    }
-
-    /// Ends the correlations of a closed run. A slot that was not given back rests first: its gateway may not have heard yet that
-    /// the turn is over, and what it still calls there must be nobody else's.
-    fn withdraw(&self, run: &RunId) {
-        if self.directory.withdraw_all(run) {
-            let (directory, run) = (Arc::clone(&self.directory), run.clone());
-            task::spawn("rest of a slot", async move {
-                tokio::time::sleep(REST).await;
-                directory.rested(&run);
-            });
-        }
     }
 
     /// Closes runs when their time is over, as long as it is polled.

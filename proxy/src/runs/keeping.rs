@@ -19,6 +19,7 @@ impl Runs {
     /// If it cannot be read which they were. One that cannot be opened is logged, and tried again by the next proxy.
     pub(crate) async fn restore(&self) -> io::Result<usize> {
         let kept = self.kept.all()?;
+        self.rest_on()?;
         self.restore_gateways().await?;
         let restored = join_all(kept.into_iter().map(|kept| self.restore_one(kept))).await;
         Ok(restored.into_iter().filter(|restored| *restored).count())
@@ -31,6 +32,8 @@ impl Runs {
             tracing::error!(%run, %error, "that the run is closed cannot be written down");
         }
         if is_over || self.closed.contains(&run) {
+            let is_slot = |correlation: &Correlation| matches!(correlation, Correlation::Slot(_));
+            self.rest(&run, kept.correlations.iter().copied().filter(is_slot).collect());
             self.door(&kept).remove();
             self.kept.remove(&run);
             return false;

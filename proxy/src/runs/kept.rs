@@ -1,6 +1,6 @@
 //! The runs that are open, on disk: a proxy that comes after this one opens them again by itself, at the same paths.
 //!
-//! A file per run, written before its listener opens and removed after it is closed. What it spent is not here, that is the
+//! A file per run, written before its listener opens and removed after it is closed, and one of what rests of it then. What it spent is not here, that is the
 //! journal's to tell; nor is any secret. A write is not synced: what does not outlive the machine has no container either.
 
 use std::{
@@ -17,7 +17,9 @@ use platform_core::{
     id::{RunId, SocketDirName},
 };
 use platform_runtime::socket;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use super::resting::Resting;
 
 /// What is kept of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,10 +58,12 @@ impl KeptRuns {
 
     /// Keeps `run` as it is now: a crash leaves what was kept before, or this.
     pub(super) fn write(&self, run: &Kept) -> io::Result<()> {
-        let path = self.path(&run.grant.run_id);
-        let new = path.with_extension("new");
-        File::create(&new)?.write_all(&serde_json::to_vec(run)?)?;
-        fs::rename(new, path)
+        put(&self.path(&run.grant.run_id), run)
+    }
+
+    /// Keeps what rests of a closed run, likewise.
+    pub(super) fn write_resting(&self, resting: &Resting) -> io::Result<()> {
+        put(&self.resting_path(&resting.run), resting)
     }
 
     pub(super) fn remove(&self, run: &RunId) {
@@ -73,10 +77,19 @@ impl KeptRuns {
 
     /// All that are kept. What cannot be understood is logged and left alone.
     pub(super) fn all(&self) -> io::Result<Vec<Kept>> {
+        self.read("json")
+    }
+
+    /// What rests of closed runs, likewise.
+    pub(super) fn all_resting(&self) -> io::Result<Vec<Resting>> {
+        self.read("rest")
+    }
+
+    fn read<T: DeserializeOwned>(&self, kind: &str) -> io::Result<Vec<T>> {
         let mut all = Vec::new();
         for entry in fs::read_dir(&self.0)? {
             let path = entry?.path();
-            if path.extension().is_some_and(|extension| extension == "json") {
+            if path.extension().is_some_and(|extension| extension == kind) {
                 match serde_json::from_slice(&fs::read(&path)?) {
                     Ok(kept) => all.push(kept),
                     Err(error) => {
@@ -91,6 +104,17 @@ impl KeptRuns {
     fn path(&self, run: &RunId) -> PathBuf {
         self.0.join(format!("{run}.json"))
     }
+
+    /// Where it is kept what rests of `run`.
+    pub(super) fn resting_path(&self, run: &RunId) -> PathBuf {
+        self.0.join(format!("{run}.rest"))
+    }
+}
+
+fn put(path: &Path, what: &impl Serialize) -> io::Result<()> {
+    let new = path.with_extension("new");
+    File::create(&new)?.write_all(&serde_json::to_vec(what)?)?;
+    fs::rename(new, path)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod keeping;
 mod kept;
 mod opening;
 mod reserving;
+mod resting;
 mod standing;
 
 use std::{
