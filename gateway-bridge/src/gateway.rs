@@ -25,13 +25,14 @@ use crate::{
     session::SessionKey,
     settings::Settings,
     subscription::{Decision, NOTICES_MAX, Subscription},
-    turn::{Turn, TurnId},
+    turn::{Begun, Turn},
     wire::{
         Malformed,
         request::{Abort, History, Resolve, Wait},
         transcript,
     },
 };
+use platform_core::id::RunId;
 
 /// Calls on their way to the owner; more wait where they are made.
 const COMMANDS_MAX: usize = 32;
@@ -44,15 +45,6 @@ const SLACK: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone)]
 pub struct Gateway {
     link: Link,
-}
-
-/// Who has begun a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Begun {
-    /// This handle is about to.
-    Here,
-    /// Somebody else.
-    Before,
 }
 
 impl Gateway {
@@ -99,20 +91,21 @@ impl Gateway {
     /// What is wrong before anything is sent: [`Error::InvalidTurn`], [`Error::Unsupported`], [`Error::TooLarge`],
     /// [`Error::Busy`], [`Error::TooMany`], and the final failures of the connection.
     pub async fn run(&self, turn: Turn) -> Result<Running, Error> {
-        self.drive(turn, Begun::Here).await
+        self.drive(turn, None).await
     }
 
-    /// Goes on with a turn that was begun by somebody else, under this very id, and was accepted: it is not begun again, nothing
-    /// of it is told to the gateway, and its model calls are known by what was said then. What was said of its answer before is
-    /// not told again; the text at the end is whole. Waits for a connection. Cancel safe.
+    /// Goes on with a turn that was begun by somebody else, under this very id. One that the gateway has taken is not begun
+    /// again, and its model calls are known by what was said then. One of which that is not known is sent again to the start of
+    /// the gateway that may have it, because that does not run it twice; any other start is only asked what it knows of it. What
+    /// was said of the answer before is not told again; the text at the end is whole. Waits for a connection. Cancel safe.
     ///
     /// # Errors
     /// As [`Gateway::run`].
-    pub async fn take_up(&self, turn: Turn) -> Result<Running, Error> {
-        self.drive(turn, Begun::Before).await
+    pub async fn take_up(&self, turn: Turn, begun: Begun) -> Result<Running, Error> {
+        self.drive(turn, Some(begun)).await
     }
 
-    async fn drive(&self, turn: Turn, begun: Begun) -> Result<Running, Error> {
+    async fn drive(&self, turn: Turn, begun: Option<Begun>) -> Result<Running, Error> {
         let up = self.link.up().await?;
         let start = driver::prepare(&self.link, &turn, &up.hello)?;
         let shared = &self.link.shared;
@@ -121,7 +114,10 @@ impl Gateway {
         shared.routes.enter(&live)?;
         let (cancel, left) = (CancellationToken::new(), CancellationToken::new());
         let driver = Driver::new(self.link.clone(), turn, live.clone(), start, up);
-        let driver = if begun == Begun::Before { driver.begun_before() } else { driver };
+        let driver = match begun {
+            Some(begun) => driver.after(&begun),
+            None => driver,
+        };
         let (stop, leave) = (cancel.clone(), left.clone());
         drop(task::spawn("gateway turn", async move {
             tokio::select! {
@@ -162,7 +158,7 @@ impl Gateway {
     ///
     /// # Errors
     /// As [`Gateway::call`].
-    pub async fn wait(&self, turn: &TurnId, patience: Duration) -> Result<Waited, Error> {
+    pub async fn wait(&self, turn: &RunId, patience: Duration) -> Result<Waited, Error> {
         let limit = patience.saturating_add(SLACK);
         let payload = self.link.call("agent.wait", &Wait::new(turn, patience), limit).await?;
         transcript::waited(&payload).map_err(malformed("agent.wait"))
@@ -172,7 +168,7 @@ impl Gateway {
     ///
     /// # Errors
     /// As [`Gateway::call`].
-    pub async fn abort(&self, session: &SessionKey, turn: &TurnId) -> Result<(), Error> {
+    pub async fn abort(&self, session: &SessionKey, turn: &RunId) -> Result<(), Error> {
         self.ask("chat.abort", &Abort::new(session, turn)).await.map(drop)
     }
 

@@ -4,6 +4,8 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use platform_core::secret::Secret;
 
+use crate::boot::Boot;
+
 /// The dialect of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Generation {
@@ -20,8 +22,8 @@ pub struct Hello {
     pub generation: Generation,
     /// The gateway's version as it says: `dev` on protocol 3.
     pub version: Version,
-    /// Names this start of the gateway: another one means that it was restarted. Protocol 3 has none.
-    pub boot: Option<String>,
+    /// Which start of the gateway it is.
+    pub boot: Boot,
     /// Names this connection.
     pub connection: String,
     /// Largest frame that the gateway takes.

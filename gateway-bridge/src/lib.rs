@@ -8,6 +8,7 @@
 //! conversations. It decides nothing by the prose of an answer, and what a turn cost is the journal's to say.
 
 mod backoff;
+mod boot;
 mod counts;
 mod delta;
 mod device;
@@ -24,6 +25,8 @@ mod live;
 mod machine;
 mod outcome;
 mod owner;
+#[cfg(feature = "parts")]
+pub mod parts;
 mod routes;
 mod running;
 mod session;
@@ -38,6 +41,7 @@ mod wire;
 mod tests;
 
 pub use self::{
+    boot::Boot,
     counts::Counts,
     device::{DeviceError, DeviceKey},
     endpoint::{Endpoint, InvalidEndpoint},
@@ -51,5 +55,5 @@ pub use self::{
     session::{InvalidSession, SessionKey},
     settings::{Limits, Scope, Scopes, Settings},
     subscription::{Decision, Heard, Notice, Subscription},
-    turn::{Attribution, Provider, Turn, TurnId},
+    turn::{Attribution, Begun, Provider, Taken, Turn},
 };

@@ -14,17 +14,17 @@ use crate::{
     delta::Deltas,
     outcome::{Ending, Event, Failure, Phase},
     session::SessionKey,
-    turn::TurnId,
     verdict::Evidence,
     wire::run::{Over, Signal},
 };
+use platform_core::id::RunId;
 
 /// Events besides text that are kept for a reader.
 const EVENTS_MAX: usize = 1024;
 
 #[derive(Debug)]
 pub(crate) struct Live {
-    pub(crate) id: TurnId,
+    pub(crate) id: RunId,
     pub(crate) session: SessionKey,
     unread_max: usize,
     cells: Arc<Cells>,
@@ -47,7 +47,7 @@ struct State {
 }
 
 impl Live {
-    pub(crate) fn new(id: TurnId, session: SessionKey, unread_max: usize, cells: Arc<Cells>) -> Self {
+    pub(crate) fn new(id: RunId, session: SessionKey, unread_max: usize, cells: Arc<Cells>) -> Self {
         let state = Mutex::default();
         Self { id, session, unread_max, cells, state, news: Notify::new(), over: Notify::new() }
     }

@@ -5,7 +5,14 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::{error::Error, live::Live, wire::run::Whose};
+use serde_json::value::RawValue;
+
+use crate::{
+    counts::Cells,
+    error::Error,
+    live::Live,
+    wire::run::{self, Whose},
+};
 
 /// Turns at once on one connection: more than any gateway runs.
 const TURNS_MAX: usize = 1024;
@@ -25,7 +32,7 @@ struct Table {
 
 /// Whose an event is.
 #[derive(Debug)]
-pub(crate) enum Found {
+enum Found {
     /// This turn's.
     Live(Arc<Live>),
     /// Nobody's, but it names this turn's run and no session.
@@ -67,8 +74,22 @@ impl Routes {
         }
     }
 
+    /// Gives an event called `agent` or `chat` to the turn whose it is, and to nobody else.
+    pub(crate) fn deliver(&self, name: &str, payload: Option<&RawValue>, cells: &Cells) {
+        let Ok((whose, signal)) = run::read(name, payload) else { return cells.malformed.add_one() };
+        match self.find(&whose) {
+            Found::Live(live) => live.observe(signal),
+            Found::Stray(live) => {
+                cells.for_nobody.add_one();
+                live.observe_stray(&signal);
+            }
+            Found::Gone => cells.late.add_one(),
+            Found::Nobody => cells.for_nobody.add_one(),
+        }
+    }
+
     /// Whose an event is: run and session must both be a turn's. Without a session it is nobody's.
-    pub(crate) fn find(&self, whose: &Whose<'_>) -> Found {
+    fn find(&self, whose: &Whose<'_>) -> Found {
         let table = self.table();
         match (table.live.get(whose.run.as_ref()), whose.session.as_deref()) {
             (Some(live), Some(session)) if live.session.as_str() == session => Found::Live(live.clone()),

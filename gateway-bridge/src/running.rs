@@ -7,8 +7,8 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     live::Live,
     outcome::{Ending, Event},
-    turn::TurnId,
 };
+use platform_core::id::RunId;
 
 /// A turn under way. Dropping it aborts the turn: whoever asked has gone; unless it was detached before.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl Running {
 
     /// The turn's id.
     #[must_use]
-    pub fn id(&self) -> &TurnId {
+    pub fn id(&self) -> &RunId {
         &self.live.id
     }
 

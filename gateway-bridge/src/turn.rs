@@ -6,13 +6,14 @@ use platform_core::{
 };
 use tokio::time::Instant;
 
-use crate::{headers::OutboundHeaders, session::SessionKey};
+use crate::{boot::Boot, headers::OutboundHeaders, session::SessionKey};
 
 /// One message to an agent, and under which conditions it answers.
 #[derive(Debug, Clone)]
 pub struct Turn {
-    /// The turn's own id. A gateway does not run one id twice.
-    pub id: TurnId,
+    /// The turn's own id: the gateway's key of idempotency, and its name for the turn in every event. No start of a gateway runs
+    /// one id twice.
+    pub id: RunId,
     /// The conversation. One turn at a time: a second one is refused, because a gateway may mix them.
     pub session: SessionKey,
     /// What the agent is told.
@@ -23,8 +24,6 @@ pub struct Turn {
     pub attribution: Attribution,
     /// When the turn is aborted, whatever the gateway thinks of it.
     pub deadline: Instant,
-    /// What the system prompt says besides. Protocol 3 has no place for it: an error before anything is sent.
-    pub instructions: Option<String>,
 }
 
 /// How a turn's model calls are told from others'.
@@ -42,8 +41,26 @@ pub enum Attribution {
     Headers(OutboundHeaders),
     /// By headers that a plugin of the gateway puts on the calls of the session.
     Plugin(OutboundHeaders),
-    /// By what was said when the turn was begun: for [`crate::Gateway::take_up`] only.
+    /// By what was said when the turn was begun: for [`crate::Gateway::take_up`] of one that was taken.
     AsBegun,
+}
+
+/// What is known of a turn that somebody else has begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Begun {
+    /// The start of the gateway that it was told to.
+    pub at: Boot,
+    /// Whether the gateway has it.
+    pub taken: Taken,
+}
+
+/// Whether a gateway has a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// It has said so.
+    Yes,
+    /// Nobody has heard: it may never have been sent.
+    Maybe,
 }
 
 /// Declares a checked name.
@@ -85,19 +102,7 @@ macro_rules! name {
 }
 
 name! {
-    /// Id of a turn: the gateway's key of idempotency, and its name for the turn in every event.
-    TurnId, "a turn's id", "1 to 128 lower-case letters, digits, `-`, `_` and `.`, the first a letter or digit",
-    128, b'-' | b'_' | b'.'
-}
-
-name! {
     /// A provider in a gateway's configuration.
     Provider, "a provider of a gateway", "1 to 64 lower-case letters, digits and `-`, the first a letter or digit",
     64, b'-'
-}
-
-impl From<&RunId> for TurnId {
-    fn from(run: &RunId) -> Self {
-        Self(run.as_str().to_owned())
-    }
 }

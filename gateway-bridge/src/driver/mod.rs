@@ -21,7 +21,7 @@ use crate::{
     link::{Link, Outgoing, Reply, Up},
     live::Live,
     outcome::{Code, Ending, Event, Failure, Phase},
-    turn::{Attribution, Turn},
+    turn::{Attribution, Begun, Taken, Turn},
     verdict,
     wire::{
         answer::{self, Reply as Said, Status},
@@ -37,6 +37,9 @@ pub(crate) use self::prepare::prepare;
 
 /// How often a gateway may ask to be asked later.
 const REFUSALS_MAX: u32 = 5;
+
+/// Number of a start that was before the first of ours.
+const BEFORE: u64 = 0;
 
 pub(crate) struct Driver {
     link: Link,
@@ -91,10 +94,11 @@ impl Driver {
         }
     }
 
-    /// The same of a turn that the gateway has taken from somebody else.
-    pub(crate) fn begun_before(mut self) -> Self {
-        (self.accepted, self.may_run) = (true, true);
-        self.sent_to = Some(self.up.start);
+    /// The same of a turn that somebody else has begun.
+    pub(crate) fn after(mut self, begun: &Begun) -> Self {
+        (self.accepted, self.may_run) = (begun.taken == Taken::Yes, true);
+        let is_gone = begun.at.is_other_than(&self.up.hello.boot);
+        self.sent_to = Some(if is_gone { BEFORE } else { self.up.start });
         self
     }
 
@@ -122,12 +126,14 @@ impl Driver {
     }
 
     async fn live_through(&mut self) -> Ending {
-        if self.accepted {
-            // Begun before: its end is to be found out.
-            if let Some(ending) = self.resume().await {
-                return ending;
-            }
-        } else if let Err(failure) = self.dress().await {
+        if self.sent_to.is_some()
+            && let Some(ending) = self.resume().await
+        {
+            return ending;
+        }
+        if self.sent_to.is_none()
+            && let Err(failure) = self.dress().await
+        {
             return Ending::Failed(failure);
         }
         loop {

@@ -35,9 +35,6 @@ pub(crate) fn prepare(link: &Link, turn: &Turn, hello: &Hello) -> Result<Start, 
     if hello.generation == Generation::Three && turn.message.contains(COMMAND_MARKER) {
         return Err(Error::InvalidTurn { reason: "protocol 3 could take the message for a command" });
     }
-    if turn.instructions.is_some() && hello.generation == Generation::Three {
-        return unsupported("take instructions beside the message on protocol 3");
-    }
     let left = turn.deadline.saturating_duration_since(Instant::now());
     let start = turn.start(link.shared.next_id(), hello.generation, link.shared.provider.as_ref(), left);
     let start = start.map_err(|_error| Error::InvalidTurn { reason: "it cannot be written as JSON" })?;

@@ -43,16 +43,13 @@ impl Driver {
             Err(_final) => return Some(Ending::Failed(Failure::Lost)),
         }
         let restarted = if self.sent_to == Some(self.up.start) { Restarted::No } else { Restarted::Yes };
-        match (self.accepted, restarted) {
+        if !self.accepted && restarted == Restarted::No {
             // The same gateway knows whether it has taken the turn, and does not take it twice.
-            (false, Restarted::No) => {
-                self.sent_to = None;
-                None
-            }
-            // Whether the turn had begun is not known, and it is not for us to begin it again.
-            (false, Restarted::Yes) => Some(Ending::Failed(Failure::Lost)),
-            (true, _) => self.found(restarted).await,
+            self.sent_to = None;
+            return None;
         }
+        // Whether it had begun may not be known; it is not for us to begin it again.
+        self.found(restarted).await
     }
 
     /// Asks the gateway for the end, and listens to the conversation meanwhile; none if the connection broke again.

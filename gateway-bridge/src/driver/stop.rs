@@ -10,9 +10,9 @@ use crate::{
     link::Link,
     outcome::{Ending, Failure},
     session::SessionKey,
-    turn::TurnId,
     wire::{answer, request::Abort, transcript},
 };
+use platform_core::id::RunId;
 
 /// A gateway that has just taken a turn may not know yet that it can be aborted: it is told again.
 const AGAIN: Duration = Duration::from_millis(200);
@@ -21,7 +21,7 @@ const AGAIN: Duration = Duration::from_millis(200);
 const LATER: Duration = Duration::from_secs(120);
 
 /// Tells a gateway to stop a turn that is over for everybody else.
-async fn stop_later(link: Link, session: SessionKey, turn: TurnId) {
+async fn stop_later(link: Link, session: SessionKey, turn: RunId) {
     let abort = Abort::new(&session, &turn);
     // No connection any more, and then nothing can be told.
     while link.up().await.is_ok() {

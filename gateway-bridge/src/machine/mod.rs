@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use crate::{
     error::{Broken, Error},
+    hello::Hello,
     outcome::Code,
-    wire::{fault::Fault, hello::Greeting},
+    wire::fault::Fault,
 };
 
 /// Close code of a gateway that speaks another protocol, and of a gateway that is not ready.
@@ -36,7 +37,7 @@ pub(crate) enum State {
 pub(crate) enum Input {
     Challenge,
     /// The answer to `connect`, and whether it grants what is needed.
-    Hello(Result<Greeting, Error>),
+    Hello(Result<Hello, Error>),
     /// `connect` was refused.
     Refusal(Fault),
     Shutdown {
@@ -57,7 +58,7 @@ pub(crate) enum Next {
     /// Send `connect`.
     Connect,
     /// Tell everybody that there is a connection.
-    Serve(Box<Greeting>),
+    Serve(Box<Hello>),
     /// Handle the frame.
     Handle,
     /// Give the connection up and make a new one.
@@ -76,9 +77,7 @@ impl State {
         let again = |why, pause| (Self::Over, Next::Again { why, pause });
         match (self, input) {
             (Self::AwaitingChallenge, Input::Challenge) => (Self::AwaitingHello, Next::Connect),
-            (Self::AwaitingHello, Input::Hello(Ok(greeting))) => {
-                (Self::Serving, Next::Serve(Box::new(greeting)))
-            }
+            (Self::AwaitingHello, Input::Hello(Ok(hello))) => (Self::Serving, Next::Serve(Box::new(hello))),
             (Self::AwaitingHello, Input::Hello(Err(error))) => (Self::Over, Next::Fail(error)),
             (Self::AwaitingHello, Input::Refusal(fault)) => (Self::Over, refused(fault)),
             // Gateways tell everybody who comes and goes, also those who are not through yet.

@@ -1,6 +1,6 @@
 //! The table of moves.
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::value::RawValue;
 
@@ -20,7 +20,7 @@ fn raw(json: &str) -> Box<RawValue> {
 }
 
 fn greeting(json: &str, scopes: &Scopes) -> Input {
-    Input::Hello(hello::read(Some(&raw(json)), scopes).unwrap())
+    Input::Hello(hello::read(Some(&raw(json)), scopes, UNIX_EPOCH).unwrap())
 }
 
 fn hello_of(protocol: u8) -> Input {
@@ -36,7 +36,7 @@ fn told(next: Next) -> String {
     match next {
         Next::Stay => "stay".into(),
         Next::Connect => "connect".into(),
-        Next::Serve(greeting) => format!("serve {:?}", greeting.hello.generation),
+        Next::Serve(hello) => format!("serve {:?}", hello.generation),
         Next::Handle => "handle".into(),
         Next::Again { why, pause } => format!("again {}: {why}", pause.unwrap_or_default().as_millis()),
         Next::Fail(error) => format!("fail: {error}"),

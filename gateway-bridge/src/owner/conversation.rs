@@ -1,6 +1,6 @@
 //! One connection: what is said over it, in the order of its states.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -13,12 +13,11 @@ use crate::{
     error::{Broken, Error},
     link::{Command, Outgoing, Phase},
     machine::{Input, Next, State},
-    routes::Found,
     subscription::{NOTICE_MAX, Notice, is_told},
     wire::{
         connect::{self, Challenge},
         frame::{self, Frame},
-        hello, request, run,
+        hello, request,
     },
 };
 
@@ -131,13 +130,13 @@ impl<'a> Conversation<'a> {
         self.state = state;
         match next {
             Next::Stay | Next::Handle | Next::Connect => None,
-            Next::Serve(greeting) => {
-                let tick = greeting.hello.tick.clamp(TICK_MIN, TICK_MAX);
+            Next::Serve(hello) => {
+                let tick = hello.tick.clamp(TICK_MIN, TICK_MAX);
                 // Two ticks, and half of one for the way.
                 self.silence = Some(tick * 5 / 2);
-                self.max_payload = greeting.hello.max_payload;
+                self.max_payload = hello.max_payload;
                 self.heard();
-                self.owner.announce(*greeting);
+                self.owner.announce(*hello);
                 None
             }
             Next::Again { why, pause } => {
@@ -166,10 +165,13 @@ impl<'a> Conversation<'a> {
             }
             Frame::Answer { id, answer } if id == "0" => match answer.fault {
                 Some(fault) => self.step(Input::Refusal(fault)),
-                None => match hello::read(answer.payload.as_deref(), &self.owner.settings.scopes) {
-                    Ok(greeting) => self.step(Input::Hello(greeting)),
-                    Err(_malformed) => self.malformed(),
-                },
+                None => {
+                    let (payload, scopes) = (answer.payload.as_deref(), &self.owner.settings.scopes);
+                    match hello::read(payload, scopes, SystemTime::now()) {
+                        Ok(hello) => self.step(Input::Hello(hello)),
+                        Err(_malformed) => self.malformed(),
+                    }
+                }
             },
             frame => {
                 let (state, next) = self.state.step(Input::Frame);
@@ -216,16 +218,7 @@ impl<'a> Conversation<'a> {
                 }
             }
             Frame::Event { name, payload } if name == "agent" || name == "chat" => {
-                let Ok((whose, signal)) = run::read(&name, payload) else { return cells.malformed.add_one() };
-                match self.owner.shared.routes.find(&whose) {
-                    Found::Live(live) => live.observe(signal),
-                    Found::Stray(live) => {
-                        cells.for_nobody.add_one();
-                        live.observe_stray(&signal);
-                    }
-                    Found::Gone => cells.late.add_one(),
-                    Found::Nobody => cells.for_nobody.add_one(),
-                }
+                self.owner.shared.routes.deliver(&name, payload, cells);
             }
             Frame::Event { name, payload } => self.notice(&name, payload),
             Frame::Other => {}

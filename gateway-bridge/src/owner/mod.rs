@@ -16,12 +16,13 @@ use tokio::{
 use self::{conversation::Conversation, pending::Pending};
 use crate::{
     backoff::Backoff,
+    boot::Boot,
     error::{Broken, Error},
+    hello::Hello,
     link::{Command, Phase, Shared, Up},
     settings::Settings,
     subscription::Notice,
     transport,
-    wire::hello::Greeting,
 };
 
 pub(crate) struct Owner {
@@ -113,12 +114,12 @@ impl Owner {
     }
 
     /// There is a connection.
-    fn announce(&mut self, greeting: Greeting) {
+    fn announce(&mut self, hello: Hello) {
         self.backoff.reset();
         self.connections += 1;
         self.shared.cells.connections.add_one();
-        let start = self.starts.number(&greeting);
-        let up = Up { hello: greeting.hello, connection: self.connections, start };
+        let start = self.starts.number(&hello.boot);
+        let up = Up { hello, connection: self.connections, start };
         self.phase.send_replace(Phase::Up(Arc::new(up)));
     }
 }
@@ -152,33 +153,21 @@ fn refuse(command: Command, error: &Error) {
     }
 }
 
-/// Tells one start of a gateway from the next: what it says of itself, or that it said it would stop.
+/// Numbers the starts of a gateway: by what it tells of them, and because it said that it would stop, in a process that may go on.
 #[derive(Debug, Default)]
 struct Starts {
     number: u64,
-    boot: Option<String>,
-    /// When it began at the latest.
-    began: Option<Instant>,
+    last: Boot,
     /// It said that it stops.
     stopped: bool,
 }
 
-/// A gateway's clock and ours need not agree better.
-const SKEW: Duration = Duration::from_secs(2);
-
 impl Starts {
-    fn number(&mut self, greeting: &Greeting) -> u64 {
-        let now = Instant::now();
-        let began = greeting.uptime.and_then(|uptime| now.checked_sub(uptime));
-        let is_other = match (&self.boot, &greeting.hello.boot) {
-            (Some(known), Some(said)) => known != said,
-            _ => matches!((self.began, began), (Some(known), Some(said)) if said > known + SKEW),
-        };
-        if self.number == 0 || is_other || self.stopped {
+    fn number(&mut self, boot: &Boot) -> u64 {
+        if self.number == 0 || self.stopped || boot.is_other_than(&self.last) {
             self.number += 1;
         }
-        self.boot.clone_from(&greeting.hello.boot);
-        self.began = began;
+        self.last.clone_from(boot);
         self.stopped = false;
         self.number
     }
@@ -187,31 +176,13 @@ impl Starts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{settings::Scopes, wire};
-
-    fn greeting(boot: &str, uptime_ms: u64) -> Greeting {
-        let json = format!(
-            r#"{{"type":"hello-ok","protocol":4,"server":{{"bootId":{boot}}},"snapshot":{{"uptimeMs":{uptime_ms}}}}}"#
-        );
-        let raw = serde_json::value::RawValue::from_string(json).unwrap();
-        wire::hello::read(Some(&raw), &Scopes::of([])).unwrap().unwrap()
-    }
 
     #[test]
-    fn a_restart_is_seen_by_the_name_of_the_start_or_by_the_time_it_has_been_up() {
-        let mut named = Starts::default();
-        assert_eq!(named.number(&greeting("\"a\"", 5000)), 1);
-        assert_eq!(named.number(&greeting("\"a\"", 5000)), 1);
-        assert_eq!(named.number(&greeting("\"b\"", 5000)), 2);
-        let mut unnamed = Starts::default();
-        assert_eq!(unnamed.number(&greeting("null", 60_000)), 1);
-        assert_eq!(unnamed.number(&greeting("null", 61_000)), 1);
-        assert_eq!(unnamed.number(&greeting("null", 10)), 2, "it has been up for less time than we know it");
-        unnamed.stopped = true;
-        assert_eq!(
-            unnamed.number(&greeting("null", 10)),
-            3,
-            "it said that it stops, in a process that went on"
-        );
+    fn a_restart_is_seen_by_what_a_gateway_tells_and_by_its_saying_that_it_stops() {
+        let (one, another): (Boot, Boot) = ("a@5".parse().unwrap(), "b@5".parse().unwrap());
+        let mut starts = Starts::default();
+        assert_eq!([&one, &one, &another, &another].map(|boot| starts.number(boot)), [1, 1, 2, 2]);
+        starts.stopped = true;
+        assert_eq!([&another, &another].map(|boot| starts.number(boot)), [3, 3]);
     }
 }

@@ -7,26 +7,25 @@ mod tls;
 
 use std::time::Duration;
 
-use platform_core::id::{AccountId, ModelName};
+use platform_core::id::{AccountId, ModelName, RunId};
 use serde_json::json;
 use tokio::time::{Instant, timeout};
 
 use self::peer::{Listener, Peer};
 use crate::{
-    Attribution, Code, Decision, Ending, Error, Event, Failure, Gateway, Heard, OutboundHeaders, Provider,
-    Running, SessionKey, Turn, TurnId,
+    Attribution, Begun, Boot, Code, Decision, Ending, Error, Event, Failure, Gateway, Heard, OutboundHeaders,
+    Provider, Running, SessionKey, Taken, Turn,
 };
 
 fn turn(id: &str) -> Turn {
     let account = AccountId::parse("a").unwrap();
     Turn {
-        id: TurnId::parse(id).unwrap(),
+        id: RunId::parse(id).unwrap(),
         session: SessionKey::new("main", &account, id).unwrap(),
         message: "Hello".into(),
         model: Some(ModelName::parse("fake").unwrap()),
         attribution: Attribution::Slot { provider: Provider::parse("s1").unwrap() },
         deadline: Instant::now() + Duration::from_secs(60),
-        instructions: None,
     }
 }
 
@@ -162,14 +161,10 @@ async fn what_a_restarted_gateway_does_not_know_is_lost_and_not_run_again() {
     let (_gateway, running, peer, _) = begun(&listener, turn("r1")).await;
     peer.close(1012).await;
     let mut peer = listener.hello(json!({ "server": { "version": "2026.9.6", "bootId": "b2" } })).await;
-    let wait = peer.called("agent.wait").await;
-    peer.answer(&wait, json!({ "status": "timeout" })).await;
-    let history = peer.called("chat.history").await;
-    let other = json!({ "role": "assistant", "content": "no", "stopReason": "stop", "__openclaw": { "runId": "r0" } });
-    peer.answer(&history, json!({ "messages": [other] })).await;
+    peer.has_forgotten().await;
     assert_eq!(failed(&running.ending().await), &Failure::Lost);
 
-    // Not taken when the connection broke: the same gateway is asked again, another one is not.
+    // Not taken when the connection broke: the same gateway is sent it again, another one is only asked.
     let gateway = listener.open();
     let mut peer = listener.hello(json!({})).await;
     let running = gateway.run(turn("r2")).await.unwrap();
@@ -178,8 +173,42 @@ async fn what_a_restarted_gateway_does_not_know_is_lost_and_not_run_again() {
     let mut peer = listener.hello(json!({})).await;
     peer.called("agent").await;
     peer.close(1012).await;
-    let _peer = listener.hello(json!({})).await;
+    let mut peer = listener.hello(json!({})).await;
+    peer.has_forgotten().await;
     assert_eq!(failed(&running.ending().await), &Failure::Lost);
+}
+
+#[tokio::test]
+async fn a_turn_that_another_process_began_is_sent_again_only_to_the_start_that_may_have_it() {
+    let (first, second) = ("b1@".parse::<Boot>().unwrap(), "b0@".parse::<Boot>().unwrap());
+    for (at, taken) in
+        [(&first, Taken::Yes), (&first, Taken::Maybe), (&second, Taken::Yes), (&second, Taken::Maybe)]
+    {
+        let listener = Listener::bind();
+        let gateway = listener.open();
+        let mut peer = listener.hello(json!({})).await;
+        let running = gateway.take_up(turn("r1"), Begun { at: at.clone(), taken }).await.unwrap();
+        match (at == &first, taken) {
+            (true, Taken::Maybe) => {
+                let request = peer.called("agent").await;
+                peer.completes(&request, "as it was").await;
+            }
+            (true, Taken::Yes) => {
+                let wait = peer.called("agent.wait").await;
+                peer.answer(&wait, json!({ "status": "ok" })).await;
+                let history = peer.called("chat.history").await;
+                let said = json!({ "role": "assistant", "content": "as it was", "stopReason": "stop" });
+                peer.answer(&history, json!({ "messages": [said] })).await;
+            }
+            (false, _) => {
+                peer.has_forgotten().await;
+                assert_eq!(failed(&running.ending().await), &Failure::Lost, "{taken:?}");
+                continue;
+            }
+        }
+        let ending = running.ending().await;
+        assert!(matches!(&ending, Ending::Completed { text, .. } if text == "as it was"), "{ending:?}");
+    }
 }
 
 #[tokio::test]

@@ -118,6 +118,15 @@ impl Peer {
         request
     }
 
+    /// Says that it knows nothing of a turn, whose conversation has another one in it.
+    pub(super) async fn has_forgotten(&mut self) {
+        let wait = self.called("agent.wait").await;
+        self.answer(&wait, json!({ "status": "timeout" })).await;
+        let history = self.called("chat.history").await;
+        let other = json!({ "role": "assistant", "content": "no", "stopReason": "stop", "__openclaw": { "runId": "r0" } });
+        self.answer(&history, json!({ "messages": [other] })).await;
+    }
+
     /// Text of the turn of `request`, with `changes` to the payload.
     pub(super) async fn text(&mut self, request: &Value, delta: &str, whole: &str, changes: Value) {
         let mut payload = json!({

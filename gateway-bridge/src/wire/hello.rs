@@ -1,6 +1,10 @@
 //! The answer to `connect`.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use platform_core::secret::Secret;
 use serde::Deserialize;
@@ -8,6 +12,7 @@ use serde_json::value::RawValue;
 
 use super::Malformed;
 use crate::{
+    boot::Boot,
     error::Error,
     hello::{Generation, Hello, Version},
     settings::Scopes,
@@ -70,18 +75,12 @@ struct Snapshot {
     uptime_ms: Option<u64>,
 }
 
-/// A hello, and how long the gateway has been up, if it says.
-#[derive(Debug, Clone)]
-pub(crate) struct Greeting {
-    pub(crate) hello: Hello,
-    pub(crate) uptime: Option<Duration>,
-}
-
-/// Reads a hello and checks that it grants what was asked for. Older gateways do not say what they grant: all.
+/// Reads a hello that came `now`, and checks that it grants what was asked for. Older gateways do not say what they grant: all.
 pub(crate) fn read(
     payload: Option<&RawValue>,
     wanted: &Scopes,
-) -> Result<Result<Greeting, Error>, Malformed> {
+    now: SystemTime,
+) -> Result<Result<Hello, Error>, Malformed> {
     let payload = payload.ok_or(Malformed)?;
     let raw: Raw = serde_json::from_str(payload.get()).map_err(|_error| Malformed)?;
     let generation = match raw.protocol {
@@ -97,16 +96,16 @@ pub(crate) fn read(
         }
     }
     let size = |size: Option<u64>| usize::try_from(size.unwrap_or(PAYLOAD)).unwrap_or(usize::MAX);
-    let hello = Hello {
+    let uptime = raw.snapshot.uptime_ms.map(Duration::from_millis);
+    Ok(Ok(Hello {
         generation,
         version: Version::parse(&raw.server.version),
-        boot: raw.server.boot_id,
+        boot: Boot::told(raw.server.boot_id, uptime, now),
         connection: raw.server.conn_id,
         max_payload: size(raw.policy.max_payload),
         max_buffered: size(raw.policy.max_buffered_bytes),
         tick: raw.policy.tick_interval_ms.filter(|tick| *tick > 0).map_or(TICK, Duration::from_millis),
         methods: Arc::new(raw.features.methods),
         device_token: raw.auth.device_token.map(|token| Arc::new(Secret::new(token))),
-    };
-    Ok(Ok(Greeting { hello, uptime: raw.snapshot.uptime_ms.map(Duration::from_millis) }))
+    }))
 }

@@ -9,8 +9,9 @@ use crate::{
     headers::OutboundHeaders,
     hello::Generation,
     session::SessionKey,
-    turn::{Attribution, Provider, Turn, TurnId},
+    turn::{Attribution, Provider, Turn},
 };
+use platform_core::id::RunId;
 
 /// What a turn of protocol 3 is.
 pub(crate) const CHAT: &str = "chat.send";
@@ -64,8 +65,6 @@ struct AgentParams<'a> {
     provider: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    extra_system_prompt: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     outbound_headers: Option<&'a OutboundHeaders>,
 }
@@ -135,7 +134,6 @@ impl Turn {
             timeout: left.as_secs() + 1,
             provider: model.and_then(|_| self.provider(default_provider)).map(Provider::as_str),
             model,
-            extra_system_prompt: self.instructions.as_deref(),
             outbound_headers: headers,
         }
     }
@@ -228,7 +226,7 @@ pub(crate) struct Abort<'a> {
 }
 
 impl<'a> Abort<'a> {
-    pub(crate) fn new(session: &'a SessionKey, turn: &'a TurnId) -> Self {
+    pub(crate) fn new(session: &'a SessionKey, turn: &'a RunId) -> Self {
         Self { session_key: session.as_str(), run_id: turn.as_str() }
     }
 }
@@ -242,7 +240,7 @@ pub(crate) struct Wait<'a> {
 }
 
 impl<'a> Wait<'a> {
-    pub(crate) fn new(turn: &'a TurnId, patience: Duration) -> Self {
+    pub(crate) fn new(turn: &'a RunId, patience: Duration) -> Self {
         let timeout_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
         Self { run_id: turn.as_str(), timeout_ms }
     }

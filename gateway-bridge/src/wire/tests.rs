@@ -5,9 +5,10 @@ use std::{
     fs,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
+    time::{Duration, UNIX_EPOCH},
 };
 
+use platform_core::id::RunId;
 use serde_json::{Value, json};
 
 use super::{
@@ -17,8 +18,8 @@ use super::{
     hello, request, run, transcript,
 };
 use crate::{
-    Attribution, Ending, Failure, OutboundHeaders, Provider, Scope, Scopes, SessionKey, Settings, Turn,
-    TurnId, hello::Generation, live::Live, outcome::Code, verdict, wire::run::Over,
+    Attribution, Boot, Ending, Failure, OutboundHeaders, Provider, Scope, Scopes, SessionKey, Settings, Turn,
+    hello::Generation, live::Live, outcome::Code, verdict, wire::run::Over,
 };
 
 fn frames() -> PathBuf {
@@ -76,7 +77,7 @@ fn replayed(version: &str, generation: Generation, name: &str) -> (String, Endin
     let (id, key) = (start["params"]["idempotencyKey"].as_str().unwrap(), &start["params"]["sessionKey"]);
     let account = platform_core::id::AccountId::parse("a").unwrap();
     let live = Live::new(
-        TurnId::parse(id).unwrap(),
+        RunId::parse(id).unwrap(),
         SessionKey::new("main", &account, "k").unwrap(),
         1 << 20,
         Arc::default(),
@@ -161,19 +162,21 @@ fn hellos_say_what_a_gateway_is() {
     for (version, generation) in VERSIONS {
         let (came, _) = story(version, "handshake");
         let hello = came.iter().find_map(|text| match frame::read(text).unwrap() {
-            Frame::Answer { answer, .. } => Some(hello::read(answer.payload.as_deref(), &Scopes::default())),
+            Frame::Answer { answer, .. } => {
+                Some(hello::read(answer.payload.as_deref(), &Scopes::default(), UNIX_EPOCH))
+            }
             _ => None,
         });
-        let greeting = hello.unwrap().unwrap().unwrap();
-        assert_eq!(greeting.hello.generation, generation);
-        assert_eq!(greeting.hello.tick, Duration::from_secs(30));
+        let hello = hello.unwrap().unwrap().unwrap();
+        assert_eq!(hello.generation, generation);
+        assert_eq!(hello.tick, Duration::from_secs(30));
         let (size, boot) = match generation {
             Generation::Three => (512 << 10, false),
             Generation::Four => (25 << 20, true),
         };
-        assert_eq!((greeting.hello.max_payload, greeting.hello.boot.is_some()), (size, boot));
-        assert_eq!(greeting.hello.takes_traces(), boot);
-        assert!(greeting.hello.has("sessions.list"));
+        assert_eq!((hello.max_payload, hello.boot != Boot::default()), (size, boot));
+        assert_eq!(hello.takes_traces(), boot);
+        assert!(hello.has("sessions.list"));
     }
 }
 
@@ -183,7 +186,7 @@ fn transcripts_tell_whose_answer_it_is_where_they_can() {
         let (came, sent) = story(version, "chat-history");
         let asked = sent.iter().find(|frame| frame["method"] == "chat.history").unwrap();
         let turn = sent.iter().find(|frame| frame["method"] == "chat.send").unwrap();
-        let turn = TurnId::parse(turn["params"]["idempotencyKey"].as_str().unwrap()).unwrap();
+        let turn = RunId::parse(turn["params"]["idempotencyKey"].as_str().unwrap()).unwrap();
         let payload = came.iter().find_map(|text| match frame::read(text).unwrap() {
             Frame::Answer { id, answer } if asked["id"] == id.as_ref() => answer.payload,
             _ => None,
@@ -234,13 +237,12 @@ fn raw(json: &str) -> Box<serde_json::value::RawValue> {
 fn turn(attribution: Attribution) -> Turn {
     let account = platform_core::id::AccountId::parse("Acct-1").unwrap();
     Turn {
-        id: TurnId::parse("run-1").unwrap(),
+        id: RunId::parse("run-1").unwrap(),
         session: SessionKey::new("main", &account, "state-1").unwrap(),
         message: "Say hello to /etc".into(),
         model: Some(platform_core::id::ModelName::parse("fake").unwrap()),
         attribution,
         deadline: tokio::time::Instant::now(),
-        instructions: None,
     }
 }
 
@@ -255,7 +257,6 @@ fn sent() -> Vec<(&'static str, String)> {
     let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().unwrap();
     let traced = turn(Attribution::Trace(trace));
     let slot = turn(Attribution::Slot { provider: provider.clone() });
-    let instructed = Turn { instructions: Some("Be kind.".into()), ..slot.clone() };
     let (extended, plugged) =
         (turn(Attribution::Headers(headers.clone())), turn(Attribution::Plugin(headers.clone())));
     let left = Duration::from_secs(60);
@@ -264,7 +265,7 @@ fn sent() -> Vec<(&'static str, String)> {
     vec![
         ("connect", connect_frame()),
         ("agent by trace", start(&traced, Generation::Four)),
-        ("agent by slot", start(&instructed, Generation::Four)),
+        ("agent by slot", start(&slot, Generation::Four)),
         ("agent by headers (an extension)", start(&extended, Generation::Four)),
         ("chat.send", start(&slot, Generation::Three)),
         ("chat.send again", call("chat.send", &slot.chat_again())),

@@ -1,7 +1,7 @@
 //! What was said in a conversation, what became of a turn, and what a session is called inside: answers to
 //! `chat.history`, `agent.wait`, `sessions.patch` and `chat.abort`.
 
-use platform_core::id::ModelName;
+use platform_core::id::{ModelName, RunId};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -13,7 +13,6 @@ use super::{
 use crate::{
     history::{Message, Role, Waited},
     outcome::{Code, Ending, Failure, Usage},
-    turn::TurnId,
 };
 
 /// A message, and of which turn it is, if the gateway says.
@@ -73,7 +72,7 @@ pub(crate) fn read(payload: &RawValue) -> Result<Vec<Entry>, Malformed> {
 }
 
 /// The answer of `turn` in a conversation, where messages name their turn.
-pub(crate) fn answer_of(entries: &[Entry], turn: &TurnId) -> Option<Ending> {
+pub(crate) fn answer_of(entries: &[Entry], turn: &RunId) -> Option<Ending> {
     let ours = |entry: &&Entry| entry.turn.as_deref() == Some(turn.as_str());
     last_answer(entries.iter().filter(ours))
 }

@@ -263,7 +263,7 @@ impl Seen {
             // None is ever made.
             Kind::Volume => false,
             // What is left of a turn at a gateway can call nobody: the grant has its own row.
-            Kind::Session => true,
+            Kind::Session | Kind::Turn => true,
         }
     }
 }

@@ -83,7 +83,15 @@ pub(super) async fn remove_all(scene: &Scene<'_>, things: &Things) -> Removed {
     let usage = things.last(Kind::Grant).is_none().then(Usage::default);
     let mut removed = Removed { usage, changes: Vec::new() };
     let mut is_away = false;
-    for kind in [Kind::Container, Kind::Volume, Kind::Grant, Kind::Session, Kind::Listener, Kind::Workspace] {
+    for kind in [
+        Kind::Container,
+        Kind::Volume,
+        Kind::Grant,
+        Kind::Session,
+        Kind::Turn,
+        Kind::Listener,
+        Kind::Workspace,
+    ] {
         for thing in things.all(&[kind]) {
             if kind == Kind::Listener && is_away {
                 // It would be waited for once more.
@@ -110,7 +118,7 @@ pub(super) async fn remove_all(scene: &Scene<'_>, things: &Things) -> Removed {
             Kind::Container => Point::ContainerRemoved.reach(),
             Kind::Grant => Point::GrantClosed.reach(),
             Kind::Workspace => Point::WorkspaceRemoved.reach(),
-            Kind::Volume | Kind::Session | Kind::Listener => {}
+            Kind::Volume | Kind::Session | Kind::Turn | Kind::Listener => {}
         }
     }
     removed
@@ -154,7 +162,7 @@ async fn remove(scene: &Scene<'_>, thing: &Change) -> Result<Option<Usage>, Erro
             }
         }
         // Nothing makes volumes yet. What is left of a turn at its gateway can call nobody once the grant is closed.
-        Kind::Volume | Kind::Session => {}
+        Kind::Volume | Kind::Session | Kind::Turn => {}
     }
     Ok(None)
 }

@@ -28,6 +28,8 @@ pub enum Kind {
     Volume,
     /// A session of a gateway, by the gateway's id and the session's name there.
     Session,
+    /// A turn of that session, by the start of the gateway that is told it; made when that has taken it.
+    Turn,
 }
 
 /// How far a thing has come.
@@ -78,8 +80,15 @@ pub struct Change {
 
 impl Kind {
     /// All of them, in the order in which they are declared.
-    pub const ALL: [Self; 6] =
-        [Self::Workspace, Self::Grant, Self::Listener, Self::Container, Self::Volume, Self::Session];
+    pub const ALL: [Self; 7] = [
+        Self::Workspace,
+        Self::Grant,
+        Self::Listener,
+        Self::Container,
+        Self::Volume,
+        Self::Session,
+        Self::Turn,
+    ];
 
     /// Its name, as it is stored and shown.
     #[must_use]
@@ -91,6 +100,7 @@ impl Kind {
             Self::Container => "container",
             Self::Volume => "volume",
             Self::Session => "session",
+            Self::Turn => "turn",
         }
     }
 }

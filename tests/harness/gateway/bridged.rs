@@ -4,10 +4,10 @@ use std::{sync::atomic::AtomicU64, time::Duration};
 
 use gateway_bridge::{
     Attribution, Ending, Event, Gateway, Limits, OutboundHeaders, Provider, Running, SessionKey, Settings,
-    ToolState, Turn, TurnId,
+    ToolState, Turn,
 };
 use platform_core::{
-    id::{AccountId, ModelName},
+    id::{AccountId, ModelName, RunId},
     secret::Secret,
     traceparent::{SpanId, TraceId, Traceparent},
 };
@@ -75,13 +75,12 @@ pub fn asking(session: &SessionKey, message: &str) -> Turn {
     let number = TURNS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let (trace, span) = (TraceId::from_random(u128::from(number) << 64 | 7), SpanId::from_random(number));
     Turn {
-        id: TurnId::parse(&format!("turn-{}-{number}", std::process::id())).unwrap(),
+        id: RunId::parse(&format!("turn-{}-{number}", std::process::id())).unwrap(),
         session: session.clone(),
         message: message.to_owned(),
         model: None,
         attribution: Attribution::Trace(Traceparent { trace, span, sampled: true }),
         deadline: Instant::now() + DEADLINE,
-        instructions: None,
     }
 }
 

@@ -119,6 +119,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     async fn welcome(&mut self, mut answer: Value, request: &Value) -> Option<()> {
         answer["id"] = request["id"].clone();
+        if self.shared.dialect == Dialect::Four {
+            let restarts = self.shared.inner().restarts;
+            answer["payload"]["server"]["bootId"] = json!(format!("boot-{restarts}"));
+        }
+        answer["payload"]["snapshot"]["uptimeMs"] = json!(self.shared.uptime().as_millis());
         {
             let options = self.shared.options();
             answer["payload"]["policy"]["tickIntervalMs"] = json!(options.announced_tick.as_millis());

@@ -137,6 +137,12 @@ impl ScriptedGateway {
         self.seen().into_iter().filter(is_it).map(|seen| seen.frame).collect()
     }
 
+    /// How often it was told to begin a turn.
+    #[must_use]
+    pub fn turns(&self) -> usize {
+        self.requests("agent").len() + self.requests("chat.send").len()
+    }
+
     /// The calls of models that it made.
     #[must_use]
     pub fn calls(&self) -> Vec<Made> {

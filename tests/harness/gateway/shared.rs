@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::{Arc, Mutex, MutexGuard},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
@@ -17,6 +17,10 @@ use super::{
 
 /// Frames kept for a client that does not read; a real gateway closes its connection, too.
 pub(super) const BACKLOG: usize = 4096;
+
+/// Each start of it is an hour after the one before, whenever it is: nobody waits for a clock.
+const HOUR: Duration = Duration::from_secs(3600);
+const LONG_AGO: Duration = Duration::from_secs(240 * 3600);
 
 /// What may be changed while a gateway runs.
 #[derive(Debug, Clone)]
@@ -75,12 +79,15 @@ pub(super) struct Inner {
     pub(super) seen: Vec<Seen>,
     pub(super) calls: Vec<Made>,
     pub(super) seq: u64,
+    /// How often it was started anew.
+    pub(super) restarts: u32,
     pub(super) last: Vec<Value>,
 }
 
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) dialect: Dialect,
+    created: Instant,
     options: Mutex<Options>,
     inner: Mutex<Inner>,
 }
@@ -96,7 +103,7 @@ impl Shared {
             version: None,
             providers: BTreeMap::new(),
         };
-        Self { dialect, options: Mutex::new(options), inner: Mutex::default() }
+        Self { dialect, created: Instant::now(), options: Mutex::new(options), inner: Mutex::default() }
     }
 
     pub(super) fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -155,10 +162,19 @@ impl Shared {
 
     /// The gateway ends and begins anew: its connections are closed, its runs are not known any more.
     pub(super) fn restart(&self) {
-        self.inner().runs.clear();
+        {
+            let mut inner = self.inner();
+            inner.runs.clear();
+            inner.restarts += 1;
+        }
         let reason = json!({ "reason": "gateway restarting", "restartExpectedMs": 100 });
         self.event(json!({ "type": "event", "event": "shutdown", "payload": reason }));
         self.order_all(&Order::Close(1012, "service restart".to_owned()));
+    }
+
+    /// For how long it has been up.
+    pub(super) fn uptime(&self) -> Duration {
+        self.created.elapsed() + LONG_AGO.saturating_sub(HOUR * self.inner().restarts)
     }
 
     /// Whether this run is still this gateway's.

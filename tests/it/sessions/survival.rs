@@ -2,6 +2,7 @@
 
 use std::{os::unix::process::ExitStatusExt, time::Duration};
 
+use futures_util::future::join_all;
 use harness::{
     Up,
     eventually::eventually_within,
@@ -25,28 +26,30 @@ fn kill(pid: u32) {
 
 #[tokio::test]
 async fn a_worker_that_dies_at_any_point_loses_no_turn_and_tells_none_twice() {
-    for dialect in Dialect::ALL {
-        let mut there = Sessions::of(dialect, "slot", "").await;
-        assert!(there.world.stop_proxy().await);
-        there.gateway.always(vec![Step::Ask("fake-echo"), Step::Pause(Duration::from_millis(300))]);
-        for point in Point::SESSION {
-            let run = format!("r-{}", point.name());
-            let armed = there.world.sluice().env("SLUICE_FAILPOINT", &format!("{}:kill", point.name()));
-            let mut up = Up::start(armed).await;
-            provide(&there, &format!("at-{run}")).await;
-            order(&there, &run, &[]).await;
-            assert_eq!(up.child.wait().await.unwrap().signal(), Some(9), "{} was reached", point.name());
-            let next = Up::start(there.world.sluice()).await;
-            let record = ended(&there.world, &run).await;
-            assert_eq!(record["state"], "succeeded", "{dialect:?} {}: {record:#}", point.name());
-            let answer = record["answer"].as_str().unwrap();
-            assert!(answer.ends_with(&run), "{dialect:?} {}: {answer}", point.name());
-            next.stop(Signal::TERM).await;
-            kill(up.proxy_pid);
-        }
-        let billed = there.world.upstream.ledger().all().len();
-        assert_eq!(billed, Point::SESSION.len(), "{dialect:?}: one call of each run");
+    join_all(Dialect::ALL.map(survive_any_point)).await;
+}
+
+async fn survive_any_point(dialect: Dialect) {
+    let mut there = Sessions::of(dialect, "slot", "").await;
+    assert!(there.world.stop_proxy().await);
+    there.gateway.always(vec![Step::Ask("fake-echo"), Step::Pause(Duration::from_millis(300))]);
+    for point in Point::SESSION {
+        let run = format!("r-{}", point.name());
+        let armed = there.world.sluice().env("SLUICE_FAILPOINT", &format!("{}:kill", point.name()));
+        let mut up = Up::start(armed).await;
+        provide(&there, &format!("at-{run}")).await;
+        order(&there, &run, &[]).await;
+        assert_eq!(up.child.wait().await.unwrap().signal(), Some(9), "{} was reached", point.name());
+        let next = Up::start(there.world.sluice()).await;
+        let record = ended(&there.world, &run).await;
+        assert_eq!(record["state"], "succeeded", "{dialect:?} {}: {record:#}", point.name());
+        let answer = record["answer"].as_str().unwrap();
+        assert!(answer.ends_with(&run), "{dialect:?} {}: {answer}", point.name());
+        next.stop(Signal::TERM).await;
+        kill(up.proxy_pid);
     }
+    let billed = there.world.upstream.ledger().all().len();
+    assert_eq!(billed, Point::SESSION.len(), "{dialect:?}: one call of each run");
 }
 
 /// Tells the gateway where the proxy is by now.
@@ -190,4 +193,29 @@ async fn a_cancel_whose_worker_dies_is_a_cancel_to_the_next() {
     assert_eq!(ended(&there.world, "r1").await["state"], "cancelled");
     next.stop(Signal::TERM).await;
     kill(up.proxy_pid);
+}
+
+#[tokio::test]
+async fn a_gateway_that_restarts_while_nobody_works_on_its_turn_is_not_told_it_twice() {
+    for dialect in Dialect::ALL {
+        // Taken, or about to be told: nobody knows whether it was.
+        for point in [Point::TurnTaken, Point::Started] {
+            let mut there = Sessions::of(dialect, "slot", "runtime = '60s'").await;
+            assert!(there.world.stop_proxy().await);
+            there.gateway.always(vec![Step::Never]);
+            let armed = there.world.sluice().env("SLUICE_FAILPOINT", &format!("{}:kill", point.name()));
+            let mut up = Up::start(armed).await;
+            order(&there, "r1", &[]).await;
+            up.child.wait().await.unwrap();
+            let told = there.gateway.turns();
+            assert!(told == 1 || point == Point::Started, "{dialect:?}");
+            there.gateway.restart();
+            let next = Up::start(there.world.sluice()).await;
+            let record = ended(&there.world, "r1").await;
+            assert_eq!(record["error"]["code"], "session_lost", "{dialect:?} {point:?}: {record:#}");
+            assert_eq!(there.gateway.turns(), told, "{dialect:?} {point:?}");
+            next.stop(Signal::TERM).await;
+            kill(up.proxy_pid);
+        }
+    }
 }

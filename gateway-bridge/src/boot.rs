@@ -1,0 +1,101 @@
+//! Which start of a gateway it is: one that was started anew has forgotten its turns, and would run one of them again.
+//!
+//! What is forgotten and what is not is for the turn's driver to decide.
+
+use std::{
+    convert::Infallible,
+    fmt,
+    str::FromStr,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+/// A gateway's clock and ours need not agree better, in seconds.
+const SKEW: u64 = 2;
+
+/// One start of a gateway, as it tells it: newer ones name each start, older ones only say for how long they are up. Its text is
+/// for whoever keeps it, and is read again by [`str::parse`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Boot {
+    name: Option<String>,
+    /// Seconds since 1970, by our clock.
+    began: Option<u64>,
+}
+
+impl Boot {
+    /// What a gateway tells of its start. A name that is none of 1 to 128 letters, digits, `-`, `_` and `.` is left out.
+    #[must_use]
+    pub(crate) fn told(name: Option<String>, uptime: Option<Duration>, now: SystemTime) -> Self {
+        let began = uptime.and_then(|uptime| now.checked_sub(uptime)?.duration_since(UNIX_EPOCH).ok());
+        Self { name: name.filter(|name| is_name(name)), began: began.map(|began| began.as_secs()) }
+    }
+
+    /// Whether the two are known to be different starts.
+    #[must_use]
+    pub fn is_other_than(&self, other: &Self) -> bool {
+        match (&self.name, &other.name) {
+            (Some(one), Some(another)) => one != another,
+            _ => self.began.zip(other.began).is_some_and(|(one, another)| one.abs_diff(another) > SKEW),
+        }
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    (1..=128).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+}
+
+/// `NAME@SECONDS`, either of which may be missing.
+impl fmt::Display for Boot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name.as_deref().unwrap_or_default())?;
+        match self.began {
+            Some(began) => write!(f, "@{began}"),
+            None => f.write_str("@"),
+        }
+    }
+}
+
+impl FromStr for Boot {
+    type Err = Infallible;
+
+    /// What is not the text of one is a start of which nothing is known.
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        let (name, began) = text.split_once('@').unwrap_or_default();
+        Ok(Self { name: Some(name.to_owned()).filter(|name| is_name(name)), began: began.parse().ok() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn boot(name: &str, uptime: Option<u64>) -> Boot {
+        let name = Some(name.to_owned()).filter(|name| !name.is_empty());
+        Boot::told(name, uptime.map(Duration::from_secs), UNIX_EPOCH + Duration::from_secs(1_000_000))
+    }
+
+    #[test]
+    fn starts_are_told_apart_by_their_names_or_by_when_they_began() {
+        for (one, another, is_other) in [
+            (boot("a", Some(9)), boot("a", Some(900)), false),
+            (boot("a", Some(9)), boot("b", Some(9)), true),
+            (boot("", Some(100)), boot("", Some(101)), false),
+            (boot("", Some(100)), boot("", Some(5)), true),
+            (boot("a", Some(100)), boot("", Some(5)), true),
+            (boot("", None), boot("", Some(5)), false),
+            (boot("", None), boot("b", None), false),
+        ] {
+            assert_eq!(one.is_other_than(&another), is_other, "{one} {another}");
+            assert_eq!(another.is_other_than(&one), is_other, "{another} {one}");
+        }
+    }
+
+    #[test]
+    fn a_start_is_read_as_it_was_written() {
+        for kept in [boot("a-1", Some(9)), boot("", Some(9)), boot("a", None), boot("", None)] {
+            assert_eq!(kept.to_string().parse::<Boot>(), Ok(kept));
+        }
+        assert_eq!(boot("a@b", None), Boot::default(), "no name");
+        assert_eq!("whatever".parse::<Boot>(), Ok(Boot::default()));
+    }
+}

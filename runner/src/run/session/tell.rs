@@ -1,0 +1,89 @@
+//! A turn on its way to its gateway: what is stored before, how its calls will be known, what it says.
+
+use std::time::Duration;
+
+use gateway_bridge::{Attribution, Begun, Running, Taken, Turn};
+use platform_core::{control::Correlation, event::Phase, grant::RunGrant, id::ModelName, token::UnixSeconds};
+use tokio::time::Instant;
+
+use super::At;
+use crate::{
+    failpoint::Point,
+    gateway::{
+        self,
+        attribution::{self, Registered},
+    },
+    lifecycle::Move,
+    run::{Error, Scene, things::Things},
+    store::{Change, Kind, Stage},
+    workspace::as_markdown,
+};
+
+/// The gateway's own deadline is that much later than ours, which is what ends a turn.
+const LATER: Duration = Duration::from_secs(10);
+
+/// A turn that a gateway was told.
+pub(super) struct Told {
+    pub(super) running: Running,
+    /// What the run has for itself, if this process has leased it.
+    pub(super) slot: Option<Correlation>,
+}
+
+/// Tells the gateway the turn, or takes up where others were who had `begun` it.
+pub(super) async fn tell(
+    scene: &Scene<'_>,
+    things: &mut Things,
+    (at, grant): (&At<'_>, &RunGrant),
+    begun: Option<Begun>,
+) -> Result<Told, Error> {
+    let unusable = |source| gateway::Error::Unusable { gateway: at.link.id.clone(), source };
+    if let Some(begun @ Begun { taken: Taken::Yes, .. }) = begun {
+        let turn = turn(scene, at, Attribution::AsBegun)?;
+        let running = at.gateway.take_up(turn, begun).await.map_err(unusable)?;
+        return Ok(Told { running, slot: None });
+    }
+    let Scene { host, booked, .. } = *scene;
+    scene.telling.enters(Phase::Starting);
+    let expiry = grant.expires.unwrap_or(UnixSeconds(u64::MAX));
+    let run = &scene.order().run_id;
+    let Registered { attribution, slot } =
+        booked.ask(async || attribution::register(at.link, &host.data_plane, (run, expiry)).await).await?;
+    let mut going = vec![Change::wanted(Kind::Session, at.session()).to(Stage::Made)];
+    if begun.is_none() {
+        going.push(Change::wanted(Kind::Turn, at.hello.boot.to_string()));
+    }
+    let made = Change::wanted(Kind::Grant, run.as_str()).to(Stage::Made);
+    for (makes, changes) in [(Move::Start, vec![made]), (Move::Run, going)] {
+        booked.step(makes, changes.clone()).await?;
+        things.change(&changes);
+    }
+    Point::RunStored.reach();
+    scene.go_on()?;
+    scene.telling.enters(Phase::Running);
+    let turn = turn(scene, at, attribution)?;
+    let running = match begun {
+        None => booked.act(at.gateway.run(turn)).await?,
+        Some(begun) => booked.act(at.gateway.take_up(turn, begun)).await?,
+    };
+    Point::Started.reach();
+    Ok(Told { running: running.map_err(unusable)?, slot })
+}
+
+fn turn(scene: &Scene<'_>, at: &At<'_>, attribution: Attribution) -> Result<Turn, gateway::Error> {
+    let wanted = &scene.order().wanted;
+    let last = wanted.messages.last().map(|message| message.content.clone()).unwrap_or_default();
+    // A session that goes on has what was said before.
+    let before = &wanted.messages[..wanted.messages.len().saturating_sub(1)];
+    let message = match (&wanted.state_key, before) {
+        (Some(_), _) | (None, []) => last,
+        (None, before) => format!("{}\n# Answer this\n\n{last}", as_markdown(before)),
+    };
+    Ok(Turn {
+        id: scene.order().run_id.clone(),
+        session: at.key.clone(),
+        message,
+        model: Some(ModelName::parse(&wanted.model)?),
+        attribution,
+        deadline: Instant::now() + at.left + LATER,
+    })
+}

@@ -1,0 +1,180 @@
+//! A turn that its gateway was told, watched to its end, which is brought about when its time is over or somebody asks.
+
+use std::{convert::Infallible, future::pending, time::Duration};
+
+use futures_util::{FutureExt, future::LocalBoxFuture};
+use gateway_bridge::{Ending, Event, Failure as Frames, Phase as Reached, Running};
+use platform_core::{control::Correlation, limit::Millis};
+use platform_runtime::report;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::{ABORT, At, tell::Told};
+use crate::{
+    away::Away,
+    failpoint::Point,
+    gateway::verdict,
+    lifecycle::Failure,
+    run::{Error, Scene, calls::Calls, relay::relay, things::Things},
+    sandbox::KilledBy,
+    store::{self, Change, Kind, Stage},
+};
+
+/// For how long nothing has to come of a turn that is over, so that what the gateway still tidies up is the run's;
+const QUIET: Duration = Duration::from_millis(300);
+/// the same of a turn that has set sub-agents to work, which begin and go on when it is done.
+const QUIET_OF_MANY: Duration = Duration::from_secs(5);
+/// Longest wait for that, unless there are sub-agents: those have the time of the run.
+const TIDYING: Duration = Duration::from_secs(10);
+/// Pause after it could not be asked.
+const PAUSE: Duration = Duration::from_millis(500);
+/// How long deltas may still come after the end.
+const TAP_GRACE: Duration = Duration::from_millis(200);
+
+/// Waits for the turn's end, and brings it about if its time is over or somebody asks.
+pub(super) async fn watch(
+    scene: &Scene<'_>,
+    things: &mut Things,
+    (at, told): (At<'_>, Told),
+) -> Result<Result<String, Failure>, Error> {
+    let At { hello, left, tap, steps, .. } = at;
+    let (calls, gone) = (Calls::new(), CancellationToken::new());
+    let plane = (&scene.host.data_plane, &scene.order().run_id);
+    let beside = async {
+        tokio::join!(relay(plane, tap, &scene.telling, &gone), calls.follow(plane, steps));
+        pending::<Infallible>().await
+    };
+    let deadline = Instant::now() + left;
+    let ended = async {
+        let (ending, killed_by) = Box::pin(hear(scene, things, (told.running, deadline))).await?;
+        if killed_by.is_none() {
+            if matches!(ending, Ending::Completed { .. }) {
+                settled(scene, &calls, deadline).await;
+            }
+            give_back(scene, told.slot).await;
+        }
+        gone.cancel();
+        sleep(TAP_GRACE).await;
+        Point::Ended.reach();
+        let seen = verdict::Seen { killed_by, generation: hello.generation, last: calls.last() };
+        Ok::<_, Error>(verdict::judge(&scene.order().wanted.agent, ending, seen))
+    };
+    tokio::select! {
+        ended = ended => ended,
+        never = beside => match never {},
+        never = scene.telling.keep(scene.booked) => match never {},
+    }
+}
+
+/// Gives a slot back of which the gateway has said that nothing is called there any more. Others rest.
+async fn give_back(scene: &Scene<'_>, slot: Option<Correlation>) {
+    let Some(slot) = slot else { return };
+    let run = &scene.order().run_id;
+    if let Err(error) = scene.host.data_plane.withdraw(run, slot).await {
+        tracing::debug!(%run, error = %report::chain(&error), "a slot rests");
+    }
+}
+
+/// Hears a turn. Who drops this leaves it as it is, for whoever takes the run over.
+async fn hear(
+    scene: &Scene<'_>,
+    things: &mut Things,
+    (mut running, deadline): (Running, Instant),
+) -> Result<(Ending, Option<KilledBy>), Error> {
+    running.detach();
+    let mut killed_by = None;
+    // Beside everything else: a store that is away holds up neither a deadline nor a cancel.
+    let mut taken: Option<(Change, LocalBoxFuture<'_, Result<(), store::Error>>)> = None;
+    loop {
+        let until = if killed_by.is_some() { Instant::now() + ABORT } else { deadline };
+        let by = tokio::select! {
+            event = running.next() => match event {
+                Some(Event::Text(text)) => {
+                    scene.telling.said(text);
+                    continue;
+                }
+                Some(Event::Status(Reached::Accepted)) => {
+                    let change = things.last(Kind::Turn).map(|turn| turn.to(Stage::Made));
+                    taken = change.map(|change| (change.clone(), scene.booked.change([change]).boxed_local()));
+                    continue;
+                }
+                // Tools are told by the data plane, whatever the gateway's version.
+                Some(Event::Tool { .. } | Event::Status(_) | Event::Usage(_) | Event::Missed { .. }) => continue,
+                None => return Ok((running.ending().await, killed_by)),
+            },
+            stored = kept(&mut taken) => {
+                things.change(&[stored?]);
+                taken = None;
+                Point::TurnTaken.reach();
+                continue;
+            }
+            () = sleep_until(until) => KilledBy::Timeout,
+            () = scene.cancel.cancelled(), if killed_by.is_none() => KilledBy::Cancel,
+        };
+        if killed_by.is_some() {
+            // It was told to end, and says nothing.
+            return Ok((Ending::Failed(Frames::Aborted), killed_by));
+        }
+        killed_by = Some(by);
+        running.cancel();
+        stop(scene, by).await?;
+    }
+}
+
+/// What is stored of a turn that the gateway has taken; never ready if there is nothing to store.
+async fn kept(
+    taken: &mut Option<(Change, LocalBoxFuture<'_, Result<(), store::Error>>)>,
+) -> Result<Change, store::Error> {
+    match taken {
+        Some((change, storing)) => storing.await.map(|()| change.clone()),
+        None => pending().await,
+    }
+}
+
+/// Ends what the turn may still do: that it is to end is stored, and its grant is closed, however long the data plane is away.
+/// One that is over its time is ended whoever holds the run by now, as that one would, too.
+pub(super) async fn stop(scene: &Scene<'_>, by: KilledBy) -> Result<(), Error> {
+    let Scene { host, booked, .. } = *scene;
+    let run = &booked.order.run_id;
+    let close = async {
+        loop {
+            let close = host.data_plane.close(run, booked.epoch(), Millis(0));
+            let closed = match by {
+                KilledBy::Timeout | KilledBy::Disk => close.await,
+                KilledBy::Cancel => booked.act(close).await?,
+            };
+            match closed {
+                Err(error) if error.is_away() => sleep(PAUSE).await,
+                Err(error) if !error.is_unknown_run() => return Err(error.into()),
+                _ => return Ok::<_, Error>(()),
+            }
+        }
+    };
+    let (stored, closed) = tokio::join!(booked.stopping(by), close);
+    stored?;
+    closed
+}
+
+/// Waits until what the gateway does after a turn is done, such as shortening the conversation, or what sub-agents do: it is the
+/// run's. Who cancels the run waits no longer.
+async fn settled(scene: &Scene<'_>, calls: &Calls, deadline: Instant) {
+    let (data_plane, run) = (&scene.host.data_plane, &scene.order().run_id);
+    let (least, longest) = if scene.telling.has_delegated() {
+        (QUIET_OF_MANY, deadline.saturating_duration_since(Instant::now()))
+    } else {
+        (QUIET, TIDYING)
+    };
+    let quiet = async {
+        loop {
+            sleep(QUIET / 3).await;
+            let is_idle = data_plane.run(run).await.is_ok_and(|view| view.in_flight == 0);
+            if is_idle && calls.quiet() >= least {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        done = timeout(longest, quiet) => drop(done),
+        () = scene.cancel.cancelled() => {}
+    }
+}
