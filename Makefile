@@ -69,7 +69,7 @@ test-openclaw-old: ## Install the older OpenClaw (700 MB) and run what needs its
 	OPENCLAW_VERSION=2026.2.6-3 scripts/openclaw.sh install
 	$(CARGO) nextest run --locked -p tests --test stack --run-ignored only -E 'test(older_gateway)'
 
-fuzz: ## Fuzz what agents and upstreams can say to the proxy: seven targets, SECONDS_EACH=15, the same walk each time but for SEED=0
+fuzz: ## Fuzz what agents, upstreams and gateways can say: eight targets, SECONDS_EACH=15, the same walk each time but for SEED=0
 	@scripts/setup.sh tools
 	@SEED=$(SEED) SECONDS_EACH=$(SECONDS_EACH) scripts/fuzz.sh run
 

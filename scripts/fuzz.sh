@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes the proxy's doors (fuzz/src says what must hold of each), two targets at a time. What was found interesting is
+# Fuzzes the proxy's doors and the one to gateways (fuzz/src says what must hold of each), two targets at a time. What was found interesting is
 # kept in target/fuzz/corpus and gone on from; what is checked in is fuzz/seeds. A crash leaves its input in
 # target/fuzz/artifacts: once the defect is mended, the input goes into the seeds.
 #
@@ -7,8 +7,8 @@
 #
 # Does a fuzzer find anything at all? `control` builds with the feature `spoiled`, in which each oracle has one thing
 # wrong: it forbids a field that is allowed (body), a slot that ends in `e` (path), a header that passes (header), many
-# attempts (token), two placeholders side by side (answer), four calls at a time (limits) and an event with two data
-# lines (stream). None of the seeds trips over it, so each has to be found. That takes seconds, for a body up to a minute;
+# attempts (token), two placeholders side by side (answer), four calls at a time (limits), an event with two data
+# lines (stream) and a chat event of the turn's own (gateway). None of the seeds trips over it, so each has to be found. That takes seconds, for a body up to a minute;
 # what is not found in SECONDS_EACH fails.
 #
 # usage: fuzz.sh run               SECONDS_EACH (30) per target, from SEED (0: any)
@@ -19,7 +19,7 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 HOME_OF_ALL=target/fuzz
-TARGETS=(body stream header token path answer limits)
+TARGETS=(body stream header token path answer limits gateway)
 SECONDS_EACH=${SECONDS_EACH:-30}
 # Of libFuzzer: the same walk from the same corpus each time; 0 is another one each time.
 SEED=${SEED:-0}

@@ -1,9 +1,10 @@
-//! What must hold of the proxy's doors whatever comes in, as one function per door. The fuzz targets call them with
+//! What must hold of the proxy's doors, and of the one to gateways, whatever comes in, as one function per door. The fuzz targets call them with
 //! libFuzzer's inputs; what an input means is written at the top of each module, so that seeds can be read and written
 //! by hand. Oracles are serde_json and plain rewritings of the rules, never the code under test.
 
 pub mod answer;
 pub mod body;
+pub mod gateway;
 pub mod header;
 pub mod limits;
 pub mod path;

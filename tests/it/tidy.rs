@@ -77,7 +77,7 @@ fn crates_depend_on_nothing_but_what_lies_below_them() {
         ("runner", &["platform-core", "platform-runtime", "gateway-bridge"]),
         ("services/sandbox-init", &["platform-core"]),
         ("bench", &[]),
-        ("fuzz", &["platform-core", "proxy"]),
+        ("fuzz", &["platform-core", "proxy", "gateway-bridge"]),
         // Of the runner its failpoints and what its store says, of the bridge its handle; everything else is seen from
         // outside.
         ("tests", &["platform-core", "platform-runtime", "bench", "gateway-bridge", "runner"]),

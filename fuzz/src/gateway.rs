@@ -1,0 +1,57 @@
+//! Frames of a gateway, one on each line, as a turn hears them that is called `r1`, in the conversation
+//! `agent:main:accta:kk`. `@` at the beginning of a line stands for an event of that turn up to its own fields, `~` for one
+//! of the same run in another conversation, `!` for one of another run.
+//!
+//! Whatever comes, all of it is read to an end, and the turn hears what it would if there were no frames but its own.
+
+use gateway_bridge::{Event, SessionKey, parts};
+use platform_core::id::{AccountId, RunId};
+use serde_json::Value;
+
+use crate::SPOILED;
+
+const RUN: &str = "r1";
+const SESSION: &str = "agent:main:accta:kk";
+
+/// Checks one input.
+///
+/// # Panics
+/// If a property does not hold.
+pub fn holds(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let frames: Vec<String> = text.lines().map(spelled).collect();
+    frames.iter().for_each(|frame| parts::read(frame));
+    let account = AccountId::parse("a").expect("an account");
+    let session = SessionKey::new("main", &account, "k").expect("a session");
+    assert_eq!(session.as_str(), SESSION);
+    let turn = (&RunId::parse(RUN).expect("a turn"), &session);
+    let all = parts::heard(turn, frames.iter().map(String::as_str));
+    let own: Vec<&str> = frames.iter().map(String::as_str).filter(|frame| is_own(frame)).collect();
+    assert_eq!(all, parts::heard(turn, own.iter().copied()), "it hears what is not its own");
+    let told: usize = all.0.iter().map(|event| if let Event::Text(text) = event { text.len() } else { 0 }).sum();
+    let said: usize = own.iter().map(|frame| frame.len()).sum();
+    assert!(told <= said, "more is told than was said");
+}
+
+/// A line with what its first character stands for.
+fn spelled(line: &str) -> String {
+    let event = |run: &str, session: &str, rest: &str| {
+        format!(
+            r#"{{"type":"event","event":"agent","payload":{{"runId":"{run}","sessionKey":"{session}",{rest}"#
+        )
+    };
+    match line.split_at_checked(1) {
+        Some(("@", rest)) => event(RUN, SESSION, rest),
+        Some(("~", rest)) => event(RUN, "agent:main:acctb:kk", rest),
+        Some(("!", rest)) => event("r2", SESSION, rest),
+        _ => line.to_owned(),
+    }
+}
+
+/// Whether a frame names the turn's run and its conversation, as another reader of JSON has it.
+fn is_own(frame: &str) -> bool {
+    let Ok(frame) = serde_json::from_str::<Value>(frame) else { return false };
+    let payload = &frame["payload"];
+    let is_session = |key: &str| key == SESSION && !(SPOILED && frame["event"] == "chat");
+    payload["runId"] == RUN && payload["sessionKey"].as_str().is_some_and(is_session)
+}

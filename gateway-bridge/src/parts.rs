@@ -1,0 +1,68 @@
+//! What fuzzers are shown of this client: how it reads a gateway's frames, and what of them a turn hears.
+//!
+//! Compiled with the feature `parts` only; nothing of it is for other programs.
+
+use std::{sync::Arc, time::UNIX_EPOCH};
+
+use futures_util::FutureExt;
+
+use crate::{
+    counts::Cells,
+    live::Live,
+    outcome::Event,
+    routes::Routes,
+    session::SessionKey,
+    settings::Scopes,
+    wire::{
+        answer,
+        connect::Challenge,
+        frame::{self, Frame},
+        hello, transcript,
+    },
+};
+use platform_core::id::RunId;
+
+/// Longer than any text that is tried.
+const UNREAD_MAX: usize = 1 << 20;
+
+/// What the turn `id` of `session` hears of `frames`, in their order: its events, and whether its conversation is over.
+#[must_use]
+pub fn heard<'f>(
+    (id, session): (&RunId, &SessionKey),
+    frames: impl Iterator<Item = &'f str>,
+) -> (Vec<Event>, bool) {
+    let cells: Arc<Cells> = Arc::default();
+    let live = Arc::new(Live::new(id.clone(), session.clone(), UNREAD_MAX, cells.clone()));
+    let routes = Routes::default();
+    // The first of a table that is empty.
+    drop(routes.enter(&live));
+    for text in frames {
+        if let Ok(Frame::Event { name, payload }) = frame::read(text)
+            && (name == "agent" || name == "chat")
+        {
+            routes.deliver(&name, payload, &cells);
+        }
+    }
+    let mut events = Vec::new();
+    while let Some(Some(event)) = live.next().now_or_never() {
+        events.push(event);
+    }
+    (events, live.is_over().is_some())
+}
+
+/// Reads `text` as every kind of frame that it may be.
+pub fn read(text: &str) {
+    match frame::read(text) {
+        Ok(Frame::Event { payload, .. }) => drop(Challenge::read(payload)),
+        Ok(Frame::Answer { answer, .. }) => {
+            drop(answer::read(&answer));
+            let Some(payload) = answer.payload.as_deref() else { return };
+            drop(hello::read(Some(payload), &Scopes::default(), UNIX_EPOCH));
+            drop(transcript::read(payload));
+            drop(transcript::waited(payload));
+            drop(transcript::session_id(payload));
+            transcript::aborted(payload);
+        }
+        Ok(Frame::Other) | Err(_) => {}
+    }
+}
