@@ -25,6 +25,7 @@ mod run;
 mod runs;
 mod shared;
 mod state;
+mod tally;
 mod tap;
 mod trace;
 mod upstream;

@@ -19,8 +19,7 @@ use platform_core::{
     grant::{CallLimits, Correlation, Listener, RunGrant, Tap},
     id::{AccountId, AgentId, RunId},
     limit::ByteSize,
-    money::NanoDollars,
-    record::{ExchangeRecord, Outcome, Tokens},
+    record::ExchangeRecord,
     refusal::Refusal,
 };
 use platform_runtime::shutdown::{Drain, drain};
@@ -32,6 +31,7 @@ use crate::{
     exchange::{Identification, Policy},
     refusal::Refused,
     runs::NOBODY,
+    tally::{Counters, Tally},
     tap,
     trace::Trace,
 };
@@ -50,7 +50,7 @@ pub(crate) struct Run {
     pub(crate) spending: Arc<Spending>,
     /// The same of its account, which it shares with other runs.
     pub(crate) account: Arc<Spending>,
-    usage: Arc<Counters>,
+    counted: Arc<Counters>,
     in_flight: AtomicU64,
     idle: Notify,
     /// Those who carry its calls wait for this to change.
@@ -75,14 +75,14 @@ pub(crate) struct Terms {
 #[derive(Debug, Clone)]
 pub(crate) struct Purse {
     spending: Arc<Spending>,
-    usage: Arc<Counters>,
+    counted: Arc<Counters>,
 }
 
-impl From<Usage> for Purse {
-    /// The purse of a run that used so much with a proxy before, without limits yet.
-    fn from(usage: Usage) -> Self {
-        let spending = Arc::new(Spending::new(&Budget::default(), &usage));
-        Self { spending, usage: Arc::new(usage.into()) }
+impl From<Tally> for Purse {
+    /// The purse of a run that had such calls with a proxy before, without limits yet.
+    fn from(tally: Tally) -> Self {
+        let spending = Arc::new(Spending::new(&Budget::default(), &tally.usage));
+        Self { spending, counted: Arc::new(tally.into()) }
     }
 }
 
@@ -147,18 +147,6 @@ pub(crate) enum Closing {
     Shutdown,
 }
 
-#[derive(Debug)]
-struct Counters {
-    calls: AtomicU64,
-    refused: AtomicU64,
-    input: AtomicU64,
-    output: AtomicU64,
-    cached: AtomicU64,
-    cache_written: AtomicU64,
-    reasoning: AtomicU64,
-    nanodollars: AtomicU64,
-}
-
 /// A call's place among those in flight. Given back on drop.
 #[derive(Debug)]
 pub(crate) struct InFlight(Arc<Run>);
@@ -169,12 +157,12 @@ impl Run {
     /// # Errors
     /// If its identity cannot be written as headers, which parsed ids make impossible.
     pub(crate) fn new(grant: RunGrant, terms: &Terms, spent: Spent) -> Result<Self, http::Error> {
-        let Purse { spending, usage } = spent.by_run;
+        let Purse { spending, counted } = spent.by_run;
         spending.allow(&grant.budget);
         Ok(Self {
             spending,
             account: spent.by_account,
-            usage,
+            counted,
             identification: Identification::of(&grant)?,
             policy: ArcSwap::from_pointee(Policy::of(&grant, &terms.extra_fields)),
             bodies: Arc::new(Allowance::new(terms.bodies)),
@@ -190,7 +178,7 @@ impl Run {
 
     /// What it spends from, for the run that takes its place.
     pub(crate) fn purse(&self) -> Purse {
-        Purse { spending: Arc::clone(&self.spending), usage: Arc::clone(&self.usage) }
+        Purse { spending: Arc::clone(&self.spending), counted: Arc::clone(&self.counted) }
     }
 
     /// Has other terms hold for calls to come.
@@ -218,7 +206,7 @@ impl Run {
             tap: Tap::Off,
         };
         let by_account = Arc::new(Spending::new(&Budget::default(), &Usage::default()));
-        Self::new(grant, terms, Spent { by_run: Usage::default().into(), by_account })
+        Self::new(grant, terms, Spent { by_run: Tally::default().into(), by_account })
     }
 
     /// Takes a place among the calls in flight.
@@ -245,15 +233,7 @@ impl Run {
 
     /// Adds a finished call to what the run has used.
     pub(crate) fn count(&self, record: &ExchangeRecord) {
-        let add = |counter: &AtomicU64, amount| counter.fetch_add(amount, Ordering::Relaxed);
-        let usage = &self.usage;
-        add(if record.outcome == Outcome::Refused { &usage.refused } else { &usage.calls }, record.calls);
-        add(&usage.input, record.tokens.input);
-        add(&usage.output, record.tokens.output);
-        add(&usage.cached, record.tokens.cached);
-        add(&usage.cache_written, record.tokens.cache_written);
-        add(&usage.reasoning, record.tokens.reasoning);
-        add(&usage.nanodollars, record.cost_nanodollars.unwrap_or_default().0);
+        self.counted.add(record);
     }
 
     /// Refuses new calls, waits at most `grace` for those in flight, then cuts what is left. Idempotent: a
@@ -358,41 +338,8 @@ impl Run {
             Some(_) => RunState::Closed,
         };
         let limits = self.spending.view();
-        let (grant, usage) = (self.grant.clone(), self.usage.sum());
-        RunView { grant, state, in_flight, usage, limits, epoch: 0, socket: None }
-    }
-}
-
-impl From<Usage> for Counters {
-    fn from(usage: Usage) -> Self {
-        Self {
-            calls: usage.calls.into(),
-            refused: usage.refused.into(),
-            input: usage.tokens.input.into(),
-            output: usage.tokens.output.into(),
-            cached: usage.tokens.cached.into(),
-            reasoning: usage.tokens.reasoning.into(),
-            cache_written: usage.tokens.cache_written.into(),
-            nanodollars: usage.cost_nanodollars.0.into(),
-        }
-    }
-}
-
-impl Counters {
-    fn sum(&self) -> Usage {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Usage {
-            calls: read(&self.calls),
-            refused: read(&self.refused),
-            tokens: Tokens {
-                input: read(&self.input),
-                output: read(&self.output),
-                cached: read(&self.cached),
-                cache_written: read(&self.cache_written),
-                reasoning: read(&self.reasoning),
-            },
-            cost_nanodollars: NanoDollars(read(&self.nanodollars)),
-        }
+        let (grant, Tally { usage, last }) = (self.grant.clone(), self.counted.tally());
+        RunView { grant, state, in_flight, usage, last, limits, epoch: 0, socket: None }
     }
 }
 

@@ -26,6 +26,10 @@ const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 /// What the script's own error says.
 const MID_ERROR: &str = "The script wants an error in the middle.";
 
+/// What a model says whose context is too small.
+const TOO_LONG: &str =
+    "This model's maximum context length is 8 tokens, and the script wants the request to be longer.";
+
 type Outcome = Result<Response<Playback>, NoAnswer>;
 
 /// Answers `request` and enters it into the ledger, unless it is about the ledger.
@@ -86,6 +90,7 @@ async fn answer(mut call: Call, api: Api, body: &[u8]) -> Outcome {
     match script.fate {
         Fate::Hang => std::future::pending().await,
         Fate::Status(status) => Ok(refuse(call, Some(api), status, "The script wants this status.")),
+        Fate::TooLong => Ok(refuse(call, Some(api), StatusCode::BAD_REQUEST, TOO_LONG)),
         Fate::Cut(0) => {
             call.cut();
             Err(NoAnswer::Cut)

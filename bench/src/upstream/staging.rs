@@ -41,7 +41,7 @@ pub(super) fn streamed(script: &Script, mut events: Vec<Event>, error: Event) ->
             events.push(error);
             None
         }
-        Fate::Complete | Fate::Status(_) | Fate::Hang => None,
+        Fate::Complete | Fate::Status(_) | Fate::TooLong | Fate::Hang => None,
     };
     let played = events.into_iter().flat_map(|event| [before(script), Beat::Send(event.frame, event.kind)]);
     // A reset throws away what was not written yet.
@@ -58,7 +58,7 @@ pub(super) fn whole(script: &Script, body: Bytes) -> Vec<Beat> {
         Fate::Cut(after) => {
             vec![before(script), Beat::Send(half(after), Kind::Frame), Beat::Flush, Beat::Cut]
         }
-        Fate::Complete | Fate::Status(_) | Fate::Hang | Fate::ErrorMid(_) => {
+        Fate::Complete | Fate::Status(_) | Fate::TooLong | Fate::Hang | Fate::ErrorMid(_) => {
             vec![before(script), Beat::Send(body, Kind::Content)]
         }
     }

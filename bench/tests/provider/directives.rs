@@ -71,4 +71,7 @@ async fn statuses_have_the_error_object_of_their_api() {
             assert!(body.pointer("/error/message").is_some(), "{body}");
         }
     }
+    let reply = ask(&upstream, CHAT, "fake-toolong", Mode::Streamed).await;
+    assert!(reply.text.starts_with("HTTP/1.1 400"), "{}", reply.text);
+    assert!(reply.text.contains("maximum context length"), "{}", reply.text);
 }

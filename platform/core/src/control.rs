@@ -42,7 +42,7 @@ use crate::{
     grant::RunGrant,
     id::{AccountId, CallId, ModelName, RunId, SocketDirName},
     money::NanoDollars,
-    record::{Outcome, Tokens, TokensSource},
+    record::{CallEnd, Outcome, Tokens, TokensSource},
 };
 
 /// Opens a run. Saying the same thing twice is harmless; saying something else about a live run is refused. Whoever takes a run
@@ -156,6 +156,9 @@ pub struct RunView {
     pub in_flight: u64,
     /// What it used, of calls that have ended.
     pub usage: Usage,
+    /// How the one of its calls ended that ended last, whichever proxy it was made with; absent if none has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<CallEnd>,
     /// How far each of its limits is used.
     pub limits: Vec<LimitView>,
     /// The epoch it is in.

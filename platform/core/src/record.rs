@@ -189,6 +189,32 @@ pub enum Outcome {
     Interrupted,
 }
 
+/// How a call ended, as far as it says whether its maker got what they wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallEnd {
+    /// What ended it.
+    pub outcome: Outcome,
+    /// HTTP status that the record has.
+    pub status: u16,
+    /// Why Sluicegate answered itself, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<Refusal>,
+}
+
+impl CallEnd {
+    /// Whether it has failed: no whole answer came, or one that is an error.
+    #[must_use]
+    pub const fn is_failure(self) -> bool {
+        !matches!(self.outcome, Outcome::Complete) || self.status >= 400
+    }
+}
+
+impl From<&ExchangeRecord> for CallEnd {
+    fn from(record: &ExchangeRecord) -> Self {
+        Self { outcome: record.outcome, status: record.status, refusal: record.refusal }
+    }
+}
+
 /// The time limits of a call, in the order in which they come to matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -85,7 +85,7 @@ pub enum Refusal {
     UpstreamRefused,
     /// The upstream failed or has too much to do; a gateway is not told its words.
     UpstreamBusy,
-    /// The conversation is too long for the model.
+    /// The conversation is too long for the model. An agent that is no gateway is told so in the upstream's words.
     ContextOverflow,
 }
 

@@ -118,7 +118,12 @@ pub(super) async fn respond(
     let mut response = observe::with_head(&head, exchange.call_id());
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     exchange.passed_on(told.len());
-    released(exchange.settle(outcome)).await;
+    let settled = match is_too_long(head.status, &text) {
+        // In the upstream's words, which say by how much.
+        true => exchange.settle_mapped(Refusal::ContextOverflow, outcome),
+        false => exchange.settle(outcome),
+    };
+    released(settled).await;
     *response.body_mut() = Body::from(told);
     response
 }
@@ -160,11 +165,16 @@ fn is_about_our_means(status: StatusCode, text: &[u8]) -> bool {
 /// What a gateway is told of an error. Providers repeat what an agent wrote, and a gateway sorts errors by their words:
 /// it would lock the provider for every tenant. That a conversation is too long it must know, to make it shorter.
 fn to_a_gateway(status: StatusCode, text: &[u8]) -> Refusal {
-    const TOO_LONG: [&str; 3] = ["context_length_exceeded", "maximum context length", "prompt is too long"];
-    let is_too_long = || TOO_LONG.iter().any(|words| memmem::find(text, words.as_bytes()).is_some());
     match status.as_u16() {
         408 | 429 | 500.. => Refusal::UpstreamBusy,
-        _ if is_too_long() => Refusal::ContextOverflow,
+        _ if is_too_long(status, text) => Refusal::ContextOverflow,
         _ => Refusal::UpstreamRefused,
     }
+}
+
+/// Whether an error says that the conversation is too long for the model.
+fn is_too_long(status: StatusCode, text: &[u8]) -> bool {
+    const WORDS: [&str; 3] = ["context_length_exceeded", "maximum context length", "prompt is too long"];
+    let is_said = || WORDS.iter().any(|words| memmem::find(text, words.as_bytes()).is_some());
+    matches!(status.as_u16(), 400 | 413 | 422) && is_said()
 }

@@ -11,18 +11,19 @@ use platform_core::{
     control::Usage,
     id::{AccountId, RunId},
     money::NanoDollars,
-    record::{NO_LINE, Outcome, Tokens, hash},
+    record::{CallEnd, NO_LINE, Outcome, Tokens, hash},
+    refusal::Refusal,
 };
 use serde::{Deserialize, Serialize};
 
 use super::{Error, Journal, lines::Reader, segments};
-use crate::state;
+use crate::{state, tally::Tally};
 
 /// What was spent by each account, and by each run that may call again.
 #[derive(Debug, Default)]
 pub(crate) struct SoFar {
     pub(crate) by_account: HashMap<AccountId, Usage>,
-    pub(crate) by_run: HashMap<RunId, Usage>,
+    pub(crate) by_run: HashMap<RunId, Tally>,
 }
 
 /// Sums over all lines up to and with one, as they are in the file.
@@ -34,7 +35,7 @@ pub(super) struct Sums {
     pub(super) seq: u64,
     hash: String,
     accounts: BTreeMap<AccountId, Usage>,
-    runs: BTreeMap<RunId, Usage>,
+    runs: BTreeMap<RunId, Tally>,
 }
 
 /// The fields of a line that tell what was spent.
@@ -43,6 +44,9 @@ struct Line {
     run_id: RunId,
     account: AccountId,
     outcome: Outcome,
+    status: u16,
+    #[serde(default)]
+    refusal: Option<Refusal>,
     tokens: Tokens,
     cost_nanodollars: Option<NanoDollars>,
     #[serde(default = "one")]
@@ -77,7 +81,13 @@ impl Sums {
             let add = |usage: &mut Usage| usage.add(line.outcome, line.calls, &line.tokens, cost);
             add(self.accounts.entry(line.account).or_default());
             if !is_closed(&line.run_id) {
-                add(self.runs.entry(line.run_id).or_default());
+                let tally = self.runs.entry(line.run_id).or_default();
+                add(&mut tally.usage);
+                // A line of several tells of calls that ended at some time before.
+                if line.calls == 1 {
+                    let Line { outcome, status, refusal, .. } = line;
+                    tally.last = Some(CallEnd { outcome, status, refusal });
+                }
             }
             self.seq += 1;
         }

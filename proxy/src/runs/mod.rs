@@ -29,7 +29,7 @@ use arc_swap::ArcSwap;
 use dashmap::DashMap;
 use futures_util::future::join_all;
 use platform_core::{
-    control::{NotReady, RunView, Usage},
+    control::{NotReady, RunView},
     id::RunId,
 };
 use tokio::sync::SetOnce;
@@ -42,6 +42,7 @@ use crate::{
     directory::Directory,
     journal::Journal,
     run::{Purse, Run, Terms},
+    tally::Tally,
     worker::Worker,
 };
 
@@ -63,7 +64,7 @@ pub(crate) struct Place {
 #[derive(Debug)]
 pub(crate) struct Past {
     pub(crate) accounts: Arc<Accounts>,
-    pub(crate) spent: HashMap<RunId, Usage>,
+    pub(crate) spent: HashMap<RunId, Tally>,
     pub(crate) closed: Arc<ClosedRuns>,
     /// What was counted of a run's refused calls is written when it closes.
     pub(crate) journal: Arc<Journal>,
@@ -152,7 +153,7 @@ impl Runs {
             next_worker: AtomicUsize::new(0),
             live: DashMap::new(),
             accounts,
-            spent: spent.into_iter().map(|(run, usage)| (run, usage.into())).collect(),
+            spent: spent.into_iter().map(|(run, tally)| (run, tally.into())).collect(),
             closed,
             journal,
             gateways: Gateways::new(kept.dir()),
@@ -237,7 +238,7 @@ impl Runs {
 
     /// What a run of this id has spent, with a proxy before or before the configuration named it again.
     fn purse(&self, run: &RunId) -> Purse {
-        self.spent.get(run).map(|purse| purse.clone()).unwrap_or_else(|| Usage::default().into())
+        self.spent.get(run).map(|purse| purse.clone()).unwrap_or_else(|| Tally::default().into())
     }
 
     fn find(&self, run: &RunId) -> Option<Arc<Live>> {

@@ -1,5 +1,5 @@
-//! OpenClaw gateways: where they are, how they are spoken to, whose their calls are, and what the end of a turn means. A run that
-//! is a session of one is lived in `run::session`.
+//! OpenClaw gateways: where they are, how they are spoken to, and whose their calls are. A run that is a session of one is lived in
+//! `run::session`; what the end of its turn means is in `verdict::turn`.
 
 pub(crate) mod attribution;
 mod error;
@@ -8,7 +8,6 @@ mod place;
 pub(crate) mod sealed;
 mod secrets;
 mod trust;
-pub(crate) mod verdict;
 
 pub(crate) use self::{
     error::Error,

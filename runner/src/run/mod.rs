@@ -350,7 +350,10 @@ async fn live(scene: &Scene<'_>) -> Result<Finished, store::Error> {
 /// Has the agent come to its end, in the way its entry says.
 async fn end(scene: &Scene<'_>, things: &mut Things) -> (Option<Ended>, Ending) {
     match scene.order().wanted.agent.mode {
-        Execution::Ephemeral => conclude(scene, Box::pin(attempt(scene, things)).await),
+        Execution::Ephemeral => {
+            let outcome = Box::pin(attempt(scene, things)).await;
+            Box::pin(conclude(scene, outcome)).await
+        }
         Execution::Gateway => {
             let answer = Box::pin(session::attempt(scene, things)).await;
             let answer = answer.unwrap_or_else(|error| Err(error.into()));
@@ -360,18 +363,28 @@ async fn end(scene: &Scene<'_>, things: &mut Things) -> (Option<Ended>, Ending) 
 }
 
 /// What the end of the agent means for the run.
-fn conclude(scene: &Scene<'_>, outcome: Result<Ended, Error>) -> (Option<Ended>, Ending) {
+async fn conclude(scene: &Scene<'_>, outcome: Result<Ended, Error>) -> (Option<Ended>, Ending) {
     match outcome {
         Ok(ended) => {
             let answer = match scene.exceeded.get() {
                 Some(exceeded) => Err(Failure::new(RunErrorCode::ContainerFailed, exceeded.to_string())),
-                None => verdict::judge(&scene.order().wanted.agent, &ended),
+                None => judge(scene, &ended).await,
             };
             scene.telling.ended(&ended);
             let Ended { exit_code, oom_seen, .. } = ended;
             (Some(ended), Ending { exit_code, oom_seen: Some(oom_seen), answer })
         }
         Err(error) => (None, Ending::without_agent(error.into())),
+    }
+}
+
+/// The answer, or why there is none. Only where that is open the data plane is asked how the run's last call ended.
+async fn judge(scene: &Scene<'_>, ended: &Ended) -> Result<String, Failure> {
+    let judge = |last| verdict::container::judge(&scene.order().wanted.agent, ended, last);
+    match judge(None) {
+        Ok(answer) if !answer.is_empty() => Ok(answer),
+        Err(failure) if ended.killed_by.is_some() => Err(failure),
+        _ => judge(calls::last(scene).await),
     }
 }
 

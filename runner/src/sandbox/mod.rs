@@ -6,10 +6,7 @@ mod letters;
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use platform_core::{
-    event::{OutputStream, RunErrorCode},
-    limit::ByteSize,
-};
+use platform_core::{event::OutputStream, limit::ByteSize};
 use platform_runtime::settings::{Agent, Volume};
 
 pub(crate) use self::capture::{Capture, Captured, mark};
@@ -100,20 +97,6 @@ pub(crate) enum KilledBy {
     Disk,
 }
 
-impl Ended {
-    /// The code of its failure, if it failed.
-    pub(crate) fn error_code(&self) -> Option<RunErrorCode> {
-        match (self.killed_by, self.exit_code) {
-            (Some(KilledBy::Timeout), _) => Some(RunErrorCode::Timeout),
-            (Some(KilledBy::Cancel), _) => Some(RunErrorCode::Cancelled),
-            (Some(KilledBy::Disk), _) => Some(RunErrorCode::ContainerFailed),
-            (None, Some(0)) => None,
-            (None, _) if self.oom_seen => Some(RunErrorCode::OomKilled),
-            (None, _) => Some(RunErrorCode::ContainerFailed),
-        }
-    }
-}
-
 /// A piece of output as it comes.
 #[derive(Debug)]
 pub(crate) struct Piece {
@@ -125,23 +108,3 @@ pub(crate) struct Piece {
 
 /// Who is told of output as it comes, and does not wait.
 pub(crate) type Hear<'h> = &'h dyn Fn(Piece);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_error_code_says_who_is_to_blame() {
-        let ended = |killed_by, exit_code, oom_seen| {
-            let nothing = Capture::new(ByteSize::kib(1)).finish();
-            Ended { exit_code, killed_by, oom_seen, stdout: nothing.clone(), stderr: nothing }.error_code()
-        };
-        assert_eq!(ended(None, Some(0), false), None);
-        assert_eq!(ended(None, Some(0), true), None, "a killed child does not make a success a failure");
-        assert_eq!(ended(None, Some(42), false), Some(RunErrorCode::ContainerFailed));
-        assert_eq!(ended(None, Some(137), true), Some(RunErrorCode::OomKilled));
-        assert_eq!(ended(Some(KilledBy::Timeout), Some(137), false), Some(RunErrorCode::Timeout));
-        assert_eq!(ended(Some(KilledBy::Cancel), Some(137), true), Some(RunErrorCode::Cancelled));
-        assert_eq!(ended(Some(KilledBy::Disk), Some(0), false), Some(RunErrorCode::ContainerFailed));
-    }
-}

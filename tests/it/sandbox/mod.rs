@@ -2,6 +2,7 @@
 
 mod disk;
 mod ends;
+mod failures;
 mod hostile;
 mod limits;
 mod network;

@@ -31,7 +31,7 @@ const fn directive(form: &'static str, example: &'static str, meaning: &'static 
 }
 
 /// Every directive. `GET /v1/models` and the message about an unknown one are made of this list.
-pub const DIRECTIVES: [Directive; 15] = [
+pub const DIRECTIVES: [Directive; 16] = [
     directive("words<N>", "fake-words50", "answers with N words"),
     directive("big<N>", "fake-big200k", "answers with one piece of N bytes; k and m multiply by 1024"),
     directive("echo", "fake-echo", "answers with the text of the last user message"),
@@ -44,6 +44,7 @@ pub const DIRECTIVES: [Directive; 15] = [
     directive("firstbyte<N>ms", "fake-firstbyte500ms", "waits before the response headers"),
     directive("gap<N>ms", "fake-gap100ms", "waits before each event, or before the whole body"),
     directive("status<N>", "fake-status429", "answers with this status, 200 to 599, and an error object"),
+    directive("toolong", "fake-toolong", "answers that the request is longer than its context"),
     directive("hang", "fake-hang", "never answers"),
     directive("stall<N>", "fake-stall3", "sends nothing after N content events, keeps the connection"),
     directive("cut<N>", "fake-cut3", "resets the connection after N content events; 0: before the headers"),
@@ -110,6 +111,8 @@ pub enum Fate {
     Complete,
     /// With this status and an error object, before any content.
     Status(StatusCode),
+    /// With the error of a model whose context is too small, before any content.
+    TooLong,
     /// Not at all: no response headers either.
     Hang,
     /// Not at all, after so many content events.
@@ -194,6 +197,7 @@ impl Script {
             "firstbyte" => self.first_byte.replace(pause(value).ok_or_else(bad)?).is_none(),
             "gap" => self.gap.replace(pause(value).ok_or_else(bad)?).is_none(),
             "status" => self.end(Fate::Status(status(value).ok_or_else(bad)?)),
+            "toolong" => self.end(Fate::TooLong),
             "hang" => self.end(Fate::Hang),
             "stall" => self.end(Fate::Stall(count(value).ok_or_else(bad)?)),
             "cut" => self.end(Fate::Cut(count(value).ok_or_else(bad)?)),

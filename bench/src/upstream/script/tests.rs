@@ -24,6 +24,7 @@ fn each_directive_sets_its_own_part_and_nothing_else() {
         ("fake-gap100ms", Script { gap: ms(100), ..usual() }),
         ("fake-status429", Script { fate: status(429), ..usual() }),
         ("fake-status599", Script { fate: status(599), ..usual() }),
+        ("fake-toolong", Script { fate: Fate::TooLong, ..usual() }),
         ("fake-hang", Script { fate: Fate::Hang, ..usual() }),
         ("fake-stall3", Script { fate: Fate::Stall(3), ..usual() }),
         ("fake-cut0", Script { fate: Fate::Cut(0), ..usual() }),

@@ -36,7 +36,7 @@ fn a_flood_is_summed_up_and_no_call_is_lost() {
     journal.sum_up(None);
     assert_eq!(told(state.path()).len(), all.len(), "and none twice");
     let spent = journal.spent(|_| false).unwrap();
-    assert_eq!(spent.by_run.values().map(|usage| usage.refused).sum::<u64>(), 5001);
+    assert_eq!(spent.by_run.values().map(|tally| tally.usage.refused).sum::<u64>(), 5001);
 }
 
 #[test]
@@ -55,7 +55,10 @@ fn calls_that_ended_differently_are_summed_up_apart() {
         assert_eq!(calls, 1000, "{end}");
     }
     let spent = journal.spent(|_| false).unwrap();
-    assert_eq!(spent.by_run.values().map(|usage| (usage.calls, usage.refused)).next(), Some((3000, 0)));
+    assert_eq!(
+        spent.by_run.values().map(|tally| (tally.usage.calls, tally.usage.refused)).next(),
+        Some((3000, 0))
+    );
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn what_was_spent_is_known_when_its_lines_are_gone() {
     assert_eq!(before.by_account.values().map(cost).sum::<u64>(), 40);
     assert_eq!(after.by_account.values().map(cost).sum::<u64>(), 41);
     assert_eq!(
-        after.by_run.iter().map(|(run, usage)| (run.as_str(), cost(usage))).collect::<Vec<_>>(),
+        after.by_run.iter().map(|(run, tally)| (run.as_str(), cost(&tally.usage))).collect::<Vec<_>>(),
         [("even", 21)]
     );
     let oldest = journal.oldest().unwrap();

@@ -23,10 +23,11 @@ use super::{Error, Scene, making::opened, things::Things};
 use crate::{
     data_plane::Lines,
     failpoint::Point,
-    gateway::{self, Link, verdict},
+    gateway::{self, Link},
     lifecycle::{Failure, Move},
     sandbox::KilledBy,
     store::{Change, Kind, Stage},
+    verdict::turn as verdict,
 };
 
 /// How long a gateway may take to say that a turn is over which was ended.

@@ -13,11 +13,16 @@ use super::{ABORT, At, tell::Told};
 use crate::{
     away::Away,
     failpoint::Point,
-    gateway::verdict,
     lifecycle::Failure,
-    run::{Error, Scene, calls::Calls, relay::relay, things::Things},
+    run::{
+        Error, Scene,
+        calls::{self, Calls},
+        relay::relay,
+        things::Things,
+    },
     sandbox::KilledBy,
     store::{self, Change, Kind, Stage},
+    verdict::turn as verdict,
 };
 
 /// For how long nothing has to come of a turn that is over, so that what the gateway still tidies up is the run's;
@@ -56,7 +61,7 @@ pub(super) async fn watch(
         gone.cancel();
         sleep(TAP_GRACE).await;
         Point::Ended.reach();
-        let seen = verdict::Seen { killed_by, generation: hello.generation, last: calls.last() };
+        let seen = verdict::Seen { killed_by, generation: hello.generation, last: calls::last(scene).await };
         Ok::<_, Error>(verdict::judge(&scene.order().wanted.agent, ending, seen))
     };
     tokio::select! {

@@ -1,0 +1,115 @@
+//! What a run's calls came to: what they used, and how the last of them ended. Summed up from the journal once, and counted on
+//! by whoever settles a call: atomics, no locks.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use platform_core::{
+    control::Usage,
+    money::NanoDollars,
+    record::{CallEnd, ExchangeRecord, Outcome, Tokens},
+    refusal::Refusal,
+};
+use serde::{Deserialize, Serialize};
+
+/// What is known of a run's calls that have ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Tally {
+    #[serde(flatten)]
+    pub(crate) usage: Usage,
+    /// How the last of them ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) last: Option<CallEnd>,
+}
+
+/// The same while it grows.
+#[derive(Debug)]
+pub(crate) struct Counters {
+    calls: AtomicU64,
+    refused: AtomicU64,
+    input: AtomicU64,
+    output: AtomicU64,
+    cached: AtomicU64,
+    cache_written: AtomicU64,
+    reasoning: AtomicU64,
+    nanodollars: AtomicU64,
+    last: AtomicU32,
+}
+
+impl Counters {
+    /// Adds a call that has ended.
+    pub(crate) fn add(&self, record: &ExchangeRecord) {
+        let add = |counter: &AtomicU64, amount| counter.fetch_add(amount, Ordering::Relaxed);
+        add(if record.outcome == Outcome::Refused { &self.refused } else { &self.calls }, record.calls);
+        add(&self.input, record.tokens.input);
+        add(&self.output, record.tokens.output);
+        add(&self.cached, record.tokens.cached);
+        add(&self.cache_written, record.tokens.cache_written);
+        add(&self.reasoning, record.tokens.reasoning);
+        add(&self.nanodollars, record.cost_nanodollars.unwrap_or_default().0);
+        self.last.store(packed(record.into()), Ordering::Relaxed);
+    }
+
+    /// What it has come to by now.
+    pub(crate) fn tally(&self) -> Tally {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let tokens = Tokens {
+            input: read(&self.input),
+            output: read(&self.output),
+            cached: read(&self.cached),
+            cache_written: read(&self.cache_written),
+            reasoning: read(&self.reasoning),
+        };
+        let cost_nanodollars = NanoDollars(read(&self.nanodollars));
+        let usage =
+            Usage { calls: read(&self.calls), refused: read(&self.refused), tokens, cost_nanodollars };
+        Tally { usage, last: unpacked(self.last.load(Ordering::Relaxed)) }
+    }
+}
+
+impl From<Tally> for Counters {
+    fn from(Tally { usage, last }: Tally) -> Self {
+        Self {
+            calls: usage.calls.into(),
+            refused: usage.refused.into(),
+            input: usage.tokens.input.into(),
+            output: usage.tokens.output.into(),
+            cached: usage.tokens.cached.into(),
+            reasoning: usage.tokens.reasoning.into(),
+            cache_written: usage.tokens.cache_written.into(),
+            nanodollars: usage.cost_nanodollars.0.into(),
+            last: last.map_or(0, packed).into(),
+        }
+    }
+}
+
+/// `end` in one word, so that nobody reads half of one and half of another: the status, above it the place of the outcome, from 1,
+/// above that the refusal's, or 0.
+fn packed(end: CallEnd) -> u32 {
+    let refusal = end.refusal.map_or(0, |refusal| refusal as u32 + 1);
+    refusal << 24 | (end.outcome as u32 + 1) << 16 | u32::from(end.status)
+}
+
+fn unpacked(word: u32) -> Option<CallEnd> {
+    let [refusal, outcome, status @ ..] = word.to_be_bytes();
+    let outcome = *Outcome::ALL.get(usize::from(outcome).checked_sub(1)?)?;
+    let refusal = usize::from(refusal).checked_sub(1).and_then(|at| Refusal::ALL.get(at).copied());
+    Some(CallEnd { outcome, status: u16::from_be_bytes(status), refusal })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_end_is_read_back_as_it_was_written() {
+        let refusals = Refusal::ALL.map(Some).into_iter().chain([None]);
+        for (refusal, outcome) in refusals.flat_map(|refusal| Outcome::ALL.map(|outcome| (refusal, outcome)))
+        {
+            for status in [0, 200, 599, u16::MAX] {
+                let end = CallEnd { outcome, status, refusal };
+                assert_eq!(unpacked(packed(end)), Some(end));
+            }
+        }
+        assert_eq!(Counters::from(Tally::default()).tally(), Tally::default(), "there was none");
+    }
+}

@@ -1,0 +1,66 @@
+//! What the end of a turn means, by what its frames are. Gateways before 2026.4 report what an upstream refused as a success, with
+//! its error as the answer; newer ones name most failures alike.
+
+use gateway_bridge::{Ending, Failure as Frames, Generation};
+use platform_core::{event::RunErrorCode as Code, record::CallEnd};
+use platform_runtime::settings::Agent;
+
+use super::call;
+use crate::{lifecycle::Failure, sandbox::KilledBy};
+
+/// What is known of the end of a turn besides its frames.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seen {
+    /// Why we ended it, if we did.
+    pub(crate) killed_by: Option<KilledBy>,
+    /// What the gateway speaks.
+    pub(crate) generation: Generation,
+    /// How the run's last call ended, if there was one.
+    pub(crate) last: Option<CallEnd>,
+}
+
+/// The answer, or why there is none.
+pub(crate) fn judge(agent: &Agent, ending: Ending, seen: Seen) -> Result<String, Failure> {
+    match seen.killed_by {
+        Some(KilledBy::Timeout) => {
+            return Err(Failure::new(Code::Timeout, format!("stopped after {}", agent.runtime)));
+        }
+        Some(KilledBy::Cancel) => return Err(Failure::new(Code::Cancelled, "cancelled")),
+        Some(KilledBy::Disk) | None => {}
+    }
+    let failed = seen.last.filter(|call| call.is_failure());
+    let is_believed = seen.generation > Generation::Three || failed.is_none();
+    match ending {
+        Ending::Completed { text, .. } if is_believed => Ok(text),
+        Ending::Completed { .. } => Err(call::failure(failed).unwrap_or_else(no_answer)),
+        Ending::Failed(failure) => Err(of_frames(&failure, failed)),
+    }
+}
+
+fn of_frames(failure: &Frames, failed: Option<CallEnd>) -> Failure {
+    match failure {
+        Frames::Aborted => {
+            Failure::new(Code::GatewayFailed, "somebody else has ended the turn at the gateway")
+        }
+        Frames::Lost => Failure::new(
+            Code::SessionLost,
+            "the gateway was lost in the middle of the turn, and does not know it any more",
+        ),
+        Frames::Refused { .. } | Frames::TooLarge { .. } => {
+            Failure::new(Code::GatewayFailed, failure.to_string())
+        }
+        Frames::Deadline | Frames::TimedOut | Frames::Upstream { .. } | Frames::NoAnswer => {
+            call::failure(failed).unwrap_or_else(|| match failure {
+                Frames::NoAnswer => no_answer(),
+                Frames::Deadline | Frames::TimedOut => {
+                    Failure::new(Code::Timeout, "the gateway gave the turn up for taking too long")
+                }
+                _ => Failure::new(Code::GatewayFailed, failure.to_string()),
+            })
+        }
+    }
+}
+
+fn no_answer() -> Failure {
+    Failure::new(Code::NoAnswer, "the turn ended without an answer of a model")
+}
