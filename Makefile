@@ -65,8 +65,9 @@ it: ## Whole-system tests: real processes, real containers
 stack: ## The same with the real LiteLLM
 	$(CARGO) nextest run --locked -p tests --test stack --no-tests=fail
 
-test-openclaw-old: ## Install the older OpenClaw (700 MB) and run what needs its gateway, which speaks protocol 3
+test-openclaw-old: ## Install the older OpenClaw (700 MB) and run what needs it: a gateway of protocol 3, no `agent exec`
 	OPENCLAW_VERSION=2026.2.6-3 scripts/openclaw.sh install
+	OPENCLAW_VERSION=2026.2.6-3 scripts/openclaw.sh node --test services/sandbox-openclaw/agent/older.test.mjs
 	$(CARGO) nextest run --locked -p tests --test stack --run-ignored only -E 'test(older_gateway)'
 
 fuzz: ## Fuzz what agents, upstreams and gateways can say: eight targets, SECONDS_EACH=15, the same walk each time but for SEED=0

@@ -31,8 +31,15 @@ slim() {
   find "$modules" -type f \( -name '*.map' -o -name '*.ts' -o -name '*.mts' -o -name '*.cts' \) -delete
 }
 
+# Which command line it has for a turn without a gateway: found out once, because it takes seconds to say so.
+command_line() {
+  local help
+  help=$(unset OPENCLAW_VERSION; GATEWAY_HOME=$1 scripts/openclaw.sh run agent exec --help) || die "OpenClaw does not start"
+  if [[ $help == *--message-file* ]]; then echo exec; else echo local; fi
+}
+
 build() {
-  local package program context node
+  local package program context node command
   (unset OPENCLAW_VERSION; scripts/openclaw.sh install) || die "could not install OpenClaw (see above)"
   package=$(unset OPENCLAW_VERSION; scripts/openclaw.sh node -p process.env.OPENCLAW_PACKAGE)
   node=$(unset OPENCLAW_VERSION; scripts/openclaw.sh node -p process.versions.node)
@@ -45,13 +52,15 @@ build() {
   cp -al "${package%/openclaw}" "$context/node_modules"
   slim "$context/node_modules"
   install -m 0755 "$program" "$context/sandbox-init"
+  command=$(command_line "$context")
   cp "$HERE/Dockerfile" "$context"
   install -m 0755 -d "$context/agent"
   install -m 0644 "$HERE"/agent/*.mjs "$context/agent"
   rm -f "$context"/agent/*.test.mjs
   # DOCKER_BUILDKIT=0: Debian's Docker has no BuildKit, and newer clients warn about its absence at length.
   if ! DOCKER_BUILDKIT=0 docker build --network none --tag "$IMAGE" --build-arg "BASE_IMAGE=$BASE" \
-    --build-arg "OPENCLAW_VERSION=$VERSION" --build-arg "NODE_VERSION=$node" "$context" >"$context/log" 2>&1
+    --build-arg "OPENCLAW_VERSION=$VERSION" --build-arg "NODE_VERSION=$node" \
+    --build-arg "OPENCLAW_COMMAND=$command" "$context" >"$context/log" 2>&1
   then
     tail -n 30 "$context/log" >&2
     die "could not build $IMAGE (see above)"

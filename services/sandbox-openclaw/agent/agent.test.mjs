@@ -2,9 +2,10 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { configuration } from "./configuration.mjs";
-import { message } from "./message.mjs";
-import { translated } from "./outcome.mjs";
+import { commandLine, nameOf } from "./command_lines.mjs";
+import { configuration, older } from "./configuration.mjs";
+import { message, MOST_ARGUMENT } from "./message.mjs";
+import { translated, translatedOlder } from "./outcome.mjs";
 
 const MOST = 4 << 20;
 const user = (content) => ({ role: "user", content });
@@ -56,10 +57,17 @@ test("an answer is found whatever is printed around it", () => {
 test("every other end has a name", () => {
   const failed = (error, payloads = []) => JSON.stringify({ ok: false, status: "error", payloads, error });
   const isError = [{ text: "Sorry", isError: true }];
+  const silent = (kind, more = []) =>
+    JSON.stringify({ ok: false, assistantTurns: 2, payloads: [...isError, ...more], error: { kind, message: "m" } });
   for (const [stdout, rest, exit, code] of [
     [failed({ kind: "exception", message: "HTTP 500" }, isError), { code: 1 }, 1, "exception"],
     [failed({ type: "cli_error", message: "bad flag" }), { code: 1 }, 1, "cli_error"],
     [failed({ kind: "A b\n", message: "x" }), { code: 1 }, 1, "openclaw_error"],
+    [silent("fallback_exhausted"), { code: 1 }, 1, "no_answer"],
+    [silent("error_payload"), { code: 1 }, 1, "no_answer"],
+    [silent("error_payload", [{ text: "Half" }]), { code: 1 }, 1, "error_payload"],
+    [silent("exception"), { code: 1 }, 1, "exception"],
+    [failed({ kind: "fallback_exhausted", message: "x" }), { code: 1 }, 1, "fallback_exhausted"],
     ['{"ok":false,"status":"timeout","error":{"kind":"timeout","message":"m"}}', { code: 2 }, 2, "timeout"],
     ["", { code: 2 }, 2, "timeout"],
     ["", { code: 1, stderr: "boom\n\n" }, 1, "openclaw_error"],
@@ -72,6 +80,56 @@ test("every other end has a name", () => {
   }
   assert.deepEqual(ended(failed({ kind: "exception", message: "m" }, isError), { code: 1 }).payloads, []);
   assert.match(ended("", { code: 1, stderr: "first\nboom\n\n" }).error.message, /boom$/);
+});
+
+test("what an older OpenClaw calls a success is judged by what it has kept of the session", () => {
+  const envelope = (payloads, more = {}) =>
+    JSON.stringify({ payloads, meta: { durationMs: 9, agentMeta: { sessionId: "turn", usage: { input: 0, output: 0 } }, aborted: false, ...more } }, null, 2);
+  const usage = { input: 40, output: 2 };
+  const counted = { agentMeta: { sessionId: "turn", usage } };
+  const answer = (message) => JSON.stringify({ type: "message", message: { role: "assistant", ...message } });
+  const asked = JSON.stringify({ type: "message", message: { role: "user", content: [] } });
+  const stopped = `${asked}\n${answer({ stopReason: "stop" })}\n`;
+  const broken = `${asked}\n${answer({ stopReason: "stop" })}\n${answer({ stopReason: "error", errorMessage: "503 away" })}\n{"half`;
+  const hi = [{ text: "Hi", mediaUrl: null }];
+  for (const [stdout, transcript, rest, exit, code] of [
+    [envelope(hi), stopped, {}, 0, undefined], // of a model that counts nothing
+    [`banner\n${envelope(hi, counted)}\n`, "", {}, 0, undefined],
+    [envelope([{ text: "503 away" }]), broken, {}, 1, "model_error"],
+    [envelope([{ text: "503 away" }], counted), broken, {}, 1, "model_error"],
+    [envelope([{ text: "503 away" }]), "", {}, 1, "model_error"],
+    [envelope([], counted), stopped, {}, 1, "no_answer"],
+    [envelope([], { aborted: true }), broken, {}, 2, "timeout"],
+    ["┌ Config ┐", "", { code: 1, stderr: "unknown key\n" }, 1, "openclaw_error"],
+    ["", stopped, {}, 1, "openclaw_error"],
+    [envelope(hi), stopped, { code: null, signal: "SIGKILL" }, 1, "openclaw_killed"],
+  ]) {
+    const outcome = translatedOlder({ code: 0, signal: null, stderr: "", ...rest, stdout }, transcript);
+    assert.deepEqual([outcome.exit, outcome.error?.code], [exit, code], `${stdout} ${transcript}`);
+    assert.deepEqual(outcome.payloads, exit === 0 ? hi : [], "an error is no answer");
+  }
+  const outcome = translatedOlder({ code: 0, stdout: envelope([{ text: "x" }]), stderr: "" }, broken);
+  assert.equal(outcome.error.message, "503 away", "in the model API's words");
+});
+
+test("which command line there is, OpenClaw says, and each is told what it knows", async () => {
+  assert.equal(nameOf("Usage: openclaw agent exec [options] [message]\n  --message-file <path>  ..."), "exec");
+  assert.equal(nameOf("Usage: openclaw agent [options]\n  -m, --message <text>  ..."), "local");
+  await assert.rejects(commandLine("other", [], {}), (error) => error.code === "config_error");
+  const place = (name) => `/own/${name}`;
+  const order = { place, workspace: "/workspace", file: "/own/message.txt", said: "--deliver; $(all)" };
+  const [exec, local] = [await commandLine("exec", [], {}), await commandLine("local", [], {})];
+  assert.ok(exec.args(order).includes("/own/message.txt") && !exec.args(order).join().includes(order.said));
+  assert.ok(local.args(order).includes("--message=--deliver; $(all)"), "one argument");
+  assert.ok(local.most < MOST_ARGUMENT && exec.most === 4 << 20);
+  const long = JSON.stringify([user("x".repeat(local.most + 1))]);
+  assert.throws(() => message(long, local.most), (error) => error.code === "input_error" && /larger than/.test(error.message));
+  assert.equal(message(JSON.stringify([user("x".repeat(local.most))]), local.most).length, local.most);
+  const config = older(configuration({ base: "http://localhost:8080", model: "m", workspace: "/workspace", contextWindow: 1, maxTokens: 2 }));
+  assert.deepEqual(config.agents.list, [{ id: "main", workspace: "/workspace" }]);
+  const unknown = [config.agents.entries, config.agents.defaults.skills, config.session, config.tools.toolSearch, config.models.catalogRefresh];
+  assert.deepEqual(unknown, Array(5).fill(undefined));
+  assert.deepEqual([config.cron.enabled, config.tools.elevated.enabled, config.agents.defaults.sandbox.mode], [false, false, "off"]);
 });
 
 test("everything that OpenClaw would do of its own accord is off", () => {

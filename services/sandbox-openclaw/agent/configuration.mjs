@@ -8,7 +8,20 @@ const TOOLS = ["exec", "process", "read", "write", "edit", "apply_patch"];
 const NEVER = 24 * 3600; // seconds
 const FREE = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
 
-export { NEVER };
+// Beside that OpenClaw reads settings of its sessions, and only there how often it asks a model again that is busy, or broke off: up
+// to ten times in 90 seconds if they do not say. Two are enough for a hiccup; who ordered the run decides about more.
+const SETTINGS = { retry: { provider: { maxRetries: 2 } } };
+
+export { NEVER, SETTINGS };
+
+// What of it an OpenClaw without `agent exec` knows: it refuses the rest, and has agents in a list.
+export function older({ agents, models, tools, session, ...rest }) {
+  const { skills, embeddedAgent, ...defaults } = agents.defaults;
+  const list = Object.entries(agents.entries).map(([id, entry]) => ({ id, ...entry }));
+  const providers = Object.entries(models.providers).map(([name, { timeoutSeconds, ...provider }]) => [name, provider]);
+  const { toolSearch, ...known } = tools;
+  return { ...rest, agents: { defaults, list }, models: { mode: models.mode, providers: Object.fromEntries(providers) }, tools: known };
+}
 
 // `base` with or without `/v1`; `contextWindow` and `maxTokens` in tokens.
 export function configuration({ base, model, workspace, contextWindow, maxTokens }) {
@@ -22,6 +35,7 @@ export function configuration({ base, model, workspace, contextWindow, maxTokens
         heartbeat: { every: "0m" },
         timeoutSeconds: NEVER,
         skipBootstrap: true,
+        embeddedAgent: { projectSettingsPolicy: "ignore" }, // a repository's settings are not ours
         skills: [], // most of them want a network
       },
       entries: { main: { workspace } },

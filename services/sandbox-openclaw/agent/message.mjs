@@ -1,7 +1,9 @@
 // What OpenClaw is asked: the last message, and before it what was said until then, because it takes one text. Pure.
 
-// The most that `--message-file` takes, in bytes.
-const MOST = 4 << 20;
+// The most that OpenClaw takes from a file, in bytes;
+export const MOST = 4 << 20;
+// and the most that Linux passes as one argument, less its end.
+export const MOST_ARGUMENT = (128 << 10) - 1;
 
 export class AgentError extends Error {
   constructor(code, message) {
@@ -12,8 +14,8 @@ export class AgentError extends Error {
 
 const wrong = (why) => new AgentError("input_error", `messages.json: ${why}`);
 
-// The text for `messages`, a JSON list of `{role, content}` that ends with the one to answer.
-export function message(messages) {
+// The text for `messages`, a JSON list of `{role, content}` that ends with the one to answer, of at most so many bytes.
+export function message(messages, most = MOST) {
   let said;
   try {
     said = JSON.parse(messages);
@@ -26,18 +28,18 @@ export function message(messages) {
   const last = said.pop();
   if (last.role !== "user") throw wrong(`the last message is of the ${last.role}; OpenClaw answers a user`);
   if (last.content.trim() === "") throw wrong("the last message is empty");
-  if (Buffer.byteLength(last.content) > MOST) throw wrong(`the last message is larger than ${MOST} bytes`);
-  return said.length === 0 ? last.content : withHistory(said, last.content);
+  if (Buffer.byteLength(last.content) > most) throw wrong(`the last message is larger than ${most} bytes, which is what this OpenClaw takes`);
+  return said.length === 0 ? last.content : withHistory(said, last.content, most);
 }
 
 // As much of the history as there is room for, the latest first to stay.
-function withHistory(history, last) {
+function withHistory(history, last, most) {
   const frame = (told, left) =>
     `# Conversation so far\n\n${left ? "Its beginning is left out; .cogni/conversation.md has all of it.\n\n" : ""}` +
     `${told.join("\n")}\n# Message to answer\n\n${last}`;
   const told = history.map(section);
   let from = 0;
-  while (from < told.length && Buffer.byteLength(frame(told.slice(from), from > 0)) > MOST) from += 1;
+  while (from < told.length && Buffer.byteLength(frame(told.slice(from), from > 0)) > most) from += 1;
   return from === told.length ? last : frame(told.slice(from), from > 0);
 }
 

@@ -7,9 +7,9 @@ import { spawn } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 
-import { configuration, NEVER } from "./configuration.mjs";
+import { commandLine } from "./command_lines.mjs";
+import { configuration } from "./configuration.mjs";
 import { AgentError, message } from "./message.mjs";
-import { translated } from "./outcome.mjs";
 
 const WORKSPACE = process.env.SANDBOX_WORKSPACE ?? "/workspace";
 const OPENCLAW = process.env.OPENCLAW_PACKAGE ?? "/opt/openclaw/node_modules/openclaw";
@@ -43,14 +43,21 @@ function order(env) {
   };
 }
 
-// Makes everything OpenClaw is to find. What is there already was put in the way.
-function prepare(config) {
-  const own = path.join(WORKSPACE, OWN);
-  const place = (name) => path.join(own, name);
-  mkdirSync(own, { mode: 0o700 });
+const place = (name) => path.join(WORKSPACE, OWN, name);
+
+// Makes the directories in which OpenClaw is started. What is there already was put in the way.
+function clear() {
+  mkdirSync(path.join(WORKSPACE, OWN), { mode: 0o700 });
   // Started in an empty directory: it reads `.env` where it starts.
   for (const dir of ["home", "state", "start"]) mkdirSync(place(dir), { mode: 0o700 });
-  writeFileSync(place("openclaw.json"), JSON.stringify(config, null, 2), { mode: 0o600, flag: "wx" });
+}
+
+// Makes everything OpenClaw is to find there, and beside it.
+function furnish(files) {
+  for (const [file, content] of Object.entries(files)) {
+    mkdirSync(path.dirname(place(file)), { mode: 0o700, recursive: true });
+    writeFileSync(place(file), typeof content === "string" ? content : JSON.stringify(content, null, 2), { mode: 0o600, flag: "wx" });
+  }
   for (const [name, text] of [["AGENTS.md", INSTRUCTIONS], ["SOUL.md", PERSONA]]) {
     try {
       writeFileSync(path.join(WORKSPACE, name), text, { flag: "wx" });
@@ -58,11 +65,10 @@ function prepare(config) {
       if (error.code !== "EEXIST") throw error; // somebody's own
     }
   }
-  return place;
 }
 
 // OpenClaw's variables: those of the run, but none by which it would take its configuration from elsewhere.
-function environment(place) {
+function environment() {
   const kept = Object.entries(process.env).filter(([name]) => !/^(OPENCLAW_|NODE_OPTIONS$|NODE_PATH$)/.test(name));
   return {
     ...Object.fromEntries(kept),
@@ -76,15 +82,7 @@ function environment(place) {
   };
 }
 
-function args(place, file) {
-  return [
-    "--disable-warning=ExperimentalWarning",
-    path.join(OPENCLAW, "openclaw.mjs"),
-    ...["agent", "exec", "--json"],
-    ...["--config", place("openclaw.json"), "--state-dir", place("state"), "--cwd", WORKSPACE],
-    ...["--message-file", file, "--timeout", String(NEVER)],
-  ];
-}
+const START = ["--disable-warning=ExperimentalWarning", path.join(OPENCLAW, "openclaw.mjs")];
 
 // The end of a stream, as it comes.
 function tail(stream, most, onPiece) {
@@ -97,13 +95,9 @@ function tail(stream, most, onPiece) {
   return () => text.toString("utf8");
 }
 
-function openclaw(place, file) {
+function openclaw(args, options) {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, args(place, file), {
-      cwd: place("start"),
-      env: environment(place),
-      stdio: ["ignore", "pipe", "pipe"],
-    });
+    const child = spawn(process.execPath, [...START, ...args], { ...options, stdio: ["ignore", "pipe", "pipe"] });
     const stdout = tail(child.stdout, MOST_STDOUT);
     const stderr = tail(child.stderr, MOST_STDERR, (piece) => process.stderr.write(piece));
     child.on("error", (error) => reject(new AgentError("start_error", `OpenClaw cannot be started: ${error.message}`)));
@@ -113,11 +107,15 @@ function openclaw(place, file) {
 
 async function run() {
   const wanted = order(process.env);
-  const said = message(readFileSync(path.join(WORKSPACE, ".cogni", "messages.json"), "utf8"));
-  const place = prepare(configuration(wanted));
-  const file = place("message.txt");
-  writeFileSync(file, said, { mode: 0o600, flag: "wx" });
-  return translated(await openclaw(place, file));
+  const messages = readFileSync(path.join(WORKSPACE, ".cogni", "messages.json"), "utf8");
+  message(messages); // nothing is begun that nobody could answer
+  clear();
+  const options = { cwd: place("start"), env: environment() };
+  const command = await commandLine(process.env.SANDBOX_OPENCLAW_COMMAND, START, options);
+  const said = message(messages, command.most);
+  furnish({ ...command.files, "openclaw.json": command.configuration(configuration(wanted)), "message.txt": said });
+  const args = command.args({ place, workspace: WORKSPACE, file: place("message.txt"), said });
+  return command.translated(await openclaw(args, options), place);
 }
 
 const started = performance.now();
