@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 
-use harness::{Outcome, World, docker::docker};
+use futures_util::{StreamExt, stream};
+use harness::{Outcome, World, docker::docker, eventually::eventually_within};
 use platform_core::record::Outcome as Called;
 use serde_json::{Value, json};
 
@@ -14,6 +15,8 @@ const ENTRY: &str = "[agents.'sandbox:openclaw']\nname = 'OpenClaw'\nimage = 'sl
 
 /// Longest that a run may take here, in which OpenClaw takes seconds to start, and many of them where others work, too.
 const PATIENCE: Duration = Duration::from_secs(110);
+/// The same of several at once.
+const LONGER: Duration = Duration::from_secs(210);
 
 /// A world with the agent, whose runs may take so many seconds.
 async fn world(seconds: u32, more: &str) -> World {
@@ -176,24 +179,93 @@ async fn what_was_said_before_and_four_mebibytes_reach_the_model() {
     world.assert_nothing_left().await;
 }
 
-#[tokio::test]
-async fn a_final_refusal_is_one_call_and_a_hang_ends_with_the_runs_time() {
-    let world = world(100, "").await;
-    let failed = async |id: &str, model: &str| {
-        let outcome = run(&world, id, model, &["Hi"]).await;
-        assert_eq!(outcome.result()["ok"], false, "{outcome:?}");
-        let error = outcome.result()["error"].clone();
-        (error["code"].as_str().unwrap().to_owned(), error["message"].as_str().unwrap().to_owned())
+/// A run that fails: the agent and the model that it asks for, how it ends, how often the proxy was called, and the upstream.
+struct Fails {
+    agent: &'static str,
+    model: &'static str,
+    code: &'static str,
+    calls: usize,
+    upstream: usize,
+}
+
+impl Fails {
+    /// Id of its run.
+    fn run(&self) -> String {
+        format!("r-{}-{}", self.agent.rsplit(':').next().unwrap_or_default(), self.model)
+    }
+}
+
+const fn fails(model: &'static str, code: &'static str, calls: usize) -> Fails {
+    Fails { agent: "sandbox:openclaw", model, code, calls, upstream: calls }
+}
+
+/// What OpenClaw can meet. It asks twice more where that may help, and once more a model that has said nothing.
+const FAILING: [Fails; 10] = [
+    fails("fake-status401", "model_refused", 1),
+    fails("fake-status402", "model_refused", 1),
+    fails("fake-status400", "model_refused", 1),
+    fails("fake-toolong", "context_overflow", 1),
+    fails("fake-status429", "model_busy", 3),
+    fails("fake-status500", "model_busy", 3),
+    fails("fake-cut2", "model_away", 3),
+    fails("fake-words0", "no_answer", 2),
+    Fails { agent: "test:spent", upstream: 0, ..fails("fake", "limit_used_up", 1) },
+    Fails { agent: "test:other", upstream: 0, ..fails("fake", "model_refused", 1) },
+];
+
+/// Agents that may use next to nothing, that ask for a model which they were not granted, and that have less time.
+fn lesser_agents() -> String {
+    let lesser = |name: &str, settings: &str| {
+        format!("[agents.'test:{name}']\nimage = '{IMAGE}'\nmemory = '2GiB'\n{settings}\n")
     };
-    let (code, message) = failed("r401", "fake-status401").await;
-    assert_eq!(code, "container_failed", "{message}");
-    assert!(message.starts_with("exception: "), "OpenClaw's own words: {message}");
-    let journal = world.records(1).await;
-    assert_eq!((world.upstream.ledger().all().len(), journal.len()), (1, 1), "{journal:?}");
-    assert_eq!(journal[0].record.status, 401, "what really was");
-    world.reconfigure("runtime = '100s'", "runtime = '30s'");
-    let (code, message) = failed("r-hang", "fake-hang").await;
-    assert_eq!((code.as_str(), message.as_str()), ("timeout", "stopped after 30s"));
+    let other = "runtime = '200s'\nmodels = ['fake']\n\
+        argv = ['env', 'COGNI_MODEL=fake-echo', 'node', '/agent/run.mjs']";
+    lesser("spent", "runtime = '200s'\ntotal_tokens = 100")
+        + &lesser("other", other)
+        + &lesser("brief", "runtime = '60s'")
+}
+
+/// How many run at once: each takes half a gigabyte and more, and all that a processor gives.
+const AT_ONCE: usize = 4;
+
+#[tokio::test]
+async fn each_failure_of_the_model_api_has_one_name_and_is_soon_told() {
+    let world = world(200, &lesser_agents()).await;
+    let hangs = Fails { agent: "test:brief", ..fails("fake-hang", "timeout", 1) };
+    let waits = failed(&world, &hangs);
+    let rest = async {
+        // It has its time for itself until it waits.
+        let asked = || async { world.upstream.ledger().all().len() };
+        eventually_within(PATIENCE, "it asks", asked, |calls| *calls == 1).await;
+        stream::iter(&FAILING)
+            .map(|case| failed(&world, case))
+            .buffer_unordered(AT_ONCE)
+            .collect::<Vec<_>>()
+            .await
+    };
+    let (hung, mut ended) = tokio::join!(waits, rest);
+    assert_eq!(hung.1["error"]["message"], "stopped after 1m");
+    ended.push(hung);
+    let journal = world.records(ended.iter().map(|(case, _)| case.calls).sum()).await;
+    let of = |run: &str| journal.iter().filter(|line| line.record.run_id.as_str() == run).count();
+    for (case, result) in &ended {
+        let run = case.run();
+        assert_eq!(result["error"]["code"], case.code, "{run}: {result}");
+        let upstream = world.upstream.ledger().all();
+        let upstream = upstream.iter().filter(|call| call.header("x-cogni-run-id") == [&run]).count();
+        assert_eq!((of(&run), upstream), (case.calls, case.upstream), "{run}: calls");
+    }
+    world.assert_nothing_left().await;
+}
+
+/// What `sluice` tells of a run that fails.
+async fn failed<'c>(world: &World, case: &'c Fails) -> (&'c Fails, Value) {
+    let arguments =
+        ["run", "--agent", case.agent, "--run-id", &case.run(), "--model", case.model, "--json", "Hi"];
+    let outcome = world.sluice().within(LONGER).run(&arguments).await;
+    let result = outcome.result();
+    assert_eq!(result["ok"], false, "{outcome:?}");
+    (case, result)
 }
 
 /// What a repository may have that tells whoever starts in it what to do.

@@ -93,7 +93,11 @@ pub const FIELDS: [Field; 33] = [
         "HTTP status: the upstream's real one, or Sluicegate's own when it answered itself; 0 if there was none.",
     ),
     field("outcome", Holds::Word(outcomes), "How the call ended."),
-    or_null("refusal", Holds::Word(refusals), "Why Sluicegate answered itself."),
+    or_null(
+        "refusal",
+        Holds::Word(refusals),
+        "Why Sluicegate answered itself. `context_overflow` also where the upstream's own words were passed on.",
+    ),
     or_null("rule", Holds::Untrusted, "What decided that it was refused."),
     or_null("timeout", Holds::Word(timeouts), "Which time limit passed."),
     field("request_bytes", Holds::Count, "Bytes of request body that arrived; summed over `calls`."),
