@@ -13,7 +13,7 @@ RECORD_SECONDS ?= 600
 .PHONY: help demo test setup images proxy-image build lint deny unit it stack ci clean
 .PHONY: test-openclaw-old
 .PHONY: fuzz fuzz-control fuzz-record
-.PHONY: bench bench-quick bench-starts bench-micro bench-before bench-check bench-accept bench-build
+.PHONY: bench bench-quick bench-starts bench-openclaw bench-micro bench-before bench-check bench-accept bench-build
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -95,6 +95,12 @@ bench-starts: ## Measure how long runs take to begin, cold, warm and as the pred
 	@$(MAKE) --no-print-directory images
 	$(CARGO) build --release --locked --quiet --workspace --bins
 	$(CARGO) run --release --locked --quiet -p tests --example bench-starts -- bench/runs/starts.json README.md
+
+bench-openclaw: ## Measure how long sandbox:openclaw takes to its first call, and its memory; renew its README's table (4 minutes)
+	@$(MAKE) --no-print-directory images
+	@scripts/images.sh openclaw
+	$(CARGO) build --locked --quiet --workspace --bins
+	$(CARGO) run --locked --quiet -p tests --example bench-openclaw -- services/sandbox-openclaw/README.md
 
 bench-micro: ## What single steps of a call cost
 	$(CARGO) bench --locked -p proxy --features parts --bench steps

@@ -83,10 +83,10 @@ test("every other end has a name", () => {
 });
 
 test("what an older OpenClaw calls a success is judged by what it has kept of the session", () => {
+  const agentMeta = { sessionId: "turn", usage: { input: 0, output: 0 } };
   const envelope = (payloads, more = {}) =>
-    JSON.stringify({ payloads, meta: { durationMs: 9, agentMeta: { sessionId: "turn", usage: { input: 0, output: 0 } }, aborted: false, ...more } }, null, 2);
-  const usage = { input: 40, output: 2 };
-  const counted = { agentMeta: { sessionId: "turn", usage } };
+    JSON.stringify({ payloads, meta: { durationMs: 9, agentMeta, aborted: false, ...more } }, null, 2);
+  const counted = { agentMeta: { sessionId: "turn", usage: { input: 40, output: 2 } } };
   const answer = (message) => JSON.stringify({ type: "message", message: { role: "assistant", ...message } });
   const asked = JSON.stringify({ type: "message", message: { role: "user", content: [] } });
   const stopped = `${asked}\n${answer({ stopReason: "stop" })}\n`;
@@ -125,9 +125,11 @@ test("which command line there is, OpenClaw says, and each is told what it knows
   const long = JSON.stringify([user("x".repeat(local.most + 1))]);
   assert.throws(() => message(long, local.most), (error) => error.code === "input_error" && /larger than/.test(error.message));
   assert.equal(message(JSON.stringify([user("x".repeat(local.most))]), local.most).length, local.most);
-  const config = older(configuration({ base: "http://localhost:8080", model: "m", workspace: "/workspace", contextWindow: 1, maxTokens: 2 }));
+  const wanted = { base: "http://localhost:8080", model: "m", workspace: "/workspace", contextWindow: 1, maxTokens: 2 };
+  const config = older(configuration(wanted));
   assert.deepEqual(config.agents.list, [{ id: "main", workspace: "/workspace" }]);
-  const unknown = [config.agents.entries, config.agents.defaults.skills, config.session, config.tools.toolSearch, config.models.catalogRefresh];
+  const { agents, session, tools, models } = config;
+  const unknown = [agents.entries, agents.defaults.skills, session, tools.toolSearch, models.catalogRefresh];
   assert.deepEqual(unknown, Array(5).fill(undefined));
   assert.deepEqual([config.cron.enabled, config.tools.elevated.enabled, config.agents.defaults.sandbox.mode], [false, false, "off"]);
 });

@@ -55,15 +55,15 @@ export function nameOf(help) {
 
 // The one that `name` says, or that OpenClaw, started with `start` in `options`, says itself, which takes it seconds.
 export async function commandLine(name, start, options) {
-  const known = name ?? nameOf(await help(start, options));
-  if (!Object.hasOwn(NAMED, known)) throw new AgentError("config_error", `SANDBOX_OPENCLAW_COMMAND is neither exec nor local: ${known}`);
-  return NAMED[known];
+  const known = name || nameOf(await help(start, options));
+  if (Object.hasOwn(NAMED, known)) return NAMED[known];
+  throw new AgentError("config_error", `SANDBOX_OPENCLAW_COMMAND is neither exec nor local: ${known}`);
 }
 
 async function help(start, options) {
   try {
-    const asked = promisify(execFile)(process.execPath, [...start, "agent", "exec", "--help"], { ...options, maxBuffer: MOST_HELP });
-    return (await asked).stdout;
+    const args = [...start, "agent", "exec", "--help"];
+    return (await promisify(execFile)(process.execPath, args, { ...options, maxBuffer: MOST_HELP })).stdout;
   } catch (error) {
     throw new AgentError("start_error", `OpenClaw does not say what it can do: ${error.message}`);
   }

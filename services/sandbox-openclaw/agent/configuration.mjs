@@ -8,8 +8,8 @@ const TOOLS = ["exec", "process", "read", "write", "edit", "apply_patch"];
 const NEVER = 24 * 3600; // seconds
 const FREE = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
 
-// Beside that OpenClaw reads settings of its sessions, and only there how often it asks a model again that is busy, or broke off: up
-// to ten times in 90 seconds if they do not say. Two are enough for a hiccup; who ordered the run decides about more.
+// Beside that OpenClaw reads settings of its sessions, and only there how often it asks a model again that is busy, or broke
+// off: up to ten times in 90 seconds if they do not say. Two are enough for a hiccup; who ordered the run decides about more.
 const SETTINGS = { retry: { provider: { maxRetries: 2 } } };
 
 export { NEVER, SETTINGS };
@@ -20,7 +20,8 @@ export function older({ agents, models, tools, session, ...rest }) {
   const list = Object.entries(agents.entries).map(([id, entry]) => ({ id, ...entry }));
   const providers = Object.entries(models.providers).map(([name, { timeoutSeconds, ...provider }]) => [name, provider]);
   const { toolSearch, ...known } = tools;
-  return { ...rest, agents: { defaults, list }, models: { mode: models.mode, providers: Object.fromEntries(providers) }, tools: known };
+  const { mode } = models;
+  return { ...rest, agents: { defaults, list }, models: { mode, providers: Object.fromEntries(providers) }, tools: known };
 }
 
 // `base` with or without `/v1`; `contextWindow` and `maxTokens` in tokens.

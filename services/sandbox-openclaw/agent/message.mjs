@@ -28,7 +28,7 @@ export function message(messages, most = MOST) {
   const last = said.pop();
   if (last.role !== "user") throw wrong(`the last message is of the ${last.role}; OpenClaw answers a user`);
   if (last.content.trim() === "") throw wrong("the last message is empty");
-  if (Buffer.byteLength(last.content) > most) throw wrong(`the last message is larger than ${most} bytes, which is what this OpenClaw takes`);
+  if (Buffer.byteLength(last.content) > most) throw wrong(`the last message is larger than ${most} bytes, which OpenClaw takes`);
   return said.length === 0 ? last.content : withHistory(said, last.content, most);
 }
 

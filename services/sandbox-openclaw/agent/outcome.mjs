@@ -88,7 +88,8 @@ function texts(envelope) {
     .map(({ text, mediaUrl }) => ({ text, mediaUrl: mediaUrl ?? null }));
 }
 
-// That all went well, but that the model had nothing to say after some turns, has three names, depending on how often it was asked.
+// That all went well, but that the model had nothing to say after some turns, has three names, depending on how often it was
+// asked.
 const SILENT = new Set(["fallback_exhausted", "error_payload", "agent_error"]);
 
 function kind(envelope) {

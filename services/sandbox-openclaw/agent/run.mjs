@@ -56,7 +56,8 @@ function clear() {
 function furnish(files) {
   for (const [file, content] of Object.entries(files)) {
     mkdirSync(path.dirname(place(file)), { mode: 0o700, recursive: true });
-    writeFileSync(place(file), typeof content === "string" ? content : JSON.stringify(content, null, 2), { mode: 0o600, flag: "wx" });
+    const text = typeof content === "string" ? content : JSON.stringify(content, null, 2);
+    writeFileSync(place(file), text, { mode: 0o600, flag: "wx" });
   }
   for (const [name, text] of [["AGENTS.md", INSTRUCTIONS], ["SOUL.md", PERSONA]]) {
     try {
