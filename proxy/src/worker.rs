@@ -4,7 +4,7 @@
 //! another thread. Control speaks to a thread through its queue: to open a run, to have it listen, to see that it lives, to
 //! end it.
 
-use std::{io, net, path::PathBuf, sync::Arc, thread};
+use std::{convert::Infallible, io, net, path::PathBuf, sync::Arc, thread};
 
 use arc_swap::ArcSwap;
 use platform_core::id::GatewayId;
@@ -50,6 +50,8 @@ pub(crate) struct GatewaySocket {
     pub(crate) path: PathBuf,
     /// When it is to be heard no more.
     pub(crate) closing: CancellationToken,
+    /// Dropped with the listener and each of its connections: when none is left, nothing of the gateway is.
+    pub(crate) here: mpsc::Sender<Infallible>,
 }
 
 /// Why nobody listens at a socket.

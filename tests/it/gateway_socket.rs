@@ -11,13 +11,16 @@ use platform_core::{
     control::SocketDir,
     grant::{Listener, RunGrant},
     name::path::SOCKET_FILE,
-    record::Identity,
+    record::{Identity, Outcome},
 };
 use serde_json::json;
+use tokio::io::AsyncReadExt;
 
 use crate::shared::{SLOT, Shared, TRACE};
 
 const CHAT: &str = "/v1/chat/completions";
+/// A trace of another run.
+const OTHER: &str = "0123456789abcdef0123456789abcdef";
 const DIRS: [&str; 2] = ["00000000000000000000000000000001", "00000000000000000000000000000002"];
 
 fn traced(agent: Agent) -> Agent {
@@ -142,4 +145,40 @@ async fn a_gateway_is_heard_at_one_socket_and_only_by_its_own_uid() {
         other.request(Method::GET, "/health", Default::default()).await.is_err(),
         "we are not of its uid"
     );
+}
+
+/// A stream that does not end by itself.
+const HANGS: &str = "fake-stall2";
+
+#[tokio::test]
+async fn a_gateway_that_is_heard_no_more_has_no_connection_left() {
+    let world = World::start().await;
+    let gateway = hear(&world, "one", DIRS[0], our_uid()).await.unwrap();
+    let other = hear(&world, "two", DIRS[1], our_uid()).await.unwrap();
+    for (run, gateway, trace) in [("g1", "one", TRACE), ("g2", "two", OTHER)] {
+        register(&world, run, "acct-1", gateway).await;
+        let path = format!("/v1/runs/{run}/traces/{trace}");
+        assert_eq!(world.control.send(Method::PUT, &path, String::new()).await.status, 200);
+    }
+    let by = |agent: &Agent, trace: &str| {
+        agent.clone().with_header("traceparent", &format!("00-{trace}-00f067aa0ba902b7-01"))
+    };
+    let mut idle = gateway.connect().await.unwrap();
+    let mut cut = by(&gateway, TRACE).stream(HANGS).await;
+    let mut goes_on = by(&other, OTHER).stream(HANGS).await;
+    cut.next().await.unwrap();
+    goes_on.next().await.unwrap();
+
+    let closed = world.control.send(Method::DELETE, "/v1/gateways/one", String::new()).await;
+    assert_eq!(closed.status, 200);
+    // By then it is recorded: there is nothing to wait for.
+    let record = world.journal().await.pop().unwrap().record;
+    assert_eq!((record.run_id.as_str(), record.outcome), ("g1", Outcome::RunClosed));
+    assert!(cut.whole().await.is_err(), "a stream that was cut must not look complete");
+    assert_eq!(idle.read(&mut [0; 1]).await.unwrap(), 0, "who waits between two calls is let go, too");
+    // The controls: the run is still open, and who calls from elsewhere goes on.
+    for (run, in_flight) in [("g1", 0), ("g2", 1)] {
+        assert_eq!(world.control.run(&run.parse().unwrap()).await.unwrap().in_flight, in_flight, "{run}");
+    }
+    drop(goes_on);
 }

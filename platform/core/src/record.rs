@@ -181,7 +181,7 @@ pub enum Outcome {
     TimedOut,
     /// Sluicegate refused the call; nothing was sent.
     Refused,
-    /// The run was closed while the call was in flight.
+    /// The run, or the gateway's socket that the call came in on, was closed while it was in flight.
     RunClosed,
     /// An operator stopped the call's account or model, or all, while it was in flight.
     Frozen,

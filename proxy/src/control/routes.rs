@@ -68,10 +68,7 @@ async fn route(control: Arc<Control>, request: Request<Incoming>) -> Result<Answ
         (&Method::PUT, ["v1", "gateways", gateway]) => {
             open_gateway(&control, gateway_id(gateway)?, body).await
         }
-        (&Method::DELETE, ["v1", "gateways", gateway]) => {
-            control.runs.close_gateway(&gateway_id(gateway)?).await?;
-            Ok(json(&serde_json::json!({})))
-        }
+        (&Method::DELETE, ["v1", "gateways", gateway]) => close_gateway(&control, gateway_id(gateway)?).await,
         (&Method::GET, ["v1", "frozen"]) => Ok(json(&control.freezes.list())),
         (&Method::POST, ["v1", "freeze"]) => change(&control, Change::Freeze, body).await,
         (&Method::POST, ["v1", "thaw"]) => change(&control, Change::Thaw, body).await,
@@ -155,6 +152,14 @@ async fn open_gateway(control: &Arc<Control>, gateway: GatewayId, body: Incoming
     let opening =
         task::spawn("opening a gateway", async move { control.runs.open_gateway(gateway, door).await });
     Ok(json(&opening.await.map_err(|_panicked| Error::Failed("opening the gateway's socket"))??))
+}
+
+async fn close_gateway(control: &Arc<Control>, gateway: GatewayId) -> Result<Answer, Error> {
+    // Likewise.
+    let control = Arc::clone(control);
+    let closing = task::spawn("closing a gateway", async move { control.runs.close_gateway(&gateway).await });
+    closing.await.map_err(|_panicked| Error::Failed("closing the gateway's socket"))??;
+    Ok(json(&serde_json::json!({})))
 }
 
 fn view(control: &Control, run: &RunId) -> Result<Answer, Error> {

@@ -171,7 +171,9 @@ impl SharedListener {
                     failures = 0;
                     match plane.rooms.enter_shared() {
                         Some(places) => {
-                            let shared = shared(Arc::clone(&plane), Way::Shared(self.serves), stream, places);
+                            let carried = Carried::of(None, quiet(&plane));
+                            let entrance = Entrance { way: Way::Shared(self.serves), carried };
+                            let shared = shared(Arc::clone(&plane), entrance, stream, places);
                             task::spawn("shared connection", shared);
                         }
                         None => turn_away(stream.into_std()),
@@ -204,7 +206,7 @@ impl GatewayListener {
         Ok(Self { heard, socket, listener })
     }
 
-    /// Serves until it is closed. Runs that close end their calls themselves.
+    /// Serves until it is closed, which cuts its connections, too. Runs that close end their calls themselves.
     pub(crate) async fn serve(self, plane: Arc<Plane>) {
         let Self { heard, socket, listener } = self;
         let (room, _descriptor) = (plane.rooms.of_a_run(), plane.rooms.listener());
@@ -215,11 +217,14 @@ impl GatewayListener {
                     failures = 0;
                     match plane.rooms.enter(&room) {
                         Some(places) => {
-                            let way = Way::Gateway(heard.gateway.clone());
-                            task::spawn(
-                                "gateway's connection",
-                                shared(Arc::clone(&plane), way, stream, places),
-                            );
+                            let carried = Carried::of_gateway(heard.closing.clone(), quiet(&plane));
+                            let entrance = Entrance { way: Way::Gateway(heard.gateway.clone()), carried };
+                            let connection = shared(Arc::clone(&plane), entrance, stream, places);
+                            let here = heard.here.clone();
+                            task::spawn("gateway's connection", async move {
+                                connection.await;
+                                drop(here);
+                            });
                         }
                         None => turn_away(stream.into_std()),
                     }
@@ -245,13 +250,11 @@ fn is_the_gateway(heard: &GatewaySocket, stream: &UnixStream) -> bool {
 }
 
 /// Serves a connection until it ends, or the call it carries is cut.
-async fn shared<S>(plane: Arc<Plane>, way: Way, stream: S, places: Places)
+async fn shared<S>(plane: Arc<Plane>, entrance: Entrance, stream: S, places: Places)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let carried = Carried::of(None, quiet(&plane));
-    let cut = carried.clone().until_cut(Arc::clone(&plane));
-    let entrance = Entrance { way, carried };
+    let cut = entrance.carried.clone().until_cut(Arc::clone(&plane));
     let mut connection = serving(plane, entrance, stream);
     tokio::select! {
         ended = &mut connection => end(connection, ended),

@@ -1,7 +1,7 @@
 //! The call that a connection carries, as far as somebody outside may end it, and how long it has been waiting.
 //!
 //! A client that does not read keeps its call waiting for ever, where nothing of the call runs: so it is the connection that
-//! goes, when the run is cut, when an operator stops the call's account or model, or when a limit of time passes. The call's
+//! goes, when the run is cut, when its gateway is heard no more, when an operator stops the call's account or model, or when a limit of time passes. The call's
 //! record says why.
 
 use std::{
@@ -14,6 +14,7 @@ use std::{
 
 use platform_core::{grant::CallTimes, record::Timeout};
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use super::{
     Plane,
@@ -33,6 +34,8 @@ struct Connection {
     call: Mutex<Call>,
     is_of_another_run: Notify,
     quiet: Quiet,
+    /// Of a gateway's: cancelled when that is heard no more.
+    unheard: Option<CancellationToken>,
 }
 
 #[derive(Debug)]
@@ -57,8 +60,18 @@ enum Stage {
 impl Carried {
     /// Nothing yet, on a connection that was accepted just now: of one run's own, or of the listener that runs share.
     pub(super) fn of(run: Option<Arc<Run>>, quiet: Quiet) -> Self {
+        Self::until(None, run, quiet)
+    }
+
+    /// The same on a gateway's connection, which goes when `unheard` is cancelled.
+    pub(super) fn of_gateway(unheard: CancellationToken, quiet: Quiet) -> Self {
+        Self::until(Some(unheard), None, quiet)
+    }
+
+    fn until(unheard: Option<CancellationToken>, run: Option<Arc<Run>>, quiet: Quiet) -> Self {
         let call = Call { run, stage: Stage::Idle, patience: Patience::new(Instant::now()) };
-        Self(Arc::new(Connection { call: Mutex::new(call), is_of_another_run: Notify::new(), quiet }))
+        let (call, is_of_another_run) = (Mutex::new(call), Notify::new());
+        Self(Arc::new(Connection { call, is_of_another_run, quiet, unheard }))
     }
 
     /// A call of `run` begins.
@@ -86,6 +99,9 @@ impl Carried {
 
     /// Whether the connection has to go.
     pub(super) fn is_cut(&self, freezes: &Freezes) -> bool {
+        if self.is_unheard() {
+            return true;
+        }
         let call = self.call();
         // A connection that has nothing of the run any more serves others.
         let is_in_use = !matches!(call.stage, Stage::Idle) || call.patience.is_left();
@@ -109,11 +125,23 @@ impl Carried {
                     None => std::future::pending().await,
                 }
             };
+            let unheard = async {
+                match &self.0.unheard {
+                    Some(unheard) => unheard.cancelled().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 () = changed => {}
                 () = self.0.is_of_another_run.notified() => {}
+                () = unheard => {}
             }
         }
+    }
+
+    /// Whether the gateway that it comes from is heard no more.
+    pub(super) fn is_unheard(&self) -> bool {
+        self.0.unheard.as_ref().is_some_and(CancellationToken::is_cancelled)
     }
 
     /// By what an operator has stopped the call in flight, if one has.

@@ -345,6 +345,7 @@ impl Exchange {
         match self.run.cut() {
             Some(Closing::Closed | Closing::Over | Closing::Replaced) => Outcome::RunClosed,
             Some(Closing::Shutdown) => Outcome::Interrupted,
+            None if self.carried.is_unheard() => Outcome::RunClosed,
             None if self.carried.stopped(&self.plane.freezes).is_some() => Outcome::Frozen,
             None if self.carried.told().is_some() => Outcome::TimedOut,
             None => Outcome::ClientGone,

@@ -5,6 +5,7 @@
 
 use std::{
     collections::BTreeMap,
+    convert::Infallible,
     fs, io,
     path::{Path, PathBuf},
 };
@@ -14,8 +15,8 @@ use platform_core::{
     id::{GatewayId, SocketDirName},
     name::path::SOCKET_FILE,
 };
-use tokio::sync::Mutex;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio::sync::{Mutex, mpsc};
+use tokio_util::sync::CancellationToken;
 
 use super::{Error, Runs, door::Door};
 use crate::worker::GatewaySocket;
@@ -30,8 +31,10 @@ pub(super) struct Gateways {
 #[derive(Debug)]
 struct Open {
     door: GatewayDoor,
-    /// Its listener ends when this is dropped.
-    _heard: DropGuard,
+    /// Ends its listener, and cuts its connections.
+    closing: CancellationToken,
+    /// Ends when all of them are gone, and their calls recorded.
+    left: mpsc::Receiver<Infallible>,
 }
 
 impl Gateways {
@@ -74,22 +77,26 @@ impl Runs {
     async fn hear(&self, gateway: &GatewayId, door: GatewayDoor) -> Result<(SocketDir, Open), Error> {
         let dir = self.reserve(&door.socket_dir)?;
         let closing = CancellationToken::new();
+        let (here, left) = mpsc::channel(1);
         let socket = GatewaySocket {
             gateway: gateway.clone(),
             peer_uid: door.peer_uid,
             path: dir.path.join(SOCKET_FILE),
             closing: closing.clone(),
+            here,
         };
         self.next_worker().open_gateway(socket).await?;
-        Ok((dir, Open { door, _heard: closing.drop_guard() }))
+        Ok((dir, Open { door, closing, left }))
     }
 
-    /// Hears a gateway no more, and removes its directory. One that is not heard is as good.
+    /// Hears a gateway no more, and removes its directory. Its connections are cut; when this returns, their calls are recorded. One
+    /// that is not heard is as good.
     pub(crate) async fn close_gateway(&self, gateway: &GatewayId) -> Result<(), Error> {
         let mut open = self.gateways.open.lock().await;
-        let Some(there) = open.remove(gateway) else { return Ok(()) };
+        let Some(mut there) = open.remove(gateway) else { return Ok(()) };
         let dir = self.socket_dir(&there.door.socket_dir);
-        drop(there);
+        there.closing.cancel();
+        there.left.recv().await;
         let path = dir.path.clone();
         // In this order: a proxy that comes after this one removes what it knows of.
         Door::Directory(dir).remove();
