@@ -1,14 +1,13 @@
 //! This client as a device that a gateway knows: an Ed25519 key, and what it signs.
 
 use std::{
-    fmt, fs, io,
-    io::{Read, Write},
-    os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
+    fmt, io,
     path::{Path, PathBuf},
 };
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use platform_core::secret::Secret;
+use platform_core::{limit::ByteSize, secret::Secret};
+use platform_runtime::file::{self, Link, Unread};
 use ring::{
     rand::SystemRandom,
     signature::{Ed25519KeyPair, KeyPair},
@@ -16,7 +15,7 @@ use ring::{
 use sha2::{Digest, Sha256};
 
 /// Longest file that may be a key.
-const FILE_MAX: u64 = 4096;
+const LARGEST: ByteSize = ByteSize::kib(4);
 
 /// The key of this device. `Debug` shows the device's id only.
 pub struct DeviceKey {
@@ -79,30 +78,20 @@ impl DeviceKey {
     /// # Errors
     /// As for [`DeviceKey::open`], and if nothing is there.
     pub fn read(path: &Path) -> Result<Self, DeviceError> {
-        let io = |source| DeviceError::Io { action: "read", path: path.to_owned(), source };
-        let nofollow = rustix::fs::OFlags::NOFOLLOW.bits();
-        let nofollow = i32::try_from(nofollow).unwrap_or_default();
-        let file = fs::OpenOptions::new().read(true).custom_flags(nofollow).open(path).map_err(io)?;
-        let mode = file.metadata().map_err(io)?.mode() & 0o777;
-        if mode & 0o077 != 0 {
-            return Err(DeviceError::Mode { path: path.to_owned(), mode });
-        }
-        let mut text = String::new();
-        file.take(FILE_MAX).read_to_string(&mut text).map_err(io)?;
-        Self::parse(&Secret::new(text)).ok_or_else(|| DeviceError::NotAKey { path: path.to_owned() })
+        let text = file::private(path, Link::Refuse, LARGEST).map_err(|unread| match unread {
+            Unread::Exposed { mode } => DeviceError::Mode { path: path.to_owned(), mode },
+            Unread::Io(source) => DeviceError::io("read", path)(source),
+        })?;
+        Self::parse(&text).ok_or_else(|| DeviceError::NotAKey { path: path.to_owned() })
     }
 
     fn create(path: &Path) -> Result<Self, DeviceError> {
         let (key, text) = Self::generate();
-        let aside = path.with_extension(format!("{:032x}", platform_runtime::random::bits()));
-        let io = DeviceError::io("write", path);
-        let written = write_private(&aside, text.expose()).and_then(|()| fs::hard_link(&aside, path));
-        drop(fs::remove_file(&aside));
-        match written {
+        match file::create_private(path, text.expose().as_bytes()) {
             Ok(()) => Ok(key),
             // Another process was faster: its key is the device's.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Self::read(path),
-            Err(error) => Err(io(error)),
+            Err(error) => Err(DeviceError::io("write", path)(error)),
         }
     }
 
@@ -138,13 +127,6 @@ impl DeviceKey {
     }
 }
 
-fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.set_permissions(fs::Permissions::from_mode(0o600))?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
-}
-
 impl fmt::Debug for DeviceKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "DeviceKey({})", self.id)
@@ -153,6 +135,11 @@ impl fmt::Debug for DeviceKey {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        fs,
+        os::unix::fs::{MetadataExt, PermissionsExt},
+    };
+
     use ring::signature::{ED25519, UnparsedPublicKey};
 
     use super::*;

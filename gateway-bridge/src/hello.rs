@@ -2,8 +2,6 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use platform_core::secret::Secret;
-
 use crate::boot::Boot;
 
 /// The dialect of a connection.
@@ -34,9 +32,6 @@ pub struct Hello {
     pub tick: Duration,
     /// Methods that can be called.
     pub methods: Arc<BTreeSet<String>>,
-    /// The token of this device, when the gateway has just made one: whoever wants to keep it gives it as
-    /// [`crate::Settings::token`] from then on.
-    pub device_token: Option<Arc<Secret>>,
 }
 
 impl Hello {

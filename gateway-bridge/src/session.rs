@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use platform_core::id::AccountId;
+use platform_core::id::{AccountId, GatewayAgentId, InvalidId};
 use sha2::{Digest, Sha256};
 
 /// Longest spelling of one part; what would be longer is named by its hash.
@@ -25,13 +25,8 @@ pub struct SessionKey {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSession {
     /// Gateways would make another agent's id of it.
-    #[error(
-        "`{agent}` is no agent of a gateway: expected 1 to 64 of a-z 0-9 _ -, the first a letter or digit"
-    )]
-    Agent {
-        /// The id, cut to 80 characters and escaped.
-        agent: String,
-    },
+    #[error(transparent)]
+    Agent(#[from] InvalidId),
     /// A conversation needs a name.
     #[error("the state key is empty")]
     EmptyKey,
@@ -46,10 +41,7 @@ impl SessionKey {
     /// # Errors
     /// [`InvalidSession`].
     pub fn new(agent: &str, account: &AccountId, key: &str) -> Result<Self, InvalidSession> {
-        if !is_agent(agent) {
-            let agent = agent.chars().take(80).flat_map(char::escape_default).collect();
-            return Err(InvalidSession::Agent { agent });
-        }
+        GatewayAgentId::parse(agent)?;
         if key.is_empty() {
             return Err(InvalidSession::EmptyKey);
         }
@@ -83,14 +75,6 @@ impl fmt::Debug for SessionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SessionKey({})", self.text)
     }
-}
-
-fn is_agent(text: &str) -> bool {
-    (1..=64).contains(&text.len())
-        && text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-'))
 }
 
 /// Letters but `x` and digits stand for themselves; every other byte is `x` and two hexadecimal digits. No spelling has

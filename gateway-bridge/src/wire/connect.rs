@@ -67,7 +67,8 @@ struct Device<'a> {
     nonce: &'a str,
 }
 
-/// Parameters of `connect`. The token is the shared one or the device's own: older gateways take either here.
+/// Parameters of `connect`. The token is the gateway's own. With it and its key a device that is paired needs no token of its own, which
+/// the hello offers: one secret less to keep.
 pub(crate) fn params<'a>(settings: &'a Settings, challenge: &'a Challenge) -> Connect<'a> {
     let scopes: Vec<_> = settings.scopes.iter().map(Scope::as_str).collect();
     let token = settings.token.as_ref().map(|token| token.expose());
@@ -90,8 +91,8 @@ pub(crate) fn params<'a>(settings: &'a Settings, challenge: &'a Challenge) -> Co
     }
 }
 
-/// Version 2 of the signed text: before the hello it is not known which version a gateway likes best, and all take this
-/// one.
+/// Version 2 of the signed text. Before the hello it is not known what a gateway can read: 2026.2 knows this one only, and 2026.9 tries
+/// version 3, which adds what the device is, and then this one. What it adds is compared with what the device was paired as anyway.
 fn signature(key: &DeviceKey, scopes: &[&str], token: Option<&str>, challenge: &Challenge) -> String {
     key.sign(&signed_text(key.id(), scopes, token, challenge))
 }

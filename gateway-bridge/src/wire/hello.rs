@@ -6,7 +6,6 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use platform_core::secret::Secret;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -58,7 +57,6 @@ struct Features {
 #[serde(rename_all = "camelCase", default)]
 struct Auth {
     scopes: Option<BTreeSet<String>>,
-    device_token: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -106,6 +104,5 @@ pub(crate) fn read(
         max_buffered: size(raw.policy.max_buffered_bytes),
         tick: raw.policy.tick_interval_ms.filter(|tick| *tick > 0).map_or(TICK, Duration::from_millis),
         methods: Arc::new(raw.features.methods),
-        device_token: raw.auth.device_token.map(|token| Arc::new(Secret::new(token))),
     }))
 }

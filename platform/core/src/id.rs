@@ -144,6 +144,15 @@ text_id! {
 }
 
 text_id! {
+    /// An agent in a gateway's own configuration. Gateways make another name of anything else.
+    GatewayAgentId, "the id of a gateway's agent",
+    "1 to 64 of a-z, 0-9, `_` and `-`, the first a letter or digit",
+    |text| (1..=64).contains(&text.len())
+        && text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
+        && text.bytes().all(|byte| is_run_byte(byte) || byte == b'_')
+}
+
+text_id! {
     /// An id that the application around Sluicegate minted and only wants to see again: user, session, trace.
     ExternalId, "an external id",
     "1 to 256 bytes without control characters",

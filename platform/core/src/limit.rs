@@ -263,6 +263,8 @@ pub mod gateway {
     pub const MEMORY: ByteSize = ByteSize::mib(2048);
     /// Its processes and threads.
     pub const PIDS: u32 = 512;
+    /// What it may write: its conversations, and its agents' files.
+    pub const DISK: ByteSize = ByteSize::mib(4 << 10);
     /// How long its sessions may go on when it is stopped.
     pub const DRAIN: Millis = Millis::seconds(30);
 }

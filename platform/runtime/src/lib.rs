@@ -4,6 +4,8 @@
 //! Knows nothing of proxies, containers or agents beyond the names of their settings.
 
 pub mod config;
+pub mod file;
+pub mod lock;
 pub mod metrics;
 pub mod notify;
 pub mod random;

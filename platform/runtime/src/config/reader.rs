@@ -283,6 +283,14 @@ impl<'a> Section<'a> {
         self.reader.mistake(self.reader.text.origin(self.at), &self.key, problem);
     }
 
+    /// Whether somebody has said `name`, with whatever value.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        let key = join(&self.key, name);
+        self.entry(name).is_some()
+            || self.reader.override_of(&key, [Some(override_variable(&key)), None]).is_some()
+    }
+
     pub(super) fn entry(&self, name: &str) -> Option<&'a Spanned<DeValue<'a>>> {
         self.table.and_then(|table| table.get(name))
     }

@@ -3,12 +3,12 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use platform_core::{
-    id::{AccountId, GatewayId},
+    id::{AccountId, GatewayAgentId, GatewayId},
     limit::{self, ByteSize, Millis},
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Agent, Execution, Image, Serves, Settings, agents::image};
+use super::{Agent, Execution, Image, Serves, Settings, agents::image, sandbox::SMALLEST};
 use crate::config::{About, Objection, Section, written_as_word};
 
 /// `[gateways.NAME]`
@@ -51,6 +51,8 @@ pub struct Sealed {
     pub pids: u32,
     /// Processor time, in thousandths of a core.
     pub milli_cpu: u32,
+    /// What it may write, when it is made: conversations, and its agents' files.
+    pub disk: ByteSize,
     /// How long its sessions may go on when it is stopped.
     pub drain: Millis,
 }
@@ -71,19 +73,31 @@ pub enum Attribution {
 
 written_as_word!(Attribution { Trace: "trace", Slot: "slot", Headers: "headers", Plugin: "plugin" });
 
+/// Between the name of its provider and the number of a slot.
+const SLOT: &str = "-s";
+
+/// What says something of a gateway that runs here only.
+const OF_SEALED: [&str; 8] = ["image", "agents", "tools", "memory", "pids", "milli_cpu", "disk", "drain"];
+
+/// A gateway that is named, and is not there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no [gateways.{name}]; there are: {known}")]
+pub struct NoGateway {
+    name: String,
+    known: String,
+}
+
+impl NoGateway {
+    /// `name` is not among those that are `known`.
+    pub fn among<'k>(known: impl IntoIterator<Item = &'k GatewayId>, name: &str) -> Self {
+        let known: Vec<_> = known.into_iter().map(GatewayId::as_str).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        Self { name: name.to_owned(), known }
+    }
+}
+
 /// The agent of a gateway that is meant if nobody says.
 pub const MAIN: &str = "main";
-
-/// What names an agent of a gateway.
-pub(super) const AGENT_RULE: &str = "1 to 64 of a-z, 0-9, `_` and `-`, the first a letter or digit";
-
-/// Whether `text` names an agent of a gateway. Gateways make another name of anything else.
-pub(super) fn is_agent(text: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    (1..=64).contains(&text.len())
-        && plain(text.as_bytes()[0])
-        && text.bytes().all(|byte| plain(byte) || matches!(byte, b'_' | b'-'))
-}
 
 pub(super) fn read(root: &Section<'_>) -> BTreeMap<GatewayId, Gateway> {
     let read = |id: &str, section: &Section<'_>| {
@@ -108,6 +122,21 @@ impl Gateway {
         self.url.is_none()
     }
 
+    /// The provider in its configuration that has the slot of this number.
+    #[must_use]
+    pub fn slot_provider(&self, at: usize) -> String {
+        format!("{}{SLOT}{at}", self.provider)
+    }
+
+    /// Whether `provider` is the one through which it calls models, or has one of its slots.
+    #[must_use]
+    pub fn is_its_provider(&self, provider: &str) -> bool {
+        let is_number = |at: &str| !at.is_empty() && at.bytes().all(|byte| byte.is_ascii_digit());
+        provider
+            .strip_prefix(self.provider.as_str())
+            .is_some_and(|rest| rest.is_empty() || rest.strip_prefix(SLOT).is_some_and(is_number))
+    }
+
     /// Whether runs of `account` may be sessions of it.
     #[must_use]
     pub fn serves(&self, account: &AccountId) -> bool {
@@ -116,12 +145,22 @@ impl Gateway {
 
     fn section(section: &Section<'_>) -> Self {
         let field = |name, doc| section.field(name, doc);
+        let url: Option<String> = field(
+            "url",
+            "Where it is: `ws://host:port`, `wss://host:port` or `unix:/path`. Absent: `sluice gateway up` runs it in a container without a network.",
+        )
+        .optional();
+        if url.is_some() {
+            let idle = OF_SEALED.into_iter().filter(|name| section.has(name));
+            idle.for_each(|name| {
+                section.reject(
+                    name,
+                    "it is of a gateway that runs here, which one with a `url` does not".to_owned(),
+                );
+            });
+        }
         Self {
-            url: field(
-                "url",
-                "Where it is: `ws://host:port`, `wss://host:port` or `unix:/path`. Absent: `sluice gateway up` runs it in a container without a network.",
-            )
-            .optional(),
+            url,
             token_file: field("token_file", "File with its token and nothing else. Made where `sluice gateway up` runs it.")
                 .optional(),
             device_key_file: field(
@@ -162,9 +201,20 @@ impl Sealed {
             memory: field("memory", "Memory, swap included.").or(limit::gateway::MEMORY),
             pids: field("pids", "Processes and threads.").or(limit::gateway::PIDS),
             milli_cpu: field("milli_cpu", "Processor time, in thousandths of a core.").or(limit::sandbox::MILLI_CPU),
+            disk: disk(section),
             drain: field("drain", "How long its sessions may go on when it is stopped.").or(limit::gateway::DRAIN),
         }
     }
+}
+
+fn disk(section: &Section<'_>) -> ByteSize {
+    const NAME: &str = "disk";
+    let about = "What it may write, conversations and its agents' files together. Of one that is there already it stays as it was: `sluice gateway down --purge` makes it anew.";
+    let disk = section.field(NAME, about).or(limit::gateway::DISK);
+    if disk < SMALLEST {
+        section.reject(NAME, format!("it has at least {SMALLEST}"));
+    }
+    disk
 }
 
 /// The agents in a gateway.
@@ -173,9 +223,11 @@ fn agents(section: &Section<'_>) -> Vec<String> {
     let agents = section
         .field(NAME, "Agents in it, which entries of `[agents]` name as their `gateway_agent`.")
         .list_or(vec![MAIN.to_owned()]);
-    if agents.is_empty() || !agents.iter().all(|agent| is_agent(agent)) {
-        section.reject(NAME, format!("there is at least one, and each is named by {AGENT_RULE}"));
+    if agents.is_empty() {
+        section.reject(NAME, "there is at least one".to_owned());
     }
+    let wrong = agents.iter().filter_map(|agent| GatewayAgentId::parse(agent).err());
+    wrong.for_each(|error| section.reject(NAME, error.to_string()));
     agents
 }
 
@@ -183,7 +235,8 @@ fn agents(section: &Section<'_>) -> Vec<String> {
 pub(super) fn objections(settings: &Settings) -> Vec<Objection> {
     let gateways = settings.gateways.iter().flat_map(|(id, gateway)| {
         let about = About::Setting(format!("gateways.{id}"));
-        of_gateway(gateway, settings).map(|problem| Objection { about, problem })
+        let objection = move |problem| Objection { about: about.clone(), problem };
+        of_gateway(gateway, settings).into_iter().map(objection)
     });
     let agents = settings.agents.iter().filter(|(_, agent)| agent.mode == Execution::Gateway);
     let agents = agents.flat_map(|(id, agent)| {
@@ -193,29 +246,33 @@ pub(super) fn objections(settings: &Settings) -> Vec<Objection> {
     gateways.chain(agents).collect()
 }
 
-fn of_gateway(gateway: &Gateway, settings: &Settings) -> Option<String> {
-    if gateway.is_sealed() {
-        return None;
-    }
-    if settings.proxy.listen.is_none() {
-        return Some(
-            "it is not run here, and there is no `proxy.listen` that it could call models on".to_owned(),
-        );
-    }
-    if settings.proxy.listen_serves == Serves::Clients {
-        return Some("it is not run here, and `proxy.listen_serves` lets no gateway call models".to_owned());
-    }
-    if gateway.token_file.is_none() {
-        return Some("it is not run here, and needs a `token_file`".to_owned());
-    }
-    let lacks_slots = gateway.attribution == Attribution::Slot && gateway.slots_file.is_none();
-    lacks_slots.then(|| "it is not run here, and attribution by slots needs a `slots_file`".to_owned())
+fn of_gateway(gateway: &Gateway, settings: &Settings) -> Vec<String> {
+    let proxy = &settings.proxy;
+    let elsewhere = [
+        (proxy.listen.is_none(), "there is no `proxy.listen` that it could call models on"),
+        (
+            proxy.listen.is_some() && proxy.listen_serves == Serves::Clients,
+            "`proxy.listen_serves` lets no gateway call models",
+        ),
+        (gateway.token_file.is_none(), "it needs a `token_file`"),
+        (
+            gateway.attribution == Attribution::Slot && gateway.slots_file.is_none(),
+            "attribution by slots needs a `slots_file`",
+        ),
+    ];
+    let elsewhere = elsewhere.into_iter().filter(|(lacks, _)| *lacks && !gateway.is_sealed());
+    let elsewhere = elsewhere.map(|(_, problem)| format!("it is not run here: {problem}"));
+    let sends_tokens = matches!(gateway.attribution, Attribution::Headers | Attribution::Plugin);
+    let unsigned = (sends_tokens && proxy.token_secrets_file.is_none()).then(|| {
+        "its calls are to be known by their runs' tokens, which are signed with the first secret in `proxy.token_secrets_file`: there is none".to_owned()
+    });
+    elsewhere.chain(unsigned).collect()
 }
 
 fn of_agent(agent: &Agent, settings: &Settings) -> Option<String> {
     let unknown = agent.gateways.iter().find(|id| !settings.gateways.contains_key(*id));
     match unknown {
-        Some(id) => Some(format!("there is no [gateways.{id}]")),
+        Some(id) => Some(NoGateway::among(settings.gateways.keys(), id.as_str()).to_string()),
         None if agent.gateways.is_empty() => {
             Some("its mode is `gateway`, and it names none: `gateways = [\"NAME\"]`".to_owned())
         }

@@ -33,7 +33,7 @@ pub use self::{
     },
     api::Api,
     budgets::{Account, Accounts},
-    gateways::{Attribution, Gateway, Sealed},
+    gateways::{Attribution, Gateway, NoGateway, Sealed},
     journal::{Durability, Journal},
     proxy::{Connections, Proxy, Serves},
     runs::StaticRun,
@@ -109,6 +109,15 @@ impl Settings {
     #[must_use]
     pub fn json_schema() -> serde_json::Value {
         config::json_schema("Sluicegate configuration", Self::section)
+    }
+
+    /// The gateway of this name, which also lives as long as the settings.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn gateway(&self, id: &GatewayId) -> Result<(&GatewayId, &Gateway), NoGateway> {
+        let found = self.gateways.get_key_value(id);
+        found.ok_or_else(|| NoGateway::among(self.gateways.keys(), id.as_str()))
     }
 
     fn section(root: &Section<'_>) -> Self {

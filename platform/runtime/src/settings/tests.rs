@@ -229,13 +229,62 @@ fn what_a_gateway_lacks_is_named() {
             "has no agent `other`",
         ),
         ("[gateways.G]\n", "is not a gateway's id"),
-        ("[gateways.g]\nagents = ['Main']", "each is named by 1 to 64"),
+        ("[gateways.g]\nagents = ['Main']", "is not the id of a gateway's agent: expected 1 to 64"),
+        ("[gateways.g]\nagents = []", "there is at least one"),
         ("[gateways.g]\nattribution = 'guess'", "expected `trace` or `slot` or"),
         ("[agents.'a:g']\nmode = 'gateway'\ngateways = ['none']", "there is no [gateways.none]"),
         ("[agents.'a:g']\nmode = 'gateway'", "it names none: `gateways"),
-        ("[agents.'a:g']\ngateway_agent = 'a b'", "an agent of a gateway is named by"),
+        ("[agents.'a:g']\ngateway_agent = 'a b'", "is not the id of a gateway's agent"),
+        (
+            "[gateways.g]\nattribution = 'plugin'",
+            "the first secret in `proxy.token_secrets_file`: there is none",
+        ),
+        (
+            "[gateways.g]\nattribution = 'headers'",
+            "the first secret in `proxy.token_secrets_file`: there is none",
+        ),
     ] {
         let mistakes = parse(text).unwrap_err().to_string();
         assert!(mistakes.contains(problem), "{text}: {mistakes}");
     }
+}
+
+#[test]
+fn all_that_a_gateway_elsewhere_lacks_or_cannot_have_is_named_at_once() {
+    let text = "[gateways.g]\nurl = 'ws://h:1'\nattribution = 'slot'\nmemory = '1 GiB'\ndrain = '1s'\n\
+                [gateways.tokens]\nurl = 'ws://h:2'\nattribution = 'plugin'\nagents = ['main']\n";
+    let mistakes = parse(text).unwrap_err().to_string();
+    for problem in [
+        "gateways.g.memory: it is of a gateway that runs here",
+        "gateways.g.drain: ",
+        "gateways.tokens.agents: ",
+    ] {
+        assert!(mistakes.contains(problem), "{problem}: {mistakes}");
+    }
+    let text = text.replace("memory = '1 GiB'\ndrain = '1s'\n", "").replace("agents = ['main']\n", "");
+    let mistakes = parse(&text).unwrap_err().to_string();
+    for problem in
+        ["no `proxy.listen`", "needs a `token_file`", "needs a `slots_file`", "`proxy.token_secrets_file`"]
+    {
+        assert!(mistakes.contains(problem), "{problem}: {mistakes}");
+    }
+    // The control: each of them is right where the gateway runs here.
+    parse("[gateways.g]\nattribution = 'slot'\nmemory = '1 GiB'\ndrain = '1s'\nagents = ['main']\ndisk = '1 GiB'\n").unwrap();
+}
+
+#[test]
+fn a_provider_is_a_gateways_by_its_name_and_the_number_of_a_slot() {
+    let settings = parse("[gateways.g]\nprovider = 'cogni'\n").unwrap();
+    let gateway = &settings.gateways[&"g".parse().unwrap()];
+    for (provider, is_its) in [
+        ("cogni", true),
+        ("cogni-s0", true),
+        ("cogni-s", false),
+        ("cogni-s1x", false),
+        ("cogni2", false),
+        ("openai", false),
+    ] {
+        assert_eq!(gateway.is_its_provider(provider), is_its, "{provider}");
+    }
+    assert!(gateway.is_its_provider(&gateway.slot_provider(12)));
 }

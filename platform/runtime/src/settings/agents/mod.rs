@@ -12,7 +12,7 @@ use platform_core::{
     budget::Budget,
     capability::Capability,
     grant::CallTimes,
-    id::{AgentId, GatewayId, ModelName, ToolName},
+    id::{AgentId, GatewayAgentId, GatewayId, ModelName, ToolName},
     limit::{self, ByteSize, Millis},
 };
 use serde::{Deserialize, Serialize};
@@ -24,11 +24,7 @@ pub use self::{
     template::{Filling, InvalidTemplate, Template},
     volume::Volume,
 };
-use super::{
-    budgets,
-    gateways::{self, MAIN},
-    sandbox,
-};
+use super::{budgets, gateways::MAIN, sandbox};
 use crate::config::{self, Section};
 
 /// More would take a host's memory for nothing: one is made again in a fraction of a second.
@@ -192,8 +188,8 @@ fn gateway_agent(section: &Section<'_>) -> String {
     const NAME: &str = "gateway_agent";
     let agent =
         section.field(NAME, "With `gateway`: which of the gateway's agents it is.").or(MAIN.to_owned());
-    if !gateways::is_agent(&agent) {
-        section.reject(NAME, format!("an agent of a gateway is named by {}", gateways::AGENT_RULE));
+    if let Err(error) = GatewayAgentId::parse(&agent) {
+        section.reject(NAME, error.to_string());
     }
     agent
 }

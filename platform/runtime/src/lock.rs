@@ -1,0 +1,50 @@
+//! Locks of directories. Whoever has one is alone at work there; with its process it goes, however that ends. Not here: what it
+//! means that somebody else has it, and how long to wait for that.
+
+use std::{fs::File, io, os::unix::fs::MetadataExt, path::Path};
+
+use rustix::{
+    fs::{FlockOperation, flock},
+    io::Errno,
+};
+
+/// The lock of a directory. Given back on drop.
+#[derive(Debug)]
+pub struct Lock(#[expect(dead_code, reason = "closing it gives the lock back")] File);
+
+impl Lock {
+    /// The lock of `dir`; `None` if somebody else has it, or the directory is not there, or was removed while it was asked for.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn attempt(dir: &Path) -> io::Result<Option<Self>> {
+        let file = match File::open(dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => return Ok(None),
+            locked => locked?,
+        }
+        Ok((file.metadata()?.nlink() > 0).then_some(Self(file)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn one_at_a_time_has_it_and_nobody_has_that_of_what_is_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let locked = dir.path().join("locked");
+        assert!(Lock::attempt(&locked).unwrap().is_none(), "there is nothing");
+        fs::create_dir(&locked).unwrap();
+        let first = Lock::attempt(&locked).unwrap().expect("nobody has it");
+        assert!(Lock::attempt(&locked).unwrap().is_none(), "somebody has it");
+        drop(first);
+        assert!(Lock::attempt(&locked).unwrap().is_some());
+    }
+}
