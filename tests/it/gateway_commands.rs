@@ -1,9 +1,20 @@
 //! `sluice gateway`, where no gateway is: what is wrong is named, and nothing is made.
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::{fs, os::unix::fs::PermissionsExt, time::Duration};
 
-use harness::{Outcome, World};
+use harness::{
+    Outcome, Up, World,
+    docker::{containers_of, docker},
+    eventually,
+    eventually::eventually_within,
+};
+use platform_core::name::label;
+use platform_runtime::lock::Lock;
+use rustix::process::Signal;
 use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+const IMAGE: &str = "sluicegate/sandbox-runtime:latest";
 
 /// A world with a gateway here and one elsewhere, whose token everybody can read.
 async fn world() -> World {
@@ -53,4 +64,70 @@ async fn what_cannot_be_is_told_with_the_way_to_mend_it() {
     let doctor = world.sluice().run(&["doctor"]).await;
     assert!(doctor.stdout.contains("here is down, there is down"), "{doctor:?}");
     world.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn one_command_at_a_time_is_at_work_on_a_gateway_and_who_was_killed_is_not_waited_for() {
+    let world = world().await;
+    let dir = world.path().join("gateways/here");
+    fs::create_dir_all(&dir).unwrap();
+    fs::set_permissions(&dir, fs::Permissions::from_mode(0o700)).unwrap();
+    let mut other = tokio::process::Command::new("flock");
+    let other = other.arg("--no-fork").arg(&dir).args(["sleep", "1000"]).kill_on_drop(true).spawn();
+    let mut other = other.unwrap();
+    eventually("the other has its lock", async || Lock::attempt(&dir).unwrap().is_none(), |has| *has).await;
+
+    let mut down = world.sluice().spawn(&["gateway", "down", "here", "--purge"]);
+    let mut told = BufReader::new(down.stderr.take().unwrap()).lines();
+    let line = told.next_line().await.unwrap().unwrap();
+    assert!(line.contains("another command is at work on gateway here"), "{line}");
+    assert_eq!(down.try_wait().unwrap(), None, "it waits");
+
+    other.kill().await.unwrap();
+    let ended = tokio::time::timeout(Duration::from_secs(20), down.wait()).await.expect("it goes on");
+    assert!(ended.unwrap().success(), "{:?}", told.next_line().await);
+    assert!(!dir.exists());
+    // The control: with nobody at work nothing is said of anybody.
+    let alone = world.sluice().run(&["gateway", "down", "here", "--purge"]).await;
+    assert_eq!((alone.code, alone.stderr.as_str()), (Some(0), ""), "{alone:?}");
+}
+
+/// A container that `sluice` takes for the gateway's, which only sleeps.
+async fn asleep(world: &World) -> String {
+    let name = format!("sluice-{}-gateway-here", world.installation());
+    let label = format!("{}={}", label::INSTALLATION, world.installation());
+    let rest = ["--network", "none", "--label", &label, "--entrypoint", "sleep", IMAGE, "1000"];
+    docker(&[&["run", "--detach", "--name", &name], &rest[..]].concat()).await;
+    name
+}
+
+/// Where nothing bounds what a gateway writes but somebody who looks.
+#[tokio::test]
+async fn a_gateway_that_has_written_too_much_is_ended_where_nothing_else_bounds_it() {
+    let mut world = World::with("[gateways.here]\ndisk = '16MiB'\n").await;
+    world.reconfigure("[sandbox]\n", "[sandbox]\nworkspaces = 'directory'\n");
+    assert!(world.stop_proxy().await);
+    let name = asleep(&world).await;
+    let gateway = world.path().join("gateways/here");
+    let state = gateway.join(format!("disk/{:032x}/tree/state", 0));
+    fs::create_dir_all(&state).unwrap();
+    fs::set_permissions(&gateway, fs::Permissions::from_mode(0o700)).unwrap();
+    fs::write(state.join("some"), vec![1; 8 << 20]).unwrap();
+    let up = Up::start(world.sluice().log_to(&world.path().join("up.log"))).await;
+    let log = || fs::read_to_string(world.path().join("up.log")).unwrap();
+    // The control: as long as it has not, nobody touches it.
+    let checked = world.sluice().run(&["gateway", "check", "here", "--json"]).await;
+    assert!(!codes(&checked, 0).contains(&"disk_full".to_owned()), "{checked:?}");
+    assert_eq!(docker(&["inspect", "--format", "{{.State.Running}}", &name]).await, "true");
+
+    fs::write(state.join("more"), vec![1; 9 << 20]).unwrap();
+    let there = async || containers_of(&world.installation()).await;
+    let left = eventually_within(Duration::from_secs(30), "it is ended", there, Vec::is_empty).await;
+    assert!(left.is_empty(), "{left:?} {}", log());
+    assert!(log().contains("its workspace grew beyond 16 MiB"), "{}", log());
+    let checked = world.sluice().run(&["gateway", "check", "here", "--json"]).await;
+    assert!(codes(&checked, 0).contains(&"disk_full".to_owned()), "{checked:?}");
+    let purged = world.sluice().run(&["gateway", "down", "here", "--purge"]).await;
+    assert!(!gateway.exists(), "{purged:?}");
+    assert_eq!(up.stop(Signal::TERM).await.0, Some(0));
 }

@@ -3,7 +3,10 @@
 use std::process::ExitCode;
 
 use platform_core::event::RunErrorCode;
-use platform_runtime::{config::Mistakes, settings::token_secrets};
+use platform_runtime::{
+    config::Mistakes,
+    settings::{NoGateway, token_secrets},
+};
 
 use crate::{
     api, data_plane, gateway::sealed, run::BookingError, sandbox::docker, store, supervise, traces, workspace,
@@ -66,6 +69,7 @@ impl From<RunErrorCode> for Exit {
 pub(super) fn of_error(error: &(dyn std::error::Error + 'static)) -> Exit {
     if error.is::<Mistakes>()
         || error.is::<Misused>()
+        || error.is::<NoGateway>()
         || error.is::<token_secrets::Error>()
         || error.is::<traces::Unusable>()
     {
@@ -99,9 +103,9 @@ pub(super) fn of_error(error: &(dyn std::error::Error + 'static)) -> Exit {
 const fn of_gateway(error: &sealed::Error) -> Exit {
     use sealed::Error;
     match error {
-        Error::Unknown { .. } | Error::Elsewhere { .. } => Exit::Usage,
-        Error::Unsafe { .. } => Exit::Failure,
-        Error::Docker(_) | Error::DataPlane(_) | Error::NoModel(_) => Exit::Unavailable,
+        Error::Unknown(_) | Error::Elsewhere { .. } => Exit::Usage,
+        Error::Unsafe { .. } | Error::Full { .. } => Exit::Failure,
+        Error::Disk(_) | Error::Docker(_) | Error::DataPlane(_) | Error::NoModel(_) => Exit::Unavailable,
         Error::File { .. }
         | Error::Dir(_)
         | Error::Secret(_)

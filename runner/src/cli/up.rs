@@ -7,7 +7,7 @@ use std::{
 
 use platform_core::control::Health;
 use platform_runtime::{
-    settings::Telemetry,
+    settings::{Settings, Telemetry},
     shutdown::{Asked, RunBy, Signals},
     task,
 };
@@ -19,6 +19,7 @@ use crate::{
     agents::Catalog,
     api::Api,
     data_plane::DataPlane,
+    gateway::sealed,
     reload::Reloading,
     run::{Host, Observer},
     supervise::{self, Plan, Proxy},
@@ -72,7 +73,7 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
                 Box::pin(worker::work(&host, (settings, &catalog), &cancel, at_end)).await;
                 proxy_stop.cancel();
             };
-            observed(&host, (export, &data_plane), work).await;
+            observed(&host, (export, &data_plane), settings, work).await;
         }
         // The proxy last: runs that are cancelled are closed there.
         proxy_stop.cancel();
@@ -96,15 +97,17 @@ fn complain(telemetry: &Telemetry) {
     }
 }
 
-/// Does `work` on `host`, and has operators be told of it.
+/// Does `work` on `host`, has operators be told of it, and looks after the gateways here meanwhile.
 async fn observed(
     host: &Host,
     (export, data_plane): (Option<Export>, &DataPlane),
+    settings: &Settings,
     work: impl Future<Output = ()>,
 ) {
     tokio::select! {
         () = traces::beside(export, (&host.store, Some(data_plane)), work) => {}
         () = host.observer.metrics.ask(&host.store) => {}
+        () = Box::pin(sealed::tend(settings)) => {}
     }
 }
 

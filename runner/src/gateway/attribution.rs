@@ -84,8 +84,7 @@ async fn slot(link: &Link, data_plane: &DataPlane, run: &RunId) -> Result<Regist
             Err(error) if error.is_taken() => {}
             Err(error) => return Err(error.into()),
             Ok(()) => {
-                let name = format!("{}-s{at}", link.gateway.provider);
-                let provider = Provider::parse(&name).map_err(Error::from)?;
+                let provider = Provider::parse(&link.gateway.slot_provider(at)).map_err(Error::from)?;
                 return Ok(Registered { attribution: Attribution::Slot { provider }, slot: Some(slots[at]) });
             }
         }

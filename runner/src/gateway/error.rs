@@ -4,7 +4,7 @@ use std::{io, path::PathBuf, time::Duration};
 
 use gateway_bridge::{DeviceError, InvalidEndpoint, InvalidHeaders, InvalidSession};
 use platform_core::id::{AccountId, GatewayId, InvalidId};
-use platform_runtime::settings::token_secrets;
+use platform_runtime::settings::{NoGateway, token_secrets};
 
 /// Why a run cannot be a session of a gateway.
 #[derive(Debug, thiserror::Error)]
@@ -18,8 +18,8 @@ pub(crate) enum Error {
         account: AccountId,
     },
     /// The run was begun at a gateway that is not configured any more.
-    #[error("there is no [gateways.{0}] any more")]
-    Unconfigured(String),
+    #[error(transparent)]
+    Unconfigured(#[from] NoGateway),
     /// A file is not to be had.
     #[error("cannot read {what} {}", path.display())]
     File {
@@ -90,6 +90,15 @@ pub(crate) enum Error {
         /// What was in the way, if that is known.
         #[source]
         source: Option<gateway_bridge::Error>,
+    },
+    /// It does not know this client.
+    #[error("gateway {gateway} does not know this client: `sluice gateway pair {gateway}` makes it known")]
+    Unpaired {
+        /// Which.
+        gateway: GatewayId,
+        /// What it said.
+        #[source]
+        source: gateway_bridge::Error,
     },
     /// It does not want to speak to us, or not to do what is asked.
     #[error("gateway {gateway} cannot be used")]

@@ -11,7 +11,7 @@ use platform_core::{
 };
 use platform_runtime::{
     random,
-    settings::{self, Agent, Settings, token_secrets},
+    settings::{self, Agent, NoGateway, Settings, token_secrets},
 };
 use tokio::{
     sync::{AcquireError, Mutex, Semaphore, SemaphorePermit},
@@ -66,7 +66,8 @@ impl Links {
     /// The one of this name.
     pub(crate) fn named(&self, id: &str) -> Result<&Link, Error> {
         let found = self.0.iter().find(|(known, _)| known.as_str() == id);
-        found.map(|(_, link)| link).ok_or_else(|| Error::Unconfigured(id.to_owned()))
+        let found = found.map(|(_, link)| link);
+        Ok(found.ok_or_else(|| NoGateway::among(self.0.keys(), id))?)
     }
 }
 
@@ -99,7 +100,12 @@ impl Link {
             Ok(Err(source)) => {
                 // Somebody mends it, and the next run begins anew.
                 self.open.lock().await.take();
-                Err(Error::Unusable { gateway: self.id.clone(), source })
+                let gateway = self.id.clone();
+                Err(match source {
+                    gateway_bridge::Error::PairingRequired { .. }
+                    | gateway_bridge::Error::MissingScopes { .. } => Error::Unpaired { gateway, source },
+                    source => Error::Unusable { gateway, source },
+                })
             }
             Err(_elapsed) => {
                 Err(Error::Away { gateway: self.id.clone(), patience: PATIENCE, source: gateway.trouble() })

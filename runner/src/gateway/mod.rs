@@ -12,5 +12,5 @@ mod trust;
 pub(crate) use self::{
     error::Error,
     links::{Link, Links},
-    place::{Place, SOCKET},
+    place::{BRIDGE, Place, SOCKET, STATE, workspace_id},
 };

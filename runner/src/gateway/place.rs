@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, io, path::PathBuf, time::Duration};
 
 use gateway_bridge::Endpoint;
-use platform_core::id::GatewayId;
+use platform_core::id::{GatewayId, WorkspaceId};
 use platform_runtime::{
     settings::{Gateway, Settings},
     socket,
@@ -11,6 +11,7 @@ use platform_runtime::{
 use tokio::{net::TcpStream, time::timeout};
 
 use super::{Error, secrets};
+use crate::workspace;
 
 /// How long it may take to accept a connection, for whoever only looks.
 const CONNECT: Duration = Duration::from_secs(2);
@@ -74,9 +75,23 @@ impl Place {
         self.dir.join("config")
     }
 
+    /// Directory of the one workspace that its container writes to.
+    pub(crate) fn disk(&self) -> PathBuf {
+        self.dir.join("disk")
+    }
+
     /// Directory in which its container is heard, at a socket of this name.
     pub(crate) fn bridge(&self) -> PathBuf {
-        self.dir.join("bridge")
+        self.written(BRIDGE)
+    }
+
+    /// Directory of its conversations, and of its agents' files.
+    pub(crate) fn state(&self) -> PathBuf {
+        self.written(STATE)
+    }
+
+    fn written(&self, part: &str) -> PathBuf {
+        workspace::tree(&self.disk(), workspace_id().as_str()).join(part)
     }
 
     /// Where it is spoken to, as an endpoint of the bridge.
@@ -93,6 +108,15 @@ impl Place {
     pub(crate) fn slots(&self) -> PathBuf {
         self.slots.clone().unwrap_or_else(|| self.dir.join("slots"))
     }
+}
+
+/// Directories of a gateway's workspace: where it is heard, and all else that it writes.
+pub(crate) const BRIDGE: &str = "bridge";
+pub(crate) const STATE: &str = "state";
+
+/// Each gateway has a directory of workspaces for itself, and one in it.
+pub(crate) fn workspace_id() -> WorkspaceId {
+    WorkspaceId::from_random(0)
 }
 
 /// Name of the socket at which a gateway's container is heard.

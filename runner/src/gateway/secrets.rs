@@ -1,25 +1,19 @@
 //! Files that only we may read: a gateway's token, its slots.
 
-use std::{
-    fs::File,
-    io::{self, Read},
-    os::unix::fs::MetadataExt,
-    path::Path,
-};
+use std::path::Path;
 
-use platform_core::{control::Correlation, secret::Secret};
+use platform_core::{control::Correlation, limit::ByteSize, secret::Secret};
+use platform_runtime::file::{self, Link, Unread};
 
 use super::Error;
 
 /// Larger is no token, and no list of slots.
-const LARGEST: u64 = 64 << 10;
-/// Permissions of everybody but the owner.
-const OTHERS: u32 = 0o077;
+const LARGEST: ByteSize = ByteSize::kib(64);
 
 /// The token in `path`.
 pub(super) fn token(path: &Path) -> Result<Secret, Error> {
     let text = read("the gateway's token", path)?;
-    let token = text.trim();
+    let token = text.expose().trim();
     if token.is_empty() || token.contains(char::is_whitespace) {
         return Err(Error::NotOne { what: "token in a single line", path: path.to_owned() });
     }
@@ -29,24 +23,17 @@ pub(super) fn token(path: &Path) -> Result<Secret, Error> {
 /// The slots in `path`, in their order: the gateway's providers are numbered so.
 pub(super) fn slots(path: &Path) -> Result<Vec<Correlation>, Error> {
     let text = read("the gateway's slots", path)?;
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let lines = text.expose().lines().map(str::trim).filter(|line| !line.is_empty());
     let slots: Option<Vec<_>> = lines.map(Correlation::slot).collect();
     let what = "slots of 32 lower-case hexadecimal digits, a line each";
     slots.filter(|slots| !slots.is_empty()).ok_or_else(|| Error::NotOne { what, path: path.to_owned() })
 }
 
-fn read(what: &'static str, path: &Path) -> Result<String, Error> {
-    let failed = |source| Error::File { what, path: path.to_owned(), source };
-    let file = File::open(path).map_err(failed)?;
-    if file.metadata().map_err(failed)?.mode() & OTHERS != 0 {
-        return Err(Error::Exposed { path: path.to_owned() });
-    }
-    let mut text = String::new();
-    let read = file.take(LARGEST).read_to_string(&mut text).map_err(failed)?;
-    if read as u64 == LARGEST {
-        return Err(failed(io::Error::from(io::ErrorKind::FileTooLarge)));
-    }
-    Ok(text)
+fn read(what: &'static str, path: &Path) -> Result<Secret, Error> {
+    file::private(path, Link::Follow, LARGEST).map_err(|unread| match unread {
+        Unread::Exposed { .. } => Error::Exposed { path: path.to_owned() },
+        Unread::Io(source) => Error::File { what, path: path.to_owned(), source },
+    })
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use std::{
     ffi::OsStr,
-    fs, io,
+    fs,
     os::unix::{
         fs::{MetadataExt, PermissionsExt},
         net::UnixStream,
@@ -18,19 +18,17 @@ use std::{
 };
 
 use platform_core::limit::ByteSize;
-use platform_runtime::random;
-use rustix::{
-    fs::{FlockOperation, flock},
-    io::Errno,
-};
+use platform_runtime::{lock::Lock, random};
 
-use super::{Bounds, Error, place::Place};
+use super::{Bounds, Error, Lasting, place::Place};
 
 /// Where programs are looked for. Nothing else of our environment reaches them.
 const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 /// Without barriers and order: nothing here has to survive the machine, and an agent's fsync(2) is not to be the host's.
 /// Without `discard`: it makes deleting five times as slow. Inode tables are zero already, in a file that was just made.
 const OPTIONS: &str = "loop,nosuid,nodev,noatime,nobarrier,data=writeback,noinit_itable,errors=remount-ro";
+/// Of what has to survive the machine.
+const LASTING: &str = "loop,nosuid,nodev,noatime,noinit_itable,errors=remount-ro";
 /// Blocks are of 4 KiB. The journal is the smallest there is, and not for safety: without one, ext4 does not use inodes
 /// again that were deleted in the last minutes, and looks at each of them whenever it wants one. 20,000 files that had
 /// been deleted took 52 s to be written again instead of 3.
@@ -63,7 +61,7 @@ pub(super) fn attempt(root: &Path, docker: &Path) -> Result<(), Error> {
         return Err(Error::MountsApart { docker: docker.to_owned() });
     }
     let Trial { place, lock } = Trial::begin(root)?;
-    let tried = make(&place, TRIAL).and_then(|()| mount(&place));
+    let tried = make(&place, TRIAL).and_then(|()| mount(&place, Lasting::Run));
     let removed = place.remove();
     drop(lock);
     tried.and(removed)
@@ -72,7 +70,7 @@ pub(super) fn attempt(root: &Path, docker: &Path) -> Result<(), Error> {
 /// A workspace to try images with. Locked by whoever tries, so that others see when it is nobody's any more.
 struct Trial {
     place: Place,
-    lock: fs::File,
+    lock: Lock,
 }
 
 impl Trial {
@@ -82,24 +80,11 @@ impl Trial {
                 Place::of(root, &format!("{TRIAL_NAME}{:016x}", random::bits() & u128::from(u64::MAX)));
             place.claim()?;
             // Before it was locked it was nobody's, and may have been removed as that.
-            if let Some(lock) = lock(&place.dir).map_err(Error::io("lock", &place.dir))? {
+            if let Some(lock) = Lock::attempt(&place.dir).map_err(Error::io("lock", &place.dir))? {
                 return Ok(Self { place, lock });
             }
         }
     }
-}
-
-/// The lock of a directory that is there; `None` if somebody else has it, or the directory is gone.
-fn lock(dir: &Path) -> io::Result<Option<fs::File>> {
-    let file = match fs::File::open(dir) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        opened => opened?,
-    };
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Err(Errno::WOULDBLOCK) => return Ok(None),
-        locked => locked?,
-    }
-    Ok((file.metadata()?.nlink() > 0).then_some(file))
 }
 
 /// Removes trials whose process was killed.
@@ -108,7 +93,7 @@ pub(super) fn remove_forgotten(root: &Path) {
         let name = entry.file_name();
         let Some(name) = name.to_str().filter(|name| name.starts_with(TRIAL_NAME)) else { continue };
         let place = Place::of(root, name);
-        if let Ok(Some(lock)) = lock(&place.dir) {
+        if let Ok(Some(lock)) = Lock::attempt(&place.dir) {
             if let Err(error) = place.remove() {
                 tracing::warn!(name, error = platform_runtime::report::chain(&error), "trial stays behind");
             }
@@ -147,8 +132,12 @@ pub(super) fn make(place: &Place, bounds: Bounds) -> Result<(), Error> {
 }
 
 /// Mounts the image of `place` on its tree, with nothing in it but what an agent and we put there.
-pub(super) fn mount(place: &Place) -> Result<(), Error> {
-    let options = ["-n", "-i", "-t", "ext4", "-o", OPTIONS, "--"];
+pub(super) fn mount(place: &Place, lasting: Lasting) -> Result<(), Error> {
+    let how = match lasting {
+        Lasting::Run => OPTIONS,
+        Lasting::Machine => LASTING,
+    };
+    let options = ["-n", "-i", "-t", "ext4", "-o", how, "--"];
     let paths = [place.image.as_os_str(), place.tree.as_os_str()];
     let arguments: Vec<_> = options.iter().map(OsStr::new).chain(paths).collect();
     let mount = || program("mount", &place.image, &arguments);

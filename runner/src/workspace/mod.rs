@@ -29,7 +29,11 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use platform_core::{id::WorkspaceId, limit::ByteSize, start::Start};
+use platform_core::{
+    id::WorkspaceId,
+    limit::{self, ByteSize},
+    start::Start,
+};
 use platform_runtime::{
     random, report,
     settings::{Sandbox, WorkspaceForm},
@@ -57,6 +61,7 @@ struct Site {
     root: PathBuf,
     form: Form,
     reserve: ByteSize,
+    lasting: Lasting,
     /// Sizes of those that have room and are not there yet, together: what they may take cannot be seen.
     making: Mutex<u64>,
 }
@@ -84,6 +89,15 @@ enum Form {
     },
 }
 
+/// What workspaces have to survive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lasting {
+    /// Their runs, at most: what does not outlive the machine has no container either.
+    Run,
+    /// The machine's failing, too.
+    Machine,
+}
+
 /// What a workspace may hold.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
@@ -98,6 +112,8 @@ enum For {
     Run(Vec<Message>),
     /// A container that waits for one.
     Waiting,
+    /// A gateway, which has these directories of it.
+    Gateway(&'static [&'static str]),
 }
 
 /// A workspace that is there. Dropping it changes nothing.
@@ -116,6 +132,11 @@ impl Workspaces {
     /// # Panics
     /// Outside a tokio runtime.
     pub(crate) fn open(settings: &Sandbox) -> Result<Self, Error> {
+        Self::lasting(settings, Lasting::Run)
+    }
+
+    /// The same for workspaces that have to survive more or less.
+    pub(crate) fn lasting(settings: &Sandbox, lasting: Lasting) -> Result<Self, Error> {
         let configured = &settings.workspace_dir;
         let root = absolute(configured).map_err(Error::io("find", configured))?;
         place::private_root(&root)?;
@@ -136,7 +157,7 @@ impl Workspaces {
             ),
         };
         let bounds = Bounds { size: settings.workspace_size, files: settings.workspace_files };
-        let site = Site { root, form, reserve: settings.disk_reserve, making: Mutex::default() };
+        let site = Site { root, form, reserve: settings.disk_reserve, lasting, making: Mutex::default() };
         Ok(Self { site: Arc::new(site), bounds })
     }
 
@@ -192,6 +213,15 @@ impl Workspaces {
         self.create_for(id, For::Waiting).await
     }
 
+    /// The same for a gateway, which is given these directories of it and sees nothing else.
+    pub(crate) async fn create_for_gateway(
+        &self,
+        id: &WorkspaceId,
+        parts: &'static [&'static str],
+    ) -> Result<Workspace, Error> {
+        self.create_for(id, For::Gateway(parts)).await
+    }
+
     async fn create_for(&self, id: &WorkspaceId, whom: For) -> Result<Workspace, Error> {
         let (site, bounds, id) = (Arc::clone(&self.site), self.bounds, id.clone());
         let (tell, told) = oneshot::channel();
@@ -224,6 +254,12 @@ impl Workspaces {
     pub(crate) async fn remove(&self, id: &WorkspaceId) -> Result<(), Error> {
         let place = self.site.place(id);
         blocking(move || place.remove()).await
+    }
+
+    /// Puts workspace `id` away, which nobody uses: it stays, and [`Workspaces::adopt`] takes it up again.
+    pub(crate) async fn put_away(&self, id: &WorkspaceId) -> Result<(), Error> {
+        let place = self.site.place(id);
+        blocking(move || place.unmount()).await
     }
 
     /// Leaves workspace `id` for people to look at: it can be read where it is and not changed, and takes no more room than
@@ -295,6 +331,36 @@ pub(crate) fn tree(root: &Path, name: &str) -> PathBuf {
     Place::of(root, name).tree
 }
 
+/// Whether workspace `id` below `root`, which is there to hold `size`, has too much in it, or as an image has no room left. None is as
+/// good as one that is empty.
+pub(crate) async fn look(root: &Path, id: &WorkspaceId, size: ByteSize) -> Result<Option<Exceeded>, Error> {
+    let place = Place::of(root, id.as_str());
+    blocking(move || {
+        if place.has_image() {
+            return if place.is_mounted()? { place.fullness() } else { Ok(None) };
+        }
+        if !place.tree.is_dir() {
+            return Ok(None);
+        }
+        let bounds =
+            Bounds { size, files: (size.0 / limit::sandbox::WORKSPACE_PER_FILE.0).max(FEWEST_FILES) };
+        let looked = watch::Watched::new(&place.tree, bounds, ByteSize(0)).look();
+        looked.map_err(Error::io("look through", &place.tree))
+    })
+    .await
+}
+
+/// Whether workspace `id` below `root` bounds itself.
+pub(crate) fn is_image(root: &Path, id: &WorkspaceId) -> bool {
+    Place::of(root, id.as_str()).has_image()
+}
+
+/// Whether it does, and is not mounted.
+pub(crate) fn is_away(root: &Path, id: &WorkspaceId) -> Result<bool, Error> {
+    let place = Place::of(root, id.as_str());
+    Ok(place.has_image() && !place.is_mounted()?)
+}
+
 /// Removes workspace `id` below `root`, whatever new ones would be there.
 pub(crate) async fn remove(root: &Path, id: &WorkspaceId) -> Result<(), Error> {
     let place = Place::of(&absolute(root).map_err(Error::io("find", root))?, id.as_str());
@@ -326,12 +392,17 @@ impl Site {
     fn fill(&self, place: &Place, bounds: Bounds, whom: &For) -> Result<(), Error> {
         if self.form == Form::Image {
             image::make(place, bounds)?;
-            image::mount(place)?;
+            image::mount(place, self.lasting)?;
         }
         place::give(&place.tree, place::DIRECTORY)?;
         match whom {
             For::Run(messages) => conversation::write(&place.tree, messages),
             For::Waiting => Ok(private_dir(&place.start, place::DIRECTORY)?),
+            For::Gateway(parts) => parts.iter().try_for_each(|part| {
+                let path = place.tree.join(part);
+                fs::create_dir(&path).map_err(Error::io("make", &path))?;
+                place::give(&path, place::DIRECTORY)
+            }),
         }
     }
 
@@ -341,7 +412,7 @@ impl Site {
             return Err(Error::Unknown { id: id.clone(), root: self.root.clone() });
         }
         if place.has_image() && !place.is_mounted()? {
-            let mounted = image::mend(&place).and_then(|()| image::mount(&place));
+            let mounted = image::mend(&place).and_then(|()| image::mount(&place, self.lasting));
             // Somebody else may have been faster.
             if mounted.is_err() && !place.is_mounted()? {
                 mounted?;

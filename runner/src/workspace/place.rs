@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use platform_core::name::SANDBOX_UID;
+use platform_core::{limit::ByteSize, name::SANDBOX_UID};
 use platform_runtime::socket::private_dir;
 use rustix::{
     fs::{AtFlags, CWD, StatVfsMountFlags, StatxAttributes, StatxFlags, statvfs},
@@ -17,7 +17,7 @@ use rustix::{
     mount::{MountFlags, UnmountFlags, mount_remount, unmount},
 };
 
-use super::{Error, image::program};
+use super::{Error, image::program, watch::Exceeded};
 
 /// Mode of a directory that is an agent's.
 pub(super) const DIRECTORY: u32 = 0o755;
@@ -25,6 +25,9 @@ pub(super) const DIRECTORY: u32 = 0o755;
 pub(super) const FILE: u32 = 0o644;
 /// Files of ours that a workspace with an image consists of, and a few more.
 pub(super) const FILES: u64 = 8;
+
+/// A file system is nearly full when not one part in so many is left.
+const NEARLY_FULL: u64 = 50;
 
 /// How often removal is tried, and for how long what is in use is waited for: whoever reads a file is done by then, and a
 /// `mount` that was under way.
@@ -88,6 +91,18 @@ impl Place {
 
     fn is_frozen(&self) -> bool {
         statvfs(&self.tree).is_ok_and(|found| found.f_flag.contains(StatVfsMountFlags::RDONLY))
+    }
+
+    /// Whether hardly anything more fits into the tree, which is mounted.
+    pub(super) fn fullness(&self) -> Result<Option<Exceeded>, Error> {
+        let found = statvfs(&self.tree).map_err(|error| Error::io("look at", &self.tree)(error.into()))?;
+        let size = || ByteSize(found.f_blocks.saturating_mul(found.f_frsize));
+        let is_short = |free: u64, all: u64| free.saturating_mul(NEARLY_FULL) < all;
+        Ok(if is_short(found.f_bavail, found.f_blocks) {
+            Some(Exceeded::Size(size()))
+        } else {
+            is_short(found.f_favail, found.f_files).then_some(Exceeded::Files(found.f_files))
+        })
     }
 
     /// Unmounts the tree, as often as it is mounted. What somebody still has open then is left to them.

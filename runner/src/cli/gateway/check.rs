@@ -21,9 +21,8 @@ pub(in crate::cli) struct Arguments {
 
 pub(super) async fn check(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
     let settings = &context.settings;
-    if let Some(id) = arguments.id.as_ref().filter(|id| !settings.gateways.contains_key(*id)) {
-        let known = settings.gateways.keys().map(GatewayId::as_str).collect::<Vec<_>>().join(", ");
-        return Err(Box::new(sealed::Error::Unknown { id: id.clone(), known }));
+    if let Some(id) = &arguments.id {
+        settings.gateway(id)?;
     }
     let mut checked = Vec::new();
     for (id, gateway) in &settings.gateways {

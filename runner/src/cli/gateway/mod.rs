@@ -14,7 +14,8 @@ pub(super) enum Command {
     /// Run a gateway here, in a container without a network; one that runs as it is configured is left alone
     ///
     /// Its token, its slots and its configuration are made from the registry and what the upstream offers. If it runs and would be
-    /// another, what differs is said, its sessions get its `drain` to end, and it is made anew. Docker brings it back after a restart.
+    /// another, what differs is said, its sessions get its `drain` to end, and it is made anew. Docker brings it back after a restart of its
+    /// own, `sluice up` after one of the machine.
     #[command(after_help = "\
 Examples:
   sluice gateway up coding --wait     and wait until it answers

@@ -9,10 +9,7 @@ use gateway_bridge::{DeviceKey, Error as Bridge, Gateway, Settings};
 use platform_runtime::settings;
 
 use super::{Context, Error, Exit, Named};
-use crate::{
-    cli::exit::Misused,
-    gateway::{Links, sealed},
-};
+use crate::{cli::exit::Misused, gateway::Links};
 
 /// Between two attempts to come in.
 const PAUSE: Duration = Duration::from_secs(3);
@@ -29,11 +26,7 @@ pub(in crate::cli) struct Arguments {
 }
 
 pub(super) async fn pair(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
-    let id = &arguments.gateway.id;
-    let Some(gateway) = context.settings.gateways.get(id) else {
-        let known = context.settings.gateways.keys().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        return Err(Box::new(sealed::Error::Unknown { id: id.clone(), known }));
-    };
+    let (id, gateway) = context.settings.gateway(&arguments.gateway.id)?;
     let key = device_key(gateway)?;
     let mut out = io::stdout();
     writeln!(out, "this client is device {}", key.id())?;

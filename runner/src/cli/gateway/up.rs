@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use platform_core::id::GatewayId;
 use serde_json::json;
 
 use super::{Context, Error, Exit, Named};
@@ -32,6 +33,7 @@ pub(super) async fn up(context: &Context, arguments: UpArguments) -> Result<Exit
     let id = &arguments.gateway.id;
     let sealed = Sealed::open(&context.settings, id).await?;
     let tell = |event: Event<'_>| match event {
+        Event::Waiting => waiting(id),
         Event::Stopping(changed, drain) if !arguments.json => {
             let drain = drain.as_secs();
             let said = writeln!(
@@ -71,7 +73,11 @@ pub(super) async fn up(context: &Context, arguments: UpArguments) -> Result<Exit
 pub(super) async fn down(context: &Context, arguments: DownArguments) -> Result<Exit, Error> {
     let id = &arguments.gateway.id;
     let kept = if arguments.purge { Kept::Nothing } else { Kept::State };
-    let was_there = Sealed::open(&context.settings, id).await?.down(kept).await?;
+    let tell = |event: Event<'_>| match event {
+        Event::Waiting => waiting(id),
+        Event::Stopping(..) => {}
+    };
+    let was_there = Sealed::open(&context.settings, id).await?.down(kept, &tell).await?;
     let left = match kept {
         Kept::State => "its state stays (--purge removes it)",
         Kept::Nothing => "nothing of it is left",
@@ -79,4 +85,9 @@ pub(super) async fn down(context: &Context, arguments: DownArguments) -> Result<
     let word = if was_there { "is down" } else { "was down" };
     writeln!(io::stdout(), "{id} {word}; {left}")?;
     Ok(Exit::Success)
+}
+
+fn waiting(id: &GatewayId) {
+    // Who cannot be told waits all the same.
+    drop(writeln!(io::stderr(), "sluice: another command is at work on gateway {id}: waiting for it"));
 }

@@ -71,6 +71,10 @@ pub(crate) async fn check(settings: &Settings, id: &GatewayId, gateway: &Gateway
                     written => written,
                 };
                 found.extend(of_container(&sealed).await);
+                found.extend(match sealed.disk().look().await {
+                    Ok(exceeded) => exceeded.map(|exceeded| Finding::Disk(exceeded.to_string())),
+                    Err(error) => Some(Finding::Unknown(report::chain(&error))),
+                });
             }
             Err(error) => found.push(Finding::Unknown(report::chain(&error))),
         }
@@ -102,19 +106,26 @@ pub(crate) async fn check(settings: &Settings, id: &GatewayId, gateway: &Gateway
     found
 }
 
-async fn of_container(sealed: &Sealed<'_>) -> Option<Finding> {
-    let down = || Finding::Unreachable(format!("it is down: `sluice gateway up {}`", sealed.id));
-    match sealed.found().await {
-        Err(error) => Some(Finding::Unknown(report::chain(&error))),
-        Ok(None) => Some(down()),
-        Ok(Some(found)) if !found.is_running => Some(down()),
-        Ok(Some(found)) if found.network != "none" => Some(Finding::Network(found.network)),
-        Ok(Some(_)) => match sealed.ask().await {
-            Ok(Answer::Ready) => None,
-            Ok(Answer::NotReady) => Some(Finding::Unreachable("it is starting or stopping".to_owned())),
-            Err(error) => Some(Finding::Unreachable(error.to_string())),
-        },
-    }
+async fn of_container(sealed: &Sealed<'_>) -> Vec<Finding> {
+    let found = match sealed.found().await {
+        Err(error) => return vec![Finding::Unknown(report::chain(&error))],
+        Ok(found) => found.filter(|found| found.is_running),
+    };
+    let Some(found) = found else {
+        return vec![Finding::Unreachable(format!("it is down: `sluice gateway up {}`", sealed.id))];
+    };
+    let answer = match sealed.ask().await {
+        Ok(Answer::Ready) => None,
+        Ok(Answer::NotReady) => Some(Finding::Unreachable("it is starting or stopping".to_owned())),
+        Err(error) => Some(Finding::Unreachable(error.to_string())),
+    };
+    let networks = found.networks.iter().cloned().map(Finding::Network);
+    let walls = match sealed.changed(&found) {
+        None => Some(Finding::Container(vec!["what it was made from is not known".to_owned()])),
+        Some(changed) if changed.is_empty() => None,
+        Some(changed) => Some(Finding::Container(changed)),
+    };
+    networks.chain(walls).chain(answer).collect()
 }
 
 fn of_secrets(gateway: &Gateway, place: &Place) -> Vec<Finding> {

@@ -2,17 +2,17 @@
 //! user has to read or to write there is open to nobody else.
 
 use std::{
-    fs::{self, Permissions},
-    io::{self, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, chown},
+    fs, io,
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
 };
 
-use platform_core::{id::SocketDirName, name::SANDBOX_UID, secret::Secret};
-use platform_runtime::{random, socket};
+use platform_core::{control::Correlation, id::SocketDirName, secret::Secret};
+use platform_runtime::{file, lock::Lock, random, socket};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::Error;
+use super::{Error, shape::Setup};
 use crate::gateway::{Place, secrets};
 
 /// The plugin that puts a session's own headers on its calls, as the container has it.
@@ -34,26 +34,20 @@ pub(super) struct Files<'f> {
 }
 
 impl Files<'_> {
-    /// Makes the directories.
-    pub(super) fn prepare(&self) -> Result<(), Error> {
+    /// The lock of the directory, which is made for that; `None` if somebody else has it.
+    pub(super) fn lock(&self) -> Result<Option<Lock>, Error> {
         let dir = self.place.dir();
         if let Some(above) = dir.parent() {
             let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(above);
             made.map_err(failed("create", above))?;
         }
         socket::private_dir(dir, 0o700)?;
-        socket::private_dir(&self.place.config(), 0o755)?;
-        let bridge = self.place.bridge();
-        if !bridge.is_dir() {
-            fs::DirBuilder::new().mode(0o700).create(&bridge).map_err(failed("create", &bridge))?;
-        }
-        // The container's user makes its socket there. Who is not root cannot give it away, but has closed the directory above.
-        let (mode, owner) = match chown(&bridge, Some(SANDBOX_UID), Some(SANDBOX_UID)) {
-            Ok(()) => (0o700, "its own"),
-            Err(_) => (0o703, "ours"),
-        };
-        tracing::debug!(bridge = %bridge.display(), owner, "the gateway's socket is made there");
-        fs::set_permissions(&bridge, Permissions::from_mode(mode)).map_err(failed("open up", &bridge))
+        Lock::attempt(dir).map_err(failed("lock", dir))
+    }
+
+    /// Makes the directory in it that its container reads.
+    pub(super) fn prepare(&self) -> Result<(), Error> {
+        Ok(socket::private_dir(&self.place.config(), 0o755)?)
     }
 
     /// Its token, made if there is none.
@@ -68,15 +62,13 @@ impl Files<'_> {
     /// So many slots; those that there are stay.
     pub(super) fn slots(&self, count: usize) -> Result<Vec<String>, Error> {
         let path = self.place.slots();
-        let known = if path.exists() { secrets::slots(&path)?.len() } else { 0 };
-        let text = if known == 0 {
-            String::new()
-        } else {
-            fs::read_to_string(&path).map_err(failed("read", &path))?
+        let known = if path.exists() { secrets::slots(&path)? } else { Vec::new() };
+        let spelled = |slot: &Correlation| match slot {
+            Correlation::Slot(bits) | Correlation::Trace(bits) => format!("{bits:032x}"),
         };
-        let mut slots: Vec<_> = text.split_ascii_whitespace().map(str::to_owned).take(count).collect();
+        let mut slots: Vec<_> = known.iter().take(count).map(spelled).collect();
         slots.resize_with(count, || format!("{:032x}", random::bits()));
-        if known != count {
+        if known.len() != count {
             write(&path, 0o600, (slots.join("\n") + "\n").as_bytes())?;
         }
         Ok(slots)
@@ -100,14 +92,15 @@ impl Files<'_> {
     }
 
     /// What its container was made from, likewise.
-    pub(super) fn setup(&self) -> Option<Value> {
+    pub(super) fn setup(&self) -> Option<Setup> {
         read(&self.place.dir().join("setup.json"))
     }
 
     /// Keeps what its container is made from, and its configuration in it. Read by another user inside the container, and by
     /// nobody else outside, because nobody can enter the directory above.
-    pub(super) fn keep(&self, setup: &Value, config: &Value, provider: &str) -> Result<(), Error> {
-        write(&self.place.dir().join("setup.json"), 0o600, setup.to_string().as_bytes())?;
+    pub(super) fn keep(&self, setup: &Setup, config: &Value, provider: &str) -> Result<(), Error> {
+        let setup = serde_json::to_vec(setup).expect("it has no keys but names");
+        write(&self.place.dir().join("setup.json"), 0o600, &setup)?;
         let plugin = self.place.config().join("plugin");
         socket::private_dir(&plugin, 0o755)?;
         for (name, text) in PLUGIN {
@@ -135,23 +128,13 @@ fn for_provider(manifest: &str, provider: &str) -> String {
     format!("{manifest:#}\n")
 }
 
-fn read(path: &Path) -> Option<Value> {
+fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
 /// Writes a file whole or not at all.
 fn write(path: &Path, mode: u32, content: &[u8]) -> Result<(), Error> {
-    let aside = path.with_file_name(format!(".{:032x}", random::bits()));
-    let written = (|| {
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&aside)?;
-        file.set_permissions(Permissions::from_mode(mode))?;
-        file.write_all(content)?;
-        fs::rename(&aside, path)
-    })();
-    written.map_err(|error| {
-        drop(fs::remove_file(&aside));
-        failed("write", path)(error)
-    })
+    file::replace(path, mode, content).map_err(failed("write", path))
 }
 
 fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error + use<> {
@@ -170,6 +153,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let place = Place::below(dir.path());
         let files = Files { place: &place };
+        let _lock = files.lock().unwrap().unwrap();
+        assert!(files.lock().unwrap().is_none(), "somebody is at work");
         files.prepare().unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
         assert_eq!((mode(place.dir()), mode(&place.config())), (0o700, 0o755));

@@ -3,87 +3,42 @@
 use std::{
     collections::BTreeSet,
     io,
-    path::PathBuf,
     time::{Duration, Instant},
 };
 
 use platform_core::{
-    control::{GatewayDoor, SocketDir, UpstreamHealth},
-    id::{GatewayId, InstallationId},
-    limit,
-    name::{SANDBOX_UID, env, label, path},
+    control::{GatewayDoor, UpstreamHealth},
+    id::GatewayId,
+    name::{SANDBOX_UID, label},
 };
 use platform_runtime::{
+    lock::Lock,
     report,
     settings::{Attribution, Gateway, Settings},
-    socket,
 };
 use serde_json::{Value, json};
 
 use super::{
-    Finding, check,
-    config::{self, PORT, Parts},
+    Error, check,
+    config::{self, Parts},
+    disk::Disk,
     files::Files,
     probe::{self, Answer},
     setup,
+    shape::container,
 };
 use crate::{
-    data_plane::{self, DataPlane},
+    data_plane::DataPlane,
     gateway::{Place, SOCKET},
-    sandbox::{
-        Limits,
-        docker::{self, Docker, GatewaySpec},
-    },
+    sandbox::docker::{Docker, GatewayFound},
 };
 
 /// How long a gateway may take until it answers. Alone on two cores OpenClaw 2026.9 takes 11 s.
-const START: Duration = Duration::from_secs(180);
+pub(super) const START: Duration = Duration::from_secs(180);
 /// Pause before it is asked again.
 const PAUSE: Duration = Duration::from_millis(250);
 /// Lines of its output that are shown when it does not begin.
 const TAIL: u32 = 20;
-/// Where things are in the container.
-const CONFIG_DIR: &str = "/config";
-const BRIDGE_DIR: &str = "/bridge";
-const OPENCLAW: &str = "/opt/openclaw/node_modules/openclaw/openclaw.mjs";
-
-/// Why a gateway is not what it was asked to be.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
-    #[error("there is no [gateways.{id}]; there are: {}", if known.is_empty() { "none" } else { known })]
-    Unknown { id: GatewayId, known: String },
-    #[error("gateway {id} does not run here but at {url}: start it there")]
-    Elsewhere { id: GatewayId, url: String },
-    #[error(
-        "there is no model for gateway {0}: name some in `models` of an agent with `gateways = [\"{0}\"]`, or start the proxy and its upstream"
-    )]
-    NoModel(GatewayId),
-    #[error("gateway {id} is not started like this: {}", list(.findings))]
-    Unsafe { id: GatewayId, findings: Vec<Finding> },
-    #[error("cannot {action} {}", path.display())]
-    File {
-        action: &'static str,
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-    #[error(transparent)]
-    Dir(#[from] socket::Error),
-    #[error(transparent)]
-    Secret(#[from] crate::gateway::Error),
-    #[error(transparent)]
-    Docker(#[from] docker::Error),
-    #[error(transparent)]
-    DataPlane(#[from] data_plane::Error),
-    #[error("gateway {id} did not answer within {} s; its output ends:\n{tail}", START.as_secs())]
-    Silent { id: GatewayId, tail: String },
-    #[error("gateway {id} has ended; its output ends:\n{tail}")]
-    Ended { id: GatewayId, tail: String },
-}
-
-fn list(findings: &[Finding]) -> String {
-    findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-}
 
 /// What became of a gateway that was to be up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,6 +53,8 @@ pub(crate) enum Done {
 /// What is told while it takes its time.
 #[derive(Debug)]
 pub(crate) enum Event<'e> {
+    /// Another command is at work on the gateway, and is waited for.
+    Waiting,
     /// These are not as they are to be, so it is stopped, which may take so long.
     Stopping(&'e [String], Duration),
 }
@@ -110,15 +67,10 @@ pub(crate) enum Kept {
     Nothing,
 }
 
-/// Name of a gateway's container.
-pub(crate) fn container(installation: &InstallationId, gateway: &str) -> String {
-    format!("sluice-{installation}-gateway-{gateway}")
-}
-
 /// A gateway that runs here.
 #[derive(Debug)]
 pub(crate) struct Sealed<'s> {
-    settings: &'s Settings,
+    pub(super) settings: &'s Settings,
     pub(super) id: &'s GatewayId,
     pub(super) gateway: &'s Gateway,
     pub(super) place: Place,
@@ -129,10 +81,7 @@ pub(crate) struct Sealed<'s> {
 impl<'s> Sealed<'s> {
     /// The gateway of this name.
     pub(crate) async fn open(settings: &'s Settings, id: &GatewayId) -> Result<Self, Error> {
-        let Some((id, gateway)) = settings.gateways.get_key_value(id) else {
-            let known: Vec<_> = settings.gateways.keys().map(GatewayId::as_str).collect();
-            return Err(Error::Unknown { id: id.clone(), known: known.join(", ") });
-        };
+        let (id, gateway) = settings.gateway(id)?;
         if let Some(url) = &gateway.url {
             return Err(Error::Elsewhere { id: id.clone(), url: url.clone() });
         }
@@ -142,12 +91,14 @@ impl<'s> Sealed<'s> {
         Ok(Self { settings, id, gateway, place, docker, data_plane })
     }
 
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         container(&self.settings.sandbox.installation, self.id.as_str())
     }
 
-    /// Has it run as it is configured now. Does nothing if it does. Not cancel safe: asked again, it goes on.
+    /// Has it run as it is configured now. Does nothing if it does. One at a time, whoever asks. Not cancel safe: asked again, it
+    /// goes on.
     pub(crate) async fn up(&self, tell: &dyn Fn(Event<'_>)) -> Result<Done, Error> {
+        let _alone = self.alone(tell).await?;
         let image = self.docker.image(&self.gateway.sealed.image).await?;
         let files = Files { place: &self.place };
         files.prepare()?;
@@ -158,16 +109,21 @@ impl<'s> Sealed<'s> {
         }
         let door = GatewayDoor { peer_uid: SANDBOX_UID, socket_dir: files.door()? };
         let socket = self.data_plane.open_gateway(self.id, &door).await?;
-        let made_from = self.setup(&image, &socket);
-        let whole = json!({ "container": made_from, "config": config });
+        let setup = self.setup(image, socket);
+        let whole = json!({ "container": setup, "config": config });
         let name = setup::name(&whole);
-        let found = self.docker.gateway(&self.name()).await?;
-        let same = |found: &docker::GatewayFound| found.labels.get(label::SETUP) == Some(&name);
-        let done = match found {
-            Some(found) if found.is_running && same(&found) => return Ok(Done::Unchanged),
+        let spec = self.spec(setup.clone(), name.clone());
+        let done = match self.docker.gateway(&self.name()).await? {
             Some(found) if found.is_running => {
                 let was = json!({ "container": files.setup(), "config": files.config() });
-                let differences = setup::differences(&was, &whole);
+                let was_named = found.labels.get(label::SETUP);
+                let is_other = was_named != Some(&name);
+                let mut differences = if is_other { setup::differences(&was, &whole) } else { Vec::new() };
+                differences.extend(self.changed(&found).unwrap_or_else(|| vec!["setup.json".to_owned()]));
+                differences.extend(found.networks.iter().map(|network| format!("network {network}")));
+                if differences.is_empty() {
+                    return Ok(Done::Unchanged);
+                }
                 tell(Event::Stopping(&differences, self.drain()));
                 self.docker.end_gateway(&self.name(), self.drain()).await?;
                 Done::Restarted(differences)
@@ -178,9 +134,35 @@ impl<'s> Sealed<'s> {
             }
             None => Done::Started,
         };
-        files.keep(&made_from, &config, &self.gateway.provider)?;
-        self.docker.start_gateway(&self.spec(image, socket, name)).await?;
+        files.keep(&setup, &config, &self.gateway.provider)?;
+        self.disk().prepare().await?;
+        if let Some(exceeded) = self.disk().exceeded().await? {
+            return Err(Error::Full { id: self.id.clone(), exceeded, state: self.place.state() });
+        }
+        self.docker.start_gateway(&spec).await?;
         Ok(done)
+    }
+
+    /// Keeps everybody else from making or ending it, as long as what is returned is there. It goes with its process.
+    async fn alone(&self, tell: &dyn Fn(Event<'_>)) -> Result<Lock, Error> {
+        let files = Files { place: &self.place };
+        let mut told = false;
+        loop {
+            if let Some(lock) = files.lock()? {
+                return Ok(lock);
+            }
+            if !told {
+                tell(Event::Waiting);
+                told = true;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// The same if that is possible at once, of one that was ever made.
+    pub(super) fn alone_at_once(&self) -> Result<Option<Lock>, Error> {
+        let files = Files { place: &self.place };
+        if self.place.dir().is_dir() { files.lock() } else { Ok(None) }
     }
 
     /// Waits until it answers; how long that took.
@@ -200,21 +182,48 @@ impl<'s> Sealed<'s> {
         }
     }
 
-    /// Ends it, once its sessions have ended or its time is up. Whether it was there.
-    pub(crate) async fn down(&self, kept: Kept) -> Result<bool, Error> {
+    /// Ends it, once its sessions have ended or its time is up. Whether it was there. One at a time, likewise.
+    pub(crate) async fn down(&self, kept: Kept, tell: &dyn Fn(Event<'_>)) -> Result<bool, Error> {
+        let _alone = self.alone(tell).await?;
         let was_there = self.docker.gateway(&self.name()).await?.is_some();
-        self.docker.end_gateway(&self.name(), self.drain()).await?;
+        self.end(self.drain()).await?;
         self.data_plane.close_gateway(self.id).await?;
-        if kept == Kept::Nothing {
-            self.docker.remove_volume(&self.name()).await?;
-            Files { place: &self.place }.remove()?;
+        match kept {
+            Kept::State => self.disk().put_away().await?,
+            Kept::Nothing => {
+                self.disk().remove().await?;
+                Files { place: &self.place }.remove()?;
+            }
         }
         Ok(was_there)
     }
 
+    /// Ends its container, which has so long for that.
+    pub(super) async fn end(&self, drain: Duration) -> Result<(), Error> {
+        Ok(self.docker.end_gateway(&self.name(), drain).await?)
+    }
+
+    /// Starts its container again, as it is.
+    pub(super) async fn resume(&self) -> Result<(), Error> {
+        self.disk().prepare().await?;
+        Ok(self.docker.resume_gateway(&self.name()).await?)
+    }
+
+    /// Where it writes.
+    pub(super) fn disk(&self) -> Disk<'_> {
+        Disk { sandbox: &self.settings.sandbox, gateway: self.gateway, place: &self.place }
+    }
+
     /// Its container, if there is one.
-    pub(super) async fn found(&self) -> Result<Option<docker::GatewayFound>, Error> {
+    pub(super) async fn found(&self) -> Result<Option<GatewayFound>, Error> {
         Ok(self.docker.gateway(&self.name()).await?)
+    }
+
+    /// What of `found`, its container, is not as it was made; `None` if that is not known any more.
+    pub(super) fn changed(&self, found: &GatewayFound) -> Option<Vec<String>> {
+        let setup = Files { place: &self.place }.setup()?;
+        let name = found.labels.get(label::SETUP).cloned().unwrap_or_default();
+        Some(found.differences(&self.spec(setup, name)))
     }
 
     /// What it says of itself.
@@ -235,7 +244,7 @@ impl<'s> Sealed<'s> {
         config::configuration(self.gateway, Parts { models: &models, token: "", slots: &slots })
     }
 
-    fn drain(&self) -> Duration {
+    pub(super) fn drain(&self) -> Duration {
         Duration::from_millis(self.gateway.sealed.drain.0)
     }
 
@@ -274,64 +283,4 @@ impl<'s> Sealed<'s> {
         let others = models.iter().filter(|model| !first.contains(model));
         first.iter().chain(others).cloned().collect()
     }
-
-    /// What its container is made from, beside its configuration.
-    fn setup(&self, image: &str, socket: &SocketDir) -> Value {
-        let sealed = &self.gateway.sealed;
-        json!({
-            "program": env!("CARGO_PKG_VERSION"),
-            "image": image,
-            "memory": sealed.memory,
-            "pids": sealed.pids,
-            "milli_cpu": sealed.milli_cpu,
-            "drain": sealed.drain,
-            "socket": socket.path,
-            "directory": self.place.dir(),
-        })
-    }
-
-    fn spec(&self, image: String, socket: SocketDir, setup: String) -> GatewaySpec {
-        let sealed = &self.gateway.sealed;
-        let labels = [
-            (label::INSTALLATION, self.settings.sandbox.installation.to_string()),
-            (label::GATEWAY, self.id.to_string()),
-            (label::SETUP, setup),
-        ];
-        GatewaySpec {
-            name: self.name(),
-            image,
-            labels: labels.into(),
-            command: ["node", OPENCLAW, "gateway", "run"].map(str::to_owned).into(),
-            environment: environment().into(),
-            reads: [(self.place.config(), CONFIG_DIR), (socket.path, path::SOCKET_DIR)],
-            bridge: (self.place.bridge(), BRIDGE_DIR),
-            volume: self.name(),
-            limits: Limits {
-                memory: sealed.memory,
-                pids: sealed.pids,
-                milli_cpu: sealed.milli_cpu,
-                output: limit::sandbox::OUTPUT,
-            },
-            drain: self.drain(),
-        }
-    }
-}
-
-/// Nothing of its own accord, nothing from elsewhere, nothing that is started twice.
-fn environment() -> [(&'static str, String); 13] {
-    [
-        ("HOME", "/workspace/home".to_owned()),
-        ("OPENCLAW_STATE_DIR", "/workspace/state".to_owned()),
-        ("OPENCLAW_CONFIG_PATH", format!("{CONFIG_DIR}/openclaw.json")),
-        ("OPENCLAW_CONFIG_READONLY", "1".to_owned()),
-        ("OPENCLAW_LOAD_SHELL_ENV", "0".to_owned()),
-        ("OPENCLAW_SKIP_CHANNELS", "1".to_owned()),
-        ("OPENCLAW_DISABLE_BONJOUR", "1".to_owned()),
-        ("OPENCLAW_NO_RESPAWN", "1".to_owned()),
-        ("OPENCLAW_PACKAGED_COMPILE_CACHE_RESPAWNED", "1".to_owned()),
-        (env::OPENAI_API_BASE, path::API_BASE.to_owned()),
-        (env::LLM_PROXY_SOCKET, path::SOCKET.to_owned()),
-        (env::SANDBOX_ENTRY_SOCKET, format!("{BRIDGE_DIR}/{SOCKET}")),
-        (env::SANDBOX_ENTRY_PORT, PORT.to_string()),
-    ]
 }

@@ -5,15 +5,22 @@
 
 mod check;
 mod config;
+mod disk;
+mod error;
 mod facts;
 mod files;
 mod life;
 mod probe;
 mod setup;
+mod shape;
+mod tend;
 mod tools;
 
 pub(crate) use self::{
     check::Finding,
+    error::Error,
     facts::{State, check, state},
-    life::{Done, Error, Event, Kept, Sealed, container},
+    life::{Done, Event, Kept, Sealed},
+    shape::container,
+    tend::tend,
 };

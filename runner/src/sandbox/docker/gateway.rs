@@ -8,20 +8,20 @@ use std::{
 
 use bollard::{
     models::{
-        ContainerCreateBody, HostConfig, Mount, MountType, MountVolumeOptions, RestartPolicy,
-        RestartPolicyNameEnum,
+        ContainerCreateBody, ContainerInspectResponse, HostConfig, RestartPolicy, RestartPolicyNameEnum,
     },
     query_parameters::{
-        CreateContainerOptionsBuilder, InspectContainerOptions, LogsOptionsBuilder, RemoveVolumeOptions,
-        StartContainerOptions, StopContainerOptionsBuilder,
+        CreateContainerOptionsBuilder, InspectContainerOptions, LogsOptionsBuilder, StartContainerOptions,
+        StopContainerOptionsBuilder,
     },
 };
 use futures_util::TryStreamExt;
-use platform_core::name::{SANDBOX_UID, path};
+use platform_core::name::SANDBOX_UID;
 
 use super::{
     Docker, Error, is_gone, is_not_found, refused,
     request::{Access, bind, hardened},
+    walls,
 };
 use crate::sandbox::Limits;
 
@@ -41,10 +41,8 @@ pub(crate) struct GatewaySpec {
     pub(crate) environment: BTreeMap<&'static str, String>,
     /// Host directories, by where they are in the container: what it only reads.
     pub(crate) reads: [(PathBuf, &'static str); 2],
-    /// And where it makes the socket at which it is heard.
-    pub(crate) bridge: (PathBuf, &'static str),
-    /// Its volume, which becomes `/workspace`; made if it is not there, with what the image has there.
-    pub(crate) volume: String,
+    /// And what it writes to.
+    pub(crate) writes: [(PathBuf, &'static str); 2],
     pub(crate) limits: Limits,
     /// How long it may take to end.
     pub(crate) drain: Duration,
@@ -55,18 +53,27 @@ pub(crate) struct GatewaySpec {
 pub(crate) struct GatewayFound {
     pub(crate) is_running: bool,
     pub(crate) labels: HashMap<String, String>,
-    /// The networks it has, in a word.
-    pub(crate) network: String,
+    /// The networks it is in; it should be in none.
+    pub(crate) networks: Vec<String>,
+    now: ContainerInspectResponse,
+}
+
+impl GatewayFound {
+    /// What of it is not as `spec` has it, in Docker's words.
+    pub(crate) fn differences(&self, spec: &GatewaySpec) -> Vec<String> {
+        walls::differences(&body(spec), &self.now)
+    }
 }
 
 impl Docker {
     /// The container called `name`, if there is one.
     pub(crate) async fn gateway(&self, name: &str) -> Result<Option<GatewayFound>, Error> {
         match self.0.inspect_container(name, None::<InspectContainerOptions>).await {
-            Ok(found) => Ok(Some(GatewayFound {
-                is_running: found.state.and_then(|state| state.running).unwrap_or(false),
-                labels: found.config.and_then(|config| config.labels).unwrap_or_default(),
-                network: found.host_config.and_then(|host| host.network_mode).unwrap_or_default(),
+            Ok(now) => Ok(Some(GatewayFound {
+                is_running: now.state.as_ref().and_then(|state| state.running).unwrap_or(false),
+                labels: now.config.as_ref().and_then(|config| config.labels.clone()).unwrap_or_default(),
+                networks: walls::networks(&now),
+                now,
             })),
             Err(error) if is_not_found(&error) => Ok(None),
             Err(source) => Err(refused("inspect", name)(source)),
@@ -78,8 +85,13 @@ impl Docker {
         let options = CreateContainerOptionsBuilder::new().name(&spec.name).build();
         let made = self.0.create_container(Some(options), body(spec)).await;
         made.map_err(refused("create", &spec.name))?;
-        let started = self.0.start_container(&spec.name, None::<StartContainerOptions>).await;
-        started.map_err(refused("start", &spec.name))
+        self.resume_gateway(&spec.name).await
+    }
+
+    /// Starts the container called `name` again, as it is.
+    pub(crate) async fn resume_gateway(&self, name: &str) -> Result<(), Error> {
+        let started = self.0.start_container(name, None::<StartContainerOptions>).await;
+        started.map_err(refused("start", name))
     }
 
     /// Tells the container called `name` to end, waits so long for that, and removes it. There may be none.
@@ -107,21 +119,12 @@ impl Docker {
             .map(|piece| String::from_utf8_lossy(&piece.into_bytes()).into_owned())
             .collect())
     }
-
-    /// Removes `volume`, which may not be there.
-    pub(crate) async fn remove_volume(&self, volume: &str) -> Result<(), Error> {
-        match self.0.remove_volume(volume, None::<RemoveVolumeOptions>).await {
-            Err(error) if !is_not_found(&error) => Err(refused("remove the volume", volume)(error)),
-            _ => Ok(()),
-        }
-    }
 }
 
 fn body(spec: &GatewaySpec) -> ContainerCreateBody {
     let owned = |(key, value): (&&'static str, &String)| ((*key).to_owned(), value.clone());
-    let read_only = spec.reads.iter().map(|(source, target)| bind(source, target, Access::ReadOnly));
-    let (bridge, target) = &spec.bridge;
-    let mounts = read_only.chain([bind(bridge, target, Access::ReadWrite), state(spec)]);
+    let reads = spec.reads.iter().map(|(source, target)| bind(source, target, Access::ReadOnly));
+    let writes = spec.writes.iter().map(|(source, target)| bind(source, target, Access::ReadWrite));
     ContainerCreateBody {
         image: Some(spec.image.clone()),
         // What was killed left a lease in its state. It is taken over at once only by who has the same host name.
@@ -134,7 +137,7 @@ fn body(spec: &GatewaySpec) -> ContainerCreateBody {
         working_dir: Some("/".to_owned()),
         stop_timeout: Some(i64::try_from(spec.drain.as_secs()).unwrap_or(i64::MAX)),
         host_config: Some(HostConfig {
-            mounts: Some(mounts.collect()),
+            mounts: Some(reads.chain(writes).collect()),
             restart_policy: Some(RestartPolicy {
                 name: Some(RestartPolicyNameEnum::UNLESS_STOPPED),
                 maximum_retry_count: None,
@@ -142,17 +145,5 @@ fn body(spec: &GatewaySpec) -> ContainerCreateBody {
             ..hardened(spec.limits)
         }),
         ..ContainerCreateBody::default()
-    }
-}
-
-/// An empty volume gets what the image has there, which is a directory that its user may write to.
-fn state(spec: &GatewaySpec) -> Mount {
-    let labels = spec.labels.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
-    Mount {
-        typ: Some(MountType::VOLUME),
-        source: Some(spec.volume.clone()),
-        target: Some(path::WORKSPACE.to_owned()),
-        volume_options: Some(MountVolumeOptions { labels: Some(labels), ..MountVolumeOptions::default() }),
-        ..Mount::default()
     }
 }

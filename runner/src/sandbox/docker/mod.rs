@@ -9,6 +9,7 @@ mod listed;
 mod mend;
 mod output;
 mod request;
+mod walls;
 
 use std::{path::Path, time::Duration};
 

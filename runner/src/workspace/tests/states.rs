@@ -11,7 +11,7 @@ use platform_runtime::settings::WorkspaceForm;
 use rustix::fs::{FlockOperation, flock};
 
 use super::{
-    super::{Bounds, Error, Workspaces, image, place::Place},
+    super::{Bounds, Error, Lasting, Workspaces, image, place::Place},
     BOTH, Ground, devices_below, entries, messages, mounts_below, settings,
 };
 
@@ -48,7 +48,7 @@ async fn what_is_half_made_is_removed() {
 fn mounted(place: &Place, bounds: Bounds) {
     place.claim().unwrap();
     image::make(place, bounds).unwrap();
-    image::mount(place).unwrap();
+    image::mount(place, Lasting::Run).unwrap();
 }
 
 #[tokio::test]

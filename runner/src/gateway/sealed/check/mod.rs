@@ -5,7 +5,7 @@ use std::fmt;
 use platform_runtime::settings::{Attribution, Gateway};
 use serde_json::Value;
 
-use super::{config::slot_provider, tools};
+use super::tools;
 
 /// Something because of which runs should not be sessions of a gateway. Its text says how that is mended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,8 +25,12 @@ pub(crate) enum Finding {
     Models(Vec<String>),
     /// Its calls cannot be known to be a run's.
     Attribution(&'static str),
-    /// Its container has a network.
+    /// Its container is in this network.
     Network(String),
+    /// Its container has other walls than it was made with; these.
+    Container(Vec<String>),
+    /// What it may write is nearly used up, or more than that.
+    Disk(String),
     /// A file of it is no secret, or is not there.
     Secret(String),
     /// It does not answer.
@@ -49,6 +53,8 @@ impl Finding {
             Self::Models(_) => "models_missing",
             Self::Attribution(_) => "attribution_impossible",
             Self::Network(_) => "network_not_none",
+            Self::Container(_) => "container_changed",
+            Self::Disk(_) => "disk_full",
             Self::Secret(_) => "secret_exposed",
             Self::Unreachable(_) => "gateway_away",
             Self::Unknown(_) => "not_known",
@@ -84,8 +90,17 @@ impl fmt::Display for Finding {
             }
             Self::Attribution(why) => write!(f, "its calls cannot be known to be a run's: {why}"),
             Self::Network(network) => {
-                write!(f, "its container has network `{network}`: `sluice gateway down` and `up` make it anew")
+                write!(f, "its container is in network `{network}`: `sluice gateway up` makes it anew without one")
             }
+            Self::Container(what) => write!(
+                f,
+                "its container is not as it was made: {}; `sluice gateway up` makes it anew",
+                what.join(", ")
+            ),
+            Self::Disk(how) => write!(
+                f,
+                "{how}, or nearly so, and its sessions fail: remove what its agents left, or make it anew with another `disk` (`sluice gateway down --purge`)"
+            ),
             Self::Secret(why) | Self::Unknown(why) => f.write_str(why),
             Self::Unreachable(why) => write!(f, "it cannot be reached: {why}"),
         }
@@ -159,12 +174,12 @@ fn of_provider(gateway: &Gateway, config: &Value) -> Vec<Finding> {
         let why = "it may call models elsewhere: set models.mode to \"replace\"";
         found.push(Finding::Provider(why.to_owned()));
     }
-    let ours = |provider: &str| {
-        provider == name
-            || provider.strip_prefix(name.as_str()).and_then(|rest| rest.strip_prefix("-s")).is_some()
-    };
     let providers = config.pointer("/models/providers").and_then(Value::as_object);
-    let strange = providers.into_iter().flatten().map(|(provider, _)| provider).filter(|name| !ours(name));
+    let strange = providers
+        .into_iter()
+        .flatten()
+        .map(|(provider, _)| provider)
+        .filter(|provider| !gateway.is_its_provider(provider));
     found.extend(strange.map(|provider| {
         Finding::Provider(format!(
             "it may call models of provider {provider}: remove that from models.providers"
@@ -186,7 +201,7 @@ fn of_provider(gateway: &Gateway, config: &Value) -> Vec<Finding> {
         found.push(Finding::Models(vec!["model at all".to_owned()]));
     }
     let slotted = gateway.attribution == Attribution::Slot;
-    if slotted && providers.is_some_and(|providers| !providers.contains_key(&slot_provider(gateway, 0))) {
+    if slotted && providers.is_some_and(|providers| !providers.contains_key(&gateway.slot_provider(0))) {
         found.push(Finding::Attribution("its configuration has no provider with a slot"));
     }
     found

@@ -95,13 +95,8 @@ fn providers(gateway: &Gateway, parts: Parts<'_>) -> Map<String, Value> {
         })
     };
     let slots = parts.slots.iter().enumerate();
-    let slots = slots.map(|(at, slot)| (slot_provider(gateway, at), provider(format!("/slot/{slot}"))));
+    let slots = slots.map(|(at, slot)| (gateway.slot_provider(at), provider(format!("/slot/{slot}"))));
     [(gateway.provider.clone(), provider(String::new()))].into_iter().chain(slots).collect()
-}
-
-/// The provider that has the slot of this number.
-pub(super) fn slot_provider(gateway: &Gateway, at: usize) -> String {
-    format!("{}-s{at}", gateway.provider)
 }
 
 fn agents(gateway: &Gateway, parts: Parts<'_>) -> Value {
