@@ -1,11 +1,17 @@
 //! A real gateway that `sluice gateway up` runs: what leads into it and out of it, and what is left of it.
 
+use std::time::Duration;
+
 use bench::upstream::Entry;
-use harness::{Outcome, World, docker::docker};
+use harness::{Outcome, Up, World, docker::docker, eventually::eventually_within, mounts, shared::share};
 use platform_core::{record::Identity, refusal::Refusal};
+use rustix::{
+    mount::{UnmountFlags, unmount},
+    process::Signal,
+};
 use serde_json::Value;
 
-const GATEWAYS: &str = "[gateways.g]\ndrain = '5s'\nsessions = 2\n[gateways.open]\ntools = ['exec']\n\
+const GATEWAYS: &str = "[gateways.g]\ndrain = '5s'\nsessions = 2\ndisk = '256MiB'\n[gateways.open]\ntools = ['exec']\n\
      [agents.'sandbox:openclaw-gateway']\nmode = 'gateway'\ngateways = ['g']\nmodel = 'fake-echo'\nruntime = '90s'\n";
 
 fn json(outcome: &Outcome) -> Value {
@@ -31,50 +37,50 @@ fetch("http://127.0.0.1:8080/v1/chat/completions", { method: "POST", headers: { 
 
 #[tokio::test]
 async fn a_sealed_gateway_has_one_way_in_and_one_way_out_and_leaves_what_it_is_told_to() {
-    let world = World::with(GATEWAYS).await;
-    let sluice = |words: &'static [&'static str]| world.sluice().run(words);
+    let mut world = World::with(GATEWAYS).await;
     let container = format!("sluice-{}-gateway-g", world.installation());
 
     refuses_what_accounts_may_not_share(&world).await;
-    let up = sluice(&["gateway", "up", "g", "--wait", "--json"]).await;
-    assert_eq!((up.code, &json(&up)["is"]), (Some(0), &Value::from("started")), "{up:?}");
-    let again = sluice(&["gateway", "up", "g", "--json"]).await;
-    assert_eq!((again.code, &json(&again)["is"]), (Some(0), &Value::from("unchanged")), "{again:?}");
-    let listed = sluice(&["gateway", "ls", "--json"]).await;
+    is_started_once(&world).await;
+    let listed = world.sluice().run(&["gateway", "ls", "--json"]).await;
     assert_eq!(json(&listed)["gateways"][0]["state"], "up", "{listed:?}");
-    let checked = sluice(&["gateway", "check", "g", "--json"]).await;
-    assert_eq!((checked.code, codes(&checked)), (Some(0), vec![]), "{checked:?}");
-
+    is_what_it_was_made(&world, &container).await;
     is_sealed(&container).await;
     assert_eq!(inside(&container, CALL).await, "400 unattributed");
     let record = world.records(1).await.pop().unwrap().record;
     assert_eq!(record.refusal, Some(Refusal::Unattributed));
     let asks = |call: &&Entry| call.path.ends_with("/chat/completions");
     assert_eq!(world.upstream.ledger().all().iter().filter(asks).count(), 0, "nothing of it went on");
-    is_where_runs_are_sessions(&world).await;
+    are_sessions_of_two_accounts(&world, Identity::Trace).await;
+    fills_its_own_disk_alone(&world, &container).await;
+    comes_back_after_the_machine(&mut world, &container).await;
 
     // Nobody takes it for what a run has left.
-    let gc = sluice(&["runs", "gc", "--unknown"]).await;
+    let gc = world.sluice().run(&["runs", "gc", "--unknown"]).await;
     assert_eq!(gc.code, Some(0), "{gc:?}");
     assert!(gc.stdout.contains("it is gateway g"), "{gc:?}");
 
     world.reconfigure("drain = '5s'\nsessions = 2", "drain = '5s'\nsessions = 3");
-    let changed = sluice(&["gateway", "up", "g", "--json"]).await;
+    let changed = world.sluice().run(&["gateway", "up", "g", "--json"]).await;
     assert_eq!(json(&changed)["is"], "restarted", "{changed:?}");
     let what = ["config.agents.defaults.maxConcurrent", "config.agents.defaults.subagents.maxConcurrent"];
     assert_eq!(json(&changed)["changed"], Value::from(what.to_vec()));
 
-    let down = sluice(&["gateway", "down", "g"]).await;
+    let down = world.sluice().run(&["gateway", "down", "g"]).await;
     assert_eq!(down.code, Some(0), "{down:?}");
-    assert_eq!(world.left().await, [format!("volume {container}")]);
-    let purged = sluice(&["gateway", "down", "g", "--purge"]).await;
+    world.assert_nothing_left().await;
+    assert!(world.path().join("gateways/g/disk").read_dir().unwrap().next().is_some(), "its state stays");
+    let purged = world.sluice().run(&["gateway", "down", "g", "--purge"]).await;
     assert_eq!(purged.code, Some(0), "{purged:?}");
     world.assert_nothing_left().await;
     assert!(!world.path().join("gateways/g").exists());
 }
 
-/// Two accounts have runs there: each is told its own words, and billed for its own calls.
-async fn is_where_runs_are_sessions(world: &World) {
+/// Two accounts have runs there: each is told its own words, and billed for its own calls, which were known so.
+async fn are_sessions_of_two_accounts(
+    world: &World,
+    identity: Identity,
+) -> [(&'static str, &'static str); 2] {
     let run = async |run: &'static str, account: &'static str| {
         let who =
             ["run", "--json", "--agent", "sandbox:openclaw-gateway", "--run-id", run, "--account", account];
@@ -84,14 +90,77 @@ async fn is_where_runs_are_sessions(world: &World) {
         assert!(outcome.stdout.contains(&format!("it is {run}")), "{outcome:?}");
     };
     tokio::join!(run("r1", "acct-1"), run("r2", "acct-2"));
-    let journal = world.journal().await;
-    for (run, account) in [("r1", "acct-1"), ("r2", "acct-2")] {
+    let (journal, runs) = (world.journal().await, [("r1", "acct-1"), ("r2", "acct-2")]);
+    for (run, account) in runs {
         let own: Vec<_> = journal.iter().filter(|line| line.record.run_id.as_str() == run).collect();
         assert!(!own.is_empty(), "{run}");
         for line in own {
-            assert_eq!((line.record.account.as_str(), line.record.identity), (account, Identity::Trace));
+            assert_eq!((line.record.account.as_str(), line.record.identity), (account, identity));
         }
     }
+    runs
+}
+
+/// Two at once: one of them makes it, and the other one finds it made.
+async fn is_started_once(world: &World) {
+    let up = || async { world.sluice().run(&["gateway", "up", "g", "--wait", "--json"]).await };
+    let (one, two) = tokio::join!(up(), up());
+    let mut done = [&one, &two].map(|up| {
+        assert_eq!(up.code, Some(0), "{up:?}");
+        json(up)["is"].as_str().unwrap().to_owned()
+    });
+    done.sort();
+    assert_eq!(done, ["started", "unchanged"], "{one:?} {two:?}");
+}
+
+/// Somebody changes its container behind our back.
+async fn is_what_it_was_made(world: &World, container: &str) {
+    let check = || async { world.sluice().run(&["gateway", "check", "g", "--json"]).await };
+    let checked = check().await;
+    assert_eq!((checked.code, codes(&checked)), (Some(0), vec![]), "{checked:?}");
+    // Docker refuses to connect a container that is in the network `none`, but not to take it out of that.
+    docker(&["network", "disconnect", "none", container]).await;
+    docker(&["network", "connect", "bridge", container]).await;
+    docker(&["update", "--pids-limit", "-1", container]).await;
+    let checked = check().await;
+    assert_eq!(checked.code, Some(1), "{checked:?}");
+    assert_eq!(codes(&checked), ["network_not_none", "container_changed"], "{checked:?}");
+    assert!(checked.stdout.contains("not as it was made: PidsLimit"), "{checked:?}");
+    let mended = world.sluice().run(&["gateway", "up", "g", "--wait", "--json"]).await;
+    assert_eq!(json(&mended)["changed"], Value::from(vec!["PidsLimit", "network bridge"]), "{mended:?}");
+    let checked = check().await;
+    assert_eq!((checked.code, codes(&checked)), (Some(0), vec![]), "{checked:?}");
+}
+
+/// Whoever gets a command into it can write until its own file system is full, also where its socket is.
+async fn fills_its_own_disk_alone(world: &World, container: &str) {
+    let check = || async { codes(&world.sluice().run(&["gateway", "check", "g", "--json"]).await) };
+    for dir in ["/workspace", "/bridge"] {
+        let said = inside(container, &format!("dd if=/dev/zero of={dir}/all bs=1M")).await;
+        assert!(said.contains("No space left on device"), "{dir}: {said}");
+        assert!(check().await.contains(&"disk_full".to_owned()), "{dir}");
+        inside(container, &format!("rm {dir}/all")).await;
+        // The control: with room there is nothing to say.
+        assert_eq!(check().await, [""; 0], "{dir}");
+    }
+}
+
+/// Its file system is not mounted and its container ended, as after a start of the machine: `sluice up` brings both back.
+async fn comes_back_after_the_machine(world: &mut World, container: &str) {
+    inside(container, "echo mine > /workspace/kept").await;
+    docker(&["stop", container]).await;
+    for point in mounts::below(&world.path().join("gateways")) {
+        unmount(point, UnmountFlags::empty()).unwrap();
+    }
+    assert!(world.stop_proxy().await);
+    let up = Up::start(world.sluice()).await;
+    let state = || async {
+        json(&world.sluice().run(&["gateway", "ls", "--json"]).await)["gateways"][0]["state"].clone()
+    };
+    eventually_within(Duration::from_secs(90), "it is back", state, |state| state == "up").await;
+    assert_eq!(inside(container, "cat /workspace/kept").await, "mine", "and what it had");
+    assert_eq!(up.stop(Signal::TERM).await.0, Some(0));
+    world.start_proxy().await;
 }
 
 async fn refuses_what_accounts_may_not_share(world: &World) {
@@ -124,4 +193,25 @@ async fn is_sealed(container: &str) {
     );
     // What the state is for: it stays.
     assert_eq!(inside(container, "ls /workspace").await, "home\nstate");
+}
+
+/// By our plugin in it, which puts a run's token on its session's calls.
+#[tokio::test]
+async fn a_sealed_gateway_with_the_plugin_has_each_account_billed_for_its_own() {
+    let mut world = World::with(GATEWAYS).await;
+    share(&mut world, "gateways").await;
+    world.reconfigure("[gateways.g]\n", "[gateways.g]\nattribution = 'plugin'\n");
+    let up = world.sluice().run(&["gateway", "up", "g", "--wait"]).await;
+    assert_eq!(up.code, Some(0), "{up:?}");
+    let checked = world.sluice().run(&["gateway", "check", "g", "--json"]).await;
+    assert_eq!((checked.code, codes(&checked)), (Some(0), vec![]), "{checked:?}");
+    let own = are_sessions_of_two_accounts(&world, Identity::Token).await;
+    let billed = world.upstream.ledger().all();
+    for (run, account) in own {
+        let calls = billed.iter().filter(|call| call.header("x-cogni-run-id") == [run]);
+        let payers: Vec<_> = calls.map(|call| call.header("x-litellm-end-user-id")).collect();
+        assert!(!payers.is_empty() && payers.iter().all(|payer| *payer == [account]), "{run}: {payers:?}");
+    }
+    assert_eq!(world.sluice().run(&["gateway", "down", "g", "--purge"]).await.code, Some(0));
+    world.assert_nothing_left().await;
 }
