@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs::{self, File},
+    net::{IpAddr, Ipv4Addr},
     path::{Path, PathBuf},
     process::Stdio,
 };
@@ -31,6 +32,18 @@ pub async fn docker(arguments: &[&str]) -> String {
         "docker {arguments:?} failed, is the daemon running (`make setup`)? {stderr}"
     );
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+/// The address of this machine that containers on Docker's own network reach, and processes here, too.
+///
+/// # Panics
+/// If such a container has no way out.
+pub async fn host() -> IpAddr {
+    let image = "sluicegate/sandbox-runtime:latest";
+    let routes = docker(&["run", "--rm", "--entrypoint", "cat", image, "/proc/net/route"]).await;
+    let fields = routes.lines().map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
+    let default = fields.into_iter().find(|fields| fields[1] == "00000000").expect("it has a way out");
+    Ipv4Addr::from(u32::from_str_radix(default[2], 16).unwrap().swap_bytes()).into()
 }
 
 /// Names of all containers of an installation, running or not.

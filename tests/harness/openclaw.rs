@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    net::IpAddr,
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
@@ -13,7 +14,7 @@ use tokio::process::{Child, Command};
 use crate::{agent::Agent, bridge::free_port, eventually::eventually_within};
 
 /// The newer version needs 12 to 26 s to start here, longer on a busy machine.
-const START: Duration = Duration::from_secs(120);
+pub const START: Duration = Duration::from_secs(120);
 /// Time to end in peace; runs that are going on would be waited for.
 const STOP: Duration = Duration::from_secs(20);
 
@@ -51,6 +52,8 @@ pub struct Setup {
     pub tools: Vec<String>,
     /// Whether `services/openclaw-headers-plugin` is loaded.
     pub plugin: bool,
+    /// Where it is heard beside the loopback, if anywhere.
+    pub also_on: Option<IpAddr>,
 }
 
 impl Setup {
@@ -63,14 +66,15 @@ impl Setup {
             models: models.iter().map(|&model| model.to_owned()).collect(),
             tools: vec!["exec".to_owned(), "read".to_owned()],
             plugin: false,
+            also_on: None,
         }
     }
 }
 
-/// A gateway on the loopback interface. Killed and removed on drop.
+/// A gateway on this machine. Killed and removed on drop.
 #[derive(Debug)]
 pub struct OpenClaw {
-    /// `ws://127.0.0.1:PORT`
+    /// `ws://127.0.0.1:PORT`, or where else it is heard.
     pub url: String,
     /// What lets a client in.
     pub token: &'static str,
@@ -91,7 +95,8 @@ impl OpenClaw {
         let config = configuration(setup, dir.path(), address.port());
         fs::write(dir.path().join("openclaw.json"), config.to_string()).unwrap();
         let process = spawned(setup.version, dir.path());
-        let mut gateway = Self { url: format!("ws://{address}"), token: "test-token", process, dir };
+        let url = format!("ws://{}:{}", setup.also_on.unwrap_or(address.ip()), address.port());
+        let mut gateway = Self { url, token: "test-token", process, dir };
         let agent = Agent::over_tcp(address);
         let log = gateway.log_file();
         let ready = || {
@@ -110,6 +115,16 @@ impl OpenClaw {
         };
         eventually_within(START, "OpenClaw is ready", ready, |ready| *ready).await;
         gateway
+    }
+
+    /// Says on its host what an operator has to: `openclaw devices approve`.
+    ///
+    /// # Panics
+    /// If it refuses.
+    pub async fn approve(&self, request: &str) {
+        let mut command = command(Version::New, self.dir.path());
+        let output = command.args(["devices", "approve", request]).output().await.unwrap();
+        assert!(output.status.success(), "{output:?}");
     }
 
     /// What it has logged.
@@ -171,8 +186,19 @@ fn repository() -> &'static Path {
 
 fn spawned(version: Version, dir: &Path) -> Child {
     let output = fs::File::create(dir.join("log")).unwrap();
-    Command::new(repository().join("scripts/openclaw.sh"))
-        .args(["run", "gateway", "run"])
+    command(version, dir)
+        .args(["gateway", "run"])
+        .stdout(output.try_clone().unwrap())
+        .stderr(output)
+        .spawn()
+        .unwrap()
+}
+
+/// OpenClaw's own command line, with the configuration and the state in `dir`.
+fn command(version: Version, dir: &Path) -> Command {
+    let mut command = Command::new(repository().join("scripts/openclaw.sh"));
+    command
+        .arg("run")
         .current_dir(dir.join("workspace"))
         .env("OPENCLAW_VERSION", version.number())
         .env("GATEWAY_HOME", dir)
@@ -185,11 +211,8 @@ fn spawned(version: Version, dir: &Path) -> Child {
             ("OPENCLAW_SKIP_CHANNELS", "1"),
         ])
         .stdin(Stdio::null())
-        .stdout(output.try_clone().unwrap())
-        .stderr(output)
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap()
+        .kill_on_drop(true);
+    command
 }
 
 fn configuration(setup: &Setup, dir: &Path, port: u16) -> Value {
@@ -212,7 +235,8 @@ fn configuration(setup: &Setup, dir: &Path, port: u16) -> Value {
     } else {
         json!({ "allow": ["memory-core"] })
     };
-    json!({
+    let bind = setup.also_on.map_or(json!("loopback"), |_| json!("custom"));
+    let mut config = json!({
         "models": { "mode": "replace", "providers": { PROVIDER: provider } },
         "agents": {
             "defaults": {
@@ -229,9 +253,13 @@ fn configuration(setup: &Setup, dir: &Path, port: u16) -> Value {
         "plugins": plugins,
         "cron": { "enabled": false },
         "gateway": {
-            "mode": "local", "port": port, "bind": "loopback",
+            "mode": "local", "port": port, "bind": bind,
             "auth": { "mode": "token", "token": "test-token" },
             "controlUi": { "enabled": false },
         },
-    })
+    });
+    if let Some(address) = setup.also_on {
+        config["gateway"]["customBindHost"] = json!(address);
+    }
+    config
 }

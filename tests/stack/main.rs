@@ -7,6 +7,7 @@
 
 mod billing;
 mod calls;
+mod compose;
 mod container;
 mod endings;
 mod ephemeral;
@@ -14,6 +15,7 @@ mod gateway;
 mod openclaw;
 mod openclaw_frames;
 mod openclaw_plugin;
+mod pairing;
 mod restart;
 mod sdk;
 mod sealed_gateway;
