@@ -11,7 +11,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/install.sh"
 VENV=$CACHE/litellm-$VERSION
 
 usage() {
-  echo "usage: scripts/litellm.sh install | run PORT CONFIG" >&2
+  echo "usage: scripts/litellm.sh install | run PORT CONFIG | json FILE" >&2
   exit 64
 }
 
@@ -36,5 +36,9 @@ case ${1:-} in
     once "$VENV" "LiteLLM $VERSION (about 750 MB, one minute)" python_packages "$VENV" "litellm[proxy]==$VERSION"
     ;;
   run) [[ $# -eq 3 ]] || usage; run "$2" "$3" ;;
+  json) # a YAML file, for tests that look into one
+    [[ $# -eq 2 ]] || usage
+    exec "$VENV/bin/python" -c 'import json, sys, yaml; json.dump(yaml.safe_load(open(sys.argv[1])), sys.stdout)' "$2"
+    ;;
   *) usage ;;
 esac
