@@ -7,6 +7,7 @@ use platform_core::id::GatewayId;
 use platform_runtime::{report, settings::Settings};
 
 use super::{Error, life::Sealed};
+use crate::workspace::Exceeded;
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -24,22 +25,37 @@ pub(crate) async fn tend(settings: &Settings) {
     }
 }
 
+/// What has to be done about a gateway.
+enum Need {
+    End(Exceeded),
+    Resume,
+}
+
 async fn tend_one(settings: &Settings, id: &GatewayId) -> Result<(), Error> {
     let sealed = Sealed::open(settings, id).await?;
+    if need(&sealed).await?.is_none() {
+        return Ok(());
+    }
     let Some(_alone) = sealed.alone_at_once()? else { return Ok(()) };
-    match sealed.found().await? {
-        Some(found) if found.is_running => match sealed.disk().exceeded().await? {
-            Some(exceeded) => {
-                tracing::error!(gateway = %id, why = %exceeded, "the gateway is ended: `sluice gateway check` says what to do");
-                sealed.end(Duration::ZERO).await
-            }
-            None => Ok(()),
-        },
-        Some(_ended) if sealed.disk().is_away()? => {
+    // Somebody may have been at work until now.
+    match need(&sealed).await? {
+        Some(Need::End(why)) => {
+            tracing::error!(gateway = %id, %why, "the gateway is ended: `sluice gateway check` says what to do");
+            sealed.end(Duration::ZERO).await
+        }
+        Some(Need::Resume) => {
             sealed.resume().await?;
             tracing::info!(gateway = %id, "the gateway is started again, after the machine was");
             Ok(())
         }
-        _ => Ok(()),
+        None => Ok(()),
     }
+}
+
+async fn need(sealed: &Sealed<'_>) -> Result<Option<Need>, Error> {
+    Ok(match sealed.found().await? {
+        Some(found) if found.is_running => sealed.disk().exceeded().await?.map(Need::End),
+        Some(_ended) if sealed.disk().is_away()? => Some(Need::Resume),
+        _ => None,
+    })
 }
