@@ -16,11 +16,12 @@ use harness::{
 };
 
 const AGENT: &str = "claw:main";
-const SLOTS: [&str; 3] = [
-    "11111111111111111111111111111111",
-    "22222222222222222222222222222222",
-    "33333333333333333333333333333333",
-];
+/// One for each run of a story: a slot that nobody gives back rests longer than any of them takes.
+const SLOTS: u128 = 24;
+
+fn slots() -> impl Iterator<Item = String> {
+    (1..=SLOTS).map(|slot| format!("{slot:032x}"))
+}
 
 /// A scripted gateway, and a world whose agent's runs are sessions of it.
 struct Sessions {
@@ -38,7 +39,7 @@ impl Sessions {
         world.control.close(&"for-the-address".parse().unwrap(), 0).await.unwrap();
         let root = world.path().display();
         private_file(&world.path().join("gateway.token"), TOKEN);
-        private_file(&world.path().join("slots"), &SLOTS.join("\n"));
+        private_file(&world.path().join("slots"), &slots().collect::<Vec<_>>().join("\n"));
         let settings = format!(
             "[worker]\nlease = '2s'\n[gateways.scripted]\nurl = '{}'\ntoken_file = '{root}/gateway.token'\nattribution = '{attribution}'\n\
              slots_file = '{root}/slots'\n[agents.'{AGENT}']\nmode = 'gateway'\ngateways = ['scripted']\nmodel = 'fake-echo'\n{more}\n",
@@ -48,7 +49,7 @@ impl Sessions {
         file.write_all(settings.as_bytes()).unwrap();
         gateway.provider_at(&format!("http://{address}"));
         gateway.set(|options| {
-            for (at, slot) in SLOTS.iter().enumerate() {
+            for (at, slot) in slots().enumerate() {
                 let provider = Provider::Url(format!("http://{address}/slot/{slot}"));
                 options.providers.insert(format!("cogni-s{at}"), provider);
             }

@@ -56,7 +56,7 @@ async fn survive_any_point(dialect: Dialect) {
 async fn provide(there: &Sessions, as_run: &str) {
     let address = harness::shared::register_shared(&there.world, harness::grant(as_run, "nobody")).await;
     there.gateway.set(|options| {
-        for (at, slot) in super::SLOTS.iter().enumerate() {
+        for (at, slot) in super::slots().enumerate() {
             let url = format!("http://{address}/slot/{slot}");
             options.providers.insert(format!("cogni-s{at}"), harness::gateway::Provider::Url(url));
         }
