@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use platform_core::id::RunId;
 use platform_runtime::task;
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
@@ -32,7 +33,6 @@ use crate::{
         transcript,
     },
 };
-use platform_core::id::RunId;
 
 /// Calls on their way to the owner; more wait where they are made.
 const COMMANDS_MAX: usize = 32;

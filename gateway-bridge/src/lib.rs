@@ -55,5 +55,5 @@ pub use self::{
     session::{InvalidSession, SessionKey},
     settings::{Limits, Scope, Scopes, Settings},
     subscription::{Decision, Heard, Notice, Subscription},
-    turn::{Attribution, Begun, Provider, Taken, Turn},
+    turn::{Attribution, Begun, Taken, Turn},
 };

@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use platform_core::id::GatewayProvider;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::{
@@ -23,7 +24,6 @@ use crate::{
     routes::Routes,
     settings::Limits,
     subscription::Notice,
-    turn::Provider,
     wire::{frame::Answer, request},
 };
 
@@ -116,7 +116,7 @@ pub(crate) struct Shared {
     pub(crate) routes: Routes,
     pub(crate) cells: Arc<Cells>,
     pub(crate) limits: Limits,
-    pub(crate) provider: Option<Provider>,
+    pub(crate) provider: Option<GatewayProvider>,
     pub(crate) ids: AtomicU64,
 }
 

@@ -7,6 +7,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use platform_core::id::RunId;
 use tokio::sync::Notify;
 
 use crate::{
@@ -17,7 +18,6 @@ use crate::{
     verdict::Evidence,
     wire::run::{Over, Signal},
 };
-use platform_core::id::RunId;
 
 /// Events besides text that are kept for a reader.
 const EVENTS_MAX: usize = 1024;

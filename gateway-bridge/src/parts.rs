@@ -5,6 +5,7 @@
 use std::{sync::Arc, time::UNIX_EPOCH};
 
 use futures_util::FutureExt;
+use platform_core::id::RunId;
 
 use crate::{
     counts::Cells,
@@ -20,7 +21,6 @@ use crate::{
         hello, transcript,
     },
 };
-use platform_core::id::RunId;
 
 /// Longer than any text that is tried.
 const UNREAD_MAX: usize = 1 << 20;

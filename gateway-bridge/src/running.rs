@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use platform_core::id::RunId;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     live::Live,
     outcome::{Ending, Event},
 };
-use platform_core::id::RunId;
 
 /// A turn under way. Dropping it aborts the turn: whoever asked has gone; unless it was detached before.
 #[derive(Debug)]

@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use platform_core::{limit::ByteSize, secret::Secret};
+use platform_core::{id::GatewayProvider, limit::ByteSize, secret::Secret};
 
-use crate::{device::DeviceKey, endpoint::Endpoint, turn::Provider};
+use crate::{device::DeviceKey, endpoint::Endpoint};
 
 /// Everything [`crate::Gateway::open`] needs. [`Settings::new`] fills in what most callers want.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub struct Settings {
     /// The provider of the gateway's configuration that a turn's model belongs to, unless the turn has a slot of its
     /// own. Without it a model's name goes to the gateway as it is, which takes what stands before its first `/` for
     /// a provider.
-    pub provider: Option<Provider>,
+    pub provider: Option<GatewayProvider>,
     /// Seed of the jitter between attempts to connect.
     pub seed: u64,
     /// How long and how large things may be.

@@ -1,7 +1,7 @@
 //! What is asked of a gateway: one turn of one conversation.
 
 use platform_core::{
-    id::{InvalidId, ModelName, RunId},
+    id::{GatewayProvider, ModelName, RunId},
     traceparent::Traceparent,
 };
 use tokio::time::Instant;
@@ -35,7 +35,7 @@ pub enum Attribution {
     /// By the provider of the gateway's configuration that the turn is bound to. Needs the turn's model.
     Slot {
         /// The leased provider.
-        provider: Provider,
+        provider: GatewayProvider,
     },
     /// By headers in the frames themselves, as a gateway with that extension takes them. Others refuse the turn.
     Headers(OutboundHeaders),
@@ -61,48 +61,4 @@ pub enum Taken {
     Yes,
     /// Nobody has heard: it may never have been sent.
     Maybe,
-}
-
-/// Declares a checked name.
-macro_rules! name {
-    ($(#[$doc:meta])* $name:ident, $kind:literal, $rule:literal, $max:literal, $more:pat) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub struct $name(String);
-
-        impl $name {
-            /// Checks `text` and keeps it.
-            ///
-            /// # Errors
-            /// [`InvalidId`], which names the rule.
-            pub fn parse(text: &str) -> Result<Self, InvalidId> {
-                let fits = (1..=$max).contains(&text.len())
-                    && text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
-                    && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, $more));
-                if fits {
-                    return Ok(Self(text.to_owned()));
-                }
-                let value = text.chars().take(80).flat_map(char::escape_default).collect();
-                Err(InvalidId { kind: $kind, value, rule: $rule })
-            }
-
-            /// The name as it was parsed.
-            #[must_use]
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl std::fmt::Display for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.pad(&self.0)
-            }
-        }
-    };
-}
-
-name! {
-    /// A provider in a gateway's configuration.
-    Provider, "a provider of a gateway", "1 to 64 lower-case letters, digits and `-`, the first a letter or digit",
-    64, b'-'
 }

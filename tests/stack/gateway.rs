@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use bench::upstream::ScriptedUpstream;
-use gateway_bridge::{Attribution, Ending, Error, Failure, Gateway, Provider, Role, Turn, Waited};
+use gateway_bridge::{Attribution, Ending, Error, Failure, Gateway, Role, Turn, Waited};
 use harness::{
     eventually,
     gateway::bridged::{Told, asking, by_model, first_text, run, session, settings, to_openclaw, told},
     openclaw::{OpenClaw, PROVIDER, Setup, Version},
 };
+use platform_core::id::GatewayProvider;
 use tokio::time::Instant;
 
 const LOOP: &str = "Please:\ncall: exec {\"command\":\"echo once\"}";
@@ -142,7 +143,7 @@ async fn an_upstream_that_fails_is_named(bridge: &Gateway) {
 
 /// A turn for a gateway that knows no traces: by the only provider that it has, as if it were a slot.
 fn by_slot(turn: Turn, model: &str) -> Turn {
-    let provider = Provider::parse(PROVIDER).unwrap();
+    let provider = GatewayProvider::parse(PROVIDER).unwrap();
     by_model(Turn { attribution: Attribution::Slot { provider }, ..turn }, model)
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use platform_core::id::RunId;
 use platform_runtime::task;
 use tokio::time::{sleep, timeout};
 
@@ -12,7 +13,6 @@ use crate::{
     session::SessionKey,
     wire::{answer, request::Abort, transcript},
 };
-use platform_core::id::RunId;
 
 /// A gateway that has just taken a turn may not know yet that it can be aborted: it is told again.
 const AGAIN: Duration = Duration::from_millis(200);

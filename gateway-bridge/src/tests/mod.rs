@@ -7,14 +7,14 @@ mod tls;
 
 use std::time::Duration;
 
-use platform_core::id::{AccountId, ModelName, RunId};
+use platform_core::id::{AccountId, GatewayProvider, ModelName, RunId};
 use serde_json::json;
 use tokio::time::{Instant, timeout};
 
 use self::peer::{Listener, Peer};
 use crate::{
     Attribution, Begun, Boot, Code, Decision, Ending, Error, Event, Failure, Gateway, Heard, OutboundHeaders,
-    Provider, Running, SessionKey, Taken, Turn,
+    Running, SessionKey, Taken, Turn,
 };
 
 fn turn(id: &str) -> Turn {
@@ -24,7 +24,7 @@ fn turn(id: &str) -> Turn {
         session: SessionKey::new("main", &account, id).unwrap(),
         message: "Hello".into(),
         model: Some(ModelName::parse("fake").unwrap()),
-        attribution: Attribution::Slot { provider: Provider::parse("s1").unwrap() },
+        attribution: Attribution::Slot { provider: GatewayProvider::parse("s1").unwrap() },
         deadline: Instant::now() + Duration::from_secs(60),
     }
 }

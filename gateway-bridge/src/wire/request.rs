@@ -2,16 +2,18 @@
 
 use std::{borrow::Cow, time::Duration};
 
-use platform_core::traceparent::Traceparent;
+use platform_core::{
+    id::{GatewayProvider, RunId},
+    traceparent::Traceparent,
+};
 use serde::Serialize;
 
 use crate::{
     headers::OutboundHeaders,
     hello::Generation,
     session::SessionKey,
-    turn::{Attribution, Provider, Turn},
+    turn::{Attribution, Turn},
 };
-use platform_core::id::RunId;
 
 /// What a turn of protocol 3 is.
 pub(crate) const CHAT: &str = "chat.send";
@@ -85,7 +87,7 @@ impl Turn {
         &self,
         id: u64,
         generation: Generation,
-        default_provider: Option<&Provider>,
+        default_provider: Option<&GatewayProvider>,
         left: Duration,
     ) -> Result<Start, serde_json::Error> {
         let (method, text) = match generation {
@@ -105,7 +107,7 @@ impl Turn {
     }
 
     /// The provider that the turn's model belongs to, as far as it is known.
-    fn provider<'a>(&'a self, default: Option<&'a Provider>) -> Option<&'a Provider> {
+    fn provider<'a>(&'a self, default: Option<&'a GatewayProvider>) -> Option<&'a GatewayProvider> {
         match &self.attribution {
             Attribution::Slot { provider } => Some(provider),
             Attribution::Trace(_)
@@ -115,7 +117,11 @@ impl Turn {
         }
     }
 
-    fn agent_params<'a>(&'a self, default_provider: Option<&'a Provider>, left: Duration) -> AgentParams<'a> {
+    fn agent_params<'a>(
+        &'a self,
+        default_provider: Option<&'a GatewayProvider>,
+        left: Duration,
+    ) -> AgentParams<'a> {
         let headers = match &self.attribution {
             Attribution::Headers(headers) => Some(headers),
             Attribution::Trace(_)
@@ -132,7 +138,7 @@ impl Turn {
             deliver: false,
             // A second line behind the turn's own deadline, which is what counts.
             timeout: left.as_secs() + 1,
-            provider: model.and_then(|_| self.provider(default_provider)).map(Provider::as_str),
+            provider: model.and_then(|_| self.provider(default_provider)).map(GatewayProvider::as_str),
             model,
             outbound_headers: headers,
         }
@@ -157,7 +163,7 @@ impl Turn {
     pub(crate) fn patch(
         &self,
         generation: Generation,
-        default_provider: Option<&Provider>,
+        default_provider: Option<&GatewayProvider>,
     ) -> Option<Patch<'_>> {
         let model = match generation {
             Generation::Three => self.model.as_ref().map(|model| match self.provider(default_provider) {

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-use platform_core::id::RunId;
+use platform_core::id::{GatewayProvider, RunId};
 use serde_json::{Value, json};
 
 use super::{
@@ -18,7 +18,7 @@ use super::{
     hello, request, run, transcript,
 };
 use crate::{
-    Attribution, Boot, Ending, Failure, OutboundHeaders, Provider, Scope, Scopes, SessionKey, Settings, Turn,
+    Attribution, Boot, Ending, Failure, OutboundHeaders, Scope, Scopes, SessionKey, Settings, Turn,
     hello::Generation, live::Live, outcome::Code, verdict, wire::run::Over,
 };
 
@@ -253,7 +253,7 @@ fn call(method: &str, params: &impl serde::Serialize) -> String {
 /// One frame of each kind that is sent, by name.
 fn sent() -> Vec<(&'static str, String)> {
     let headers = OutboundHeaders::new([("x-run-token", "run-1|0|9.c2ln")]).unwrap();
-    let provider = Provider::parse("sluicegate-1").unwrap();
+    let provider = GatewayProvider::parse("sluicegate-1").unwrap();
     let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().unwrap();
     let traced = turn(Attribution::Trace(trace));
     let slot = turn(Attribution::Slot { provider: provider.clone() });
@@ -331,7 +331,7 @@ fn frames_that_are_sent_are_the_ones_that_were_checked() {
 #[test]
 fn on_protocol_3_no_message_is_a_command() {
     let sent = |message: &str| {
-        let slot = Attribution::Slot { provider: Provider::parse("p").unwrap() };
+        let slot = Attribution::Slot { provider: GatewayProvider::parse("p").unwrap() };
         let turn = Turn { message: message.into(), ..turn(slot) };
         let start = turn.start(1, Generation::Three, None, Duration::from_secs(1)).unwrap();
         let frame: Value = serde_json::from_str(&start.text).unwrap();

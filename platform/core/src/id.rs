@@ -153,6 +153,13 @@ text_id! {
 }
 
 text_id! {
+    /// A provider in a gateway's own configuration.
+    GatewayProvider, "a provider of a gateway",
+    "1 to 64 lower-case letters, digits and `-`, not starting with `-`",
+    |text| (1..=64).contains(&text.len()) && !text.starts_with('-') && text.bytes().all(is_run_byte)
+}
+
+text_id! {
     /// An id that the application around Sluicegate minted and only wants to see again: user, session, trace.
     ExternalId, "an external id",
     "1 to 256 bytes without control characters",

@@ -5,8 +5,13 @@
 
 use std::time::Duration;
 
-use gateway_bridge::{Attribution, OutboundHeaders, Provider};
-use platform_core::{control::Correlation, id::RunId, name::header, token::UnixSeconds};
+use gateway_bridge::{Attribution, OutboundHeaders};
+use platform_core::{
+    control::Correlation,
+    id::{GatewayProvider, RunId},
+    name::header,
+    token::UnixSeconds,
+};
 use platform_runtime::{random, settings};
 
 use super::{Error, Link, secrets};
@@ -84,7 +89,8 @@ async fn slot(link: &Link, data_plane: &DataPlane, run: &RunId) -> Result<Regist
             Err(error) if error.is_taken() => {}
             Err(error) => return Err(error.into()),
             Ok(()) => {
-                let provider = Provider::parse(&link.gateway.slot_provider(at)).map_err(Error::from)?;
+                let provider =
+                    GatewayProvider::parse(&link.gateway.slot_provider(at)).map_err(Error::from)?;
                 return Ok(Registered { attribution: Attribution::Slot { provider }, slot: Some(slots[at]) });
             }
         }

@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
-use gateway_bridge::{DeviceKey, Endpoint, Hello, Provider};
+use gateway_bridge::{DeviceKey, Endpoint, Hello};
 use platform_core::{
     grant::Listener,
-    id::{AccountId, GatewayId, RunId},
+    id::{AccountId, GatewayId, GatewayProvider, RunId},
     secret::Secret,
     token::{RunToken, UnixSeconds},
 };
@@ -120,7 +120,7 @@ impl Link {
         let mut settings = gateway_bridge::Settings::new(endpoint, Some(token));
         settings.tls = self.gateway.ca_file.as_deref().map(trust::only).transpose()?;
         settings.device = self.gateway.device_key_file.as_deref().map(DeviceKey::read).transpose()?;
-        settings.provider = Some(Provider::parse(&self.gateway.provider)?);
+        settings.provider = Some(GatewayProvider::parse(&self.gateway.provider)?);
         settings.seed = u64::try_from(random::bits() >> 64).unwrap_or_default();
         Ok(settings)
     }

@@ -3,11 +3,11 @@
 use std::{sync::atomic::AtomicU64, time::Duration};
 
 use gateway_bridge::{
-    Attribution, Ending, Event, Gateway, Limits, OutboundHeaders, Provider, Running, SessionKey, Settings,
-    ToolState, Turn,
+    Attribution, Ending, Event, Gateway, Limits, OutboundHeaders, Running, SessionKey, Settings, ToolState,
+    Turn,
 };
 use platform_core::{
-    id::{AccountId, ModelName, RunId},
+    id::{AccountId, GatewayProvider, ModelName, RunId},
     secret::Secret,
     traceparent::{SpanId, TraceId, Traceparent},
 };
@@ -53,7 +53,7 @@ pub fn to_scripted(gateway: &ScriptedGateway) -> Gateway {
 #[must_use]
 pub fn to_openclaw(gateway: &OpenClaw) -> Gateway {
     let mut settings = settings(&gateway.url, gateway.token);
-    settings.provider = Some(Provider::parse(PROVIDER).unwrap());
+    settings.provider = Some(GatewayProvider::parse(PROVIDER).unwrap());
     Gateway::open(settings)
 }
 

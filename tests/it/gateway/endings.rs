@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bench::upstream::ScriptedUpstream;
-use gateway_bridge::{Attribution, Ending, Error, Failure, Provider, Turn};
+use gateway_bridge::{Attribution, Ending, Error, Failure, Turn};
 use harness::{
     eventually,
     gateway::{
@@ -11,6 +11,7 @@ use harness::{
         bridged::{Told, asking, by_model, first_text, run, session, to_scripted, told, without_trace},
     },
 };
+use platform_core::id::GatewayProvider;
 use tokio::time::Instant;
 
 fn turn(dialect: Dialect, key: &str) -> Turn {
@@ -219,7 +220,7 @@ async fn attributions_are_what_is_sent_and_refused_where_they_cannot_be() {
     let before = gateway.requests("agent").len();
     let error = older.run(asking(&session("a"), "hello")).await.unwrap_err();
     assert!(matches!(error, Error::Unsupported { .. }), "{error:?}");
-    let slot = Attribution::Slot { provider: Provider::parse("cogni-s1").unwrap() };
+    let slot = Attribution::Slot { provider: GatewayProvider::parse("cogni-s1").unwrap() };
     let slotted = by_model(Turn { attribution: slot, ..asking(&session("b"), "hello") }, "fake");
     assert_ne!(run(&older, slotted).await.answer(), "");
     assert_eq!(gateway.requests("agent").len() - before, 1);

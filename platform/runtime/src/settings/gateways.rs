@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use platform_core::{
-    id::{AccountId, GatewayAgentId, GatewayId},
+    id::{AccountId, GatewayAgentId, GatewayId, GatewayProvider},
     limit::{self, ByteSize, Millis},
 };
 use serde::{Deserialize, Serialize};
@@ -177,8 +177,7 @@ impl Gateway {
             .or(Attribution::Trace),
             slots_file: field("slots_file", "With `slot`: file with the slots in its configuration, a line each of 32 hexadecimal digits. Made where `sluice gateway up` runs it.")
                 .optional(),
-            provider: field("provider", "The provider in its configuration through which it calls models.")
-                .or("cogni".to_owned()),
+            provider: provider(section),
             account: field(
                 "account",
                 "The one account whose sessions it has. Without one it is shared, and its agents may have no tool that executes or reads files.",
@@ -205,6 +204,16 @@ impl Sealed {
             drain: field("drain", "How long its sessions may go on when it is stopped.").or(limit::gateway::DRAIN),
         }
     }
+}
+
+fn provider(section: &Section<'_>) -> String {
+    const NAME: &str = "provider";
+    let about = "The provider in its configuration through which it calls models.";
+    let provider = section.field(NAME, about).or("cogni".to_owned());
+    if let Err(invalid) = GatewayProvider::parse(&provider) {
+        section.reject(NAME, invalid.to_string());
+    }
+    provider
 }
 
 fn disk(section: &Section<'_>) -> ByteSize {
