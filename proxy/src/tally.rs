@@ -112,4 +112,16 @@ mod tests {
         }
         assert_eq!(Counters::from(Tally::default()).tally(), Tally::default(), "there was none");
     }
+
+    #[test]
+    fn sums_of_an_earlier_program_say_nothing_of_it() {
+        let usage = Usage { calls: 3, ..Usage::default() };
+        let earlier = serde_json::to_string(&usage).unwrap();
+        assert_eq!(serde_json::from_str::<Tally>(&earlier).unwrap(), Tally { usage, last: None });
+        let last =
+            CallEnd { outcome: Outcome::TimedOut, status: 504, refusal: Some(Refusal::UpstreamTimeout) };
+        let tally = Tally { usage, last: Some(last) };
+        let kept = serde_json::to_string(&tally).unwrap();
+        assert_eq!(serde_json::from_str::<Tally>(&kept).unwrap(), tally);
+    }
 }
