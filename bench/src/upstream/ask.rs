@@ -38,6 +38,11 @@ impl Ask {
         self.body.pointer("/stream_options/include_usage").and_then(Value::as_bool).unwrap_or(false)
     }
 
+    /// Whether it offers any tool.
+    pub(super) fn offers_tools(&self) -> bool {
+        self.field("tools").and_then(Value::as_array).is_some_and(|tools| !tools.is_empty())
+    }
+
     pub(super) fn field(&self, name: &str) -> Option<&Value> {
         self.body.get(name)
     }

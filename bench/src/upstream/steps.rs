@@ -1,5 +1,6 @@
 //! A model that works through a list. The user's message has it, a line for each step, and the conversation tells how far it
-//! has come: nothing is remembered here, so any number of conversations may go on at once.
+//! has come: nothing is remembered here, so any number of conversations may go on at once. Who offers it no tools, such as
+//! somebody who wants a conversation with a list in it summed up, gets text.
 //!
 //! ```text
 //! call: exec {"command":"git init"}
@@ -23,6 +24,9 @@ pub(super) enum Step {
 
 /// The step after those whose results the conversation has.
 pub(super) fn next(ask: &Ask) -> Step {
+    if !ask.offers_tools() {
+        return Step::Say(None);
+    }
     let turns: Vec<_> = ask.turns().collect();
     let lists =
         |(role, text): &(&str, String)| *role == "user" && text.lines().any(|line| line.starts_with(CALL));
@@ -48,7 +52,8 @@ mod tests {
         let list = "Do this:\ncall: exec {\"command\":\"ls -l\"}\ncall: read\nsay: Both done.";
         let mut messages = vec![json!({ "role": "user", "content": list })];
         messages.extend_from_slice(turns);
-        let body = json!({ "model": "fake-steps", "messages": messages }).to_string();
+        let tools = json!([{ "type": "function", "function": { "name": "exec" } }]);
+        let body = json!({ "model": "fake-steps", "messages": messages, "tools": tools }).to_string();
         next(&Ask::read(Api::Chat, body.as_bytes()).unwrap())
     }
 
@@ -70,8 +75,15 @@ mod tests {
     }
 
     #[test]
-    fn without_a_list_there_is_nothing_to_do() {
-        let ask = Ask::read(Api::Chat, br#"{"model":"fake-steps","messages":[]}"#).unwrap();
-        assert_eq!(next(&ask), Step::Say(None));
+    fn without_a_list_or_tools_there_is_nothing_to_do() {
+        let list = r#"[{"role":"user","content":"call: exec\nsay: Done."}]"#;
+        let tools = r#"[{"type":"function","function":{"name":"exec"}}]"#;
+        let exec = Step::Call { tool: "exec".to_owned(), arguments: "{}".to_owned() };
+        for (messages, tools, step) in
+            [("[]", tools, Step::Say(None)), (list, "[]", Step::Say(None)), (list, tools, exec)]
+        {
+            let body = format!(r#"{{"model":"fake-steps","messages":{messages},"tools":{tools}}}"#);
+            assert_eq!(next(&Ask::read(Api::Chat, body.as_bytes()).unwrap()), step, "{body}");
+        }
     }
 }

@@ -61,6 +61,7 @@ pub(super) async fn ask(identity: &Identity, model: &str, message: &str, count: 
     let body = json!({
         "model": model,
         "messages": [{ "role": "user", "content": message }],
+        "tools": [{ "type": "function", "function": { "name": "exec" } }],
         "stream": true,
         "stream_options": { "include_usage": true },
     });
