@@ -1,13 +1,17 @@
 //! `services/openclaw-headers-plugin` in the real OpenClaw gateway: each session's model calls carry its own headers.
 
+use std::time::Duration;
+
 use bench::upstream::ScriptedUpstream;
 use harness::{
+    eventually::eventually_within,
     gateway::{GatewayClient, turn},
     openclaw::{OpenClaw, PROVIDER, Setup},
 };
 use serde_json::{Value, json};
 
 const SESSIONS: [&str; 3] = ["alice", "bob", "nobody"];
+const PATIENCE: Duration = Duration::from_secs(30);
 const LOOP: &str = "Please:\ncall: exec {\"command\":\"echo once\"}";
 
 fn key(session: &str) -> String {
@@ -35,7 +39,8 @@ fn tokens(upstream: &ScriptedUpstream, said: &str) -> Vec<Option<String>> {
 #[tokio::test]
 async fn each_sessions_calls_carry_its_own_headers_and_no_others() {
     let upstream = ScriptedUpstream::start().await.unwrap();
-    let setup = Setup { plugin: true, ..Setup::new(&upstream.openai_base_url(), &["fake-steps"]) };
+    let tools = ["exec", "read", "sessions_spawn"].map(str::to_owned).to_vec();
+    let setup = Setup { plugin: true, tools, ..Setup::new(&upstream.openai_base_url(), &["fake-steps"]) };
     let gateway = OpenClaw::start(&setup).await;
     let mut client = GatewayClient::connect(&gateway.url, gateway.token).await;
 
@@ -68,9 +73,26 @@ async fn each_sessions_calls_carry_its_own_headers_and_no_others() {
     client.call("agent", turn("run-later", &key("alice"), "I am later.")).await;
     assert_eq!(tokens(&upstream, "I am later."), [None]);
 
+    what_a_sub_agent_calls_has_none(&mut client, &upstream).await;
     refused(&mut client, &gateway, &id).await;
     assert!(!gateway.log().contains("token-of-"), "a token is in the log");
     gateway.stop().await;
+}
+
+/// It is a session of its own. That in which it is told what came of it is the one that has headers.
+async fn what_a_sub_agent_calls_has_none(client: &mut GatewayClient, upstream: &ScriptedUpstream) {
+    let id = session_id(client, "parent").await;
+    let set = json!({ "sessionId": id, "headers": { "x-run-token": "token-of-parent" } });
+    assert_eq!(headers(client, "set", set).await["ok"], true);
+    let spawn = json!({ "id": "sessions_spawn", "args": { "task": format!("I am its child. {LOOP}") } });
+    let message = format!("I am the parent.\ncall: tool_call {spawn}");
+    client.call("agent", turn("run-parent", &key("parent"), &message)).await;
+    let own = || async { tokens(upstream, "I am the parent.") };
+    let own = eventually_within(PATIENCE, "the parent is told", own, |own| own.len() == 3).await;
+    let both = tokens(upstream, "I am its child.");
+    assert_eq!(own, vec![Some("token-of-parent".to_owned()); 3]);
+    assert_eq!(both.iter().filter(|token| token.is_none()).count(), 2, "the child's: {both:?}");
+    assert_eq!(both.len(), 5);
 }
 
 /// What is no header of ours, and who may not set any.

@@ -116,8 +116,8 @@ impl<'r> Telling<'r> {
             pending.told.tap = line.n;
         }
         let Some(event) = live::event(line.event, self.stream) else { return };
-        if matches!(&event, AgentEvent::Tool { name } if name == DELEGATES) {
-            self.delegated.set(true);
+        if let AgentEvent::Tool { name } = &event {
+            self.uses(name.as_str());
         }
         match &event {
             AgentEvent::Tool { .. } if pending.told.tools < limit::TOOLS => {
@@ -139,6 +139,13 @@ impl<'r> Telling<'r> {
     /// The agent says more of its answer, to whoever watches in this process. Everybody else sees what models write.
     pub(super) fn said(&self, delta: String) {
         self.watch(AgentEvent::TextDelta { delta });
+    }
+
+    /// The agent uses a tool. A model that searches for tools calls them all by one name: its gateway knows the tool's own.
+    pub(super) fn uses(&self, tool: &str) {
+        if tool == DELEGATES {
+            self.delegated.set(true);
+        }
     }
 
     /// Whether the agent has set others to work, who may go on when it is done.

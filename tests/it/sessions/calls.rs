@@ -8,6 +8,7 @@ use harness::{
     eventually::eventually_within,
     gateway::{Dialect, Step},
 };
+use http::Method;
 use platform_core::record::Identity;
 use serde_json::json;
 
@@ -125,4 +126,34 @@ async fn what_sub_agents_call_after_the_turn_is_the_runs_and_without_any_it_is_o
     assert!(calls.iter().all(|(run, _, _)| run == "r1"), "{calls:?}");
     // The control: a turn that has set nobody to work.
     assert_eq!(is_heard_later(&there, "fake-words2", "r2").await, 400);
+}
+
+/// How many slots somebody else could have now.
+async fn free_slots(there: &Sessions, run: &str) -> usize {
+    register(there, run).await;
+    let mut free = 0;
+    for slot in super::SLOTS {
+        let path = format!("/v1/runs/{run}/slots/{slot}");
+        free += usize::from(there.world.control.send(Method::PUT, &path, String::new()).await.status == 200);
+    }
+    there.world.control.close(&run.parse().unwrap(), 0).await.unwrap();
+    free
+}
+
+#[tokio::test]
+async fn the_slot_of_a_run_whose_sub_agents_may_go_on_is_nobodys_for_a_while() {
+    let there = Sessions::of(Dialect::Four, "slot", "").await;
+    there.gateway.always(vec![Step::Ask("fake-steps"), Step::EndAs("done".to_owned())]);
+    let outcome = there.run("r1", "acct-1", "call: sessions_spawn {}").await;
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    assert_eq!(free_slots(&there, "others").await, 2);
+}
+
+#[tokio::test]
+async fn the_slot_of_a_run_that_is_over_is_free() {
+    let there = Sessions::of(Dialect::Four, "slot", "").await;
+    there.gateway.always(vec![Step::Ask("fake-steps"), Step::EndAs("done".to_owned())]);
+    let outcome = there.run("r1", "acct-1", "call: exec {}").await;
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    assert_eq!(free_slots(&there, "others").await, 3);
 }

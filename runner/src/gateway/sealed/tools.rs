@@ -3,22 +3,17 @@
 //! OpenClaw ignores an allow-list of which it knows no name, so what must not be there is denied by name as well; what is denied is
 //! gone whatever is allowed.
 
-use platform_runtime::settings::Gateway;
+use platform_runtime::settings::{Attribution, Gateway};
 
 /// What agents have in a gateway of one account: the container is what closes them in.
-const CODING: [&str; 11] = [
-    "exec",
-    "process",
-    "read",
-    "write",
-    "edit",
-    "apply_patch",
-    "sessions_spawn",
-    "sessions_yield",
-    "get_goal",
-    "create_goal",
-    "update_goal",
-];
+const CODING: [&str; 9] =
+    ["exec", "process", "read", "write", "edit", "apply_patch", "get_goal", "create_goal", "update_goal"];
+
+/// What sets sub-agents to work, and waits for them.
+const SUB_AGENTS: [&str; 2] = ["sessions_spawn", "sessions_yield"];
+
+/// Names by which a list of tools may mean the first of these, too.
+const SPAWNS: [&str; 4] = ["sessions_spawn", "group:sessions", "group:openclaw", "*"];
 
 /// What agents have where accounts share a gateway. Nothing of it executes, reads or writes files, or reaches another session, a
 /// node or the gateway itself.
@@ -46,16 +41,34 @@ const NEVER_SHARED: [&str; 6] =
 
 /// Tools that agents of `gateway` may use.
 pub(super) fn allowed(gateway: &Gateway) -> Vec<String> {
-    let usual: &[&str] = if gateway.account.is_some() { &CODING } else { &HARMLESS };
-    let usual = || usual.iter().map(|tool| (*tool).to_owned()).collect();
-    gateway.sealed.tools.clone().unwrap_or_else(usual)
+    let usual = || match &gateway.account {
+        Some(_) if bills_sub_agents(gateway) => [&CODING[..], &SUB_AGENTS].concat(),
+        Some(_) => CODING.to_vec(),
+        None => HARMLESS.to_vec(),
+    };
+    let asked = gateway.sealed.tools.clone();
+    asked.unwrap_or_else(|| usual().into_iter().map(str::to_owned).collect())
+}
+
+/// Whether what sub-agents call is known to be of the run that set them to work. A trace is theirs, too. The token of a session is
+/// not, and a slot may be another run's by the time that they call there.
+pub(super) fn bills_sub_agents(gateway: &Gateway) -> bool {
+    gateway.attribution == Attribution::Trace
+}
+
+/// Whether `tools`, of which `denied` are none, have what sets sub-agents to work.
+pub(super) fn spawn(tools: &[String], denied: &[String]) -> bool {
+    let names = |tools: &[String]| SPAWNS.iter().any(|name| tools.iter().any(|tool| tool == name));
+    names(tools) && !names(denied)
 }
 
 /// Tools that they may not use, also if [`allowed`] names them. Nothing that the configuration asks for by name is denied here:
 /// [`dangerous`] refuses it.
 pub(super) fn denied(gateway: &Gateway) -> Vec<&'static str> {
     let shared = gateway.account.is_none().then_some(NEVER_SHARED);
-    let denied = NEVER.into_iter().chain(shared.into_iter().flatten());
+    let sub_agents = (!bills_sub_agents(gateway)).then_some(SUB_AGENTS);
+    let denied =
+        NEVER.into_iter().chain(shared.into_iter().flatten()).chain(sub_agents.into_iter().flatten());
     let asked = gateway.sealed.tools.iter().flatten();
     let asked: Vec<_> = asked.map(String::as_str).collect();
     denied.filter(|tool| !asked.contains(tool)).collect()

@@ -4,7 +4,7 @@ use std::{convert::Infallible, future::pending, time::Duration};
 
 use futures_util::{FutureExt, future::LocalBoxFuture};
 use gateway_bridge::{Ending, Event, Failure as Frames, Phase as Reached, Running};
-use platform_core::{control::Correlation, limit::Millis};
+use platform_core::{control::Correlation, id::ToolName, limit::Millis};
 use platform_runtime::report;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
@@ -71,9 +71,10 @@ pub(super) async fn watch(
     }
 }
 
-/// Gives a slot back of which the gateway has said that nothing is called there any more. Others rest.
+/// Gives a slot back of which the gateway has said that nothing is called there any more. Others rest: sub-agents may still be at
+/// work there.
 async fn give_back(scene: &Scene<'_>, slot: Option<Correlation>) {
-    let Some(slot) = slot else { return };
+    let Some(slot) = slot.filter(|_| !scene.telling.has_delegated()) else { return };
     let run = &scene.order().run_id;
     if let Err(error) = scene.host.data_plane.withdraw(run, slot).await {
         tracing::debug!(%run, error = %report::chain(&error), "a slot rests");
@@ -104,7 +105,11 @@ async fn hear(
                     continue;
                 }
                 // Tools are told by the data plane, whatever the gateway's version.
-                Some(Event::Tool { .. } | Event::Status(_) | Event::Usage(_) | Event::Missed { .. }) => continue,
+                Some(Event::Tool { name, .. }) => {
+                    scene.telling.uses(name.as_ref().map_or("", ToolName::as_str));
+                    continue;
+                }
+                Some(Event::Status(_) | Event::Usage(_) | Event::Missed { .. }) => continue,
                 None => return Ok((running.ending().await, killed_by)),
             },
             stored = kept(&mut taken) => {

@@ -25,6 +25,8 @@ pub(crate) enum Finding {
     Models(Vec<String>),
     /// Its calls cannot be known to be a run's.
     Attribution(&'static str),
+    /// Its agents may set sub-agents to work, whose calls are not known to be their run's.
+    SubAgents,
     /// Its container is in this network.
     Network(String),
     /// Its container has other walls than it was made with; these.
@@ -52,6 +54,7 @@ impl Finding {
             Self::Provider(_) => "provider_not_ours",
             Self::Models(_) => "models_missing",
             Self::Attribution(_) => "attribution_impossible",
+            Self::SubAgents => "sub_agents_not_attributed",
             Self::Network(_) => "network_not_none",
             Self::Container(_) => "container_changed",
             Self::Disk(_) => "disk_full",
@@ -73,7 +76,7 @@ impl fmt::Display for Finding {
             Self::SharedTools(tools) => write!(
                 f,
                 "accounts share it, and its agents have {}, which is not known to be harmless: give it one `account`, or take them off its tools",
-                tools.join(", ")
+                tools.join(", ").replace('*', "every tool")
             ),
             Self::SharedUndenied => f.write_str(
                 "accounts share it, and its tools.deny names neither `*` nor both `group:runtime` and `group:fs`: OpenClaw ignores an allow-list of which it knows no name",
@@ -89,6 +92,9 @@ impl fmt::Display for Finding {
                 write!(f, "its provider has no {}: `sluice gateway up`, or add them there", models.join(", "))
             }
             Self::Attribution(why) => write!(f, "its calls cannot be known to be a run's: {why}"),
+            Self::SubAgents => f.write_str(
+                "its agents have sessions_spawn, and what sub-agents call is their run's only with `attribution = \"trace\"`: set that, or deny them sessions_spawn",
+            ),
             Self::Network(network) => {
                 write!(f, "its container is in network `{network}`: `sluice gateway up` makes it anew without one")
             }
@@ -111,8 +117,11 @@ impl fmt::Display for Finding {
 pub(super) fn of_config(gateway: &Gateway, config: &Value) -> Vec<Finding> {
     let is_off = |pointer: &str| config.pointer(pointer) == Some(&Value::Bool(false));
     let mut found = Vec::new();
+    let (tools, denied) = (tools_of(config), denied(config));
     if gateway.account.is_none() {
-        found.extend(of_tools(config));
+        found.extend(of_shared(&tools, &denied));
+    } else if !tools::bills_sub_agents(gateway) && tools::spawn(&tools, &denied) {
+        found.push(Finding::SubAgents);
     }
     found.extend((!is_off("/gateway/controlUi/enabled")).then_some(Finding::ControlUi));
     found.extend((!is_off("/cron/enabled")).then_some(Finding::Cron));
@@ -131,14 +140,15 @@ fn agents(config: &Value) -> Vec<(String, &Value)> {
     entries.chain(list.map(|(at, agent)| (format!("agents.list[{at}]"), agent))).collect()
 }
 
-/// Where accounts share a gateway, all its agents have an allow-list of harmless tools, and nothing adds to it.
-fn of_tools(config: &Value) -> Vec<Finding> {
-    let list = |value: Option<&Value>| -> Option<Vec<String>> {
-        let names = value?.as_array()?.iter().filter_map(Value::as_str);
-        Some(names.map(str::to_owned).collect())
-    };
+fn list(value: Option<&Value>) -> Option<Vec<String>> {
+    let names = value?.as_array()?.iter().filter_map(Value::as_str);
+    Some(names.map(str::to_owned).collect())
+}
+
+/// Tools that some agent of `config` is allowed; `*` if that is not said.
+fn tools_of(config: &Value) -> Vec<String> {
     let allowed = list(config.pointer("/tools/allow")).filter(|tools| !tools.is_empty());
-    let mut tools = allowed.unwrap_or_else(|| vec!["every tool".to_owned()]);
+    let mut tools = allowed.unwrap_or_else(|| vec!["*".to_owned()]);
     tools.extend(list(config.pointer("/tools/alsoAllow")).unwrap_or_default());
     for (_, agent) in agents(config) {
         for field in ["/tools/allow", "/tools/alsoAllow"] {
@@ -149,8 +159,17 @@ fn of_tools(config: &Value) -> Vec<Finding> {
     if code_mode.is_some_and(|mode| *mode != false && mode.get("enabled") != Some(&Value::Bool(false))) {
         tools.push("tools.codeMode".to_owned());
     }
-    let dangerous: Vec<_> = tools::dangerous(&tools).into_iter().map(str::to_owned).collect();
-    let denied = list(config.pointer("/tools/deny")).unwrap_or_default();
+    tools
+}
+
+/// Tools that no agent of `config` has.
+fn denied(config: &Value) -> Vec<String> {
+    list(config.pointer("/tools/deny")).unwrap_or_default()
+}
+
+/// Where accounts share a gateway, all its agents have an allow-list of harmless tools, and nothing adds to it.
+fn of_shared(tools: &[String], denied: &[String]) -> Vec<Finding> {
+    let dangerous: Vec<_> = tools::dangerous(tools).into_iter().map(str::to_owned).collect();
     let denies = |tool: &str| denied.iter().any(|name| name == tool);
     let undenied = !(denies("*") || denies("group:runtime") && denies("group:fs"));
     let dangerous = (!dangerous.is_empty()).then_some(Finding::SharedTools(dangerous));

@@ -76,6 +76,35 @@ fn a_shared_gateway_has_no_tool_that_is_not_known_to_be_harmless() {
 }
 
 #[test]
+fn sub_agents_are_for_gateways_whose_traces_they_have() {
+    for (attribution, found) in [
+        ("trace", &[][..]),
+        ("slot", &["sub_agents_not_attributed"]),
+        ("plugin", &["sub_agents_not_attributed"]),
+    ] {
+        let toml = format!("{OWN}\nattribution = '{attribution}'\ntools = ['read', 'sessions_spawn']");
+        let codes = |gateway: &Gateway, config: &Value| {
+            let all: Vec<_> = of_config(gateway, config).iter().map(Finding::code).collect();
+            all.into_iter().filter(|code| *code != "attribution_impossible").collect::<Vec<_>>()
+        };
+        let gateway = gateway(&toml);
+        let mut config = made(&gateway);
+        assert_eq!(codes(&gateway, &config), found, "{attribution}");
+        for (allow, deny, found) in [
+            (json!(["group:sessions"]), json!([]), found),
+            (json!([]), json!([]), found),
+            (json!(["*"]), json!(["sessions_spawn"]), &[]),
+            (json!(["*"]), json!(["group:sessions"]), &[]),
+            (json!(["read"]), json!([]), &[]),
+        ] {
+            config["tools"]["allow"] = allow;
+            config["tools"]["deny"] = deny;
+            assert_eq!(codes(&gateway, &config), found, "{attribution} {}", config["tools"]);
+        }
+    }
+}
+
+#[test]
 fn tools_that_the_registry_asks_for_are_judged_too() {
     for (toml, codes) in [
         ("tools = ['exec']", &["shared_tools"][..]),
