@@ -38,6 +38,7 @@ pub mod random;
 pub mod raw;
 pub mod runner_chaos;
 pub mod sdks;
+pub mod sessions;
 pub mod shared;
 pub mod sluice;
 pub mod soak;

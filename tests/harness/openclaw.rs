@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    net::IpAddr,
+    net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
@@ -54,6 +54,8 @@ pub struct Setup {
     pub plugin: bool,
     /// Where it is heard beside the loopback, if anywhere.
     pub also_on: Option<IpAddr>,
+    /// How long a conversation may become, in bytes, before the next turn shortens it first.
+    pub conversation: Option<usize>,
 }
 
 impl Setup {
@@ -67,6 +69,7 @@ impl Setup {
             tools: vec!["exec".to_owned(), "read".to_owned()],
             plugin: false,
             also_on: None,
+            conversation: None,
         }
     }
 }
@@ -79,6 +82,8 @@ pub struct OpenClaw {
     /// What lets a client in.
     pub token: &'static str,
     process: Child,
+    version: Version,
+    address: SocketAddr,
     dir: tempfile::TempDir,
 }
 
@@ -96,15 +101,21 @@ impl OpenClaw {
         fs::write(dir.path().join("openclaw.json"), config.to_string()).unwrap();
         let process = spawned(setup.version, dir.path());
         let url = format!("ws://{}:{}", setup.also_on.unwrap_or(address.ip()), address.port());
-        let mut gateway = Self { url, token: "test-token", process, dir };
-        let agent = Agent::over_tcp(address);
-        let log = gateway.log_file();
+        let (token, version) = ("test-token", setup.version);
+        let mut gateway = Self { url, token, process, version, address, dir };
+        gateway.ready().await;
+        gateway
+    }
+
+    /// Waits until it lets clients in.
+    async fn ready(&mut self) {
+        let (agent, log, version) = (Agent::over_tcp(self.address), self.log_file(), self.version);
         let ready = || {
-            let ended = gateway.process.try_wait().unwrap();
+            let ended = self.process.try_wait().unwrap();
             assert_eq!(ended, None, "OpenClaw ended: {}", fs::read_to_string(&log).unwrap_or_default());
             let agent = agent.clone();
             async move {
-                match setup.version {
+                match version {
                     Version::Old => agent.connect().await.is_ok(),
                     Version::New => agent
                         .request(http::Method::GET, "/readyz", bytes::Bytes::new())
@@ -114,7 +125,20 @@ impl OpenClaw {
             }
         };
         eventually_within(START, "OpenClaw is ready", ready, |ready| *ready).await;
-        gateway
+    }
+
+    /// Kills it, as a machine that has no memory left would.
+    ///
+    /// # Panics
+    /// If it has gone already.
+    pub async fn kill(&mut self) {
+        self.process.kill().await.unwrap();
+    }
+
+    /// Starts it again where it was, with what it remembers.
+    pub async fn start_again(&mut self) {
+        self.process = spawned(self.version, self.dir.path());
+        self.ready().await;
     }
 
     /// Says on its host what an operator has to: `openclaw devices approve`.
@@ -185,7 +209,7 @@ fn repository() -> &'static Path {
 }
 
 fn spawned(version: Version, dir: &Path) -> Child {
-    let output = fs::File::create(dir.join("log")).unwrap();
+    let output = fs::OpenOptions::new().create(true).append(true).open(dir.join("log")).unwrap();
     command(version, dir)
         .args(["gateway", "run"])
         .stdout(output.try_clone().unwrap())
@@ -235,11 +259,15 @@ fn configuration(setup: &Setup, dir: &Path, port: u16) -> Value {
     } else {
         json!({ "allow": ["memory-core"] })
     };
+    let compaction = setup
+        .conversation
+        .map_or_else(|| json!({}), |bytes| json!({ "mode": "default", "maxActiveTranscriptBytes": bytes }));
     let bind = setup.also_on.map_or(json!("loopback"), |_| json!("custom"));
     let mut config = json!({
         "models": { "mode": "replace", "providers": { PROVIDER: provider } },
         "agents": {
             "defaults": {
+                "compaction": compaction,
                 "model": { "primary": format!("{PROVIDER}/{}", setup.models[0]) },
                 "workspace": dir.join("workspace"),
                 "skipBootstrap": true,

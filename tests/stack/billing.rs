@@ -1,120 +1,137 @@
 //! Every session of a real gateway is billed to its owner: the real OpenClaw, as npm has it, and the real LiteLLM. Only the models are
 //! scripted.
 
-use std::{collections::BTreeMap, fs::OpenOptions, io::Write, time::Duration};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use harness::{
-    LiteLlm, OpenClaw, Outcome, World,
     eventually::eventually_within,
-    grant,
-    openclaw::{PROVIDER, Setup},
-    private_file,
-    shared::{register_shared, share},
+    openclaw::Setup,
+    sessions::{Sessions, answer},
 };
-use serde_json::Value;
+use serde_json::json;
 
-use crate::world_with_litellm;
+use crate::replays;
 
 const PATIENCE: Duration = Duration::from_secs(30);
+/// A conversation that is longer is shortened before the next turn.
+const LONG: usize = 16 << 10;
 
-/// The proxy's listener for gateways, as a base URL, and a gateway that calls models there.
-async fn gateway(world: &mut World) -> OpenClaw {
-    share(world, "gateways").await;
-    let address = register_shared(world, grant("for-the-address", "nobody")).await;
-    let setup =
-        Setup::new(&format!("http://{address}/v1"), &["fake-steps", "fake-status401", "fake-status429"]);
-    let gateway = OpenClaw::start(&setup).await;
-    private_file(&world.path().join("gateway.token"), gateway.token);
-    let settings = format!(
-        "[gateways.real]\nurl = '{}'\ntoken_file = '{}/gateway.token'\nprovider = '{PROVIDER}'\n\
-         [agents.'sandbox:openclaw-gateway']\nmode = 'gateway'\ngateways = ['real']\nmodel = 'fake-steps'\nruntime = '100s'\n",
-        gateway.url,
-        world.path().display()
-    );
-    let mut file = OpenOptions::new().append(true).open(world.config()).unwrap();
-    file.write_all(settings.as_bytes()).unwrap();
-    gateway
+/// What a session does in its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Work {
+    /// It uses tools.
+    Tools,
+    /// The same, in a conversation that has to be shortened first.
+    InALongConversation,
+    /// It has another agent use them.
+    BySubAgent,
 }
 
-async fn run(world: &World, (run, account): (&str, &str), more: &[&str], message: &str) -> Outcome {
-    let named =
-        ["run", "--json", "--agent", "sandbox:openclaw-gateway", "--run-id", run, "--account", account];
-    world.sluice().run(&[&named[..], more, &[message]].concat()).await
+/// A run, whose it is, and what of its text is nobody else's.
+struct Session {
+    run: String,
+    account: String,
+    mark: String,
+    work: Work,
 }
 
-fn text(outcome: &Outcome) -> String {
-    let last = outcome.events().into_iter().find(|event| event["type"] == "assistant_final");
-    last.unwrap_or_else(|| panic!("{outcome:?}"))["content"].as_str().unwrap().to_owned()
-}
-
-/// How many calls LiteLLM has billed to which account and run.
-fn billed(litellm: &LiteLlm) -> BTreeMap<(String, String), usize> {
-    let mut calls = BTreeMap::new();
-    for record in litellm.records() {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let whose = (text(&record["end_user"]), text(&record["spend_logs_metadata"]["run_id"]));
-        *calls.entry(whose).or_default() += 1;
+impl Session {
+    fn number(n: usize) -> Self {
+        let work = match n {
+            0 => Work::InALongConversation,
+            1 => Work::BySubAgent,
+            _ => Work::Tools,
+        };
+        // Of another length each, so that no two have calls of the same size.
+        let mark = format!("-of-s{n}{}.", "x".repeat(16 * n));
+        Self { run: format!("r{n}"), account: format!("acct-{}", n % 4), mark, work }
     }
-    calls
-}
 
-/// How many calls the journal has of each run, with its account.
-async fn journaled(world: &World) -> BTreeMap<(String, String), usize> {
-    let mut calls = BTreeMap::new();
-    for line in world.journal().await {
-        let record = line.record;
-        *calls.entry((record.account.to_string(), record.run_id.to_string())).or_default() += 1;
+    fn message(&self) -> String {
+        let mark = &self.mark;
+        let twice = format!(
+            "Do this:\ncall: exec {{\"command\":\"echo one{mark}; sleep 0.3\"}}\ncall: exec {{\"command\":\"echo two{mark}\"}}\n\
+             say: done{mark}"
+        );
+        match self.work {
+            Work::Tools | Work::InALongConversation => twice,
+            Work::BySubAgent => {
+                // The gateway shows its models three tools, by which they find and call the others.
+                let spawn = json!({ "id": "sessions_spawn", "args": { "task": twice } });
+                format!("Have this done:\ncall: tool_call {spawn}\nsay: done{mark}")
+            }
+        }
     }
-    calls
+
+    /// How many calls of a model that takes: one for each tool and one for the answer; one for the summary; and those of a sub-agent,
+    /// and the one in which what came of it is told.
+    const fn calls(&self) -> usize {
+        match self.work {
+            Work::Tools => 3,
+            Work::InALongConversation => 4,
+            Work::BySubAgent => 6,
+        }
+    }
 }
 
 #[tokio::test]
 async fn eight_sessions_of_four_accounts_are_each_billed_to_their_owner() {
-    let (mut world, litellm) = world_with_litellm().await;
-    let gateway = gateway(&mut world).await;
-    let runs: Vec<_> = (0..8).map(|n| (format!("r{n}"), format!("acct-{}", n % 4))).collect();
-    let told = |run: &str| {
-        format!(
-            "Do this:
-call: exec {{\"command\":\"echo of-{run}; sleep 0.3\"}}
-call: exec {{\"command\":\"echo again-{run}\"}}
-say: done by {run}"
-        )
-    };
-    let at_once = runs.iter().map(|(name, account)| {
-        let message = told(name);
-        let world = &world;
-        async move { run(world, (name, account), &[], &message).await }
-    });
-    let outcomes = join_all(at_once).await;
-    for ((name, _), outcome) in runs.iter().zip(&outcomes) {
-        assert_eq!(outcome.code, Some(0), "{outcome:?}\n{}", gateway.log());
-        let said = text(outcome);
-        assert!(said.contains(&format!("done by {name}")), "{name}: {said}");
-        for (other, _) in runs.iter().filter(|(other, _)| other != name) {
-            assert!(
-                !outcome.stdout.contains(&format!("-{other}")) && !said.contains(&format!("by {other}")),
-                "{name}: {outcome:?}"
-            );
-        }
-    }
-    // Each run's own words are in its own calls, and its calls are billed to its account.
-    let journal = journaled(&world).await;
-    for (name, account) in &runs {
-        let calls = journal.get(&(account.clone(), name.clone())).copied().unwrap_or_default();
-        assert_eq!(calls, 3, "{name}: {journal:?}");
-    }
-    // What LiteLLM bills is what the journal says, call by call; what the gateway calls by itself is not let through.
-    let attributed: BTreeMap<_, _> =
-        journal.into_iter().filter(|((_, run), _)| run != "unattributed").collect();
-    let same = || async { billed(&litellm) };
-    let bills = eventually_within(PATIENCE, "LiteLLM has all of them", same, |bills| {
-        bills.len() == 8 && *bills == attributed
+    let there = Sessions::of(&["fake-steps"], |setup| Setup {
+        conversation: Some(LONG),
+        tools: ["exec", "read", "sessions_spawn"].map(str::to_owned).to_vec(),
+        ..setup
     })
     .await;
-    assert_eq!(bills, attributed);
-    let asked = world.upstream.ledger().all().into_iter().filter(|call| call.json().is_ok()).count();
-    assert_eq!(asked, attributed.values().sum::<usize>());
-    gateway.stop().await;
+    let sessions: Vec<_> = (0..8).map(Session::number).collect();
+    let long = &sessions[0];
+    let before = format!("Do this:\ncall: exec {{\"command\":\"seq 1 5000; echo {}\"}}", long.mark);
+    let talk = ["--state-key", "talk"];
+    let first = there.run(("before", &long.account), &talk, &before).await;
+    assert_eq!(first.code, Some(0), "{first:?}");
+    let at_once = sessions.iter().map(async |session| {
+        let more: &[&str] = if session.work == Work::InALongConversation { &talk } else { &[] };
+        there.run((&session.run, &session.account), more, &session.message()).await
+    });
+    let outcomes = join_all(at_once).await;
+    for (session, outcome) in sessions.iter().zip(&outcomes) {
+        assert_eq!(outcome.code, Some(0), "{outcome:?}\n{}", there.gateway.log());
+        let (said, mark) = (answer(outcome), &session.mark);
+        assert!(said.contains(&format!("done{mark}")), "{}: {said}", session.run);
+        for other in sessions.iter().filter(|other| other.mark != *mark) {
+            assert!(!outcome.stdout.contains(&other.mark), "{}: {outcome:?}", session.run);
+        }
+    }
+    are_billed(&there, &sessions).await;
+    replays::get_nothing(&there).await;
+    is_billed_what_is_journaled(&there).await;
+    there.gateway.stop().await;
+}
+
+/// What the models had in each conversation is what the journal says, and what LiteLLM bills: call by call, account by account.
+async fn are_billed(there: &Sessions, sessions: &[Session]) {
+    let journal = there.journaled().await;
+    let marks: Vec<_> = sessions.iter().map(|session| session.mark.as_str()).collect();
+    let asked = there.asked(&marks);
+    let mut runs = 0;
+    for session in sessions {
+        let calls =
+            |run: &str| journal.get(&(session.account.clone(), run.to_owned())).cloned().unwrap_or_default();
+        let own = calls(&session.run);
+        assert_eq!(own.len(), session.calls(), "{}: {journal:?}", session.run);
+        let before = if session.work == Work::InALongConversation { calls("before") } else { vec![] };
+        runs += 1 + usize::from(!before.is_empty());
+        let mut both = [own, before].concat();
+        both.sort_unstable();
+        assert_eq!(asked[session.mark.as_str()], both, "{}", session.run);
+    }
+    assert_eq!(journal.len(), runs, "{journal:?}");
+    is_billed_what_is_journaled(there).await;
+}
+
+async fn is_billed_what_is_journaled(there: &Sessions) {
+    let journal = there.journaled().await;
+    let billed = || async { there.billed() };
+    let bills = eventually_within(PATIENCE, "LiteLLM has all", billed, |bills| *bills == journal).await;
+    assert_eq!(bills, journal);
 }

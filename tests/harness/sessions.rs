@@ -1,0 +1,162 @@
+//! Runs that are sessions of a real gateway, with the real LiteLLM before the scripted models: what tests of them share.
+
+use std::{collections::BTreeMap, fs::OpenOptions, io::Write, net::SocketAddr};
+
+use bench::upstream::ScriptedUpstream;
+use serde_json::Value;
+
+use crate::{
+    CANARY_KEY, Detour, LiteLlm, OpenClaw, Outcome, World, grant,
+    openclaw::{PROVIDER, Setup},
+    private_file,
+    shared::{register_shared, share},
+};
+
+/// Whose a call is: account and run.
+pub type Whose = (String, String);
+
+/// Calls, told apart by how many tokens each had to read, fewest first.
+pub type Calls = Vec<u64>;
+
+/// A gateway of the newer version, and a world whose agents' runs are sessions of it.
+#[derive(Debug)]
+pub struct Sessions {
+    /// The proxy, and the scripted models.
+    pub world: World,
+    /// Between the two, if it is.
+    pub litellm: Option<LiteLlm>,
+    /// Whose sessions runs are.
+    pub gateway: OpenClaw,
+    /// The way from runs to the gateway.
+    pub way: Detour,
+    /// The listener for gateways, where models are.
+    pub address: SocketAddr,
+}
+
+impl Sessions {
+    /// One whose gateway has these models, the first of which sessions ask unless told, and is changed by `change`.
+    ///
+    /// # Panics
+    /// If something does not start.
+    pub async fn of(models: &[&str], change: impl FnOnce(Setup) -> Setup) -> Self {
+        let upstream = ScriptedUpstream::start().await.unwrap();
+        let litellm = LiteLlm::in_front_of(&upstream, CANARY_KEY).await;
+        let world = World::in_front_of(upstream, &litellm.base_url, "").await;
+        Self::in_world(world, Some(litellm), change(Setup::new("", models))).await
+    }
+
+    /// The same without LiteLLM, which is in no hurry: models are asked when the proxy asks them.
+    ///
+    /// # Panics
+    /// If something does not start.
+    pub async fn straight(models: &[&str], change: impl FnOnce(Setup) -> Setup) -> Self {
+        Self::in_world(World::start().await, None, change(Setup::new("", models))).await
+    }
+
+    async fn in_world(mut world: World, litellm: Option<LiteLlm>, setup: Setup) -> Self {
+        share(&mut world, "gateways").await;
+        let address = register_shared(&world, grant("for-the-address", "nobody")).await;
+        world.control.close(&"for-the-address".parse().unwrap(), 0).await.unwrap();
+        // Where it is heard does not change when it is started anew.
+        world.reconfigure("listen = '127.0.0.1:0'", &format!("listen = '{address}'"));
+        let setup = Setup { base_url: format!("http://{address}/v1"), ..setup };
+        let gateway = OpenClaw::start(&setup).await;
+        private_file(&world.path().join("gateway.token"), gateway.token);
+        let way = Detour::to(gateway.url.strip_prefix("ws://").unwrap().parse().unwrap()).await;
+        let settings = format!(
+            "[gateways.real]\nurl = '{}'\ntoken_file = '{}/gateway.token'\nprovider = '{PROVIDER}'\n\
+             [agents.'sandbox:openclaw-gateway']\nmode = 'gateway'\ngateways = ['real']\nmodel = '{}'\nruntime = '100s'\n",
+            way.base_url().replace("http://", "ws://"),
+            world.path().display(),
+            setup.models[0],
+        );
+        let there = Self { world, litellm, gateway, way, address };
+        there.configure(&settings);
+        there
+    }
+
+    /// Adds to the configuration.
+    ///
+    /// # Panics
+    /// If it cannot be written.
+    pub fn configure(&self, toml: &str) {
+        let mut file = OpenOptions::new().append(true).open(self.world.config()).unwrap();
+        file.write_all(toml.as_bytes()).unwrap();
+    }
+
+    /// Has a run be lived to its end.
+    pub async fn run(&self, (run, account): (&str, &str), more: &[&str], message: &str) -> Outcome {
+        self.world.sluice().run(&[&words((run, account))[..], more, &[message]].concat()).await
+    }
+
+    /// The calls that LiteLLM has billed to somebody.
+    ///
+    /// # Panics
+    /// If there is none, or it does not tell of one how long it was.
+    #[must_use]
+    pub fn billed(&self) -> BTreeMap<Whose, Calls> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        by(self.litellm.as_ref().unwrap().records().iter().map(|record| {
+            let whose = (text(&record["end_user"]), text(&record["spend_logs_metadata"]["run_id"]));
+            (whose, record["prompt_tokens"].as_u64().unwrap())
+        }))
+    }
+
+    /// The calls that the journal has of each run, with its account. What was refused is left out, and so what is nobody's.
+    pub async fn journaled(&self) -> BTreeMap<Whose, Calls> {
+        let records = self.world.journal().await.into_iter().map(|line| line.record);
+        let known = records.filter(|record| record.refusal.is_none());
+        by(known.map(|record| ((record.account.to_string(), record.run_id.to_string()), record.tokens.input)))
+    }
+
+    /// The calls that the models had in each conversation: of `marks`, the one that is in them.
+    ///
+    /// # Panics
+    /// If a call has none, or more than one.
+    #[must_use]
+    pub fn asked<'m>(&self, marks: &[&'m str]) -> BTreeMap<&'m str, Calls> {
+        let calls = self.world.upstream.ledger().all();
+        by(calls.iter().filter(|call| call.method == "POST").map(|call| {
+            let body = String::from_utf8_lossy(&call.body).into_owned();
+            let found: Vec<_> = marks.iter().filter(|mark| body.contains(**mark)).collect();
+            assert_eq!(found.len(), 1, "a call is in one conversation: {found:?} {body}");
+            (*found[0], tokens(&call.json().unwrap()))
+        }))
+    }
+}
+
+/// Tokens of what is asked, as the scripted upstream counts them: a quarter of its text's bytes.
+fn tokens(body: &Value) -> u64 {
+    let bytes = |content: &Value| match content {
+        Value::String(text) => text.len(),
+        parts => {
+            parts.as_array().into_iter().flatten().map(|part| part["text"].as_str().unwrap().len()).sum()
+        }
+    };
+    let messages = body["messages"].as_array().unwrap().iter();
+    let bytes: usize = messages.map(|message| bytes(&message["content"])).sum();
+    u64::try_from(bytes.div_ceil(4)).unwrap()
+}
+
+/// The command line that has `run` be lived.
+#[must_use]
+pub const fn words<'a>((run, account): (&'a str, &'a str)) -> [&'a str; 8] {
+    ["run", "--json", "--agent", "sandbox:openclaw-gateway", "--run-id", run, "--account", account]
+}
+
+fn by<K: Ord>(calls: impl Iterator<Item = (K, u64)>) -> BTreeMap<K, Calls> {
+    let mut all: BTreeMap<K, Calls> = BTreeMap::new();
+    calls.for_each(|(key, tokens)| all.entry(key).or_default().push(tokens));
+    all.values_mut().for_each(|calls| calls.sort_unstable());
+    all
+}
+
+/// What a run answered.
+///
+/// # Panics
+/// If it did not.
+#[must_use]
+pub fn answer(outcome: &Outcome) -> String {
+    let last = outcome.events().into_iter().find(|event| event["type"] == "assistant_final");
+    last.unwrap_or_else(|| panic!("{outcome:?}"))["content"].as_str().unwrap().to_owned()
+}

@@ -1,0 +1,140 @@
+//! What a tool in a session of a real gateway can do with what it has seen of other runs, or makes up: nothing.
+
+use std::fs;
+
+use harness::{
+    World, grant,
+    sessions::Sessions,
+    shared::{register_shared, token},
+};
+use http::Method;
+use platform_core::{
+    grant::{Listener, RunGrant},
+    refusal::Refusal,
+};
+use serde_json::{Value, json};
+
+const OPEN: &str = "0af7651916cd43dd8448eb211c80319c";
+const OWN: &str = "4af7651916cd43dd8448eb211c80319c";
+const CLOSED: &str = "1af7651916cd43dd8448eb211c80319c";
+const MADE_UP: &str = "2af7651916cd43dd8448eb211c80319c";
+const DIR: &str = "00000000000000000000000000000009";
+
+/// What is sent with a call: the path before `/v1`, and headers.
+struct Attempt {
+    slot: Option<&'static str>,
+    headers: Vec<String>,
+}
+
+fn with(slot: Option<&'static str>, headers: &[String]) -> Attempt {
+    Attempt { slot, headers: headers.to_vec() }
+}
+
+fn traced(trace: &str) -> String {
+    format!("traceparent: 00-{trace}-00f067aa0ba902b7-01")
+}
+
+/// Registers `run` on the listener, or at another gateway, with a trace and a slot of the same digits.
+async fn register(world: &World, run: &str, listener: Listener, digits: &str) {
+    let grant = RunGrant { listener, ..grant(run, "acct-victim") };
+    match grant.listener {
+        Listener::Shared => drop(register_shared(world, grant).await),
+        _ => drop(world.control.register(&grant).await.unwrap()),
+    }
+    for known in ["traces", "slots"] {
+        let path = format!("/v1/runs/{run}/{known}/{digits}");
+        assert_eq!(world.control.send(Method::PUT, &path, String::new()).await.status, 200);
+    }
+}
+
+/// Of each attempt that `script` makes, status and code.
+fn answers(text: &str) -> Vec<(u64, String)> {
+    let lines: Vec<_> = text.lines().collect();
+    let answer = |pair: &[&str]| {
+        let body: Value = serde_json::from_str(pair[0]).unwrap();
+        (pair[1].parse().unwrap(), body["error"]["code"].as_str().unwrap_or_default().to_owned())
+    };
+    lines.chunks(2).map(answer).collect()
+}
+
+/// Has a session make `attempts` with its tool, and returns what came of them.
+async fn made(there: &Sessions, run: &str, attempts: &[Attempt]) -> Vec<(u64, String)> {
+    let body = json!({ "model": "fake", "messages": [{ "role": "user", "content": "mine" }] });
+    let call = |attempt: &Attempt| {
+        let slot = attempt.slot.map(|slot| format!("/slot/{slot}")).unwrap_or_default();
+        let headers: String = attempt.headers.iter().map(|header| format!(" -H '{header}'")).collect();
+        let url = format!("http://{}{slot}/v1/chat/completions", there.address);
+        format!(
+            "curl -s -H 'content-type: application/json'{headers} -d '{body}' -w '\\n%{{http_code}}\\n' {url}\n"
+        )
+    };
+    let workspace = there.gateway.workspace();
+    fs::write(workspace.join("replay.sh"), attempts.iter().map(call).collect::<String>()).unwrap();
+    let told = "Do this:\ncall: exec {\"command\":\"sh replay.sh > answers\"}";
+    let outcome = there.run((run, "acct-9"), &[], told).await;
+    assert_eq!(outcome.code, Some(0), "{outcome:?}\n{}", there.gateway.log());
+    answers(&fs::read_to_string(workspace.join("answers")).unwrap())
+}
+
+/// Tells the story at a gateway where there were other runs before.
+pub(crate) async fn get_nothing(there: &Sessions) {
+    let world = &there.world;
+    let door = json!({ "peer_uid": rustix::process::geteuid().as_raw(), "socket_dir": DIR }).to_string();
+    assert_eq!(world.control.send(Method::PUT, "/v1/gateways/other", door).await.status, 200);
+    register(world, "open", Listener::Shared, OPEN).await;
+    register(world, "own", Listener::Shared, OWN).await;
+    register(world, "closed", Listener::Shared, CLOSED).await;
+    world.control.close(&"closed".parse().unwrap(), 0).await.unwrap();
+    let elsewhere = "3af7651916cd43dd8448eb211c80319c";
+    register(world, "elsewhere", Listener::Gateway { gateway: "other".parse().unwrap() }, elsewhere).await;
+
+    let identity =
+        ["x-litellm-end-user-id: acct-victim", "x-litellm-customer-id: acct-victim"].map(str::to_owned);
+    let token_of = |run: &str, secret: &str| format!("x-run-token: {}", token(run, 0, secret, 60));
+    let attempts = [
+        with(None, &[]),
+        with(None, &identity),
+        with(None, &["x-cogni-run-id: open".to_owned(), "x-litellm-session-id: open".to_owned()]),
+        with(None, &["x-run-token: open|0|99999999999.AAAA".to_owned()]),
+        with(None, &[token_of("open", "stranger")]),
+        with(None, &[traced(CLOSED)]),
+        with(None, &[traced(MADE_UP)]),
+        with(None, &[traced(elsewhere)]),
+        with(Some(CLOSED), &[]),
+        with(Some(MADE_UP), &[]),
+        with(Some(elsewhere), &[]),
+        // What is somebody else's does not add up with what is one's own.
+        with(Some(OPEN), &[traced(OWN)]),
+        with(Some(elsewhere), &[traced(OWN)]),
+        with(Some(CLOSED), &[traced(OWN)]),
+        with(None, &[token_of("open", "new"), traced(OWN)]),
+    ];
+    let before = there.world.upstream.ledger().len();
+    let known = there.journaled().await;
+    let refused = made(there, "replaying", &attempts).await;
+    assert_eq!(refused, vec![(400, "unattributed".to_owned()); attempts.len()]);
+    // A token is known to be that of a run which is over.
+    let over = made(there, "replaying-more", &[with(None, &[token_of("closed", "new")])]).await;
+    assert_eq!(over, [(400, "run_closed".to_owned())]);
+    // Two calls of each session, one with the tool and one with its result: nothing of the rest went on, or is anybody's.
+    assert_eq!(there.world.upstream.ledger().len() - before, 4);
+    let mut journal = there.journaled().await;
+    for run in ["replaying", "replaying-more"] {
+        let own = ("acct-9".to_owned(), run.to_owned());
+        assert_eq!(journal.remove(&own).map(|calls| calls.len()), Some(2), "{run}");
+    }
+    assert_eq!(journal, known);
+    let records = world.journal().await.into_iter().map(|line| line.record);
+    let unattributed = records.filter(|record| record.refusal == Some(Refusal::Unattributed)).count();
+    assert!(unattributed > 0, "they are recorded, as nobody's");
+
+    // The control: what proves a run that is open lets the same call through, which is then that run's.
+    let passed = made(there, "with-proof", &[with(None, &[traced(OPEN)])]).await;
+    assert_eq!(passed, [(200, String::new())]);
+    let journal = there.journaled().await;
+    let victim = ("acct-victim".to_owned(), "open".to_owned());
+    assert_eq!(journal.get(&victim).map(Vec::len), Some(1), "{journal:?}");
+    for run in ["open", "own", "elsewhere"] {
+        world.control.close(&run.parse().unwrap(), 0).await.unwrap();
+    }
+}
