@@ -16,6 +16,7 @@ mod openclaw;
 mod openclaw_frames;
 mod openclaw_plugin;
 mod pairing;
+mod refusals;
 mod replays;
 mod restart;
 mod sdk;

@@ -1,0 +1,131 @@
+//! What refuses a turn of a real gateway for good costs one call, has one name, and locks nobody out.
+
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use harness::{
+    Outcome,
+    eventually::eventually_within,
+    sessions::{Sessions, answer},
+};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What may refuse it.
+struct Row {
+    /// In a word, and part of the run's and the account's name.
+    name: &'static str,
+    /// What the run is ordered with.
+    more: &'static [&'static str],
+    /// How it fails.
+    code: &'static str,
+    /// Calls that the gateway makes, and how many of them get to the models.
+    calls: (usize, usize),
+}
+
+const fn row(
+    name: &'static str,
+    more: &'static [&'static str],
+    code: &'static str,
+    calls: (usize, usize),
+) -> Row {
+    Row { name, more, code, calls }
+}
+
+const FINAL: [Row; 9] = [
+    row("401", &["--model", "fake-status401"], "model_refused", (1, 1)),
+    row("402", &["--model", "fake-status402"], "model_refused", (1, 1)),
+    row("403", &["--model", "fake-status403"], "model_refused", (1, 1)),
+    row("400", &["--model", "fake-status400"], "model_refused", (1, 1)),
+    row("422", &["--model", "fake-status422"], "model_refused", (1, 1)),
+    row("overflow", &["--model", "fake-toolong"], "context_overflow", (1, 1)),
+    // The gateway asks once more for words.
+    row("empty", &["--model", "fake-words0"], "no_answer", (2, 2)),
+    row("used-up", &["--total-tokens", "10"], "limit_used_up", (1, 0)),
+    row("frozen", &["--model", "fake-words3"], "model_refused", (1, 0)),
+];
+
+/// Failures that may pass: the gateway asks again until the time of its run is over.
+const PASSING: [&str; 4] = ["fake-status429", "fake-status500", "fake-cut0", "fake-cut2"];
+const HASTY: &str =
+    "[agents.'claw:hasty']\nmode = 'gateway'\ngateways = ['real']\nmodel = 'fake-words5'\nruntime = '12s'\n";
+
+fn code(outcome: &Outcome) -> String {
+    let result = outcome.result();
+    result["error"]["code"].as_str().unwrap_or_else(|| panic!("{outcome:?}")).to_owned()
+}
+
+#[tokio::test]
+async fn a_final_refusal_is_one_call_with_one_name_and_the_next_tenant_is_served() {
+    let mut models = vec!["fake-words5"];
+    models.extend(PASSING);
+    models.extend(FINAL.iter().filter(|row| row.more[0] == "--model").map(|row| row.more[1]));
+    let there = Sessions::of(&models, |setup| setup).await;
+    there.configure(HASTY);
+    let frozen = there.world.sluice().run(&["freeze", "--model", "fake-words3"]).await;
+    assert_eq!(frozen.code, Some(0), "{frozen:?}");
+    is_served(&there, "nothing").await;
+    for row in &FINAL {
+        is_final(&there, row).await;
+        is_served(&there, row.name).await;
+    }
+    tokio::join!(join_all(PASSING.map(|model| is_tried_again(&there, model))), async {
+        // And while the gateway tries again.
+        eventually_within(
+            PATIENCE,
+            "all fail",
+            async || calls_of(&there, "acct-passing").await,
+            |calls| *calls >= 6,
+        )
+        .await;
+        is_served(&there, "passing-begin").await;
+    },);
+    is_served(&there, "passing").await;
+    there.gateway.stop().await;
+}
+
+/// How many calls the journal has of an account, whatever became of them.
+async fn calls_of(there: &Sessions, account: &str) -> usize {
+    let journal = there.world.journal().await;
+    journal.iter().filter(|line| line.record.account.as_str() == account).count()
+}
+
+async fn is_final(there: &Sessions, row: &Row) {
+    let before = there.world.upstream.ledger().len();
+    let (run, account) = (format!("r-{}", row.name), format!("acct-{}", row.name));
+    let outcome = there.run((&run, &account), row.more, "Say something.").await;
+    assert_eq!((outcome.code, code(&outcome).as_str()), (Some(1), row.code), "{}: {outcome:?}", row.name);
+    let calls = (calls_of(there, &account).await, there.world.upstream.ledger().len() - before);
+    assert_eq!(calls, row.calls, "{}", row.name);
+}
+
+/// It ends by the time of its run, under the name of that or of what went wrong.
+async fn is_tried_again(there: &Sessions, model: &str) {
+    let run = format!("r-{}", model.trim_start_matches("fake-"));
+    let order = [
+        "run",
+        "--json",
+        "--agent",
+        "claw:hasty",
+        "--account",
+        "acct-passing",
+        "--model",
+        model,
+        "--run-id",
+        &run,
+    ];
+    let began = Instant::now();
+    let outcome = there.world.sluice().run(&[&order[..], &["Say something."]].concat()).await;
+    let names = ["timeout", "model_busy", "model_away"];
+    assert!(names.contains(&code(&outcome).as_str()), "{model}: {outcome:?}");
+    assert!(began.elapsed() < Duration::from_secs(25), "{model}: {:?}", began.elapsed());
+}
+
+/// A run of another account has an answer at the first call.
+async fn is_served(there: &Sessions, after: &str) {
+    let (run, account) = (format!("after-{after}"), format!("acct-after-{after}"));
+    let outcome = there.run((&run, &account), &[], "Say something.").await;
+    assert_eq!(outcome.code, Some(0), "after {after}: {outcome:?}");
+    assert_eq!(answer(&outcome).split_whitespace().count(), 5);
+    assert_eq!(calls_of(there, &account).await, 1, "after {after}");
+}
