@@ -12,6 +12,7 @@ mod container;
 mod endings;
 mod ephemeral;
 mod gateway;
+mod killed;
 mod openclaw;
 mod openclaw_frames;
 mod openclaw_plugin;
