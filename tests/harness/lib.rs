@@ -9,6 +9,7 @@
 pub mod agent;
 pub mod bridge;
 pub mod canary;
+pub mod cancels;
 pub mod chaos;
 pub mod collector;
 pub mod control;

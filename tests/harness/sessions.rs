@@ -45,7 +45,7 @@ impl Sessions {
         Self::in_world(world, Some(litellm), change(Setup::new("", models))).await
     }
 
-    /// The same without LiteLLM, which is in no hurry: models are asked when the proxy asks them.
+    /// The same without LiteLLM, so that models are asked when the proxy asks them.
     ///
     /// # Panics
     /// If something does not start.

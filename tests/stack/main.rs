@@ -7,6 +7,7 @@
 
 mod billing;
 mod calls;
+mod cancels;
 mod compose;
 mod container;
 mod endings;

@@ -1,0 +1,33 @@
+//! `cancel-gateway FILE RUNS AT_A_TIME SEED`: more cancels of runs at a real gateway than a test may make, and when the models were
+//! asked last, as JSON. Fails if one is asked too late.
+
+#![allow(clippy::unwrap_used, reason = "a measurement that cannot go on has failed, with the place")]
+
+use std::time::Instant;
+
+use bench::measure::machine::Machine;
+use harness::cancels::{Cancels, gateway};
+use serde_json::json;
+
+const USAGE: &str = "usage: cancel-gateway FILE RUNS AT_A_TIME SEED";
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let [file, runs, at_a_time, seed] = arguments.as_slice() else { panic!("{USAGE}") };
+    let number = |text: &String| text.parse().expect(USAGE);
+    let cancels =
+        Cancels { runs: number(runs), at_a_time: number(at_a_time), seed: seed.parse().expect(USAGE) };
+    let there = gateway().await;
+    let began = Instant::now();
+    let (_, found) = cancels.run(&there).await;
+    let record = json!({
+        "command": format!("cargo run -p tests --example cancel-gateway {}", arguments.join(" ")),
+        "machine": Machine::here(),
+        "seconds": began.elapsed().as_secs(),
+        "found": found,
+    });
+    std::fs::write(file, format!("{record:#}\n")).unwrap();
+    there.gateway.stop().await;
+    assert_eq!(found.faults, Vec::<String>::new());
+}

@@ -1,0 +1,190 @@
+//! Runs that are sessions of a real gateway, cancelled at random moments: when the models were asked last, beside when somebody
+//! wanted an end.
+//!
+//! The models' own clock tells: each run has a word that is in all of its calls, those of its sub-agents and of summaries included.
+
+use std::time::{Duration, Instant};
+
+use bench::upstream::{Entry, Ledger};
+use futures_util::{StreamExt, stream};
+use memchr::memmem;
+use serde::Serialize;
+use serde_json::json;
+use tokio::time::sleep;
+
+use crate::{
+    eventually::eventually_within,
+    openclaw::Setup,
+    random::Random,
+    sessions::{Sessions, words},
+    sluice::{Outcome, interrupt},
+};
+
+/// A call that is not made by then is not made in the name of the run.
+pub const LATEST: Duration = Duration::from_secs(1);
+/// For how long is looked whether one is made all the same.
+const WATCHED: Duration = Duration::from_secs(5);
+/// How long it may take until a model is asked: the first turn of a gateway takes seconds.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Cancels come that soon at the earliest, when `sluice` hears them, and by then at the latest: a run's list takes longer.
+const SOONEST_MS: usize = 400;
+const MOMENTS_MS: usize = 6000;
+/// The step that sets a sub-agent to work: a gateway shows its models a tool by which they call the others.
+const SPAWNS: &str = "call: tool_call";
+/// Steps of a run's list.
+const STEPS: usize = 40;
+
+/// A gateway whose agents may set others to work, by a model that takes its time.
+pub async fn gateway() -> Sessions {
+    let tools = ["exec", "read", "sessions_spawn"].map(str::to_owned).to_vec();
+    Sessions::straight(&["fake-steps-gap30ms"], |setup| Setup { tools, ..setup }).await
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy)]
+pub struct Cancels {
+    /// How many runs.
+    pub runs: usize,
+    /// How many of them at a time.
+    pub at_a_time: usize,
+    /// Where the random numbers come from.
+    pub seed: u64,
+}
+
+/// Who works in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// Its session.
+    Alone,
+    /// A sub-agent, too.
+    WithSubAgent,
+}
+
+impl Work {
+    const fn of(n: usize) -> Self {
+        if n % 4 == 3 { Self::WithSubAgent } else { Self::Alone }
+    }
+}
+
+/// A run that was cancelled.
+#[derive(Debug, Clone)]
+pub struct Cancelled {
+    /// A word that all of its calls have.
+    pub mark: String,
+    /// When somebody wanted an end.
+    pub at: Instant,
+    /// Who was at work.
+    pub work: Work,
+    /// How it ended.
+    pub outcome: Option<i32>,
+}
+
+/// What was found.
+#[derive(Debug, Default, Serialize)]
+pub struct Found {
+    /// Runs.
+    pub runs: usize,
+    /// Of these, cancelled before a model was asked;
+    pub before_the_first_call: usize,
+    /// while a model answered;
+    pub while_a_model_answered: usize,
+    /// and between two calls, while tools or the gateway were at work.
+    pub between_calls: usize,
+    /// Runs that had set a sub-agent to work.
+    pub with_sub_agents: usize,
+    /// Calls that the models had of them.
+    pub calls: usize,
+    /// Calls that came after the cancel.
+    pub calls_after: usize,
+    /// How long after the cancel the last of them came.
+    pub latest_ms: u128,
+    /// What must not be.
+    pub faults: Vec<String>,
+}
+
+impl Cancels {
+    /// Cancels runs at `there`.
+    ///
+    /// # Panics
+    /// If a command cannot be started.
+    pub async fn run(&self, there: &Sessions) -> (Vec<Cancelled>, Found) {
+        let mut random = Random::of(self.seed);
+        let plans: Vec<_> = (0..self.runs)
+            .map(|n| {
+                (n, Duration::from_millis(u64::try_from(SOONEST_MS + random.below(MOMENTS_MS)).unwrap()))
+            })
+            .collect();
+        let runs = plans.into_iter().map(|(n, after)| cancelled(there, n, after));
+        let all: Vec<_> = stream::iter(runs).buffer_unordered(self.at_a_time).collect().await;
+        sleep(WATCHED).await;
+        let found = judge(&all, &there.world.upstream.ledger());
+        (all, found)
+    }
+}
+
+/// Has a run be lived, and cancels it `after` a while: since a model was asked first, or, of every eighth, since it began.
+async fn cancelled(there: &Sessions, n: usize, after: Duration) -> Cancelled {
+    let mark = format!("of-cancelled-{n}.");
+    let (run, account, work) = (format!("cancelled-{n}"), format!("acct-{}", n % 4), Work::of(n));
+    let message = message(&mark, work);
+    let arguments = [&words((&run, &account))[..], &[&message]].concat();
+    let child = there.world.sluice().spawn(&arguments);
+    if n % 8 != 7 {
+        let ledger = there.world.upstream.ledger();
+        let asked = || async { ledger.all().iter().any(|call| has(call, &mark)) };
+        eventually_within(PATIENCE, "a model is asked", asked, |asked| *asked).await;
+    }
+    sleep(after).await;
+    let at = Instant::now();
+    interrupt(&child);
+    let output = child.wait_with_output().await.unwrap();
+    let outcome = Outcome::from(output);
+    Cancelled { mark, at, work, outcome: outcome.code }
+}
+
+/// A list that takes longer than anybody waits, for the run itself and, if it has one, for its sub-agent.
+fn message(mark: &str, work: Work) -> String {
+    let step = format!("call: exec {{\"command\":\"sleep 0.1; echo {mark}\"}}\n");
+    let list = format!("Do this:\n{}", step.repeat(STEPS));
+    if work == Work::Alone {
+        return list;
+    }
+    let spawn = json!({ "id": "sessions_spawn", "args": { "task": list } });
+    list.replacen("Do this:\n", &format!("Do this:\n{SPAWNS} {spawn}\n"), 1)
+}
+
+fn has(call: &Entry, text: &str) -> bool {
+    memmem::find(&call.body, text.as_bytes()).is_some()
+}
+
+/// What the models' record says of runs that were cancelled.
+#[must_use]
+pub fn judge(runs: &[Cancelled], ledger: &Ledger) -> Found {
+    let calls = ledger.all();
+    let mut found = Found { runs: runs.len(), ..Found::default() };
+    for run in runs {
+        let own: Vec<_> = calls.iter().filter(|call| has(call, &run.mark)).collect();
+        found.calls += own.len();
+        let before: Vec<_> = own.iter().filter(|call| call.arrived <= run.at).collect();
+        let was_open = |call: &&&Entry| call.ending.at().is_none_or(|ended| ended > run.at);
+        match before.len() {
+            0 => found.before_the_first_call += 1,
+            _ if before.iter().copied().any(|call| was_open(&call)) => found.while_a_model_answered += 1,
+            _ => found.between_calls += 1,
+        }
+        let by_child = |call: &&Entry| !has(call, SPAWNS);
+        found.with_sub_agents += usize::from(run.work == Work::WithSubAgent && own.iter().any(by_child));
+        for call in own.iter().filter(|call| call.arrived > run.at) {
+            let late = call.arrived - run.at;
+            found.calls_after += 1;
+            found.latest_ms = found.latest_ms.max(late.as_millis());
+            if late > LATEST {
+                found.faults.push(format!("{} asked {late:?} after its cancel", run.mark));
+            }
+        }
+        if run.outcome != Some(130) {
+            found.faults.push(format!("{} ended with {:?}", run.mark, run.outcome));
+        }
+    }
+    found
+}
