@@ -28,7 +28,8 @@ pub fn holds(input: &[u8]) {
     let all = parts::heard(turn, frames.iter().map(String::as_str));
     let own: Vec<&str> = frames.iter().map(String::as_str).filter(|frame| is_own(frame)).collect();
     assert_eq!(all, parts::heard(turn, own.iter().copied()), "it hears what is not its own");
-    let told: usize = all.0.iter().map(|event| if let Event::Text(text) = event { text.len() } else { 0 }).sum();
+    let told: usize =
+        all.0.iter().map(|event| if let Event::Text(text) = event { text.len() } else { 0 }).sum();
     let said: usize = own.iter().map(|frame| frame.len()).sum();
     assert!(told <= said, "more is told than was said");
 }
