@@ -9,8 +9,8 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-/// A gateway's clock and ours need not agree better, in seconds.
-const SKEW: u64 = 2;
+/// A gateway's clock and ours need not agree better.
+pub(crate) const SKEW: Duration = Duration::from_secs(2);
 
 /// One start of a gateway, as it tells it: newer ones name each start, older ones only say for how long they are up. Its text is
 /// for whoever keeps it, and is read again by [`str::parse`].
@@ -29,13 +29,22 @@ impl Boot {
         Self { name: name.filter(|name| is_name(name)), began: began.map(|began| began.as_secs()) }
     }
 
-    /// Whether the two are known to be different starts.
+    /// Whether the two are known to be different starts. Without names that is told by the clock of this host, so if that is set
+    /// meanwhile, one start is two.
     #[must_use]
     pub fn is_other_than(&self, other: &Self) -> bool {
-        match (&self.name, &other.name) {
-            (Some(one), Some(another)) => one != another,
-            _ => self.began.zip(other.began).is_some_and(|(one, another)| one.abs_diff(another) > SKEW),
+        match self.has_another_name(other) {
+            Some(is_other) => is_other,
+            None => self
+                .began
+                .zip(other.began)
+                .is_some_and(|(one, another)| one.abs_diff(another) > SKEW.as_secs()),
         }
+    }
+
+    /// The same by their names alone, if both have one.
+    pub(crate) fn has_another_name(&self, other: &Self) -> Option<bool> {
+        self.name.as_ref().zip(other.name.as_ref()).map(|(one, another)| one != another)
     }
 }
 

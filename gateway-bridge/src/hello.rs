@@ -22,6 +22,8 @@ pub struct Hello {
     pub version: Version,
     /// Which start of the gateway it is.
     pub boot: Boot,
+    /// For how long the gateway is up, if it says.
+    pub(crate) uptime: Option<Duration>,
     /// Names this connection.
     pub connection: String,
     /// Largest frame that the gateway takes.

@@ -68,6 +68,13 @@ enum Restarted {
     No,
 }
 
+/// Whether a turn was sent.
+enum Sent {
+    Yes,
+    /// Another start of the gateway may have it, and by now there is this one.
+    No,
+}
+
 /// What is heard of a turn.
 enum News {
     Answer(Answer),
@@ -137,8 +144,15 @@ impl Driver {
             return Ending::Failed(failure);
         }
         loop {
-            if self.sent_to.is_none() && self.send().await.is_err() {
-                return Ending::Failed(Failure::Lost);
+            if self.sent_to.is_none() {
+                match self.send().await {
+                    Ok(Sent::Yes) => {}
+                    Ok(Sent::No) => match self.found(Restarted::Yes).await {
+                        Some(ending) => return ending,
+                        None => continue,
+                    },
+                    Err(_closed) => return Ending::Failed(Failure::Lost),
+                }
             }
             let ending = match self.news().await {
                 News::Answer(answer) => self.answered(&answer).await,
@@ -197,8 +211,12 @@ impl Driver {
     }
 
     /// Sends the call that starts the turn. It is known to be sent before it is, so that it can be aborted.
-    async fn send(&mut self) -> Result<(), Error> {
-        self.up = self.link.up().await?;
+    async fn send(&mut self) -> Result<Sent, Error> {
+        let up = self.link.up().await?;
+        if self.may_run && up.start != self.up.start {
+            return Ok(Sent::No);
+        }
+        self.up = up;
         let (reply, answers) = mpsc::channel(2);
         self.answers = Some(answers);
         self.sent_to = Some(self.up.start);
@@ -206,7 +224,8 @@ impl Driver {
         let Start { id, method, text } = self.start.clone();
         let (method, text, reply) = (method.to_owned(), text.into(), Reply::Twice(reply));
         let connection = Some(self.up.connection);
-        self.link.send(Outgoing { id, method, text, reply, connection }).await
+        self.link.send(Outgoing { id, method, text, reply, connection }).await?;
+        Ok(Sent::Yes)
     }
 
     /// What is heard next of the turn. On protocol 4 the conversation's end is not it, while the answer may still come.

@@ -16,7 +16,7 @@ use tokio::{
 use self::{conversation::Conversation, pending::Pending};
 use crate::{
     backoff::Backoff,
-    boot::Boot,
+    boot::{Boot, SKEW},
     error::{Broken, Error},
     hello::Hello,
     link::{Command, Phase, Shared, Up},
@@ -118,7 +118,8 @@ impl Owner {
         self.backoff.reset();
         self.connections += 1;
         self.shared.cells.connections.add_one();
-        let start = self.starts.number(&hello.boot);
+        let began = hello.uptime.and_then(|uptime| Instant::now().checked_sub(uptime));
+        let start = self.starts.number(&hello.boot, began);
         let up = Up { hello, connection: self.connections, start };
         self.phase.send_replace(Phase::Up(Arc::new(up)));
     }
@@ -153,21 +154,27 @@ fn refuse(command: Command, error: &Error) {
     }
 }
 
-/// Numbers the starts of a gateway: by what it tells of them, and because it said that it would stop, in a process that may go on.
+/// Numbers the starts of a gateway: by their names, else by for how long it says to be up, which no clock that is set has a part in;
+/// and because it said that it would stop, in a process that may go on.
 #[derive(Debug, Default)]
 struct Starts {
     number: u64,
     last: Boot,
+    /// When that began at the latest.
+    began: Option<Instant>,
     /// It said that it stops.
     stopped: bool,
 }
 
 impl Starts {
-    fn number(&mut self, boot: &Boot) -> u64 {
-        if self.number == 0 || self.stopped || boot.is_other_than(&self.last) {
+    fn number(&mut self, boot: &Boot, began: Option<Instant>) -> u64 {
+        let is_later = || matches!((self.began, began), (Some(known), Some(said)) if said > known + SKEW);
+        let is_other = boot.has_another_name(&self.last).unwrap_or_else(is_later);
+        if self.number == 0 || self.stopped || is_other {
             self.number += 1;
         }
         self.last.clone_from(boot);
+        self.began = began;
         self.stopped = false;
         self.number
     }
@@ -179,10 +186,20 @@ mod tests {
 
     #[test]
     fn a_restart_is_seen_by_what_a_gateway_tells_and_by_its_saying_that_it_stops() {
-        let (one, another): (Boot, Boot) = ("a@5".parse().unwrap(), "b@5".parse().unwrap());
+        let [one, another]: [Boot; 2] = ["a@5", "b@5"].map(|text| text.parse().unwrap());
         let mut starts = Starts::default();
-        assert_eq!([&one, &one, &another, &another].map(|boot| starts.number(boot)), [1, 1, 2, 2]);
+        assert_eq!([&one, &one, &another, &another].map(|boot| starts.number(boot, None)), [1, 1, 2, 2]);
         starts.stopped = true;
-        assert_eq!([&another, &another].map(|boot| starts.number(boot)), [3, 3]);
+        assert_eq!([&another, &another].map(|boot| starts.number(boot, None)), [3, 3]);
+    }
+
+    #[test]
+    fn a_start_without_a_name_is_another_when_it_is_up_for_less_long_and_not_when_a_clock_is_set() {
+        let mut starts = Starts::default();
+        let now = Instant::now();
+        let mut number = |boot: &str, began| starts.number(&boot.parse().unwrap(), Some(began));
+        assert_eq!(number("@1000", now), 1);
+        assert_eq!(number("@9000", now + SKEW), 1, "the clock was set");
+        assert_eq!(number("@1000", now + SKEW * 3), 2);
     }
 }

@@ -99,6 +99,7 @@ pub(crate) fn read(
         generation,
         version: Version::parse(&raw.server.version),
         boot: Boot::told(raw.server.boot_id, uptime, now),
+        uptime,
         connection: raw.server.conn_id,
         max_payload: size(raw.policy.max_payload),
         max_buffered: size(raw.policy.max_buffered_bytes),
