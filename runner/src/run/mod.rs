@@ -383,7 +383,7 @@ async fn judge(scene: &Scene<'_>, ended: &Ended) -> Result<String, Failure> {
     let judge = |last| verdict::container::judge(&scene.order().wanted.agent, ended, last);
     match judge(None) {
         Ok(answer) if !answer.is_empty() => Ok(answer),
-        Err(failure) if ended.killed_by.is_some() => Err(failure),
+        Err(failure) if ended.killed_by.is_some() || failure.code == RunErrorCode::OomKilled => Err(failure),
         _ => judge(calls::last(scene).await),
     }
 }

@@ -19,6 +19,11 @@ pub(crate) struct Seen {
     pub(crate) last: Option<CallEnd>,
 }
 
+/// Whether how the last call ended has a part in what `ending` means.
+pub(crate) fn is_open(ending: &Ending, generation: Generation) -> bool {
+    !matches!(ending, Ending::Completed { .. }) || generation == Generation::Three
+}
+
 /// The answer, or why there is none.
 pub(crate) fn judge(agent: &Agent, ending: Ending, seen: Seen) -> Result<String, Failure> {
     match seen.killed_by {

@@ -12,7 +12,7 @@ use http::Method;
 use platform_core::record::Identity;
 use serde_json::json;
 
-use super::{Sessions, answer};
+use super::{Sessions, answer, code};
 
 #[tokio::test]
 async fn a_run_is_a_turn_whose_calls_are_its_own_in_every_way_of_telling_them() {
@@ -138,6 +138,14 @@ async fn free_slots(there: &Sessions, run: &str) -> usize {
     }
     there.world.control.close(&run.parse().unwrap(), 0).await.unwrap();
     free
+}
+
+#[tokio::test]
+async fn the_slot_of_a_turn_of_which_nobody_knows_the_end_rests() {
+    let there = Sessions::of(Dialect::Four, "slot", "runtime = '20s'").await;
+    there.gateway.always(vec![Step::Ask("fake-echo"), Step::Restart]);
+    assert_eq!(code(&there.run("r1", "acct-1", "gone").await), "session_lost");
+    assert_eq!(free_slots(&there, "others").await, super::slots().count() - 1);
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! A run that is a turn of a gateway's session: registered at the data plane, told to the gateway, and watched to its end.
 //!
-//! A turn is told once: its id is the run's, and no start of a gateway runs one id twice. Which start it is told to is stored before,
+//! A turn runs once: its id is the run's, and no start of a gateway runs one id twice. Which start it is told to is stored before,
 //! and that the gateway has taken it, after: whoever takes the run over tells it again only where it cannot run twice, and otherwise
 //! waits for its end. What ends a turn before its time is the closing of the run's grant, at
 //! once: no further call passes, whatever the gateway makes of being told to stop.
@@ -77,10 +77,8 @@ pub(super) async fn attempt(
     };
     let (gateway, hello) = tokio::select! {
         connected = link.connected() => connected?,
-        () = scene.cancel.cancelled() => match is_told {
-            true => return give_up(scene, (link, &key), KilledBy::Cancel).await,
-            false => return Err(Error::Cancelled),
-        },
+        () = scene.cancel.cancelled(), if !is_told => return Err(Error::Cancelled),
+        () = scene.cancel.cancelled() => return give_up(scene, (link, &key), KilledBy::Cancel).await,
     };
     prepare(scene, things, (link, &key)).await?;
     let (grant, registered) = opened(scene, link.listener(), None).await?;

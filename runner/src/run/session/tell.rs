@@ -48,9 +48,11 @@ pub(super) async fn tell(
     let run = &scene.order().run_id;
     let Registered { attribution, slot } =
         booked.ask(async || attribution::register(at.link, &host.data_plane, (run, expiry)).await).await?;
+    // Much may have been waited for since it was connected to.
+    let (_, hello) = at.link.connected().await?;
     let mut going = vec![Change::wanted(Kind::Session, at.session()).to(Stage::Made)];
     if begun.is_none() {
-        going.push(Change::wanted(Kind::Turn, at.hello.boot.to_string()));
+        going.push(Change::wanted(Kind::Turn, hello.boot.to_string()));
     }
     let made = Change::wanted(Kind::Grant, run.as_str()).to(Stage::Made);
     for (makes, changes) in [(Move::Start, vec![made]), (Move::Run, going)] {

@@ -53,15 +53,22 @@ pub(super) async fn watch(
     let ended = async {
         let (ending, killed_by) = Box::pin(hear(scene, things, (told.running, deadline))).await?;
         if killed_by.is_none() {
-            if matches!(ending, Ending::Completed { .. }) {
-                settled(scene, &calls, deadline).await;
+            let is_waited_for = match &ending {
+                Ending::Completed { .. } => true,
+                // Nobody knows what the gateway makes of it.
+                Ending::Failed(Frames::Lost | Frames::Aborted | Frames::Deadline) => false,
+                Ending::Failed(_) => told.slot.is_some(),
+            };
+            if is_waited_for && settled(scene, &calls, deadline).await == Settled::Yes {
+                give_back(scene, told.slot).await;
             }
-            give_back(scene, told.slot).await;
         }
         gone.cancel();
         sleep(TAP_GRACE).await;
         Point::Ended.reach();
-        let seen = verdict::Seen { killed_by, generation: hello.generation, last: calls::last(scene).await };
+        let is_open = killed_by.is_none() && verdict::is_open(&ending, hello.generation);
+        let last = if is_open { calls::last(scene).await } else { None };
+        let seen = verdict::Seen { killed_by, generation: hello.generation, last };
         Ok::<_, Error>(verdict::judge(&scene.order().wanted.agent, ending, seen))
     };
     tokio::select! {
@@ -71,8 +78,8 @@ pub(super) async fn watch(
     }
 }
 
-/// Gives a slot back of which the gateway has said that nothing is called there any more. Others rest: sub-agents may still be at
-/// work there.
+/// Gives a slot back at which nothing is called any more: the gateway has said that the turn is over, and it is quiet. Others rest:
+/// sub-agents may still be at work there.
 async fn give_back(scene: &Scene<'_>, slot: Option<Correlation>) {
     let Some(slot) = slot.filter(|_| !scene.telling.has_delegated()) else { return };
     let run = &scene.order().run_id;
@@ -165,9 +172,17 @@ pub(super) async fn stop(scene: &Scene<'_>, by: KilledBy) -> Result<(), Error> {
     closed
 }
 
+/// Whether nothing comes of a turn any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Settled {
+    Yes,
+    /// It was not waited for any longer.
+    No,
+}
+
 /// Waits until what the gateway does after a turn is done, such as shortening the conversation, or what sub-agents do: it is the
 /// run's. Who cancels the run waits no longer.
-async fn settled(scene: &Scene<'_>, calls: &Calls, deadline: Instant) {
+async fn settled(scene: &Scene<'_>, calls: &Calls, deadline: Instant) -> Settled {
     let (data_plane, run) = (&scene.host.data_plane, &scene.order().run_id);
     let (least, longest) = if scene.telling.has_delegated() {
         (QUIET_OF_MANY, deadline.saturating_duration_since(Instant::now()))
@@ -184,7 +199,7 @@ async fn settled(scene: &Scene<'_>, calls: &Calls, deadline: Instant) {
         }
     };
     tokio::select! {
-        done = timeout(longest, quiet) => drop(done),
-        () = scene.cancel.cancelled() => {}
+        done = timeout(longest, quiet) => done.map_or(Settled::No, |()| Settled::Yes),
+        () = scene.cancel.cancelled() => Settled::No,
     }
 }
