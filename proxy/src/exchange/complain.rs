@@ -22,7 +22,10 @@ use super::{
     scrub::{self, scrub},
     settle::Exchange,
 };
-use crate::{refusal, upstream::Unread};
+use crate::{
+    refusal,
+    upstream::{Connection, Unread},
+};
 
 /// Largest error that is told on.
 const LARGEST: usize = 64 << 10;
@@ -77,26 +80,12 @@ pub(super) fn is_error(status: StatusCode) -> bool {
 /// The response for the client.
 pub(super) async fn respond(
     mut exchange: Exchange,
-    (answer, mut connection): Answer,
+    (answer, connection): Answer,
     words: Words,
 ) -> Response<Body> {
     let (mut head, body) = answer.into_parts();
-    let carried = exchange.carried().clone();
-    carried.wants(Timeout::BetweenBytes);
-    let read = carried.in_time(connection.read_whole(body, LARGEST)).await;
     let dialect = exchange.route().dialect();
-    let (text, outcome) = match read {
-        Ok(Ok(text)) => {
-            exchange.plane().upstream.give_back(connection);
-            (text, Outcome::Complete)
-        }
-        Ok(Err(Unread::TooLong { .. })) => (Bytes::new(), Outcome::Complete),
-        Ok(Err(Unread::Broken(_))) => (Bytes::new(), Outcome::UpstreamGone),
-        Err(timeout) => {
-            exchange.is_late(timeout);
-            (Bytes::new(), Outcome::TimedOut)
-        }
-    };
+    let (text, outcome) = read(&mut exchange, body, connection).await;
     if is_about_our_means(head.status, &text) {
         released(exchange.settle_mapped(Refusal::UpstreamAuth, outcome)).await;
         return refusal::respond(&Refusal::UpstreamAuth.into(), dialect);
@@ -118,14 +107,33 @@ pub(super) async fn respond(
     let mut response = observe::with_head(&head, exchange.call_id());
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     exchange.passed_on(told.len());
-    let settled = match is_too_long(head.status, &text) {
+    let settled = if is_too_long(head.status, &text) {
         // In the upstream's words, which say by how much.
-        true => exchange.settle_mapped(Refusal::ContextOverflow, outcome),
-        false => exchange.settle(outcome),
+        exchange.settle_mapped(Refusal::ContextOverflow, outcome)
+    } else {
+        exchange.settle(outcome)
     };
     released(settled).await;
     *response.body_mut() = Body::from(told);
     response
+}
+
+/// Reads what the upstream complained of, nothing if that is too long or broke off; and how the call ended with it.
+async fn read(exchange: &mut Exchange, body: Incoming, mut connection: Connection) -> (Bytes, Outcome) {
+    let carried = exchange.carried().clone();
+    carried.wants(Timeout::BetweenBytes);
+    match carried.in_time(connection.read_whole(body, LARGEST)).await {
+        Ok(Ok(text)) => {
+            exchange.plane().upstream.give_back(connection);
+            (text, Outcome::Complete)
+        }
+        Ok(Err(Unread::TooLong { .. })) => (Bytes::new(), Outcome::Complete),
+        Ok(Err(Unread::Broken(_))) => (Bytes::new(), Outcome::UpstreamGone),
+        Err(timeout) => {
+            exchange.is_late(timeout);
+            (Bytes::new(), Outcome::TimedOut)
+        }
+    }
 }
 
 /// Removes the headers whose values would be scrubbed.

@@ -15,6 +15,7 @@ use platform_core::{
     id::{GatewayId, SocketDirName},
     name::path::SOCKET_FILE,
 };
+use platform_runtime::file;
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
@@ -52,7 +53,8 @@ impl Runs {
         door: GatewayDoor,
     ) -> Result<SocketDir, Error> {
         let mut open = self.gateways.open.lock().await;
-        match open.get(&gateway) {
+        // One that was closed, and whose directory stayed, is heard anew.
+        match open.get(&gateway).filter(|there| !there.closing.is_cancelled()) {
             Some(there) if there.door == door => return Ok(self.socket_dir(&door.socket_dir)),
             Some(_) => return Err(Error::GatewayConflict { gateway }),
             None => {}
@@ -93,16 +95,20 @@ impl Runs {
     /// that is not heard is as good.
     pub(crate) async fn close_gateway(&self, gateway: &GatewayId) -> Result<(), Error> {
         let mut open = self.gateways.open.lock().await;
-        let Some(mut there) = open.remove(gateway) else { return Ok(()) };
+        let Some(there) = open.get_mut(gateway) else { return Ok(()) };
         let dir = self.socket_dir(&there.door.socket_dir);
         there.closing.cancel();
         there.left.recv().await;
         let path = dir.path.clone();
-        // In this order: a proxy that comes after this one removes what it knows of.
+        // In this order: whoever asks again, and a proxy that comes after this one, removes what it knows of.
         Door::Directory(dir).remove();
+        if path.is_dir() {
+            // The log says why.
+            return Err(Error::Leftover { path });
+        }
         self.gateways.kept.remove(gateway);
-        // The log says why.
-        if path.is_dir() { Err(Error::Leftover { path }) } else { Ok(()) }
+        open.remove(gateway);
+        Ok(())
     }
 
     /// Hears those again that a proxy before this one heard. One that cannot be is logged, and tried again by the next proxy.
@@ -140,10 +146,7 @@ const EXTENSION: &str = "gateway";
 impl KeptGateways {
     /// Keeps a gateway: a crash leaves the whole file, or none.
     fn write(&self, gateway: &GatewayId, door: &GatewayDoor) -> io::Result<()> {
-        let path = self.path(gateway);
-        let new = path.with_extension("new-gateway");
-        fs::write(&new, serde_json::to_vec(door)?)?;
-        fs::rename(new, path)
+        file::replace(&self.path(gateway), 0o600, &serde_json::to_vec(door)?)
     }
 
     fn remove(&self, gateway: &GatewayId) {

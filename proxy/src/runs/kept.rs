@@ -5,8 +5,7 @@
 
 use std::{
     collections::BTreeSet,
-    fs::{self, File},
-    io::{self, Write},
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -16,7 +15,7 @@ use platform_core::{
     grant::RunGrant,
     id::{RunId, SocketDirName},
 };
-use platform_runtime::socket;
+use platform_runtime::{file, socket};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::resting::Resting;
@@ -112,9 +111,7 @@ impl KeptRuns {
 }
 
 fn put(path: &Path, what: &impl Serialize) -> io::Result<()> {
-    let new = path.with_extension("new");
-    File::create(&new)?.write_all(&serde_json::to_vec(what)?)?;
-    fs::rename(new, path)
+    file::replace(path, 0o600, &serde_json::to_vec(what)?)
 }
 
 #[cfg(test)]

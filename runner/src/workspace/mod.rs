@@ -29,11 +29,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use platform_core::{
-    id::WorkspaceId,
-    limit::{self, ByteSize},
-    start::Start,
-};
+use platform_core::{id::WorkspaceId, limit::ByteSize, start::Start};
 use platform_runtime::{
     random, report,
     settings::{Sandbox, WorkspaceForm},
@@ -105,6 +101,19 @@ struct Bounds {
     files: u64,
 }
 
+impl Bounds {
+    const fn of(settings: &Sandbox) -> Self {
+        Self { size: settings.workspace_size, files: settings.workspace_files }
+    }
+
+    /// Of another size, with files in the same proportion.
+    fn sized(self, size: ByteSize) -> Self {
+        let in_proportion = u128::from(self.files) * u128::from(size.0) / u128::from(self.size.0.max(1));
+        let files = u64::try_from(in_proportion).unwrap_or(u64::MAX).max(FEWEST_FILES);
+        Self { size, files }
+    }
+}
+
 /// What a new workspace is for.
 #[derive(Debug)]
 enum For {
@@ -156,18 +165,15 @@ impl Workspaces {
                 |()| Form::Image,
             ),
         };
-        let bounds = Bounds { size: settings.workspace_size, files: settings.workspace_files };
+        let bounds = Bounds::of(settings);
         let site = Site { root, form, reserve: settings.disk_reserve, lasting, making: Mutex::default() };
         Ok(Self { site: Arc::new(site), bounds })
     }
 
     /// The same place, for workspaces of another size, if there is one; with files in the same proportion.
     pub(crate) fn sized(&self, size: Option<ByteSize>) -> Self {
-        let Bounds { size: usual, files } = self.bounds;
-        let size = size.unwrap_or(usual);
-        let in_proportion = u128::from(files) * u128::from(size.0) / u128::from(usual.0.max(1));
-        let files = u64::try_from(in_proportion).unwrap_or(u64::MAX).max(FEWEST_FILES);
-        Self { site: Arc::clone(&self.site), bounds: Bounds { size, files } }
+        let bounds = size.map_or(self.bounds, |size| self.bounds.sized(size));
+        Self { site: Arc::clone(&self.site), bounds }
     }
 
     /// An id for a new workspace.
@@ -256,12 +262,6 @@ impl Workspaces {
         blocking(move || place.remove()).await
     }
 
-    /// Puts workspace `id` away, which nobody uses: it stays, and [`Workspaces::adopt`] takes it up again.
-    pub(crate) async fn put_away(&self, id: &WorkspaceId) -> Result<(), Error> {
-        let place = self.site.place(id);
-        blocking(move || place.unmount()).await
-    }
-
     /// Leaves workspace `id` for people to look at: it can be read where it is and not changed, and takes no more room than
     /// it has. Without effect on a directory, which bounds nothing by itself.
     pub(crate) async fn keep(&self, id: &WorkspaceId) -> Result<(), Error> {
@@ -331,10 +331,21 @@ pub(crate) fn tree(root: &Path, name: &str) -> PathBuf {
     Place::of(root, name).tree
 }
 
+/// Puts workspace `id` below `root` away, which nobody uses: it stays, and [`Workspaces::adopt`] takes it up again. None is as good as
+/// one that is put away.
+pub(crate) async fn put_away(root: &Path, id: &WorkspaceId) -> Result<(), Error> {
+    let place = Place::of(root, id.as_str());
+    blocking(move || if place.tree.is_dir() { place.unmount() } else { Ok(()) }).await
+}
+
 /// Whether workspace `id` below `root`, which is there to hold `size`, has too much in it, or as an image has no room left. None is as
 /// good as one that is empty.
-pub(crate) async fn look(root: &Path, id: &WorkspaceId, size: ByteSize) -> Result<Option<Exceeded>, Error> {
-    let place = Place::of(root, id.as_str());
+pub(crate) async fn look(
+    root: &Path,
+    id: &WorkspaceId,
+    (settings, size): (&Sandbox, ByteSize),
+) -> Result<Option<Exceeded>, Error> {
+    let (place, bounds) = (Place::of(root, id.as_str()), Bounds::of(settings).sized(size));
     blocking(move || {
         if place.has_image() {
             return if place.is_mounted()? { place.fullness() } else { Ok(None) };
@@ -342,8 +353,6 @@ pub(crate) async fn look(root: &Path, id: &WorkspaceId, size: ByteSize) -> Resul
         if !place.tree.is_dir() {
             return Ok(None);
         }
-        let bounds =
-            Bounds { size, files: (size.0 / limit::sandbox::WORKSPACE_PER_FILE.0).max(FEWEST_FILES) };
         let looked = watch::Watched::new(&place.tree, bounds, ByteSize(0)).look();
         looked.map_err(Error::io("look through", &place.tree))
     })

@@ -42,7 +42,7 @@ pub(super) async fn pair(context: &Context, arguments: Arguments) -> Result<Exit
             }
             Attempt::Asked(request) => {
                 if told.as_ref() != Some(&request) {
-                    writeln!(out, "on the gateway's host, type:\n  openclaw devices approve {request}")?;
+                    writeln!(out, "where the gateway runs, type:\n  openclaw devices approve {request}")?;
                     out.flush()?;
                     told = Some(request);
                 }

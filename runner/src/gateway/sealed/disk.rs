@@ -33,7 +33,8 @@ impl Disk<'_> {
 
     /// What is too much there, or all but.
     pub(super) async fn look(&self) -> Result<Option<Exceeded>, Error> {
-        Ok(workspace::look(&self.place.disk(), &workspace_id(), self.gateway.sealed.disk).await?)
+        Ok(workspace::look(&self.place.disk(), &workspace_id(), (self.sandbox, self.gateway.sealed.disk))
+            .await?)
     }
 
     /// Whether it has to be prepared before its container is started again: after the machine was.
@@ -48,10 +49,7 @@ impl Disk<'_> {
 
     /// Leaves it to the next one that prepares it.
     pub(super) async fn put_away(&self) -> Result<(), Error> {
-        if !self.place.disk().is_dir() {
-            return Ok(());
-        }
-        Ok(self.workspaces()?.put_away(&workspace_id()).await?)
+        Ok(workspace::put_away(&self.place.disk(), &workspace_id()).await?)
     }
 
     /// Removes it with all that is in it.

@@ -37,6 +37,8 @@ use crate::{
 pub(super) const START: Duration = Duration::from_secs(180);
 /// Pause before it is asked again.
 const PAUSE: Duration = Duration::from_millis(250);
+/// Slots for each session at work: that of a run which was cancelled rests for minutes.
+const SLOTS: usize = 4;
 /// Lines of its output that are shown when it does not begin.
 const TAIL: u32 = 20;
 
@@ -254,7 +256,7 @@ impl<'s> Sealed<'s> {
             return Err(Error::NoModel(self.id.clone()));
         }
         let slotted = self.gateway.attribution == Attribution::Slot;
-        let slots = if slotted { files.slots(self.gateway.sessions as usize)? } else { Vec::new() };
+        let slots = if slotted { files.slots(self.gateway.sessions as usize * SLOTS)? } else { Vec::new() };
         let token = files.token()?;
         let parts = Parts { models: &models, token: token.expose(), slots: &slots };
         Ok(config::configuration(self.gateway, parts))

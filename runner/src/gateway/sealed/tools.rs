@@ -63,7 +63,7 @@ pub(super) fn spawn(tools: &[String], denied: &[String]) -> bool {
 }
 
 /// Tools that they may not use, also if [`allowed`] names them. Nothing that the configuration asks for by name is denied here:
-/// [`dangerous`] refuses it.
+/// the check refuses it, by [`dangerous`] and [`spawn`].
 pub(super) fn denied(gateway: &Gateway) -> Vec<&'static str> {
     let shared = gateway.account.is_none().then_some(NEVER_SHARED);
     let sub_agents = (!bills_sub_agents(gateway)).then_some(SUB_AGENTS);

@@ -1,5 +1,5 @@
 //! Whether a container's walls are those that were asked for, by what Docker says of it as it is now: who can speak to Docker can
-//! change a container that is there, or put another one in its place. Pure.
+//! change a container that is there. Not here: what runs in it, and when it is started again. Pure.
 
 use std::collections::BTreeSet;
 

@@ -76,7 +76,7 @@ impl fmt::Display for Finding {
             Self::SharedTools(tools) => write!(
                 f,
                 "accounts share it, and its agents have {}, which is not known to be harmless: give it one `account`, or take them off its tools",
-                tools.join(", ").replace('*', "every tool")
+                named(tools)
             ),
             Self::SharedUndenied => f.write_str(
                 "accounts share it, and its tools.deny names neither `*` nor both `group:runtime` and `group:fs`: OpenClaw ignores an allow-list of which it knows no name",
@@ -105,12 +105,18 @@ impl fmt::Display for Finding {
             ),
             Self::Disk(how) => write!(
                 f,
-                "{how}, or nearly so, and its sessions fail: remove what its agents left, or make it anew with another `disk` (`sluice gateway down --purge`)"
+                "it has no room left ({how}): remove what its agents left, or give it another `disk`, which takes `sluice gateway down NAME --purge` (its conversations are removed, too) and `up`"
             ),
             Self::Secret(why) | Self::Unknown(why) => f.write_str(why),
             Self::Unreachable(why) => write!(f, "it cannot be reached: {why}"),
         }
     }
+}
+
+/// A list of tools, in which `*` is spelled out.
+fn named(tools: &[String]) -> String {
+    let name = |tool: &String| if tool == "*" { "every tool".to_owned() } else { tool.clone() };
+    tools.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
 /// What is wrong with `config`, which `gateway` has or is to have, whoever wrote it.
