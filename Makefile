@@ -99,8 +99,8 @@ bench-starts: ## Measure how long runs take to begin, cold, warm and as the pred
 bench-openclaw: ## Measure how long sandbox:openclaw takes to its first call, and its memory; renew its README's table (4 minutes)
 	@$(MAKE) --no-print-directory images
 	@scripts/images.sh openclaw
-	$(CARGO) build --locked --quiet --workspace --bins
-	$(CARGO) run --locked --quiet -p tests --example bench-openclaw -- services/sandbox-openclaw/README.md
+	$(CARGO) build --release --locked --quiet --workspace --bins
+	$(CARGO) run --release --locked --quiet -p tests --example bench-openclaw -- services/sandbox-openclaw/README.md
 
 bench-micro: ## What single steps of a call cost
 	$(CARGO) bench --locked -p proxy --features parts --bench steps

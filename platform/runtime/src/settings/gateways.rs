@@ -218,7 +218,7 @@ fn provider(section: &Section<'_>) -> String {
 
 fn disk(section: &Section<'_>) -> ByteSize {
     const NAME: &str = "disk";
-    let about = "What it may write, conversations and its agents' files together. Of one that is there already it stays as it was: `sluice gateway down --purge` makes it anew.";
+    let about = "What it may write, conversations and its agents' files together. What is there as a file system keeps its size until `sluice gateway down NAME --purge`, which removes its conversations, and `up`.";
     let disk = section.field(NAME, about).or(limit::gateway::DISK);
     if disk < SMALLEST {
         section.reject(NAME, format!("it has at least {SMALLEST}"));
