@@ -1,6 +1,8 @@
 //! Where a gateway writes on this host: its state, and the socket at which it is heard. That is a workspace of its own: a file system
 //! where this host allows that, so that its agents can fill it and nothing else; else a directory, at which somebody has to look.
 
+use std::{fs, io, path::PathBuf};
+
 use platform_runtime::settings::{Gateway, Sandbox};
 
 use super::Error;
@@ -18,17 +20,28 @@ pub(super) struct Disk<'d> {
 }
 
 impl Disk<'_> {
-    /// Makes it, or takes it up as it is.
+    /// Makes it, or takes it up as it is. What was only half made has nothing in it yet, and is made anew.
     pub(super) async fn prepare(&self) -> Result<(), Error> {
         let (all, id) = (self.workspaces()?, workspace_id());
-        if all.list()?.contains(&id) {
+        if self.made().exists() {
             all.adopt(&id).await?;
-        } else {
-            let room = all.reserve()?;
-            all.create_for_gateway(&id, &[BRIDGE, STATE]).await?;
-            drop(room);
+            return Ok(());
         }
-        Ok(())
+        all.remove(&id).await?;
+        let room = all.reserve()?;
+        all.create_for_gateway(&id, &[BRIDGE, STATE]).await?;
+        drop(room);
+        fs::write(self.made(), "").map_err(self.failed("write"))
+    }
+
+    /// There once it is made whole.
+    fn made(&self) -> PathBuf {
+        self.place.dir().join("disk-made")
+    }
+
+    fn failed(&self, action: &'static str) -> impl FnOnce(io::Error) -> Error {
+        let path = self.made();
+        move |source| Error::File { action, path, source }
     }
 
     /// What is too much there, or all but.
@@ -54,6 +67,12 @@ impl Disk<'_> {
 
     /// Removes it with all that is in it.
     pub(super) async fn remove(&self) -> Result<(), Error> {
+        match fs::remove_file(self.made()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(self.failed("remove")(error));
+            }
+            _ => {}
+        }
         Ok(workspace::remove(&self.place.disk(), &workspace_id()).await?)
     }
 
