@@ -27,7 +27,7 @@ const WATCHED: Duration = Duration::from_secs(5);
 /// How long it may take until a model is asked: the first turn of a gateway takes seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Cancels come that soon at the earliest, when `sluice` hears them, and by then at the latest: a run's list takes longer.
-const SOONEST_MS: usize = 400;
+const SOONEST_MS: usize = 1000;
 const MOMENTS_MS: usize = 6000;
 /// The step that sets a sub-agent to work: a gateway shows its models a tool by which they call the others.
 const SPAWNS: &str = "call: tool_call";
