@@ -30,6 +30,7 @@ pub(crate) struct Counters {
     output: AtomicU64,
     cached: AtomicU64,
     cache_written: AtomicU64,
+    cache_written_1h: AtomicU64,
     reasoning: AtomicU64,
     nanodollars: AtomicU64,
     last: AtomicU32,
@@ -44,6 +45,7 @@ impl Counters {
         add(&self.output, record.tokens.output);
         add(&self.cached, record.tokens.cached);
         add(&self.cache_written, record.tokens.cache_written);
+        add(&self.cache_written_1h, record.tokens.cache_written_1h);
         add(&self.reasoning, record.tokens.reasoning);
         add(&self.nanodollars, record.cost_nanodollars.unwrap_or_default().0);
         self.last.store(packed(record.into()), Ordering::Relaxed);
@@ -57,6 +59,7 @@ impl Counters {
             output: read(&self.output),
             cached: read(&self.cached),
             cache_written: read(&self.cache_written),
+            cache_written_1h: read(&self.cache_written_1h),
             reasoning: read(&self.reasoning),
         };
         let cost_nanodollars = NanoDollars(read(&self.nanodollars));
@@ -76,6 +79,7 @@ impl From<Tally> for Counters {
             cached: usage.tokens.cached.into(),
             reasoning: usage.tokens.reasoning.into(),
             cache_written: usage.tokens.cache_written.into(),
+            cache_written_1h: usage.tokens.cache_written_1h.into(),
             nanodollars: usage.cost_nanodollars.0.into(),
             last: last.map_or(0, packed).into(),
         }

@@ -16,7 +16,8 @@ use serde_json::Value;
 
 /// Thirty-three bytes: nine prompt tokens by the scripted upstream's rule, two of them from its cache.
 const PROMPT: &str = "Please tell me about the weather.";
-const INPUT: Tokens = Tokens { input: 9, output: 0, cached: 2, cache_written: 0, reasoning: 0 };
+const INPUT: Tokens =
+    Tokens { input: 9, output: 0, cached: 2, cache_written: 0, cache_written_1h: 0, reasoning: 0 };
 
 fn header_names(answer: &Answer) -> BTreeSet<&str> {
     answer.headers.keys().map(http::HeaderName::as_str).collect()

@@ -227,12 +227,12 @@ async fn a_record_has_the_fields_that_are_promised_and_no_others() {
     assert!(0 < ttfb && ttfb <= duration, "{ttfb} {duration}");
     let call_id = world.upstream.ledger().last().unwrap().header("x-litellm-call-id")[0].to_owned();
     let expected = json!({
-        "v": 2, "seq": 1, "run_id": "r1", "attempt": 2, "account": "acct-1", "user": "user-7",
+        "v": 3, "seq": 1, "run_id": "r1", "attempt": 2, "account": "acct-1", "user": "user-7",
         "graph": "sandbox:agent", "identity": "socket", "route": "chat_completions",
         "model_asked": "fake-cost", "model_answered": "fake-cost", "finish_reason": "stop", "stream": true,
         "status": 200, "outcome": "complete", "refusal": null, "rule": null, "timeout": null,
         "request_bytes": body.to_string().len(), "response_bytes": answer.body.len(),
-        "tokens": { "input": 3, "output": 10, "cached": 0, "cache_written": 0, "reasoning": 2 }, "tokens_source": "exact",
+        "tokens": { "input": 3, "output": 10, "cached": 0, "cache_written": 0, "cache_written_1h": 0, "reasoning": 2 }, "tokens_source": "exact",
         "cost_nanodollars": 23_000, "cost_source": "upstream", "litellm_call_id": call_id,
         "tools": [], "kind": "model", "calls": 1, "tap": "off", "prev": "0".repeat(64),
     });

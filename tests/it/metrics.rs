@@ -119,6 +119,7 @@ fn tokens_and_bytes_are_those_of(journal: &[JournalLine], seen: &Scrape) {
             ("output", of(model, |line| line.record.tokens.output)),
             ("cached", of(model, |line| line.record.tokens.cached)),
             ("cache_written", of(model, |line| line.record.tokens.cache_written)),
+            ("cache_written_1h", of(model, |line| line.record.tokens.cache_written_1h)),
             ("reasoning", of(model, |line| line.record.tokens.reasoning)),
         ] {
             let labels = [("kind", kind), ("model", model)];

@@ -250,7 +250,14 @@ mod tests {
             cached: dollars("0.0375"),
             cache_written: dollars("3.125"),
         };
-        let tokens = Tokens { input: 1000, output: 10, cached: 600, reasoning: 5, cache_written: 100 };
+        let tokens = Tokens {
+            input: 1000,
+            output: 10,
+            cached: 600,
+            reasoning: 5,
+            cache_written: 100,
+            cache_written_1h: 0,
+        };
         assert_eq!(price.of(&tokens), NanoDollars(300 * 2500 + 600 * 75 / 2 + 100 * 3125 + 10 * 10_000));
         assert_eq!(price.of(&Tokens { input: 1, cached: 1, ..Tokens::default() }), NanoDollars(38));
         assert_eq!(price.most(1000, 10), NanoDollars(1000 * 3125 + 10 * 10_000));

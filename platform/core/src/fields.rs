@@ -64,7 +64,7 @@ pub const FIELDS: [Field; 33] = [
     field(
         "v",
         Holds::Count,
-        "Version of the schema: 2. Lines of version 1 have no `finish_reason`, `rule`, `timeout`, `calls` and `tokens.cache_written`.",
+        "Version of the schema: 3. Lines of version 2 have no `tokens.cache_written_1h`, and no `partial` among the sources of tokens; of version 1 also no `finish_reason`, `rule`, `timeout`, `calls` and `tokens.cache_written`.",
     ),
     field("seq", Holds::Count, "Place in the journal, from 1, without gaps."),
     field("ts", Holds::Text, "When the call began: RFC 3339, UTC, microseconds."),
@@ -113,7 +113,11 @@ pub const FIELDS: [Field; 33] = [
         "Microseconds from the call's beginning to its end. Of an `interrupted` call that was found after the proxy died: to its mark. Of several calls: from the end of the first to that of the last.",
     ),
     field("tokens", Holds::Fields(&TOKENS), "Tokens used."),
-    field("tokens_source", Holds::Word(tokens_sources), "How well the tokens are known."),
+    field(
+        "tokens_source",
+        Holds::Word(tokens_sources),
+        "How well the tokens are known: `exact`, counted by the upstream; `partial`, some are counted and the rest is estimated; `estimated`, none is counted; `none`, no model worked.",
+    ),
     or_null("cost_nanodollars", Holds::Count, "What it cost, in billionths of a dollar."),
     field("cost_source", Holds::Word(cost_sources), "Where the cost is from."),
     field(
@@ -136,11 +140,12 @@ pub const FIELDS: [Field; 33] = [
     ),
 ];
 
-const TOKENS: [Field; 5] = [
+const TOKENS: [Field; 6] = [
     field("input", Holds::Count, "Tokens of the prompt, cached ones included."),
     field("output", Holds::Count, "Tokens of the answer, reasoning included."),
     field("cached", Holds::Count, "Those of the prompt that were read from a cache."),
     field("cache_written", Holds::Count, "Those of the prompt that were written to a cache."),
+    field("cache_written_1h", Holds::Count, "Those of `cache_written` that the cache keeps for an hour."),
     field("reasoning", Holds::Count, "Those of the answer that were spent on reasoning."),
 ];
 
@@ -183,10 +188,7 @@ fn identities() -> Vec<&'static str> {
 }
 
 fn kinds() -> Vec<&'static str> {
-    let word = |kind| match kind {
-        Kind::Model => "model",
-    };
-    [Kind::Model].map(word).to_vec()
+    Kind::ALL.map(Kind::word).to_vec()
 }
 
 const TAPS: [Tap; 2] = [Tap::Off, Tap::Text];
@@ -212,7 +214,6 @@ mod tests {
     #[test]
     fn words_that_have_no_other_list_are_what_is_written() {
         assert_eq!(identities(), words(&IDENTITIES));
-        assert_eq!(kinds(), words(&[Kind::Model]));
         assert_eq!(taps(), words(&TAPS));
         assert_eq!(refusals(), words(&Refusal::ALL));
         assert_eq!(routes(), words(&Route::ALL));

@@ -5,7 +5,7 @@
 
 use std::{fmt, ops::AddAssign};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 use sha2::{Digest, Sha256};
 
 use crate::{
@@ -17,13 +17,28 @@ use crate::{
     untrusted::JournalText,
 };
 
-/// Version of [`ExchangeRecord`] that this build writes.
-pub const SCHEMA_VERSION: u32 = 2;
+/// Version of [`ExchangeRecord`] that this build writes. It reads this one and all before it.
+pub const SCHEMA_VERSION: u32 = 3;
+
+/// Reads the version of a journal line, and refuses one that is newer than this build: its fields may mean something else.
+///
+/// # Errors
+/// If it is no number, or a newer version.
+pub fn known_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    let version = u32::deserialize(deserializer)?;
+    if version <= SCHEMA_VERSION {
+        return Ok(version);
+    }
+    Err(de::Error::custom(format_args!(
+        "schema version {version}, and this program reads up to {SCHEMA_VERSION}: use a newer `sluice` and `sluice-proxy`"
+    )))
+}
 
 /// A line of the journal: the record, with its place in the sequence and in the hash chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JournalLine {
     /// Version of this schema.
+    #[serde(deserialize_with = "known_version")]
     pub v: u32,
     /// Place in the journal, from 1, without gaps.
     pub seq: u64,
@@ -134,18 +149,22 @@ pub struct Tokens {
     /// Those of the prompt that were written to a cache.
     #[serde(default)]
     pub cache_written: u64,
+    /// Those of them that the cache keeps for an hour, which costs more.
+    #[serde(default)]
+    pub cache_written_1h: u64,
     /// Those of the answer that were spent on reasoning.
     pub reasoning: u64,
 }
 
 impl AddAssign for Tokens {
     fn add_assign(&mut self, other: Self) {
-        let Self { input, output, cached, reasoning, cache_written } = other;
+        let Self { input, output, cached, reasoning, cache_written, cache_written_1h } = other;
         self.input = self.input.saturating_add(input);
         self.output = self.output.saturating_add(output);
         self.cached = self.cached.saturating_add(cached);
         self.reasoning = self.reasoning.saturating_add(reasoning);
         self.cache_written = self.cache_written.saturating_add(cache_written);
+        self.cache_written_1h = self.cache_written_1h.saturating_add(cache_written_1h);
     }
 }
 
@@ -239,8 +258,10 @@ pub enum Timeout {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TokensSource {
-    /// The upstream counted them.
+    /// The upstream counted them all.
     Exact,
+    /// The upstream counted some of them, or only those up to some moment; the rest is estimated.
+    Partial,
     /// Sluicegate estimated them.
     Estimated,
     /// Nobody knows.
@@ -265,17 +286,34 @@ pub enum CostSource {
 pub enum Kind {
     /// A call of the model API.
     Model,
+    /// A call of a tool.
+    Tool,
+}
+
+impl Kind {
+    /// All of them, for tables and tests, in the order in which they are declared.
+    pub const ALL: [Self; 2] = [Self::Model, Self::Tool];
+
+    /// The word the journal writes.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Model => "model",
+            Self::Tool => "tool",
+        }
+    }
 }
 
 impl TokensSource {
     /// All of them, for tables and tests, in the order in which they are declared.
-    pub const ALL: [Self; 3] = [Self::Exact, Self::Estimated, Self::None];
+    pub const ALL: [Self; 4] = [Self::Exact, Self::Partial, Self::Estimated, Self::None];
 
     /// The word the journal writes.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Exact => "exact",
+            Self::Partial => "partial",
             Self::Estimated => "estimated",
             Self::None => "none",
         }
@@ -376,5 +414,22 @@ mod tests {
         for (at, source) in CostSource::ALL.into_iter().enumerate() {
             check(serde_json::to_string(&source).unwrap(), source.word(), source as usize, at);
         }
+        for (at, kind) in Kind::ALL.into_iter().enumerate() {
+            check(serde_json::to_string(&kind).unwrap(), kind.word(), kind as usize, at);
+        }
+    }
+
+    /// The version stands first, so that the words of a later one are never met.
+    #[test]
+    fn a_newer_line_is_refused_by_its_version() {
+        let newer = format!(r#"{{"v":{},"seq":1,"outcome":"sublimated"}}"#, SCHEMA_VERSION + 1);
+        let error = serde_json::from_str::<JournalLine>(&newer).unwrap_err().to_string();
+        assert!(
+            error.starts_with("schema version 4, and this program reads up to 3: use a newer"),
+            "{error}"
+        );
+        let control = newer.replacen('4', "3", 1);
+        let error = serde_json::from_str::<JournalLine>(&control).unwrap_err().to_string();
+        assert!(!error.contains("schema version"), "{error}");
     }
 }

@@ -3,10 +3,12 @@
 //! Only the codes: clients act on them and the journal keeps them. What each looks like over HTTP is
 //! decided in one place in the data plane.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, de};
 
 /// Why a call was answered by Sluicegate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Refusal {
     /// No such route, or not with this method.
@@ -180,9 +182,64 @@ impl Refusal {
     }
 }
 
+/// Codes that earlier programs wrote, and what they are called now. Lines of the journal are never rewritten, so a code that is
+/// renamed is added here: it is read as long as there may be such lines, and never written again.
+const RETIRED: &[(&str, Refusal)] = &[];
+
+/// All codes, for what is said of an unknown one.
+const CODES: [&str; Refusal::ALL.len()] = {
+    let mut codes = [""; Refusal::ALL.len()];
+    let mut at = 0;
+    while at < codes.len() {
+        codes[at] = Refusal::ALL[at].code();
+        at += 1;
+    }
+    codes
+};
+
+/// Returns the refusal with this code, or that was called so once.
+fn find(code: &str, retired: &[(&str, Refusal)]) -> Option<Refusal> {
+    let now = Refusal::ALL.into_iter().find(|refusal| refusal.code() == code);
+    now.or_else(|| retired.iter().find_map(|(was, refusal)| (*was == code).then_some(*refusal)))
+}
+
+impl<'de> Deserialize<'de> for Refusal {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(ByCode)
+    }
+}
+
+struct ByCode;
+
+impl de::Visitor<'_> for ByCode {
+    type Value = Refusal;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the code of a refusal")
+    }
+
+    fn visit_str<E: de::Error>(self, code: &str) -> Result<Refusal, E> {
+        find(code, RETIRED).ok_or_else(|| E::unknown_variant(code, &CODES))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_retired_code_is_read_by_its_new_name() {
+        let retired = [("key_rejected", Refusal::UpstreamAuth)];
+        assert_eq!(find("key_rejected", &retired), Some(Refusal::UpstreamAuth));
+        assert_eq!(find("upstream_auth", &retired), Some(Refusal::UpstreamAuth));
+        assert_eq!(find("key_rejected", &[]), None, "the control");
+        for (was, refusal) in RETIRED {
+            assert_eq!(serde_json::from_value::<Refusal>((*was).into()).unwrap(), *refusal);
+            assert!(!CODES.contains(was), "{was} is a code of today");
+        }
+        let error = serde_json::from_str::<Refusal>("\"tired\"").unwrap_err().to_string();
+        assert!(error.starts_with("unknown variant `tired`, expected one of `route_unknown`"), "{error}");
+    }
 
     #[test]
     fn the_code_is_what_the_journal_writes() {

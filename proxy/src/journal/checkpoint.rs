@@ -11,7 +11,7 @@ use platform_core::{
     control::Usage,
     id::{AccountId, RunId},
     money::NanoDollars,
-    record::{CallEnd, NO_LINE, Outcome, Tokens, hash},
+    record::{CallEnd, NO_LINE, Outcome, Tokens, hash, known_version},
     refusal::Refusal,
 };
 use serde::{Deserialize, Serialize};
@@ -41,6 +41,8 @@ pub(super) struct Sums {
 /// The fields of a line that tell what was spent.
 #[derive(Deserialize)]
 struct Line {
+    #[serde(rename = "v", deserialize_with = "known_version")]
+    _version: u32,
     run_id: RunId,
     account: AccountId,
     outcome: Outcome,

@@ -128,9 +128,9 @@ impl Reader {
         if !self.read(text)? {
             return Ok(None);
         }
-        let corrupt =
-            |_error| Error::Corrupt { path: self.path.clone(), offset: self.offset - text.len() as u64 };
-        serde_json::from_slice(text).map(Some).map_err(corrupt)
+        serde_json::from_slice(text)
+            .map(Some)
+            .map_err(|_error| Error::unread(text, &self.path, self.offset - text.len() as u64))
     }
 
     fn skip_to(&mut self, seq: u64) -> Result<(), Error> {

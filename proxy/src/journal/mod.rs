@@ -35,7 +35,11 @@ use std::{
     time::{Instant, SystemTime},
 };
 
-use platform_core::{control::JournalState, id::RunId, record::ExchangeRecord};
+use platform_core::{
+    control::JournalState,
+    id::RunId,
+    record::{ExchangeRecord, SCHEMA_VERSION},
+};
 use platform_runtime::settings::{self, Durability};
 use tokio::sync::watch;
 
@@ -67,6 +71,16 @@ pub enum Error {
         /// Where the line begins.
         offset: u64,
     },
+    /// A line was written by a newer program. Nothing was changed.
+    #[error("{}: the line at byte {offset} has schema version {version}, and this program reads up to {SCHEMA_VERSION}; start a newer one, or move the directory away to start a new journal", path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Where the line begins.
+        offset: u64,
+        /// Its version.
+        version: u32,
+    },
     /// A line should be there and is not.
     #[error("line {seq} of the journal is missing: restore the file that it was in")]
     Missing {
@@ -97,9 +111,24 @@ pub enum Error {
 }
 
 impl Error {
+    /// Says of a `line`, which stands at `offset` of `path` and could not be read, why not.
+    fn unread(line: &[u8], path: &Path, offset: u64) -> Self {
+        let path = path.to_owned();
+        match serde_json::from_slice(line) {
+            Ok(Version { v }) if v > SCHEMA_VERSION => Self::Newer { path, offset, version: v },
+            _ => Self::Corrupt { path, offset },
+        }
+    }
+
     fn io<'p>(action: &'static str, path: &'p Path) -> impl FnOnce(io::Error) -> Self + use<'p> {
         move |source| Self::Io { action, path: path.to_owned(), source }
     }
+}
+
+/// The version of a line.
+#[derive(serde::Deserialize)]
+struct Version {
+    v: u32,
 }
 
 /// The journal of one proxy. Shared by all its threads.

@@ -153,8 +153,7 @@ pub(super) fn open_at_end(dir: &Path) -> Result<End, Error> {
 /// Sequence number and hash of the line that ends at `end`.
 fn last(file: &File, path: &Path, end: u64) -> Result<(u64, [u8; 64]), Error> {
     let (start, line) = lines::before(file, end).map_err(Error::io("read", path))?;
-    let corrupt = || Error::Corrupt { path: path.to_owned(), offset: start };
     let parsed: platform_core::record::JournalLine =
-        serde_json::from_slice(&line).map_err(|_error| corrupt())?;
+        serde_json::from_slice(&line).map_err(|_error| Error::unread(&line, path, start))?;
     Ok((parsed.seq, hash(&line)))
 }

@@ -38,7 +38,8 @@ const OUTCOMES: usize = Outcome::ALL.len();
 const REASONS: usize = Refusal::ALL.len() + 1;
 
 /// Kinds of tokens.
-pub(super) const KINDS: [&str; 5] = ["input", "output", "cached", "cache_written", "reasoning"];
+pub(super) const KINDS: [&str; 6] =
+    ["input", "output", "cached", "cache_written", "cache_written_1h", "reasoning"];
 
 /// Whether a stream was asked for: the first byte of an answer in one piece is one of its last.
 #[derive(Debug, Clone, Copy)]
@@ -112,8 +113,9 @@ impl Counts {
             self.first_byte.observe(first_byte_place(record.route, answer), first_byte);
         }
         let model = self.models.place(record.model_asked.as_ref());
-        let Tokens { input, output, cached, cache_written, reasoning } = record.tokens;
-        for (kind, amount) in [input, output, cached, cache_written, reasoning].into_iter().enumerate() {
+        let Tokens { input, output, cached, cache_written, cache_written_1h, reasoning } = record.tokens;
+        let amounts = [input, output, cached, cache_written, cache_written_1h, reasoning];
+        for (kind, amount) in amounts.into_iter().enumerate() {
             self.tokens.add(model * KINDS.len() + kind, amount);
         }
         self.cost.add(model, record.cost_nanodollars.unwrap_or_default().0);

@@ -81,7 +81,7 @@ fn durations(text: &mut Exposition, counts: &Counts) {
 }
 
 fn models(text: &mut Exposition, counts: &Counts) {
-    let help = "Tokens; cached and cache_written are parts of input, reasoning is one of output. Models that the configuration names, else other.";
+    let help = "Tokens; cached and cache_written are parts of input, cache_written_1h is one of cache_written, reasoning is one of output. Models that the configuration names, else other.";
     let mut family = text.family(Kind::Counter, "sluicegate_tokens_total", help);
     for (model, tokens, _) in counts.by_model() {
         for (kind, count) in KINDS.iter().zip(tokens) {

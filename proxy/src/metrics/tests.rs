@@ -76,7 +76,8 @@ fn a_model_has_a_series_only_if_the_configuration_names_it() {
 #[test]
 fn what_threads_count_is_summed_and_refused_calls_are_not_timed() {
     let metrics = Metrics::new(models(&["claude"]), 2);
-    let tokens = Tokens { input: 10, output: 20, cached: 3, cache_written: 4, reasoning: 5 };
+    let tokens =
+        Tokens { input: 10, output: 20, cached: 3, cache_written: 4, cache_written_1h: 2, reasoning: 5 };
     metrics.threads()[0].count(&record("claude"));
     metrics.threads()[1].count(&ExchangeRecord { tokens, ..record("claude") });
     metrics.threads()[1].count(&record("made-up-by-an-agent"));
@@ -93,6 +94,7 @@ fn what_threads_count_is_summed_and_refused_calls_are_not_timed() {
         "sluicegate_tokens_total{kind=\"output\",model=\"claude\"} 22",
         "sluicegate_tokens_total{kind=\"cached\",model=\"claude\"} 3",
         "sluicegate_tokens_total{kind=\"cache_written\",model=\"claude\"} 4",
+        "sluicegate_tokens_total{kind=\"cache_written_1h\",model=\"claude\"} 2",
         "sluicegate_tokens_total{kind=\"reasoning\",model=\"claude\"} 5",
         "sluicegate_tokens_total{kind=\"input\",model=\"other\"} 1",
         "sluicegate_cost_dollars_total{model=\"claude\"} 0.000000010",

@@ -65,6 +65,7 @@ impl Counts {
             output: either(self.completion, self.output),
             cached: either(self.cached, self.cache_read),
             cache_written: either(self.cache_written, self.cache_creation),
+            cache_written_1h: 0,
             reasoning: self.reasoning,
         }
     }

@@ -34,7 +34,7 @@ fn word(value: impl serde::Serialize) -> Cell {
 }
 
 /// The columns, in order.
-const COLUMNS: [&str; 36] = [
+const COLUMNS: [&str; 37] = [
     "seq",
     "ts",
     "run_id",
@@ -61,6 +61,7 @@ const COLUMNS: [&str; 36] = [
     "tokens_output",
     "tokens_cached",
     "tokens_cache_written",
+    "tokens_cache_written_1h",
     "tokens_reasoning",
     "tokens_source",
     "cost_nanodollars",
@@ -114,6 +115,7 @@ fn cells(line: &JournalLine) -> [Cell; COLUMNS.len()] {
         record.tokens.output.into(),
         record.tokens.cached.into(),
         record.tokens.cache_written.into(),
+        record.tokens.cache_written_1h.into(),
         record.tokens.reasoning.into(),
         word(record.tokens_source),
         record.cost_nanodollars.map(|cost| cost.0).into(),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use platform_core::{
     money::NanoDollars,
-    record::{Outcome, Tokens},
+    record::{Kind, Outcome, Tokens, TokensSource, known_version},
     refusal::Refusal,
 };
 use serde::Deserialize;
@@ -12,6 +12,8 @@ use serde::Deserialize;
 /// A record, as far as it is picked and summed by.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Entry<'l> {
+    #[serde(rename = "v", deserialize_with = "known_version")]
+    _version: u32,
     pub(crate) seq: u64,
     #[serde(borrow)]
     ts: Text<'l>,
@@ -29,7 +31,9 @@ pub(crate) struct Entry<'l> {
     pub(crate) ttfb_us: Option<u64>,
     pub(crate) duration_us: u64,
     pub(crate) tokens: Tokens,
+    pub(crate) tokens_source: TokensSource,
     pub(crate) cost_nanodollars: Option<NanoDollars>,
+    pub(crate) kind: Kind,
     #[serde(default = "one")]
     pub(crate) calls: u64,
 }

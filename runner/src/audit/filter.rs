@@ -7,7 +7,7 @@ use std::{
 
 use platform_core::{
     id::{AccountId, RunId},
-    record::Outcome,
+    record::{Kind, Outcome, TokensSource},
     refusal::Refusal,
 };
 
@@ -20,6 +20,8 @@ pub(crate) struct Filter {
     pub(crate) account: Option<AccountId>,
     pub(crate) outcome: Option<Outcome>,
     pub(crate) refusal: Option<Refusal>,
+    pub(crate) tokens: Option<TokensSource>,
+    pub(crate) kind: Option<Kind>,
     /// Begun then or later.
     pub(crate) from: Option<When>,
     /// Begun before.
@@ -29,11 +31,13 @@ pub(crate) struct Filter {
 impl Filter {
     /// Whether `entry` is wanted.
     pub(crate) fn takes(&self, entry: &Entry<'_>) -> bool {
-        let Self { run, account, outcome, refusal, from, to } = self;
+        let Self { run, account, outcome, refusal, tokens, kind, from, to } = self;
         run.as_ref().is_none_or(|run| run.as_str() == entry.run())
             && account.as_ref().is_none_or(|account| account.as_str() == entry.account())
             && outcome.is_none_or(|outcome| outcome == entry.outcome)
             && refusal.is_none_or(|refusal| Some(refusal) == entry.refusal)
+            && tokens.is_none_or(|source| source == entry.tokens_source)
+            && kind.is_none_or(|kind| kind == entry.kind)
             && from.as_ref().is_none_or(|from| from.0.as_str() <= entry.ts())
             && to.as_ref().is_none_or(|to| entry.ts() < to.0.as_str())
     }

@@ -161,9 +161,9 @@ mod tests {
 
     fn line(run: &str, outcome: &str, (calls, tokens): (u64, u64)) -> String {
         format!(
-            r#"{{"seq":1,"ts":"2026-11-21T08:30:0{calls}.000000Z","run_id":"{run}","account":"a","model_asked":"m",
+            r#"{{"v":3,"seq":1,"ts":"2026-11-21T08:30:0{calls}.000000Z","run_id":"{run}","account":"a","model_asked":"m",
             "model_answered":null,"status":200,"outcome":"{outcome}","refusal":null,"ttfb_us":null,"duration_us":5,
-            "tokens":{{"input":{tokens},"output":1,"cached":0,"reasoning":0}},"cost_nanodollars":7,"calls":{calls}}}"#
+            "tokens":{{"input":{tokens},"output":1,"cached":0,"reasoning":0}},"tokens_source":"exact","kind":"model","cost_nanodollars":7,"calls":{calls}}}"#
         )
     }
 

@@ -157,7 +157,7 @@ fn old_segments_go_and_what_a_consumer_has_not_acknowledged_stays() {
 #[test]
 fn a_consumer_that_nobody_remembers_does_not_fill_the_disk() {
     let state = tempfile::tempdir().unwrap();
-    let disk_budget = ByteSize(29_000);
+    let disk_budget = ByteSize(30_000);
     let journal = filled(state.path(), settings::Journal { disk_budget, ..settings::Journal::default() });
     journal.acknowledge("gone", cursor(&journal, state.path(), 1)).unwrap();
     let now = SystemTime::now();

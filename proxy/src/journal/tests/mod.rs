@@ -173,14 +173,30 @@ fn a_journal_has_one_writer_at_a_time() {
 }
 
 #[test]
-fn lines_of_the_first_version_are_still_read() {
-    let older = include_str!("../../../tests/golden/journal-line-1.json").trim_end();
-    let line: JournalLine = serde_json::from_str(older).unwrap();
-    let now = JournalLine { v: SCHEMA_VERSION, ..line };
-    assert_eq!(
-        serde_json::to_string(&now).unwrap(),
-        include_str!("../../../tests/golden/journal-line.json").trim_end()
-    );
+fn lines_of_earlier_versions_are_still_read() {
+    let golden = include_str!("../../../tests/golden/journal-line.json").trim_end();
+    for older in [
+        include_str!("../../../tests/golden/journal-line-1.json"),
+        include_str!("../../../tests/golden/journal-line-2.json"),
+    ] {
+        let line: JournalLine = serde_json::from_str(older).unwrap();
+        let now = JournalLine { v: SCHEMA_VERSION, ..line };
+        assert_eq!(serde_json::to_string(&now).unwrap(), golden);
+    }
+}
+
+/// A proxy that is older than the journal says so, and takes nothing for damage that it could repair.
+#[test]
+fn a_journal_of_a_newer_program_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    append(&open(dir.path()).unwrap(), &record("r1"));
+    let path = first_file(dir.path());
+    let newer = fs::read_to_string(&path).unwrap().replacen("{\"v\":3", "{\"v\":4", 1);
+    fs::write(&path, &newer).unwrap();
+    let error = open(dir.path()).unwrap_err();
+    assert!(matches!(error, Error::Newer { offset: 0, version: 4, .. }), "{error}");
+    assert!(error.to_string().contains("has schema version 4, and this program reads up to 3"), "{error}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), newer);
 }
 
 #[test]

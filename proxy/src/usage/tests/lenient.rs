@@ -94,7 +94,7 @@ fn later_counts_take_the_place_of_earlier_ones_unless_they_are_zero() {
                 r#"{"output_tokens":15}"#,
                 r#"{"output_tokens":40}"#,
             ],
-            Tokens { input: 17, output: 40, cached: 5, cache_written: 2, reasoning: 0 },
+            Tokens { input: 17, output: 40, cached: 5, cache_written: 2, cache_written_1h: 0, reasoning: 0 },
         ),
         // An upstream that guessed too much at first.
         (
@@ -113,7 +113,7 @@ fn later_counts_take_the_place_of_earlier_ones_unless_they_are_zero() {
             &[
                 r#"{"prompt_tokens":20,"completion_tokens":3,"cache_read_input_tokens":4,"cache_creation_input_tokens":6,"prompt_tokens_details":{"cached_tokens":4,"cache_creation_tokens":6}}"#,
             ],
-            Tokens { input: 20, output: 3, cached: 4, cache_written: 6, reasoning: 0 },
+            Tokens { input: 20, output: 3, cached: 4, cache_written: 6, cache_written_1h: 0, reasoning: 0 },
         ),
     ];
     for (usages, tokens) in table {

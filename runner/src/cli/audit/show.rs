@@ -159,7 +159,11 @@ fn facts(line: &JournalLine) -> Vec<(&'static str, String)> {
         ("bytes", format!("{} asked, {} answered", record.request_bytes, record.response_bytes)),
     ];
     if record.tokens_source != TokensSource::None {
-        let cached = format!("{} cached, {} written to a cache", tokens.cached, tokens.cache_written);
+        let hour = match tokens.cache_written_1h {
+            0 => String::new(),
+            hour => format!(", {hour} of them for an hour"),
+        };
+        let cached = format!("{} cached, {} written to a cache{hour}", tokens.cached, tokens.cache_written);
         let (input, output, reasoning) = (tokens.input, tokens.output, tokens.reasoning);
         let source = record.tokens_source.word();
         facts.push((

@@ -5,7 +5,7 @@ use std::{
     io::{self, BufWriter, IsTerminal, Write},
 };
 
-use platform_core::record::{ExchangeRecord, Outcome, TokensSource};
+use platform_core::record::{ExchangeRecord, Kind, Outcome, TokensSource};
 use platform_core::refusal::Refusal;
 use platform_runtime::terminal;
 
@@ -26,6 +26,12 @@ pub(in crate::cli) struct Arguments {
     /// Only calls that were refused for this, by its code: `limit_used_up`
     #[arg(long, value_name = "CODE", value_parser = journal_word::<Refusal>)]
     refusal: Option<Refusal>,
+    /// Only calls whose tokens are known so: `exact`, `partial`, `estimated`, `none`
+    #[arg(long, value_name = "SOURCE", value_parser = journal_word::<TokensSource>)]
+    tokens: Option<TokensSource>,
+    /// Only calls of this kind: `model`, `tool`
+    #[arg(long, value_name = "KIND", value_parser = journal_word::<Kind>)]
+    kind: Option<Kind>,
     /// Of the calls so far, only the last so many
     #[arg(short = 'n', long, value_name = "COUNT")]
     lines: Option<usize>,
@@ -44,8 +50,9 @@ struct Shown {
 }
 
 pub(super) async fn tail(data_plane: &DataPlane, arguments: Arguments) -> Result<Exit, Error> {
-    let Arguments { whose, outcome, refusal, lines: wanted, follow, json } = arguments;
-    let filter = Filter { run: whose.run, account: whose.account, outcome, refusal, ..Filter::default() };
+    let Arguments { whose, outcome, refusal, tokens, kind, lines: wanted, follow, json } = arguments;
+    let Whose { run, account } = whose;
+    let filter = Filter { run, account, outcome, refusal, tokens, kind, ..Filter::default() };
     let stdout = io::stdout();
     let as_table = stdout.is_terminal() && !json;
     let mut shown = Shown { out: BufWriter::new(stdout), as_table };
@@ -140,7 +147,7 @@ fn row(record: &ExchangeRecord) -> String {
     // What nobody has counted is marked.
     let tokens = |count: u64| match record.tokens_source {
         TokensSource::Exact => count.to_string(),
-        TokensSource::Estimated => format!("~{count}"),
+        TokensSource::Partial | TokensSource::Estimated => format!("~{count}"),
         TokensSource::None => "-".to_owned(),
     };
     let call = record.litellm_call_id.to_string();

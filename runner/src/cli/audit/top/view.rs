@@ -230,9 +230,9 @@ mod tests {
         let mut groups = Groups::new(By::Model);
         for n in 0..50 {
             let line = format!(
-                r#"{{"seq":1,"ts":"2026-11-21T08:30:00.000000Z","run_id":"r","account":"a","model_asked":"\u001b[31mm{n}",
+                r#"{{"v":3,"seq":1,"ts":"2026-11-21T08:30:00.000000Z","run_id":"r","account":"a","model_asked":"\u001b[31mm{n}",
                 "model_answered":null,"status":200,"outcome":"complete","refusal":null,"ttfb_us":null,"duration_us":5,
-                "tokens":{{"input":1,"output":1,"cached":0,"reasoning":0}},"cost_nanodollars":7}}"#
+                "tokens":{{"input":1,"output":1,"cached":0,"reasoning":0}},"tokens_source":"exact","kind":"model","cost_nanodollars":7}}"#
             );
             groups.add(&crate::audit::Entry::parse(line.as_bytes()).unwrap());
         }
