@@ -2,10 +2,13 @@
 
 use std::borrow::Cow;
 
+use serde_json::{Map, Value};
+
 use super::{
+    api::Api,
     ask::Ask,
     ledger::Call,
-    script::{Content, Cost, Script},
+    script::{Content, Cost, Figures, Script},
     steps::{self, Step},
     usage::{Price, Usage},
 };
@@ -32,6 +35,8 @@ pub(super) struct Answer {
     pub(super) usage: Option<Usage>,
     /// Told even where no usage is.
     pub(super) price: Option<Price>,
+    /// Fields of the request that the answer repeats.
+    pub(super) echoes: Map<String, Value>,
 }
 
 pub(super) enum Says {
@@ -56,7 +61,10 @@ impl Answer {
                 Step::Say(text) => Says::Text(words(text.as_deref().unwrap_or(SENTENCE))),
             },
         };
-        let mut usage = Usage::of(ask.prompt_bytes(), says.parts().len());
+        let mut usage = match script.figures {
+            Some(Figures { prompt, completion }) => Usage { prompt, completion, price: None },
+            None => Usage::of(ask.prompt_bytes(), says.parts().len()),
+        };
         let price = match script.cost {
             Cost::Untold => None,
             Cost::Free => Some(Price::NOTHING),
@@ -71,6 +79,7 @@ impl Answer {
             tool,
             usage: script.tells_usage.then_some(usage),
             price,
+            echoes: if ask.api == Api::Responses { ask.echoes() } else { Map::new() },
         }
     }
 

@@ -1,9 +1,17 @@
 //! What a request asks for, whichever API it uses. Reads only what a script needs and never judges the rest:
 //! whether a request should have been let through is the test's question, and the ledger has its bytes.
 
-use serde_json::Value;
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
 
 use super::api::Api;
+
+/// How the names of scripts begin.
+const SCRIPTED: &str = "fake";
+/// What OpenAI repeats in every answer of `/v1/responses`, and Sluicegate leaves as the agent wrote it.
+const ECHOED: [&str; 7] =
+    ["instructions", "metadata", "reasoning", "text", "tool_choice", "tools", "truncation"];
 
 /// A request's body and the API it came in by.
 pub(super) struct Ask {
@@ -27,6 +35,25 @@ impl Ask {
             serde_json::from_slice(body).map_err(|error| AskError::NotJson(error.to_string()))?;
         let model = body.get("model").and_then(Value::as_str).ok_or(AskError::NoModel)?.to_owned();
         Ok(Self { api, model, body })
+    }
+
+    /// Returns the script's name: the model's, or what stands as `[fake…]` in the last user message. A model with the
+    /// name of a real one, which a gateway in between knows, is told there what to do.
+    pub(super) fn script(&self) -> Cow<'_, str> {
+        if self.model.starts_with(SCRIPTED) {
+            return Cow::from(&self.model);
+        }
+        let text = self.last_user_text();
+        let named = text.rsplit('[').find_map(|piece| piece.split_once(']').map(|(name, _)| name));
+        named
+            .filter(|name| name.starts_with(SCRIPTED))
+            .map_or(Cow::from(&self.model), |name| name.to_owned().into())
+    }
+
+    /// Returns the fields that an answer of `/v1/responses` repeats, of those that are there.
+    pub(super) fn echoes(&self) -> Map<String, Value> {
+        let field = |name: &&str| Some(((*name).to_owned(), self.field(name)?.clone()));
+        ECHOED.iter().filter_map(field).collect()
     }
 
     /// Embeddings are never streamed.
@@ -139,6 +166,20 @@ mod tests {
             body["model"] = "fake".into();
             let ask = Ask::read(api, body.to_string().as_bytes()).unwrap();
             assert_eq!((ask.prompt_bytes(), ask.last_user_text().as_str()), (bytes, last), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_real_name_has_its_script_in_the_prompt() {
+        let table = [
+            ("fake-words5", "Say [fake-tools].", "fake-words5"),
+            ("gpt-5", "Say [this] and [fake-words5].", "fake-words5"),
+            ("gpt-5", "Say [fake-words5] or [that].", "gpt-5"),
+            ("gpt-5", "Say hello.", "gpt-5"),
+        ];
+        for (model, input, script) in table {
+            let body = json!({ "model": model, "input": input }).to_string();
+            assert_eq!(Ask::read(Api::Responses, body.as_bytes()).unwrap().script(), script, "{body}");
         }
     }
 

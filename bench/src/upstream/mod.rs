@@ -22,8 +22,8 @@ use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
 use crate::spawn;
 
-pub use ledger::{Ending, Entry, Ledger, WaitTimedOut};
-pub use script::{Content, DIRECTIVES, Directive, Fate, Script, ScriptError};
+pub use ledger::{Ending, Entry, Ledger, Reported, WaitTimedOut};
+pub use script::{Content, DIRECTIVES, Directive, Fate, Figures, Script, ScriptError};
 
 /// The upstream, serving. Stops when it is dropped.
 #[derive(Debug)]

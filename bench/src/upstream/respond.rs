@@ -80,7 +80,7 @@ async fn answer(mut call: Call, api: Api, body: &[u8]) -> Outcome {
         Ok(ask) => ask,
         Err(error) => return Ok(refuse(call, Some(api), StatusCode::BAD_REQUEST, &error.to_string())),
     };
-    let script: Script = match ask.model.parse() {
+    let script: Script = match ask.script().parse() {
         Ok(script) => script,
         Err(error) => return Ok(refuse(call, Some(api), StatusCode::BAD_REQUEST, &error.to_string())),
     };
@@ -99,12 +99,15 @@ async fn answer(mut call: Call, api: Api, body: &[u8]) -> Outcome {
         Fate::ErrorMid(_) if !ask.is_streamed() => {
             Ok(refuse(call, Some(api), StatusCode::INTERNAL_SERVER_ERROR, MID_ERROR))
         }
-        Fate::Complete | Fate::Stall(_) | Fate::Cut(_) | Fate::ErrorMid(_) => Ok(play(call, &ask, &script)),
+        Fate::Complete | Fate::Stall(_) | Fate::Cut(_) | Fate::CutAt(_) | Fate::ErrorMid(_) => {
+            Ok(play(call, &ask, &script))
+        }
     }
 }
 
-fn play(call: Call, ask: &Ask, script: &Script) -> Response<Playback> {
+fn play(mut call: Call, ask: &Ask, script: &Script) -> Response<Playback> {
     let answer = Answer::to(ask, script, &call);
+    call.reports(answer.usage.map(|usage| usage.reported(ask.api)));
     let cost = answer.price.map(|price| price.header());
     let streamed = ask.is_streamed();
     let built =

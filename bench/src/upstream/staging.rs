@@ -36,6 +36,10 @@ pub(super) fn streamed(script: &Script, mut events: Vec<Event>, error: Event) ->
             events.truncate(break_point(&events, after));
             Some(Beat::Cut)
         }
+        Fate::CutAt(bytes) => {
+            events = first_bytes(events, bytes);
+            Some(Beat::Cut)
+        }
         Fate::ErrorMid(after) => {
             events.truncate(break_point(&events, after));
             events.push(error);
@@ -58,6 +62,10 @@ pub(super) fn whole(script: &Script, body: Bytes) -> Vec<Beat> {
         Fate::Cut(after) => {
             vec![before(script), Beat::Send(half(after), Kind::Frame), Beat::Flush, Beat::Cut]
         }
+        Fate::CutAt(bytes) => {
+            let sent = body.slice(..bytes.min(body.len()));
+            vec![before(script), Beat::Send(sent, Kind::Frame), Beat::Flush, Beat::Cut]
+        }
         Fate::Complete | Fate::Status(_) | Fate::TooLong | Fate::Hang | Fate::ErrorMid(_) => {
             vec![before(script), Beat::Send(body, Kind::Content)]
         }
@@ -66,6 +74,22 @@ pub(super) fn whole(script: &Script, body: Bytes) -> Vec<Beat> {
 
 fn before(script: &Script) -> Beat {
     script.gap.map_or(Beat::Flush, Beat::Pause)
+}
+
+/// Returns the events up to the byte at `end`; the last one may be half of one.
+fn first_bytes(events: Vec<Event>, end: usize) -> Vec<Event> {
+    let mut left = end;
+    let mut first = Vec::new();
+    for event in events {
+        if left == 0 {
+            break;
+        }
+        let frame = event.frame.slice(..left.min(event.frame.len()));
+        let kind = if frame.len() == event.frame.len() { event.kind } else { Kind::Frame };
+        left -= frame.len();
+        first.push(Event { frame, kind });
+    }
+    first
 }
 
 /// How many events are played if the answer breaks after so many content events: up to that one, or up to the
@@ -112,6 +136,9 @@ mod tests {
             ("fake-stall1", "head one ", Some(Beat::Stall)),
             ("fake-cut2", "head one two ", Some(Beat::Cut)),
             ("fake-cut9", "head one two ", Some(Beat::Cut)),
+            ("fake-cutat0", "", Some(Beat::Cut)),
+            ("fake-cutat7", "head on", Some(Beat::Cut)),
+            ("fake-cutat1k", "head one two tail", Some(Beat::Cut)),
             ("fake-errmid0", "head error", None),
             ("fake-errmid1", "head one error", None),
         ];
@@ -138,6 +165,7 @@ mod tests {
         let send = |bytes| Beat::Send(Bytes::from_static(bytes), Kind::Frame);
         assert_eq!(beats("fake-stall1"), [Beat::Flush, send(b"abc"), Beat::Stall]);
         assert_eq!(beats("fake-cut1"), [Beat::Flush, send(b"abc"), Beat::Flush, Beat::Cut]);
+        assert_eq!(beats("fake-cutat4"), [Beat::Flush, send(b"abcd"), Beat::Flush, Beat::Cut]);
         assert_eq!(beats("fake-stall0"), [Beat::Flush, send(b""), Beat::Stall]);
     }
 }

@@ -11,6 +11,8 @@
 
 use serde_json::{Value, json};
 
+use super::{api::Api, ledger::Reported};
+
 /// What one answer consumed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Usage {
@@ -34,6 +36,13 @@ impl Usage {
     pub(super) fn price(&self) -> Price {
         let micro_dollars = self.prompt.saturating_add(self.completion.saturating_mul(2));
         Price { micro_dollars: u32::try_from(micro_dollars).unwrap_or(u32::MAX) }
+    }
+
+    /// Returns what the ledger says of it.
+    pub(super) fn reported(&self, api: Api) -> Reported {
+        let figure = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        let completion = if api == Api::Embeddings { 0 } else { self.completion };
+        Reported { input: figure(self.prompt), output: figure(completion), cached: figure(self.cached()) }
     }
 
     fn cached(&self) -> usize {

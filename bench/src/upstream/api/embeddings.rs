@@ -1,4 +1,4 @@
-//! `/v1/embeddings`: every input has the same short vector.
+//! `/v1/embeddings`: every input has the same vector, of three numbers or as many as `dimensions` asks for.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -10,6 +10,9 @@ const VECTOR: [f32; 3] = [0.5, -0.25, 0.125];
 /// The same as little-endian floats in base64, which OpenAI's SDKs ask for unless told otherwise.
 const VECTOR_BASE64: &str = "AAAAPwAAgL4AAAA+";
 
+/// An answer is built before it is sent.
+const MAX_DIMENSIONS: usize = 4096;
+
 #[derive(Serialize)]
 struct List<'a> {
     object: &'static str,
@@ -20,9 +23,11 @@ struct List<'a> {
 }
 
 pub(super) fn whole(ask: &Ask, answer: &Answer) -> Written {
+    let asked = ask.field("dimensions").and_then(Value::as_u64).and_then(|count| usize::try_from(count).ok());
+    let dimensions = asked.map_or(VECTOR.len(), |count| count.min(MAX_DIMENSIONS));
     let vector = match ask.field("encoding_format").and_then(Value::as_str) {
-        Some("base64") => json!(VECTOR_BASE64),
-        _ => json!(VECTOR),
+        Some("base64") => json!(VECTOR_BASE64.repeat(dimensions / VECTOR.len())),
+        _ => json!(VECTOR.iter().cycle().take(dimensions).collect::<Vec<_>>()),
     };
     let one = |index| json!({ "object": "embedding", "index": index, "embedding": vector });
     super::json(&List {

@@ -1,7 +1,7 @@
 //! OpenAI's `/v1/responses`.
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Event, Written};
 use crate::upstream::answer::{Answer, Says};
@@ -17,6 +17,8 @@ struct Response<'a> {
     model: &'a str,
     output: Vec<Value>,
     store: bool,
+    #[serde(flatten)]
+    echoes: &'a Map<String, Value>,
     usage: Option<Value>,
 }
 
@@ -144,6 +146,7 @@ fn response(answer: &Answer, status: Status) -> Response<'_> {
         model: &answer.model,
         output,
         store: false,
+        echoes: &answer.echoes,
         usage,
     }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use bytes::Bytes;
 
-use super::{Ending, Entry, export};
+use super::{Ending, Entry, Reported, export};
 
 pub(super) struct Book {
     pub(super) entries: Vec<Entry>,
@@ -31,6 +31,16 @@ pub(super) enum Outcome {
     Dropped,
 }
 
+/// The end of a request, as its guard saw it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct End {
+    pub(super) outcome: Outcome,
+    /// Content events sent until then.
+    pub(super) events: usize,
+    /// The usage in the answer, if it was handed over whole.
+    pub(super) reports: Option<Reported>,
+}
+
 impl Book {
     pub(super) fn new() -> Self {
         Self { entries: Vec::new(), stopping: false, transcript: Transcript::Unwanted, next_seq: 1 }
@@ -51,7 +61,8 @@ impl Book {
     }
 
     /// A request that a test had cleared away meanwhile ends unseen.
-    pub(super) fn end(&mut self, seq: u64, outcome: Outcome, events: usize) {
+    pub(super) fn end(&mut self, seq: u64, end: End) {
+        let End { outcome, events, reports } = end;
         let (at, after_events) = (Instant::now(), events);
         let ending = match outcome {
             Outcome::Answered => Ending::Answered { events, at },
@@ -61,6 +72,7 @@ impl Book {
         };
         if let Some(entry) = self.entry_mut(seq) {
             entry.ending = ending;
+            entry.reported = reports.filter(|_| matches!(ending, Ending::Answered { .. }));
             self.transcribe(seq);
         }
     }

@@ -8,7 +8,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use bytes::{Bytes, BytesMut};
 use http::request::Parts;
 
-use super::{Ending, Entry, Ledger, Outcome};
+use super::{End, Ending, Entry, Ledger, Outcome, Reported};
 
 /// One request in the ledger. The last call of [`answered`](Self::answered) or [`cut`](Self::cut), or else the
 /// drop, is its end.
@@ -16,6 +16,7 @@ pub(in crate::upstream) struct Call {
     ledger: Ledger,
     seq: u64,
     unix_seconds: u64,
+    reports: Option<Reported>,
     stage: Stage,
 }
 
@@ -41,9 +42,10 @@ impl Call {
             headers: headers.collect(),
             body: Bytes::new(),
             ending: Ending::Arriving,
+            reported: None,
         });
         let stage = Stage::Arriving { body: BytesMut::new() };
-        Self { ledger, seq, unix_seconds: since_1970.as_secs(), stage }
+        Self { ledger, seq, unix_seconds: since_1970.as_secs(), reports: None, stage }
     }
 
     /// Its number in the ledger.
@@ -79,6 +81,11 @@ impl Call {
         }
     }
 
+    /// Its answer reports this usage.
+    pub(in crate::upstream) fn reports(&mut self, usage: Option<Reported>) {
+        self.reports = usage;
+    }
+
     /// A content event was handed to the connection.
     pub(in crate::upstream) fn sent_content(&mut self) {
         if let Stage::Answering { events } = &mut self.stage {
@@ -101,7 +108,7 @@ impl Call {
             self.received();
         }
         if let Stage::Answering { events } = std::mem::replace(&mut self.stage, Stage::Ended) {
-            self.ledger.end(self.seq, outcome, events);
+            self.ledger.end(self.seq, End { outcome, events, reports: self.reports });
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use serde_json::Value;
 
-/// One request. A copy of what the ledger held when it was asked; only [`ending`](Self::ending) ever changes.
+/// One request. A copy of what the ledger held when it was asked; only [`ending`](Self::ending) and [`reported`](Self::reported) ever change.
 #[derive(Debug, Clone)]
 pub struct Entry {
     /// Position among all requests, from 1, in the order in which their heads arrived. Never used twice.
@@ -25,6 +25,19 @@ pub struct Entry {
     pub body: Bytes,
     /// How the request ended.
     pub ending: Ending,
+    /// The usage that was reported, once the whole answer was handed to the connection.
+    pub reported: Option<Reported>,
+}
+
+/// Token counts that an answer reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reported {
+    /// Tokens of the prompt, cached ones included.
+    pub input: u64,
+    /// Tokens of the answer, reasoning included.
+    pub output: u64,
+    /// Those of the prompt that were read from a cache.
+    pub cached: u64,
 }
 
 /// How a request ended, and when. Counts are of content events, as in [`Fate`](crate::upstream::Fate); a body

@@ -22,10 +22,10 @@ use std::{
 use bytes::Bytes;
 use tokio::sync::watch;
 
-use book::{Book, Outcome, Transcript};
+use book::{Book, End, Outcome, Transcript};
 
 pub(super) use call::Call;
-pub use entry::{Ending, Entry};
+pub use entry::{Ending, Entry, Reported};
 
 /// The record. Clones are handles of the same one.
 #[derive(Clone)]
@@ -132,8 +132,8 @@ impl Ledger {
         self.change(|book| book.received(seq, body));
     }
 
-    fn end(&self, seq: u64, outcome: Outcome, events: usize) {
-        self.change(|book| book.end(seq, outcome, events));
+    fn end(&self, seq: u64, end: End) {
+        self.change(|book| book.end(seq, end));
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Book) -> T) -> T {

@@ -31,7 +31,7 @@ const fn directive(form: &'static str, example: &'static str, meaning: &'static 
 }
 
 /// Every directive. `GET /v1/models` and the message about an unknown one are made of this list.
-pub const DIRECTIVES: [Directive; 16] = [
+pub const DIRECTIVES: [Directive; 18] = [
     directive("words<N>", "fake-words50", "answers with N words"),
     directive("big<N>", "fake-big200k", "answers with one piece of N bytes; k and m multiply by 1024"),
     directive("echo", "fake-echo", "answers with the text of the last user message"),
@@ -48,7 +48,13 @@ pub const DIRECTIVES: [Directive; 16] = [
     directive("hang", "fake-hang", "never answers"),
     directive("stall<N>", "fake-stall3", "sends nothing after N content events, keeps the connection"),
     directive("cut<N>", "fake-cut3", "resets the connection after N content events; 0: before the headers"),
+    directive("cutat<N>", "fake-cutat500", "resets the connection after N bytes of the body"),
     directive("errmid<N>", "fake-errmid3", "after N content events an error event, then a clean end"),
+    directive(
+        "usage<I>x<O>",
+        "fake-usage300x6000",
+        "reports I prompt tokens and O completion tokens, whatever was said",
+    ),
     directive("nousage", "fake-nousage", "reports no usage"),
     directive("cost", "fake-cost", "reports a price the way LiteLLM does"),
     directive(
@@ -71,8 +77,19 @@ pub struct Script {
     pub gap: Option<Duration>,
     /// Whether usage is reported.
     pub tells_usage: bool,
+    /// The usage that is reported, if the script fixes it.
+    pub figures: Option<Figures>,
     /// Which price is reported.
     pub cost: Cost,
+}
+
+/// Token counts that a script fixes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Figures {
+    /// Tokens of the prompt, cached ones included.
+    pub prompt: usize,
+    /// Tokens of the answer, reasoning included.
+    pub completion: usize,
 }
 
 /// What an answer says of its price.
@@ -119,6 +136,8 @@ pub enum Fate {
     Stall(usize),
     /// With a reset connection after so many content events; with none, before the headers.
     Cut(usize),
+    /// With a reset connection after so many bytes of the body.
+    CutAt(usize),
     /// With an error event after so many content events.
     ErrorMid(usize),
 }
@@ -157,6 +176,7 @@ impl Default for Script {
             first_byte: None,
             gap: None,
             tells_usage: true,
+            figures: None,
             cost: Cost::Untold,
         }
     }
@@ -201,7 +221,9 @@ impl Script {
             "hang" => self.end(Fate::Hang),
             "stall" => self.end(Fate::Stall(count(value).ok_or_else(bad)?)),
             "cut" => self.end(Fate::Cut(count(value).ok_or_else(bad)?)),
+            "cutat" => self.end(Fate::CutAt(bytes(value).ok_or_else(bad)?)),
             "errmid" => self.end(Fate::ErrorMid(count(value).ok_or_else(bad)?)),
+            "usage" => self.figures.replace(figures(value).ok_or_else(bad)?).is_none(),
             "nousage" => std::mem::replace(&mut self.tells_usage, false),
             "cost" => self.cost(Cost::OfTokens),
             "free" => self.cost(Cost::Free),
@@ -230,6 +252,11 @@ fn stem(form: &str) -> &str {
 
 fn count(value: &str) -> Option<usize> {
     value.parse().ok()
+}
+
+fn figures(value: &str) -> Option<Figures> {
+    let (prompt, completion) = value.split_once('x')?;
+    Some(Figures { prompt: count(prompt)?, completion: count(completion)? })
 }
 
 fn bytes(value: &str) -> Option<usize> {

@@ -29,6 +29,11 @@ fn each_directive_sets_its_own_part_and_nothing_else() {
         ("fake-stall3", Script { fate: Fate::Stall(3), ..usual() }),
         ("fake-cut0", Script { fate: Fate::Cut(0), ..usual() }),
         ("fake-errmid3", Script { fate: Fate::ErrorMid(3), ..usual() }),
+        ("fake-cutat2k", Script { fate: Fate::CutAt(2048), ..usual() }),
+        (
+            "fake-usage300x6000",
+            Script { figures: Some(Figures { prompt: 300, completion: 6000 }), ..usual() },
+        ),
         ("fake-nousage", Script { tells_usage: false, ..usual() }),
         ("fake-cost", Script { cost: Cost::OfTokens, ..usual() }),
         ("fake-free", Script { cost: Cost::Free, ..usual() }),
@@ -46,6 +51,7 @@ fn directives_combine_in_any_order() {
         first_byte: ms(1),
         gap: ms(20),
         tells_usage: false,
+        figures: None,
         cost: Cost::OfTokens,
     };
     for model in [
@@ -83,6 +89,8 @@ fn values_must_fit() {
         "fake-status70000",
         "fake-stall",
         "fake-cut99999999999999999999",
+        "fake-usage300",
+        "fake-usage300x",
         "fake-echo1",
         "fake-cost1",
     ];
@@ -117,6 +125,7 @@ fn contradictions_are_refused() {
         "fake-hang-hang",
         "fake-firstbyte1ms-firstbyte2ms",
         "fake-nousage-nousage",
+        "fake-usage1x1-usage1x1",
         "fake-cost-free",
     ] {
         let refused = model.parse::<Script>();
