@@ -28,6 +28,7 @@ pub mod lines;
 pub mod lingering;
 pub mod litellm;
 pub mod metrics;
+pub mod models;
 pub mod mounts;
 pub mod nginx;
 pub mod openclaw;
@@ -68,6 +69,7 @@ pub use self::{
     lines::Lines,
     lingering::LingeringUpstream,
     litellm::LiteLlm,
+    models::Models,
     nginx::OriginalProxy,
     openclaw::OpenClaw,
     postgres::Postgres,

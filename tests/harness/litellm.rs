@@ -45,6 +45,7 @@ impl LiteLlm {
             .args(["run", &address.port().to_string()])
             .arg(repository.join("tests/stack/litellm/config.yaml"))
             .env("UPSTREAM_BASE_URL", upstream.openai_base_url())
+            .env("UPSTREAM_ORIGIN", upstream.base_url())
             .env("UPSTREAM_API_KEY", "sk-provider")
             .env("LITELLM_MASTER_KEY", key)
             .env("LITELLM_RECORD_FILE", dir.path().join("records"))

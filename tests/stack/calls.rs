@@ -2,11 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use harness::{
-    CANARY_KEY, LiteLlm, Run, World,
-    agent::{Answering, saying},
-    grant,
-};
+use harness::{CANARY_KEY, LiteLlm, Models, Run, World, agent::Answering, grant};
 use platform_core::{
     grant::{Correlation, RunGrant},
     id::ExternalId,
@@ -55,12 +51,6 @@ const CALLS: [Call; 9] = [
     whole("/v1/embeddings", "fake"),
 ];
 
-impl Call {
-    fn body(&self) -> Value {
-        saying(self.path, self.model, self.answering, PROMPT)
-    }
-}
-
 async fn run(world: &World) -> Run {
     let id = |text: &str| Some(ExternalId::parse(text).unwrap());
     let correlation = Correlation {
@@ -83,11 +73,15 @@ async fn both_records(world: &World, litellm: &LiteLlm, count: usize) -> (Exchan
 async fn litellm_and_the_journal_tell_the_same_of_a_call() {
     let (world, litellm) = world_with_litellm().await;
     let run = run(&world).await;
-    for (n, call) in CALLS.into_iter().enumerate() {
-        let Call { path, answering, .. } = call;
-        let answer = run.agent.post(path, &call.body()).await;
-        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
-        let (ours, theirs) = both_records(&world, &litellm, n + 1).await;
+    let calls = Models::ALL.into_iter().flat_map(|models| CALLS.iter().map(move |call| (models, call)));
+    let mut made = 0;
+    for (models, call) in calls {
+        let Call { path, model, answering, .. } = call;
+        let Some(body) = models.saying(path, model, *answering, PROMPT) else { continue };
+        let answer = run.agent.post(path, &body).await;
+        assert_eq!(answer.status, 200, "{models:?} {path}: {}", answer.text());
+        made += 1;
+        let (ours, theirs) = both_records(&world, &litellm, made).await;
         assert_eq!(
             (&theirs["end_user"], &theirs["trace_id"], &theirs["status"]),
             (&json!("acct-1"), &json!("r1"), &json!("success")),
@@ -98,8 +92,8 @@ async fn litellm_and_the_journal_tell_the_same_of_a_call() {
             "user_id": "user-1", "session_id": "session-1", "existing_trace_id": "trace-1",
             "trace_user_id": "trace-user-1",
         });
-        assert_eq!(theirs["spend_logs_metadata"], metadata, "{path} {answering:?}");
-        assert_same_figures(&call, &ours, &theirs);
+        assert_eq!(theirs["spend_logs_metadata"], metadata, "{models:?} {path} {answering:?}");
+        assert_same_figures(call, &ours, &theirs);
     }
 }
 

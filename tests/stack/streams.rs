@@ -5,25 +5,31 @@
 use std::{fs, path::PathBuf};
 
 use bench::upstream::ScriptedUpstream;
-use harness::{
-    CANARY_KEY, LiteLlm,
-    agent::{Answering, saying},
-};
+use harness::{CANARY_KEY, LiteLlm, Models, agent::Answering};
 use serde_json::Value;
 
 /// Nine tokens by the scripted upstream's rule, two of them from its cache; a fifth of ten words is reasoning.
 pub(crate) const PROMPT: &str = "Please tell me about the weather.";
 
-const STREAMS: [(&str, &str, &str); 9] = [
-    ("chat", "/v1/chat/completions", "fake-words10"),
-    ("chat-tools", "/v1/chat/completions", "fake-tools"),
-    ("chat-broken", "/v1/chat/completions", "fake-errmid3"),
-    ("completions", "/v1/completions", "fake-words10"),
-    ("responses", "/v1/responses", "fake-words10"),
-    ("responses-tools", "/v1/responses", "fake-tools"),
-    ("messages", "/v1/messages", "fake-words10"),
-    ("messages-tools", "/v1/messages", "fake-tools"),
-    ("messages-broken", "/v1/messages", "fake-errmid3"),
+const STREAMS: [(&str, Models, &str, &str); 18] = [
+    ("chat", Models::Unknown, "/v1/chat/completions", "fake-words10"),
+    ("chat-tools", Models::Unknown, "/v1/chat/completions", "fake-tools"),
+    ("chat-broken", Models::Unknown, "/v1/chat/completions", "fake-errmid3"),
+    ("completions", Models::Unknown, "/v1/completions", "fake-words10"),
+    ("responses", Models::Unknown, "/v1/responses", "fake-words10"),
+    ("responses-tools", Models::Unknown, "/v1/responses", "fake-tools"),
+    ("messages", Models::Unknown, "/v1/messages", "fake-words10"),
+    ("messages-tools", Models::Unknown, "/v1/messages", "fake-tools"),
+    ("messages-broken", Models::Unknown, "/v1/messages", "fake-errmid3"),
+    ("gpt-chat", Models::OpenAi, "/v1/chat/completions", "fake-words10"),
+    ("gpt-completions", Models::OpenAi, "/v1/completions", "fake-words10"),
+    ("gpt-responses", Models::OpenAi, "/v1/responses", "fake-words10"),
+    ("gpt-responses-tools", Models::OpenAi, "/v1/responses", "fake-tools"),
+    ("gpt-messages", Models::OpenAi, "/v1/messages", "fake-words10"),
+    ("claude-chat", Models::Anthropic, "/v1/chat/completions", "fake-words10"),
+    ("claude-responses", Models::Anthropic, "/v1/responses", "fake-words10"),
+    ("claude-messages", Models::Anthropic, "/v1/messages", "fake-words10"),
+    ("claude-messages-tools", Models::Anthropic, "/v1/messages", "fake-tools"),
 ];
 
 /// What is another one in every stream.
@@ -45,8 +51,9 @@ async fn litellms_streams_are_as_they_were_recorded() {
     let litellm = LiteLlm::in_front_of(&upstream, CANARY_KEY).await;
     let agent = litellm.agent.clone().with_header("authorization", &format!("Bearer {CANARY_KEY}"));
     let mut anew = Vec::new();
-    for (name, path, model) in STREAMS {
-        let answer = agent.post(path, &saying(path, model, Answering::Streamed, PROMPT)).await;
+    for (name, models, path, script) in STREAMS {
+        let body = models.saying(path, script, Answering::Streamed, PROMPT).unwrap();
+        let answer = agent.post(path, &body).await;
         assert_eq!(answer.status, 200, "{name}: {}", answer.text());
         let golden = golden(name);
         match fs::read_to_string(&golden) {
