@@ -14,6 +14,7 @@ pub mod fields;
 pub mod grant;
 pub mod id;
 pub mod limit;
+pub mod litellm;
 pub mod money;
 pub mod name;
 pub mod priority;

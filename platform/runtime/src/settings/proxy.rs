@@ -2,7 +2,10 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
-use platform_core::limit::{self, ByteSize, Millis};
+use platform_core::{
+    limit::{self, ByteSize, Millis},
+    litellm,
+};
 
 use crate::config::{Section, written_as_word};
 
@@ -118,11 +121,7 @@ impl Proxy {
                 "Users besides the proxy's own and root who may speak to the control socket.",
             )
             .list_or(vec![]),
-            extra_fields: field(
-                "extra_fields",
-                "Top-level fields of request bodies that pass, unchecked, besides those on each route's list.",
-            )
-            .list_or(vec![]),
+            extra_fields: extra_fields(section),
             listen: field(
                 "listen",
                 "Address of the listener that runs share, known by run tokens and correlations; none if absent.",
@@ -184,4 +183,19 @@ impl Proxy {
     pub fn kept_dir(&self) -> PathBuf {
         self.run_dir.join("kept")
     }
+}
+
+/// Reads the fields that pass besides the listed ones.
+fn extra_fields(section: &Section<'_>) -> Vec<String> {
+    const NAME: &str = "extra_fields";
+    let doc = "Top-level fields of request bodies that pass, unchecked, besides those on each route's list. Fields that LiteLLM takes as orders never pass.";
+    let fields: Vec<String> = section.field(NAME, doc).list_or(vec![]);
+    for field in fields.iter().filter(|field| litellm::is_control(field)) {
+        let problem = format!(
+            "`{}` never passes: LiteLLM takes it as an order or as an identity, and an agent could choose where a call goes or who pays; leave it out, or set it in LiteLLM's own configuration",
+            field.escape_debug()
+        );
+        section.reject(NAME, problem);
+    }
+    fields
 }

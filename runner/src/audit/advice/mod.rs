@@ -7,6 +7,7 @@ mod tests;
 
 use platform_core::{
     budget::Limit,
+    litellm,
     record::{ExchangeRecord, Identity, Timeout},
     refusal::Refusal,
 };
@@ -146,6 +147,9 @@ impl Case<'_> {
             (Refusal::BodiesInFlight, _) => why("the bodies under way fill the memory that is set aside for them")
                 .setting("proxy", "run_bodies", None)
                 .setting("proxy", "all_bodies", None),
+            (Refusal::FieldUnknown, Rule::Field(name)) if litellm::is_control(name) => {
+                why(&format!("the body has the field {name}, which LiteLLM takes as an order to itself; it never passes, and no setting changes that"))
+            }
             (Refusal::FieldUnknown, Rule::Field(name)) => {
                 why(&format!("the body has the field {name}, which is not on the route's list; with this setting it passes, unchecked"))
                     .setting("proxy", "extra_fields", Some(list(name)))

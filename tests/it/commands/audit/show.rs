@@ -118,14 +118,10 @@ async fn fields_models_and_capabilities_are_named() {
     let models = Some(vec!["fake".parse().unwrap()]);
     let run = world.run_with(RunGrant { models, ..grant("r1", "acct-1") }).await;
     let mut body = chat_body("fake", Answering::Whole);
-    body["api_base"] = json!("http://elsewhere");
+    body["colour"] = json!("red");
     run.agent.post(CHAT, &body).await;
     let told = shown(&world, &run, 1).await;
-    decided(
-        &told,
-        Some("field:api_base"),
-        &["the field api_base", "[proxy] extra_fields = […, \"api_base\"]"],
-    );
+    decided(&told, Some("field:colour"), &["the field colour", "[proxy] extra_fields = […, \"colour\"]"]);
 
     run.agent.chat("gpt-4o").await;
     let told = shown(&world, &run, 2).await;
@@ -141,11 +137,19 @@ async fn fields_models_and_capabilities_are_named() {
     let told = shown(&world, &run, 3).await;
     decided(&told, Some("capability:mcp"), &["needs the capability mcp", "capabilities = […, \"mcp\"]"]);
 
+    // No setting lets a control of LiteLLM through, so none is named.
+    let mut body = chat_body("fake", Answering::Whole);
+    body["api_base"] = json!("http://elsewhere");
+    run.agent.post(CHAT, &body).await;
+    let (text, json) = shown(&world, &run, 4).await;
+    assert_eq!(json["record"]["rule"], "field:api_base");
+    assert!(text.contains("it never passes") && !text.contains("extra_fields"), "{text}");
+
     // What an agent writes is nobody's to read there.
     let mut body = chat_body("fake", Answering::Whole);
     body["the password is hunter2"] = json!(1);
     run.agent.post(CHAT, &body).await;
-    let (text, json) = shown(&world, &run, 4).await;
+    let (text, json) = shown(&world, &run, 5).await;
     assert!(!text.contains("hunter2"), "{text}");
     assert!(json["record"]["rule"].as_str().unwrap().starts_with('<'), "{json}");
 }

@@ -27,6 +27,7 @@ use bytes::Bytes;
 use platform_core::{
     capability::Capabilities,
     grant::RunGrant,
+    litellm,
     route::{Dialect, Route},
 };
 
@@ -74,6 +75,12 @@ impl Policy {
             user: Some(account.into()),
             metadata: None,
         }
+    }
+
+    /// Returns whether the operator lets a field that is on no list through. LiteLLM's controls stay out whoever names them.
+    fn lets_through(&self, field: &[u8]) -> bool {
+        let named = self.extra_fields.iter().find(|name| name.as_bytes() == field);
+        named.is_some_and(|name| !litellm::is_control(name))
     }
 
     /// Sluicegate's value for one of its own fields.

@@ -173,7 +173,7 @@ impl<'a> Top<'a> {
         if let Some(cut) = self.cut.take() {
             self.edits.remove(cut..member.at);
         }
-        let extra = || walk.policy.extra_fields.iter().any(|name| name.as_bytes() == &*member.name);
+        let extra = || walk.policy.lets_through(&member.name);
         let rule = fields::rule(self.route, &member.name).or_else(|| extra().then_some(Rule::Pass));
         match rule {
             None => Err(Rejection::new(Reason::UnknownField(Label::of(&member.name)), member.at)),
