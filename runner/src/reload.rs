@@ -8,7 +8,7 @@ use std::{path::PathBuf, sync::Arc};
 use platform_runtime::{
     config::{Environment, Mistakes, Sources, Values},
     report,
-    settings::Settings,
+    settings::{Owner, Part, Settings},
 };
 
 use crate::{
@@ -17,8 +17,10 @@ use crate::{
     metrics::Metrics,
 };
 
-/// What of the control plane's is read once.
-const FIXED: [&str; 6] = ["sandbox.", "gateways.", "store.", "worker.", "api.", "telemetry."];
+/// Returns whether the setting with this key is the control plane's and read once: all but agents are.
+fn is_read_once(key: &str) -> bool {
+    Part::of(key).is_some_and(|part| part.owner() == Owner::ControlPlane && part != Part::Agents)
+}
 
 /// Where the configuration is read.
 #[derive(Debug, Clone)]
@@ -84,9 +86,7 @@ impl Reloading {
             Err(error) => return Err(error.into()),
         }
         let keys = self.values.keys().chain(values.keys());
-        let differs = |key: &&String| {
-            FIXED.iter().any(|begin| key.starts_with(begin)) && self.values.get(*key) != values.get(*key)
-        };
+        let differs = |key: &&String| is_read_once(key) && self.values.get(*key) != values.get(*key);
         for key in keys.filter(differs).collect::<std::collections::BTreeSet<_>>() {
             tracing::warn!(key, "stays as it is until `sluice up` is started anew");
         }

@@ -4,6 +4,7 @@ use std::fs;
 
 use harness::{CANARY_KEY, Up, World, eventually, private_file};
 use http::Method;
+use platform_runtime::settings::Settings;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -120,5 +121,97 @@ async fn up_hands_a_hangup_on_to_its_proxy() {
         shown(&world)
     };
     eventually("the new key is used", key, |key| key == "Bearer sk-second").await;
+    assert_eq!(up.stop(Signal::TERM).await.0, Some(0));
+}
+
+/// The answer to a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answered {
+    /// The proxy takes it.
+    ByProxy,
+    /// The proxy refuses the whole reload.
+    Refused,
+    /// `sluice up` takes it, and the proxy passes over it.
+    ByUp,
+    /// `sluice up` says that it stays as it is, and the proxy passes over it.
+    Later,
+}
+
+/// A change in each section: the section, what is replaced or else added, the setting that changes, the answer.
+fn changes(root: &str) -> Vec<(&'static str, String, &'static str, Answered)> {
+    use Answered::{ByProxy, ByUp, Later, Refused};
+    let change = |section, text: &str, key, answered| (section, text.replace("ROOT", root), key, answered);
+    vec![
+        change("accounts", "[accounts.a]\nrequests = 9", "accounts.a.requests", ByProxy),
+        change("agents", "[agents.'a:b']\nimage = 'a:1'\nargv = ['a']", "agents.a:b", ByUp),
+        change("api", "[api]\nlisten = '127.0.0.1:4199'", "api.listen", Later),
+        change("gateways", "[gateways.g]\nsessions = 3", "gateways.g.sessions", Later),
+        change("journal", "[journal]\nkeep = '9days'", "journal.keep", Refused),
+        change("prices", "[prices.fake]\ninput = '1'\noutput = '2'", "prices.fake", ByProxy),
+        change("proxy", "[proxy]\nkeep_alive = '9s'", "proxy.keep_alive", ByProxy),
+        change("runs", "[runs.r9]\naccount = 'a'\nsocket = 'ROOT/r9/llm.sock'", "runs.r9", ByProxy),
+        change("sandbox", "[sandbox]\ndisk_reserve = '1 GiB'", "sandbox.disk_reserve", Later),
+        change("store", "[store]\nkeep_events = '9days'", "store.keep_events", Later),
+        change(
+            "telemetry",
+            "[telemetry]\notlp_endpoint = 'http://127.0.0.1:9'",
+            "telemetry.otlp_endpoint",
+            Later,
+        ),
+        change("upstream", "[upstream]\npool_max = 9", "upstream.pool_max", Refused),
+        change("worker", "[worker]\nruns = 3", "worker.runs", Later),
+    ]
+}
+
+/// Changes one setting in every section that the schema has, one after the other, and asks proxy and `sluice up` to read
+/// the configuration again: whose section it is answers for it, and nobody else minds.
+#[tokio::test]
+async fn a_change_in_each_section_is_answered() {
+    let mut world = World::start().await;
+    assert!(world.stop_proxy().await);
+    let log = world.path().join("up.log");
+    let up = Up::start(world.sluice().env("SLUICE_LOG", "info").log_to(&log)).await;
+    let pid = rustix::process::Pid::from_raw(up.child.id().unwrap().cast_signed()).unwrap();
+    let good = fs::read_to_string(world.config()).unwrap();
+    let changes = changes(&world.path().display().to_string());
+    let schema = Settings::json_schema();
+    let sections: Vec<_> = schema["properties"].as_object().unwrap().keys().collect();
+    assert_eq!(
+        sections,
+        changes.iter().map(|(section, ..)| *section).collect::<Vec<_>>(),
+        "a section is not in the table"
+    );
+
+    for (section, text, key, answered) in changes {
+        let heading = format!("[{section}]\n");
+        let changed = match good.contains(&heading) {
+            true => good.replace(&heading, &format!("{text}\n")),
+            false => format!("{good}\n{text}\n"),
+        };
+        fs::write(world.config(), changed).unwrap();
+        let (status, answer) = reload(&world).await;
+        let told = answer.to_string();
+        match answered {
+            Answered::ByProxy => assert!(status == 200 && told.contains(key), "{key}: {told}"),
+            Answered::Refused => {
+                assert!(status == 409 && told.contains(&format!("{key} needs a restart")), "{key}: {told}");
+            }
+            Answered::ByUp | Answered::Later => {
+                assert_eq!(answer, json!({ "changed": [], "not_open": [] }), "{key}")
+            }
+        }
+        let before = fs::read_to_string(&log).unwrap().len();
+        rustix::process::kill_process(pid, Signal::HUP).unwrap();
+        let said = || async { fs::read_to_string(&log).unwrap()[before..].to_owned() };
+        let over = |said: &String| {
+            said.contains("agents are those of the configuration") || said.contains("not reloaded")
+        };
+        let said = eventually("`sluice up` has read it", said, over).await;
+        let stays = said.contains(&format!("\"key\":\"{key}\"")) && said.contains("stays as it is");
+        assert_eq!(stays, answered == Answered::Later, "{key}: {said}");
+        assert_eq!(said.contains("not reloaded"), answered == Answered::Refused, "{key}: {said}");
+        fs::write(world.config(), &good).unwrap();
+        assert_eq!(reload(&world).await.0, 200);
+    }
     assert_eq!(up.stop(Signal::TERM).await.0, Some(0));
 }

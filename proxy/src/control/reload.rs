@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use platform_core::{control::Reloaded, id::RunId};
 use platform_runtime::{
     config::{Mistakes, Values},
-    settings::Proxy,
+    settings::{Owner, Part, Proxy},
 };
 
 use super::Control;
@@ -29,9 +29,6 @@ const CHANGES: [&str; 14] = [
     "proxy.token_secrets_file",
     "proxy.token_skew",
 ];
-
-/// Sections that are not the proxy's.
-const OTHERS: [&str; 5] = ["agents.", "api.", "sandbox.", "store.", "worker."];
 
 /// Why nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -86,10 +83,11 @@ async fn replace(control: &Control) -> Result<Reloaded, Error> {
     Ok(Reloaded { changed, not_open })
 }
 
-/// The settings that are not the same, those of others left out.
+/// Returns the settings of the proxy that are not the same. A section that nobody owns counts as the proxy's.
 fn differing(before: &Values, after: &Values) -> Vec<String> {
     let keys: BTreeSet<_> = before.keys().chain(after.keys()).collect();
-    let differs = |key: &&&String| before.get(**key) != after.get(**key) && !begins(key, &OTHERS);
+    let is_ours = |key: &str| Part::of(key).is_none_or(|part| part.owner() == Owner::Proxy);
+    let differs = |key: &&&String| before.get(**key) != after.get(**key) && is_ours(key);
     keys.iter().filter(differs).map(|key| (*key).clone()).collect()
 }
 

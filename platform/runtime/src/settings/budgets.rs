@@ -9,6 +9,7 @@ use platform_core::{
     priority::Priority,
 };
 
+use super::Part;
 use crate::config::{Section, written_as_word};
 
 /// `[accounts."id"]`: what accounts may do.
@@ -55,7 +56,7 @@ pub(super) fn accounts(root: &Section<'_>) -> Accounts {
         }
     };
     root.each(
-        "accounts",
+        Part::Accounts.name(),
         "What an account may use over all its runs, and how urgent they may be, by account id; `*` is each account that is not named.",
         read,
     );
@@ -118,5 +119,5 @@ pub(super) fn prices(root: &Section<'_>) -> BTreeMap<String, Price> {
     };
     let doc = "What a model costs, by the name it is asked for by; `*` is each model that is not named. What the upstream \
                itself says a call cost goes before, unless that is nothing.";
-    root.each("prices", doc, read).into_iter().collect()
+    root.each(Part::Prices.name(), doc, read).into_iter().collect()
 }

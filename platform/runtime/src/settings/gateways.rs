@@ -8,7 +8,7 @@ use platform_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Agent, Execution, Image, Serves, Settings, agents::image, sandbox::SMALLEST};
+use super::{Agent, Execution, Image, Part, Serves, Settings, agents::image, sandbox::SMALLEST};
 use crate::config::{About, Objection, Section, written_as_word};
 
 /// `[gateways.NAME]`
@@ -106,7 +106,7 @@ pub(super) fn read(root: &Section<'_>) -> BTreeMap<GatewayId, Gateway> {
         Some((id, gateway))
     };
     root.each(
-        "gateways",
+        Part::Gateways.name(),
         "OpenClaw gateways, in which runs are sessions. The table's name is the gateway's.",
         read,
     )

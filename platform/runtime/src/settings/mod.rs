@@ -8,6 +8,7 @@ mod api;
 mod budgets;
 pub mod gateways;
 mod journal;
+mod part;
 mod proxy;
 mod runs;
 mod sandbox;
@@ -35,6 +36,7 @@ pub use self::{
     budgets::{Account, Accounts},
     gateways::{Attribution, Gateway, NoGateway, Sealed},
     journal::{Durability, Journal},
+    part::{Owner, Part},
     proxy::{Connections, Proxy, Serves},
     runs::StaticRun,
     sandbox::{Sandbox, WorkspaceForm},
@@ -123,21 +125,21 @@ impl Settings {
     fn section(root: &Section<'_>) -> Self {
         Self {
             upstream: root.section(
-                "upstream",
+                Part::Upstream.name(),
                 "The model API that calls are forwarded to.",
                 Upstream::section,
             ),
-            proxy: root.section("proxy", "The data plane, `sluice-proxy`.", Proxy::section),
-            journal: root.section("journal", "The record of every call.", Journal::section),
-            sandbox: root.section("sandbox", "Where sandboxes run.", Sandbox::section),
+            proxy: root.section(Part::Proxy.name(), "The data plane, `sluice-proxy`.", Proxy::section),
+            journal: root.section(Part::Journal.name(), "The record of every call.", Journal::section),
+            sandbox: root.section(Part::Sandbox.name(), "Where sandboxes run.", Sandbox::section),
             store: root.section(
-                "store",
+                Part::Store.name(),
                 "Where the control plane keeps what it must not forget.",
                 Store::section,
             ),
-            worker: root.section("worker", "How `sluice up` works on runs.", Worker::section),
-            api: root.section("api", "The HTTP API of `sluice up`.", Api::section),
-            telemetry: root.section("telemetry", "Who is told of traces.", Telemetry::section),
+            worker: root.section(Part::Worker.name(), "How `sluice up` works on runs.", Worker::section),
+            api: root.section(Part::Api.name(), "The HTTP API of `sluice up`.", Api::section),
+            telemetry: root.section(Part::Telemetry.name(), "Who is told of traces.", Telemetry::section),
             agents: agents::read(root),
             gateways: gateways::read(root),
             accounts: budgets::accounts(root),

@@ -10,7 +10,7 @@ use platform_core::{
     name::SANDBOX_UID,
 };
 
-use super::{DEFAULT_AGENT, Settings, agents, budgets};
+use super::{DEFAULT_AGENT, Part, Settings, agents, budgets};
 use crate::config::{About, Objection, Section, written_as_word};
 
 /// `[runs."id"]`
@@ -44,7 +44,7 @@ pub(super) fn read(root: &Section<'_>) -> BTreeMap<RunId, StaticRun> {
     };
     let doc =
         "Runs that the proxy opens by itself, by run id, for sandboxes that are not started by `sluice`.";
-    root.each("runs", doc, read).into_iter().flatten().collect()
+    root.each(Part::Runs.name(), doc, read).into_iter().flatten().collect()
 }
 
 fn unnamed() -> RunId {

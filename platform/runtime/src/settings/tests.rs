@@ -5,7 +5,7 @@ use platform_core::{
     limit::{ByteSize, Millis},
 };
 
-use super::{Attribution, DEFAULT_AGENT, Execution, Settings, Stream, Template, Volume};
+use super::{Attribution, DEFAULT_AGENT, Execution, Part, Settings, Stream, Template, Volume};
 use crate::config::{Environment, Mistakes, Sources};
 
 fn parse(text: &str) -> Result<Settings, Mistakes> {
@@ -287,4 +287,44 @@ fn a_provider_is_a_gateways_by_its_name_and_the_number_of_a_slot() {
         assert_eq!(gateway.is_its_provider(provider), is_its, "{provider}");
     }
     assert!(gateway.is_its_provider(&gateway.slot_provider(12)));
+}
+
+#[test]
+fn a_control_of_litellm_is_no_extra_field() {
+    for field in [
+        "api_base",
+        "base_url",
+        "api_key",
+        "fallbacks",
+        "extra_headers",
+        "extra_body",
+        "mock_response",
+        "metadata",
+        "litellm_anything",
+        "no-log",
+        "cache",
+        "proxy_server_request",
+        "model_list",
+        "custom_llm_provider",
+        "num_retries",
+        "context_window_fallback",
+    ] {
+        let error = parse(&format!("[proxy]\nextra_fields = ['colour', '{field}']")).unwrap_err().to_string();
+        assert!(error.contains(&format!("s.toml:2: proxy.extra_fields: `{field}` never passes")), "{error}");
+    }
+    let control = parse("[proxy]\nextra_fields = ['colour', 'chat_template_kwargs']").unwrap();
+    assert_eq!(control.proxy.extra_fields, ["colour", "chat_template_kwargs"]);
+}
+
+#[test]
+fn every_section_of_the_schema_has_an_owner() {
+    let schema = Settings::json_schema();
+    let sections: Vec<_> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+    let mut parts = Part::ALL.map(Part::name);
+    parts.sort_unstable();
+    assert_eq!(sections, parts);
+    assert_eq!(
+        (Part::of("api"), Part::of("api.listen"), Part::of("apis.x")),
+        (Some(Part::Api), Some(Part::Api), None)
+    );
 }

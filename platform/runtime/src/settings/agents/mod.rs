@@ -24,7 +24,7 @@ pub use self::{
     template::{Filling, InvalidTemplate, Template},
     volume::Volume,
 };
-use super::{budgets, gateways::MAIN, sandbox};
+use super::{Part, budgets, gateways::MAIN, sandbox};
 use crate::config::{self, Section};
 
 /// More would take a host's memory for nothing: one is made again in a fraction of a second.
@@ -120,7 +120,7 @@ pub(super) fn read(root: &Section<'_>) -> BTreeMap<AgentId, Agent> {
         Some((id, agent))
     };
     let mut agents: BTreeMap<_, _> = root
-        .each("agents", "What can run in a sandbox, by agent id (`family:name`).", read)
+        .each(Part::Agents.name(), "What can run in a sandbox, by agent id (`family:name`).", read)
         .into_iter()
         .flatten()
         .collect();

@@ -1,0 +1,107 @@
+//! The top-level sections of a configuration, and which program each belongs to.
+//!
+//! Both programs read the whole file. On a reload each answers for its own sections only, so a section says here whose it
+//! is, once: a section without an entry cannot be read, and the schema's sections are held against this list.
+
+/// A top-level section.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// `[upstream]`
+    Upstream,
+    /// `[proxy]`
+    Proxy,
+    /// `[journal]`
+    Journal,
+    /// `[sandbox]`
+    Sandbox,
+    /// `[store]`
+    Store,
+    /// `[worker]`
+    Worker,
+    /// `[api]`
+    Api,
+    /// `[telemetry]`
+    Telemetry,
+    /// `[agents."family:name"]`
+    Agents,
+    /// `[gateways.NAME]`
+    Gateways,
+    /// `[accounts."id"]`
+    Accounts,
+    /// `[prices."model"]`
+    Prices,
+    /// `[runs."id"]`
+    Runs,
+}
+
+/// The program that a change of a section matters to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// `sluice-proxy`, which takes the change or refuses it by name.
+    Proxy,
+    /// `sluice up`, which takes the change or says that it stays as it was. The proxy passes over it.
+    ControlPlane,
+}
+
+impl Part {
+    /// All of them.
+    pub const ALL: [Self; 13] = [
+        Self::Upstream,
+        Self::Proxy,
+        Self::Journal,
+        Self::Sandbox,
+        Self::Store,
+        Self::Worker,
+        Self::Api,
+        Self::Telemetry,
+        Self::Agents,
+        Self::Gateways,
+        Self::Accounts,
+        Self::Prices,
+        Self::Runs,
+    ];
+
+    /// Returns the section's name in the file.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Upstream => "upstream",
+            Self::Proxy => "proxy",
+            Self::Journal => "journal",
+            Self::Sandbox => "sandbox",
+            Self::Store => "store",
+            Self::Worker => "worker",
+            Self::Api => "api",
+            Self::Telemetry => "telemetry",
+            Self::Agents => "agents",
+            Self::Gateways => "gateways",
+            Self::Accounts => "accounts",
+            Self::Prices => "prices",
+            Self::Runs => "runs",
+        }
+    }
+
+    /// Returns the program that a change of it matters to.
+    #[must_use]
+    pub const fn owner(self) -> Owner {
+        match self {
+            Self::Upstream | Self::Proxy | Self::Journal | Self::Accounts | Self::Prices | Self::Runs => {
+                Owner::Proxy
+            }
+            Self::Sandbox
+            | Self::Store
+            | Self::Worker
+            | Self::Api
+            | Self::Telemetry
+            | Self::Agents
+            | Self::Gateways => Owner::ControlPlane,
+        }
+    }
+
+    /// Returns the section that the setting with the dotted `key` lies in.
+    #[must_use]
+    pub fn of(key: &str) -> Option<Self> {
+        let name = key.split_once('.').map_or(key, |(name, _)| name);
+        Self::ALL.into_iter().find(|part| part.name() == name)
+    }
+}
