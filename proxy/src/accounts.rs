@@ -57,6 +57,11 @@ impl Accounts {
         Arc::clone(&self.spending.entry(account.clone()).or_insert_with(new))
     }
 
+    /// Returns whether `account` has a budget of its own, a run, or a call in the journal.
+    pub(crate) fn contains(&self, account: &AccountId) -> bool {
+        self.spending.contains_key(account)
+    }
+
     /// Has other limits hold for an account, until the proxy stops or the configuration says something else of it.
     pub(crate) fn allow(&self, account: AccountId, budget: &Budget) -> AccountView {
         let spending = self.of(&account);

@@ -14,8 +14,9 @@ use hyper_util::rt::TokioIo;
 use platform_core::{
     budget::Budget,
     control::{
-        AccountBudget, AccountView, Consumer, Correlation, Frozen, GatewayDoor, Health, Problem, Readiness,
-        Register, Registered, Reloaded, RunView, SocketDir, UpstreamHealth, run_path,
+        AccountBudget, AccountView, Consumer, Correlation, FreezeChange, Frozen, GatewayDoor, Health,
+        Problem, Readiness, Register, Registered, Reloaded, Revoked, RunView, SocketDir, UpstreamHealth,
+        run_path,
     },
     id::{GatewayId, RunId, SocketDirName},
     limit::Millis,
@@ -224,8 +225,8 @@ impl DataPlane {
     }
 
     /// Has no token of `run` hold any more.
-    pub(crate) async fn revoke(&self, run: &RunId) -> Result<(), Error> {
-        self.ask(Method::PUT, &format!("{}/revoked", run_path(run)), None::<&()>).await.map(|Done {}| ())
+    pub(crate) async fn revoke(&self, run: &RunId) -> Result<Revoked, Error> {
+        self.ask(Method::PUT, &format!("{}/revoked", run_path(run)), None::<&()>).await
     }
 
     /// Has the configuration read again, key and token secrets included.
@@ -248,12 +249,12 @@ impl DataPlane {
     }
 
     /// Stops what is named, and returns all that is stopped then.
-    pub(crate) async fn freeze(&self, named: &[Frozen]) -> Result<Vec<Frozen>, Error> {
+    pub(crate) async fn freeze(&self, named: &[Frozen]) -> Result<FreezeChange, Error> {
         self.ask(Method::POST, "/v1/freeze", Some(&named)).await
     }
 
     /// Lets go on what is named, and returns all that is still stopped.
-    pub(crate) async fn thaw(&self, named: &[Frozen]) -> Result<Vec<Frozen>, Error> {
+    pub(crate) async fn thaw(&self, named: &[Frozen]) -> Result<FreezeChange, Error> {
         self.ask(Method::POST, "/v1/thaw", Some(&named)).await
     }
 

@@ -51,7 +51,7 @@ async fn who_is_frozen_is_refused_and_cut_and_nobody_else() {
     goes_on.next().await.unwrap();
 
     let listed = sluice(&world, &["freeze", "--account", "acct-1", "--json"]).await;
-    assert_eq!(listed, json!({ "frozen": [{ "kind": "account", "name": "acct-1" }] }));
+    assert_eq!(listed, json!({ "frozen": [{ "kind": "account", "name": "acct-1" }], "unknown": [] }));
     assert!(cut.whole().await.is_err(), "a stream that was cut must not look complete");
     let record = record_of(&world, &frozen).await;
     assert_eq!((record.outcome, record.refusal), (Outcome::Frozen, Some(Refusal::Frozen)));
@@ -90,11 +90,12 @@ async fn a_model_is_frozen_whoever_asks_for_it_also_before_its_answer_begins() {
         assert_eq!(code_of(run, NEVER).await.as_deref(), Some("frozen"));
         assert_eq!(code_of(run, "fake").await, None);
     }
-    let calls = world.upstream.ledger().len();
+    let calls = world.upstream.ledger().all().into_iter().filter(|asked| asked.path == CHAT).count();
     assert_eq!(calls, 3, "what is refused is not sent");
 
     let listed = sluice(&world, &["freeze", "--all", "--json"]).await;
-    assert_eq!(listed, json!({ "frozen": [{ "kind": "all" }, { "kind": "model", "name": NEVER }] }));
+    let frozen = json!([{ "kind": "all" }, { "kind": "model", "name": NEVER }]);
+    assert_eq!(listed, json!({ "frozen": frozen, "unknown": [] }));
     assert_eq!(code_of(&other, "fake").await.as_deref(), Some("frozen"));
     assert_eq!(other.agent.get("/v1/models").await.status, 400, "nor are models told");
     assert_eq!(other.agent.get("/health").await.status, 200, "the socket works");
@@ -106,4 +107,72 @@ async fn what_to_thaw_has_to_be_said() {
     let outcome = world.sluice().run(&["thaw"]).await;
     assert_eq!(outcome.code, Some(2), "{outcome:?}");
     assert!(outcome.stderr.contains("--account"), "{outcome:?}");
+}
+
+/// A mistyped name is stopped, because a stop is never refused, and is told apart from one that is known.
+#[tokio::test]
+async fn freezing_an_unknown_name_warns() {
+    let world = World::with(
+        "[prices.priced]\ninput = '1'\noutput = '1'\n[agents.'sandbox:agent']\nmodels = ['listed']",
+    )
+    .await;
+    let _run = world.run("r1", "local").await;
+    let typo = world.sluice().run(&["freeze", "--account", "lcoal", "--model", "gtp", "--json"]).await;
+    let told: Value = serde_json::from_str(&typo.stdout).unwrap();
+    let named = json!([{ "kind": "account", "name": "lcoal" }, { "kind": "model", "name": "gtp" }]);
+    assert_eq!((typo.code, &told), (Some(0), &json!({ "frozen": named, "unknown": named })), "{typo:?}");
+    for words in ["of account lcoal is known", "sluice thaw --account lcoal", "names model gtp"] {
+        assert!(typo.stderr.contains(words), "{words}: {typo:?}");
+    }
+    // The control: names of a run, a price, an agent's list, the default and the upstream's list are known.
+    for named in [
+        ["--account", "local"],
+        ["--model", "priced"],
+        ["--model", "listed"],
+        ["--model", "fake"],
+        ["--all", "--json"],
+    ] {
+        let known = world.sluice().run(&[&["freeze"], named.as_slice()].concat()).await;
+        assert_eq!((known.code, known.stderr.as_str()), (Some(0), ""), "{named:?}");
+    }
+}
+
+/// `--all` lifts the stop of everything. What was stopped by name stays so, and is named with the way to lift it.
+#[tokio::test]
+async fn thaw_says_what_stays_frozen() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    let thaw = async |named: &[&str]| world.sluice().run(&[&["thaw"], named].concat()).await;
+    sluice(&world, &["freeze", "--all", "--model", "fake", "--account", "acct-2"]).await;
+    let all = thaw(&["--all"]).await;
+    assert_eq!(all.code, Some(1), "{all:?}");
+    assert!(all.stderr.contains("sluice thaw --account acct-2 --model fake"), "{all:?}");
+    assert_eq!(code_of(&run, "fake").await.as_deref(), Some("frozen"));
+
+    let mistyped = thaw(&["--model", "fkae", "--json"]).await;
+    let told: Value = serde_json::from_str(&mistyped.stdout).unwrap();
+    assert_eq!(
+        (mistyped.code, &told["not_frozen"]),
+        (Some(1), &json!([{ "kind": "model", "name": "fkae" }]))
+    );
+    assert!(mistyped.stderr.contains("model fkae was not stopped"), "{mistyped:?}");
+
+    let right = thaw(&["--account", "acct-2", "--model", "fake"]).await;
+    assert_eq!((right.code, right.stderr.as_str()), (Some(0), ""), "the control: {right:?}");
+    assert_eq!(code_of(&run, "fake").await, None);
+    assert_eq!(thaw(&["--all"]).await.code, Some(1), "nothing was stopped any more");
+}
+
+/// Revoking is never refused either: a token may be older than its run.
+#[tokio::test]
+async fn revoking_an_unknown_run_warns() {
+    let world = World::start().await;
+    let _run = world.run("r1", "acct-1").await;
+    let revoke = async |run: &str| world.sluice().run(&["token", "revoke", "--run", run]).await;
+    let unknown = revoke("nope").await;
+    assert_eq!(unknown.code, Some(0), "{unknown:?}");
+    assert!(unknown.stderr.contains("the proxy knows no run nope"), "{unknown:?}");
+    assert_eq!(revoke("r1").await.stderr, "", "the control");
+    world.control.close(&"r1".parse().unwrap(), 0).await.unwrap();
+    assert_eq!(revoke("r1").await.stderr, "", "one that was closed is known");
 }

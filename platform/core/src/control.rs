@@ -15,13 +15,13 @@
 //! | `DELETE /v1/runs/{run}?drain_ms=N&epoch=N` | [`RunView`], after the calls in flight have ended or were cut; 409 `fenced` if the run is in a later epoch |
 //! | `PUT /v1/runs/{run}/traces/{id}`, `PUT /v1/runs/{run}/slots/{id}` | `{}`; calls with this [`Correlation`] are the run's |
 //! | `DELETE` of the same, `?grace_ms=N` | `{}`; they are no more, after the grace |
-//! | `PUT /v1/runs/{run}/revoked` | `{}`; no token of the run holds any more, for good |
+//! | `PUT /v1/runs/{run}/revoked` | [`Revoked`]; no token of the run holds any more, for good |
 //! | `PUT /v1/sockets/{dir}` | [`SocketDir`], empty, for a run that is registered with it later |
 //! | `DELETE /v1/sockets/{dir}` | `{}`; no run came for it, and it is gone. 409 `socket_in_use` if one did |
 //! | `PUT /v1/gateways/{gateway}` with [`GatewayDoor`] | [`SocketDir`]; a gateway's calls are heard there, each of which proves whose it is |
 //! | `DELETE /v1/gateways/{gateway}` | `{}`; nobody is heard there any more, and the directory is gone |
 //! | `GET /v1/frozen` | list of [`Frozen`] |
-//! | `POST /v1/freeze` or `/v1/thaw` with a list of [`Frozen`] | list of [`Frozen`], as it is then; what is frozen has its calls in flight cut |
+//! | `POST /v1/freeze` or `/v1/thaw` with a list of [`Frozen`] | [`FreezeChange`]; what is frozen has its calls in flight cut |
 //! | `POST /v1/reload` | [`Reloaded`]; configuration, key and token secrets were read again and hold for calls to come |
 //! | `PUT /v1/runs/{run}/budget` with [`Budget`] | [`RunView`]; from now on these limits hold, and none that is not named; what was used is counted in |
 //! | `GET /v1/accounts` | list of [`AccountView`] |
@@ -131,6 +131,25 @@ pub enum Frozen {
     Account(AccountId),
     /// Calls that ask for a model, by the very name they ask for.
     Model(ModelName),
+}
+
+/// Answer to a freeze or a thaw, which is carried out whatever the names.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FreezeChange {
+    /// Everything that is frozen now.
+    pub frozen: Vec<Frozen>,
+    /// Of what was to be frozen: accounts that no call, run or configuration of the proxy
+    /// names, and models that no price and no open run does. Of what was to be
+    /// thawed: what was not frozen.
+    #[serde(default)]
+    pub unmatched: Vec<Frozen>,
+}
+
+/// Answer to a revocation, which holds whatever the run's id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Revoked {
+    /// Whether the run is open, is in the configuration, or was closed. A token may also be older than its run.
+    pub known: bool,
 }
 
 /// State of a run at the proxy. It only moves down this list.

@@ -4,6 +4,7 @@
 //! say is [`platform_core::control`]. Runs on the main thread: it can be slow without slowing a call.
 
 mod answer;
+mod known;
 pub(crate) mod metrics;
 mod ready;
 pub(crate) mod reload;

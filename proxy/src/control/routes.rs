@@ -8,7 +8,9 @@ use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use platform_core::{
     budget::Budget,
-    control::{AccountBudget, Correlation, Cursor, Frozen, GatewayDoor, Health, Register},
+    control::{
+        AccountBudget, Correlation, Cursor, FreezeChange, Frozen, GatewayDoor, Health, Register, Revoked,
+    },
     grant::Listener,
     id::{GatewayId, RunId, SocketDirName},
     name::{CONTROL_PROTOCOL, header as own},
@@ -20,7 +22,7 @@ use serde::de::DeserializeOwned;
 use super::{
     Control,
     answer::{Answer, Error, json, text},
-    metrics, ready, reload, streams, upstream,
+    known, metrics, ready, reload, streams, upstream,
 };
 use crate::{freezes::Change, journal::Unacknowledged};
 
@@ -204,7 +206,7 @@ fn withdraw(control: &Control, run: RunId, named: (&str, &str), uri: &Uri) -> Re
 
 fn revoke(control: &Control, run: &RunId) -> Result<Answer, Error> {
     control.runs.directory().revoke(run).map_err(Error::Revocation)?;
-    Ok(json(&serde_json::json!({})))
+    Ok(json(&Revoked { known: known::has_run(control, run) }))
 }
 
 async fn allow(control: &Control, run: &RunId, body: Incoming) -> Result<Answer, Error> {
@@ -220,11 +222,12 @@ async fn allow_account(control: &Control, body: Incoming) -> Result<Answer, Erro
 
 async fn change(control: &Control, change: Change, body: Incoming) -> Result<Answer, Error> {
     let named: Vec<Frozen> = parsed(body, "a list of what to freeze or thaw").await?;
+    let unmatched = known::unmatched(control, change, &named);
     control.freezes.change(change, named).map_err(Error::Freeze)?;
     control.runs.stir();
     let frozen = control.freezes.list();
-    tracing::info!(?change, ?frozen, "changed what is stopped");
-    Ok(json(&frozen))
+    tracing::info!(?change, ?frozen, ?unmatched, "changed what is stopped");
+    Ok(json(&FreezeChange { frozen, unmatched }))
 }
 
 async fn close(control: &Arc<Control>, run: &RunId, uri: &Uri) -> Result<Answer, Error> {

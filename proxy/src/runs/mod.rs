@@ -30,7 +30,7 @@ use dashmap::DashMap;
 use futures_util::future::join_all;
 use platform_core::{
     control::{NotReady, RunView},
-    id::RunId,
+    id::{ModelName, RunId},
 };
 use tokio::sync::SetOnce;
 
@@ -182,6 +182,17 @@ impl Runs {
     /// The run as control shows it, also for a while after it was closed.
     pub(crate) fn view(&self, run: &RunId) -> Option<RunView> {
         self.find(run).map(|live| live.view()).or_else(|| self.closed.view(run))
+    }
+
+    /// Returns whether `run` is open, or was closed.
+    pub(crate) fn knows(&self, run: &RunId) -> bool {
+        self.find(run).is_some() || self.closed.contains(run)
+    }
+
+    /// Returns whether an open run was granted `model` by name.
+    pub(crate) fn grant_model(&self, model: &ModelName) -> bool {
+        let granted = |run: &Run| run.grant.models.as_ref().is_some_and(|models| models.contains(model));
+        self.live.iter().any(|live| granted(&live.run))
     }
 
     /// All that are open or closing.

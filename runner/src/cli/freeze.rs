@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use platform_core::{
-    control::Frozen,
+    control::{FreezeChange, Frozen, UpstreamHealth},
     id::{AccountId, ModelName},
 };
 use serde_json::json;
@@ -13,7 +13,7 @@ use super::{
     exit::{Exit, Misused},
     table::Table,
 };
-use crate::data_plane::DataPlane;
+use crate::{audit::advice::shell, data_plane::DataPlane};
 
 /// What to stop or to let go on.
 #[derive(clap::Args)]
@@ -24,7 +24,7 @@ pub(super) struct Arguments {
     /// Calls that ask for this model, by the name they ask for; may be repeated
     #[arg(long, value_name = "MODEL")]
     model: Vec<ModelName>,
-    /// Every call
+    /// Every call; `thaw --all` lifts this stop, and leaves what was stopped by name
     #[arg(long)]
     all: bool,
     /// Print JSON instead of a table
@@ -40,16 +40,29 @@ impl Arguments {
     }
 }
 
-/// Stops what is named, and shows everything that is stopped.
+/// Stops what is named, shows everything that is stopped, and warns of names that nothing here has.
 pub(super) async fn freeze(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
     let data_plane = DataPlane::at(&context.settings.proxy.control_socket());
     let named = arguments.named();
-    let frozen =
-        if named.is_empty() { data_plane.frozen().await? } else { data_plane.freeze(&named).await? };
-    show(&frozen, &arguments)
+    if named.is_empty() {
+        show(&data_plane.frozen().await?, None, &arguments)?;
+        return Ok(Exit::Success);
+    }
+    let FreezeChange { frozen, unmatched } = data_plane.freeze(&named).await?;
+    let unknown = unknown(unmatched, context, &data_plane).await;
+    show(&frozen, Some(("unknown", unknown.as_slice())), &arguments)?;
+    for one in &unknown {
+        writeln!(
+            io::stderr(),
+            "sluice: warning: {}: it is stopped all the same, and what was meant may go on; to undo: sluice thaw {}",
+            nothing_of(one),
+            option(one),
+        )?;
+    }
+    Ok(Exit::Success)
 }
 
-/// Lets go on what is named, and shows what is still stopped.
+/// Lets go on what is named, shows what is still stopped, and says what of it was not stopped.
 pub(super) async fn thaw(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
     let named = arguments.named();
     if named.is_empty() {
@@ -58,19 +71,80 @@ pub(super) async fn thaw(context: &Context, arguments: Arguments) -> Result<Exit
                 .to_owned(),
         )));
     }
-    let frozen = DataPlane::at(&context.settings.proxy.control_socket()).thaw(&named).await?;
-    show(&frozen, &arguments)
+    let data_plane = DataPlane::at(&context.settings.proxy.control_socket());
+    let FreezeChange { frozen, unmatched } = data_plane.thaw(&named).await?;
+    show(&frozen, Some(("not_frozen", unmatched.as_slice())), &arguments)?;
+    for one in &unmatched {
+        writeln!(io::stderr(), "sluice: {} was not stopped: nothing has changed for it", words(one))?;
+    }
+    // Each stop is lifted by its own name: `--all` is the stop of everything, and no more.
+    let remains = arguments.all && !frozen.is_empty();
+    if remains {
+        let options: Vec<_> = frozen.iter().map(option).collect();
+        writeln!(
+            io::stderr(),
+            "sluice: `--all` lifts the stop of everything; what was stopped by name still is: sluice thaw {}",
+            options.join(" "),
+        )?;
+    }
+    Ok(if unmatched.is_empty() && !remains { Exit::Success } else { Exit::Failure })
 }
 
-fn show(frozen: &[Frozen], arguments: &Arguments) -> Result<Exit, Error> {
+/// Returns those of `unmatched` that neither the agents of the configuration nor the upstream's list of models name.
+async fn unknown(mut unmatched: Vec<Frozen>, context: &Context, data_plane: &DataPlane) -> Vec<Frozen> {
+    let agents = &context.settings.agents;
+    let is_agents = |model: &ModelName| {
+        agents
+            .values()
+            .any(|agent| agent.models.contains(model) || agent.model.as_deref() == Some(model.as_str()))
+    };
+    unmatched.retain(|one| !matches!(one, Frozen::Model(model) if is_agents(model)));
+    if unmatched.iter().any(|one| matches!(one, Frozen::Model(_)))
+        && let Ok(UpstreamHealth::Ready { models, .. }) = data_plane.upstream().await
+    {
+        unmatched.retain(|one| !matches!(one, Frozen::Model(model) if models.iter().any(|offered| offered == model.as_str())));
+    }
+    unmatched
+}
+
+/// Returns `one` in words.
+fn words(one: &Frozen) -> String {
+    match one {
+        Frozen::All => "everything".to_owned(),
+        Frozen::Account(account) => format!("account {account}"),
+        Frozen::Model(model) => format!("model {model}"),
+    }
+}
+
+/// Returns why `one` may be mistyped.
+fn nothing_of(one: &Frozen) -> String {
+    match one {
+        Frozen::Model(_) => format!("no price, agent, open run or list of the upstream names {}", words(one)),
+        _ => format!("no call, run or configuration of {} is known", words(one)),
+    }
+}
+
+/// Returns the option that names `one`.
+fn option(one: &Frozen) -> String {
+    match one {
+        Frozen::All => "--all".to_owned(),
+        Frozen::Account(account) => format!("--account {}", shell(account.as_str())),
+        Frozen::Model(model) => format!("--model {}", shell(model.as_str())),
+    }
+}
+
+/// Prints what is stopped; in JSON also what of the order matched nothing, under its name.
+fn show(frozen: &[Frozen], unmatched: Option<(&str, &[Frozen])>, arguments: &Arguments) -> io::Result<()> {
     let mut out = io::stdout();
     if arguments.json {
-        writeln!(out, "{}", json!({ "frozen": frozen }))?;
-        return Ok(Exit::Success);
+        let mut told = json!({ "frozen": frozen });
+        if let Some((name, unmatched)) = unmatched {
+            told[name] = json!(unmatched);
+        }
+        return writeln!(out, "{told}");
     }
     if frozen.is_empty() {
-        writeln!(out, "nothing is stopped")?;
-        return Ok(Exit::Success);
+        return writeln!(out, "nothing is stopped");
     }
     let mut table = Table::new(["STOPPED", "NAME"]);
     for one in frozen {
@@ -80,6 +154,5 @@ fn show(frozen: &[Frozen], arguments: &Arguments) -> Result<Exit, Error> {
             Frozen::Model(model) => ["model".to_owned(), model.to_string()],
         });
     }
-    write!(out, "{table}")?;
-    Ok(Exit::Success)
+    write!(out, "{table}")
 }

@@ -115,7 +115,8 @@ Examples:
     Token(token::Command),
     /// Stop model calls of an account, for a model, or all of them; without arguments, show what is stopped
     ///
-    /// New calls are refused and those in flight are cut. It holds over restarts, until `sluice thaw`.
+    /// New calls are refused and those in flight are cut. It holds over restarts, until `sluice thaw`. A name that nothing
+    /// here has is stopped as well, with a warning: it may be mistyped.
     #[command(after_help = "\
 Examples:
   sluice freeze --account acct-7          nobody spends on this account any more
@@ -124,7 +125,13 @@ Examples:
   sluice freeze                           what is stopped?")]
     Freeze(freeze::Arguments),
     /// Let go on what `sluice freeze` stopped
-    #[command(after_help = "Example:\n  sluice thaw --account acct-7 --model gpt-4o")]
+    ///
+    /// Each stop is lifted by the name it was made with. The exit code is 1 if something named was not stopped, or if
+    /// `--all` leaves what was stopped by name.
+    #[command(after_help = "\
+Examples:
+  sluice thaw --account acct-7 --model gpt-4o
+  sluice thaw --all                       lift the stop of everything")]
     Thaw(freeze::Arguments),
     /// Show what runs and accounts have used, and how much of their limits is left
     #[command(after_help = "\

@@ -104,7 +104,12 @@ pub(super) async fn token(context: &Context, command: Command) -> Result<Exit, E
             Ok(if finding.failure.is_none() { Exit::Success } else { Exit::Failure })
         }
         Command::Revoke { run } => {
-            data_plane.revoke(&run).await?;
+            if !data_plane.revoke(&run).await?.known {
+                writeln!(
+                    io::stderr(),
+                    "sluice: warning: the proxy knows no run {run}, open, configured or closed: from now on no token of this id holds, also of a run that is opened later; was another run meant?"
+                )?;
+            }
             Ok(Exit::Success)
         }
         Command::Reload => {

@@ -377,7 +377,7 @@ fn quoted(name: &str) -> String {
 }
 
 /// A word that a shell takes as it is.
-fn shell(word: &str) -> String {
+pub(crate) fn shell(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_./:@-+=".contains(&byte);
     if word.bytes().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
