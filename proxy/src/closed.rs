@@ -2,7 +2,6 @@
 
 use std::{
     collections::{HashSet, VecDeque},
-    fs::{File, OpenOptions},
     io,
     path::Path,
     sync::{Mutex, MutexGuard, PoisonError},
@@ -10,7 +9,7 @@ use std::{
 
 use platform_core::{control::RunView, id::RunId};
 
-use crate::state;
+use crate::log::{self, Log};
 
 /// Runs that are remembered. The oldest are forgotten first: control never gives an id twice.
 const REMEMBERED: usize = 100_000;
@@ -26,7 +25,7 @@ pub(crate) struct ClosedRuns {
 
 #[derive(Debug)]
 struct Closed {
-    file: File,
+    log: Log,
     ids: HashSet<RunId>,
     order: VecDeque<RunId>,
 }
@@ -37,16 +36,14 @@ impl ClosedRuns {
     /// # Errors
     /// If it cannot be read or written.
     pub(crate) fn open(file: &Path) -> io::Result<Self> {
-        let mut order = VecDeque::from(state::runs(file)?);
+        let (mut log, runs) = log::of_runs(file)?;
+        let mut order = VecDeque::from(runs);
         if order.len() > 2 * REMEMBERED {
             order.drain(..order.len() - REMEMBERED);
-            let lines: String = order.iter().map(|run| format!("{run}\n")).collect();
-            state::replace(file, lines.as_bytes())?;
+            log.compact(&order.iter().map(|run| format!("{run}\n")).collect::<String>());
         }
         order.drain(..order.len().saturating_sub(REMEMBERED));
-        let file = OpenOptions::new().create(true).append(true).open(file)?;
-        set_aside(&file);
-        let closed = Closed { file, ids: order.iter().cloned().collect(), order };
+        let closed = Closed { log, ids: order.iter().cloned().collect(), order };
         Ok(Self { closed: Mutex::new(closed), views: Mutex::default() })
     }
 
@@ -55,6 +52,9 @@ impl ClosedRuns {
     }
 
     /// From now on `run` is closed, also if this process is killed.
+    ///
+    /// # Errors
+    /// If that is not stored: a restart would forget it. [`ClosedRuns::store`] tries again.
     pub(crate) fn add(&self, run: &RunId) -> io::Result<()> {
         let mut closed = self.closed();
         if !closed.ids.insert(run.clone()) {
@@ -66,9 +66,20 @@ impl ClosedRuns {
         {
             closed.ids.remove(&oldest);
         }
-        state::append(&mut closed.file, run)?;
-        set_aside(&closed.file);
-        Ok(())
+        closed.log.append(&format!("{run}\n"))
+    }
+
+    /// Stores what is not stored yet.
+    ///
+    /// # Errors
+    /// If the disk does not take it.
+    pub(crate) fn store(&self) -> io::Result<()> {
+        self.closed().log.store()
+    }
+
+    /// Returns whether every closed run would be closed after a restart, too.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.closed().log.is_stored()
     }
 
     /// The last state of a run that was closed not long ago.
@@ -104,12 +115,5 @@ impl ClosedRuns {
 
     fn views(&self) -> MutexGuard<'_, VecDeque<RunView>> {
         self.views.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A disk that is full must not make a closed run one that can be opened again.
-fn set_aside(file: &File) {
-    if let Err(error) = state::set_aside(file) {
-        tracing::warn!(%error, "no space can be set aside for runs that are closed while the disk is full");
     }
 }

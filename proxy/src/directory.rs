@@ -4,17 +4,18 @@
 
 use std::{
     collections::{BTreeSet, HashSet},
-    fs::OpenOptions,
     io,
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use arc_swap::ArcSwap;
 use dashmap::{DashMap, Entry};
 use platform_core::{control::Correlation, id::RunId};
 
-use crate::{run::Run, state};
+use crate::{
+    log::{self, Log},
+    run::Run,
+};
 
 /// All runs that calls may belong to.
 #[derive(Debug)]
@@ -23,8 +24,14 @@ pub(crate) struct Directory {
     correlations: DashMap<Correlation, Arc<Run>>,
     /// Slots of closed runs that were not given back, with whose they were.
     resting: DashMap<Correlation, RunId>,
-    revoked: ArcSwap<HashSet<RunId>>,
-    revocations: Mutex<PathBuf>,
+    revoked: Mutex<Revoked>,
+}
+
+/// Runs whose tokens were revoked.
+#[derive(Debug)]
+struct Revoked {
+    runs: HashSet<RunId>,
+    log: Log,
 }
 
 /// A correlation that is somebody else's already.
@@ -38,20 +45,22 @@ impl Directory {
     /// An empty one that remembers revocations in `file`.
     ///
     /// # Errors
-    /// If the file is there and cannot be read.
+    /// If it cannot be read or written.
     pub(crate) fn open(file: &Path) -> io::Result<Self> {
-        let revoked = state::runs(file)?.into_iter().collect();
+        let (log, runs) = log::of_runs(file)?;
         Ok(Self {
             runs: DashMap::new(),
             correlations: DashMap::new(),
             resting: DashMap::new(),
-            revoked: ArcSwap::from_pointee(revoked),
-            revocations: Mutex::new(file.to_owned()),
+            revoked: Mutex::new(Revoked { runs: runs.into_iter().collect(), log }),
         })
     }
 
     pub(crate) fn add(&self, run: &Arc<Run>) {
         self.runs.insert(run.grant.run_id.clone(), Arc::clone(run));
+        if self.revoked().runs.contains(&run.grant.run_id) {
+            run.revoke_tokens();
+        }
     }
 
     /// Has everything that was `old`'s be `new`'s, a run of the same id.
@@ -122,24 +131,31 @@ impl Directory {
         self.resting.retain(|_, whose| whose != run);
     }
 
-    pub(crate) fn is_revoked(&self, run: &RunId) -> bool {
-        self.revoked.load().contains(run)
+    /// Remembers that no token of `run` holds any more, also one that is opened later. Those that are open are told by
+    /// [`crate::runs::Runs::revoke`].
+    ///
+    /// # Errors
+    /// If it is not stored: a restart would forget it. [`Directory::store`] tries again.
+    pub(crate) fn revoke(&self, run: &RunId) -> io::Result<()> {
+        let mut revoked = self.revoked();
+        let line = if revoked.runs.insert(run.clone()) { format!("{run}\n") } else { String::new() };
+        revoked.log.append(&line)
     }
 
-    /// From now on no token of `run` holds, also after a restart: it is on disk when this returns.
-    pub(crate) fn revoke(&self, run: &RunId) -> io::Result<()> {
-        let file = self.revocations.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.is_revoked(run) {
-            return Ok(());
-        }
-        let mut out = OpenOptions::new().create(true).append(true).open(&*file)?;
-        state::append(&mut out, run)?;
-        out.sync_data()?;
-        self.revoked.rcu(|revoked| {
-            let mut revoked = HashSet::clone(revoked);
-            revoked.insert(run.clone());
-            revoked
-        });
-        Ok(())
+    /// Stores what is not stored yet.
+    ///
+    /// # Errors
+    /// If the disk does not take it.
+    pub(crate) fn store(&self) -> io::Result<()> {
+        self.revoked().log.store()
+    }
+
+    /// Returns whether every revocation would hold after a restart, too.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.revoked().log.is_stored()
+    }
+
+    fn revoked(&self) -> MutexGuard<'_, Revoked> {
+        self.revoked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,13 +1,13 @@
 //! What an operator has stopped: accounts, models, or everything.
 //!
-//! Read once per call, changed by control. A change is on disk before it holds, so that no restart thaws anything. Whose call
-//! it is, is not decided here, nor who has to look again.
+//! Read once per call, changed by control. A change holds at once, whatever the disk says: it is stored right after, and tried
+//! again until it is. Whose call it is, is not decided here, nor who has to look again.
 
 use std::{
     collections::BTreeSet,
     io,
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use arc_swap::ArcSwap;
@@ -15,14 +15,23 @@ use platform_core::{
     control::Frozen,
     id::{AccountId, ModelName},
 };
+use serde::{Deserialize, Serialize};
 
-use crate::state;
+use crate::log::Log;
 
 /// What is stopped now.
 #[derive(Debug)]
 pub(crate) struct Freezes {
     now: ArcSwap<BTreeSet<Frozen>>,
-    file: Mutex<PathBuf>,
+    log: Mutex<Log>,
+}
+
+/// A line of the file. One that names only what is frozen is also what earlier programs wrote.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Thawed { thawed: Frozen },
+    Frozen(Frozen),
 }
 
 /// By what a call is stopped.
@@ -57,13 +66,24 @@ pub(crate) enum Change {
 }
 
 impl Freezes {
-    /// What was stopped when `file` was last written.
+    /// Reads from `file` what is stopped.
     ///
     /// # Errors
-    /// If the file is there and cannot be read, or holds anything else: it is not guessed what was stopped.
+    /// If the file cannot be read or written, or holds anything else: it is not guessed what was stopped.
     pub(crate) fn open(file: &Path) -> io::Result<Self> {
-        let now = state::read(file)?.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
-        Ok(Self { now: ArcSwap::from_pointee(now), file: Mutex::new(file.to_owned()) })
+        let (mut log, text) = Log::open(file, |line| serde_json::from_str::<Line>(line).is_ok())?;
+        let mut now = BTreeSet::new();
+        for line in text.lines() {
+            match serde_json::from_str(line)? {
+                Line::Frozen(one) => now.insert(one),
+                Line::Thawed { thawed } => now.remove(&thawed),
+            };
+        }
+        if now.len() < text.lines().count() {
+            let lines = now.iter().map(|one| serde_json::to_string(one).map(|line| line + "\n"));
+            log.compact(&lines.collect::<Result<String, _>>()?);
+        }
+        Ok(Self { now: ArcSwap::from_pointee(now), log: Mutex::new(log) })
     }
 
     /// Why a call of `account`, for `model` if that is known already, may not go on, if it may not.
@@ -87,20 +107,44 @@ impl Freezes {
         self.now.load().iter().cloned().collect()
     }
 
-    /// Stops or lets go on what is named. It is on disk when this returns.
+    /// Stops or lets go on what is named. It holds when this returns.
+    ///
+    /// # Errors
+    /// If it is not stored: a restart would forget it. [`Freezes::store`] tries again.
     pub(crate) fn change(&self, change: Change, named: Vec<Frozen>) -> io::Result<()> {
-        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut log = self.log();
         let mut next = BTreeSet::clone(&self.now.load());
+        let mut lines = String::new();
         for one in named {
-            match change {
-                Change::Freeze => next.insert(one),
-                Change::Thaw => next.remove(&one),
+            let (is_new, line) = match change {
+                Change::Freeze => (next.insert(one.clone()), Line::Frozen(one)),
+                Change::Thaw => (next.remove(&one), Line::Thawed { thawed: one }),
             };
+            if is_new {
+                lines += &serde_json::to_string(&line)?;
+                lines.push('\n');
+            }
         }
-        let lines = next.iter().map(|one| serde_json::to_string(one).map(|line| line + "\n"));
-        state::replace(&file, lines.collect::<Result<String, _>>()?.as_bytes())?;
+        // Before it is stored: an emergency stop must not wait for a disk.
         self.now.store(Arc::new(next));
-        Ok(())
+        log.append(&lines)
+    }
+
+    /// Stores what is not stored yet.
+    ///
+    /// # Errors
+    /// If the disk does not take it.
+    pub(crate) fn store(&self) -> io::Result<()> {
+        self.log().store()
+    }
+
+    /// Returns whether everything would be stopped after a restart as it is now.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.log().is_stored()
+    }
+
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -131,9 +175,29 @@ mod tests {
         assert_eq!(stopped(&Freezes::open(&file).unwrap()), named_stops);
         freezes.change(Change::Thaw, named).unwrap();
         freezes.change(Change::Freeze, vec![Frozen::All]).unwrap();
-        assert_eq!(stopped(&Freezes::open(&file).unwrap()), [Some(Stop::All); 5]);
+        let freezes = Freezes::open(&file).unwrap();
+        assert_eq!(stopped(&freezes), [Some(Stop::All); 5]);
         freezes.change(Change::Thaw, vec![Frozen::All, Frozen::All]).unwrap();
         assert_eq!(Freezes::open(&file).unwrap().list(), []);
+        assert_eq!(fs::read_to_string(&file).unwrap(), "", "an open compacts");
+    }
+
+    #[test]
+    fn files_of_earlier_programs_and_torn_ones_are_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("frozen");
+        let (all, one) = (r#"{"kind":"all"}"#, r#"{"kind":"account","name":"a"}"#);
+        for (text, frozen) in [
+            (format!("{all}\n{one}\n"), 2),
+            (format!("{all}\n{one}"), 2),
+            (format!("{one}\n{}", &all[..5]), 1),
+            (format!("{one}\n{{\"thawed\":{one}}}\n{all}\n"), 1),
+        ] {
+            fs::write(&file, &text).unwrap();
+            for again in 0..2 {
+                assert_eq!(Freezes::open(&file).unwrap().list().len(), frozen, "{again}: {text}");
+            }
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod directory;
 mod exchange;
 mod freezes;
 mod journal;
+mod log;
 mod metrics;
 #[cfg(feature = "parts")]
 pub mod parts;
@@ -228,6 +229,13 @@ impl App {
                 tapped.taps.tidy(Instant::now());
             }
         });
+        let changed = Arc::clone(&control);
+        let changes = task::spawn("changes that are not stored", async move {
+            loop {
+                tokio::time::sleep(STORE_RETRY_INTERVAL).await;
+                changed.store_changes();
+            }
+        });
         let metrics = self
             .metrics
             .map(|listener| task::spawn("metrics", control::metrics::serve(listener, Arc::clone(&control))));
@@ -250,11 +258,13 @@ impl App {
         drop(socket.await);
         clock.abort();
         taps.abort();
+        changes.abort();
         control.runs.shut_down(proxy.drain.duration(), proxy.drain_cut.duration(), signals.stop()).await;
         metrics.inspect(tokio::task::JoinHandle::abort);
         watched.abort();
         join(self.threads).await;
         self.keeper.stop();
+        control.store_changes();
     }
 }
 
@@ -320,6 +330,8 @@ async fn watch_over(control: Arc<Control>, notifier: Arc<Notifier>) {
     }
 }
 
+/// How often changes are tried again that the disk did not take.
+const STORE_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// How often rings of taps are looked through.
 const TIDY: Duration = Duration::from_secs(60);
 /// Longest wait for threads that have been told to end.

@@ -6,7 +6,7 @@
 use std::{
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -55,6 +55,8 @@ pub(crate) struct Run {
     idle: Notify,
     /// Those who carry its calls wait for this to change.
     stage: watch::Sender<Stage>,
+    /// No token of its id holds any more.
+    is_revoked: AtomicBool,
     /// When a proxy that goes down will have gone.
     gone: OnceLock<Instant>,
     tap: Option<tap::Tap>,
@@ -171,6 +173,7 @@ impl Run {
             in_flight: AtomicU64::new(0),
             idle: Notify::new(),
             stage: watch::Sender::new(Stage::Open),
+            is_revoked: AtomicBool::new(false),
             gone: OnceLock::new(),
             trace: Trace::default(),
         })
@@ -261,6 +264,17 @@ impl Run {
     /// Has whoever carries a call of the run look again whether it may go on.
     pub(crate) fn stir(&self) {
         self.stage.send_modify(|_stage| {});
+    }
+
+    /// Ends the calls in flight that came by token, and has no token hold any more.
+    pub(crate) fn revoke_tokens(&self) {
+        self.is_revoked.store(true, Ordering::Release);
+        self.stir();
+    }
+
+    /// Returns whether its tokens were revoked.
+    pub(crate) fn is_revoked(&self) -> bool {
+        self.is_revoked.load(Ordering::Acquire)
     }
 
     /// Waits until no call is in flight.

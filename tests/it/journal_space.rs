@@ -7,12 +7,17 @@ use std::{
     time::Duration,
 };
 
-use harness::{World, eventually};
+use harness::{
+    Agent, World, eventually,
+    shared::{register_shared, share, token},
+};
+use http::Method;
 use platform_core::{
-    control::JournalState,
+    control::{JournalState, Unstored},
     record::{JournalLine, Outcome},
     refusal::Refusal,
 };
+use serde_json::json;
 
 /// Calls under way when the disk fills up.
 const UNDER_WAY: usize = 8;
@@ -133,4 +138,77 @@ async fn a_proxy_that_is_killed_on_a_full_disk_records_what_was_under_way() {
     let lines = world.journal().await;
     assert_eq!(lines.len(), UNDER_WAY);
     assert!(lines.iter().all(|line| line.record.outcome == Outcome::Interrupted));
+}
+
+/// The emergency stop is what must work when all else is full: it is stored in space that was set aside for it.
+#[tokio::test]
+async fn freezes_and_revocations_hold_on_a_full_disk() {
+    let (mut world, disk) = small_world("4m").await;
+    share(&mut world, "clients").await;
+    let run = world.run("r1", "acct-1").await;
+    let address = register_shared(&world, harness::grant("r2", "acct-2")).await;
+    let with_token =
+        |address| Agent::over_tcp(address).with_header("x-run-token", &token("r2", 0, "new", 3600));
+    let by_token = with_token(address);
+    let mut frozen = run.agent.stream("fake-stall2").await;
+    let mut revoked = by_token.stream("fake-stall2").await;
+    frozen.next().await.unwrap();
+    revoked.next().await.unwrap();
+    disk.fill();
+    assert!(fs::write(disk.0.join("control"), vec![1; 8192]).is_err(), "the disk is really full");
+    assert_eq!(run.agent.chat("fake").await.status, 200, "calls pass in space that is set aside");
+
+    for command in [["freeze", "--account", "acct-1"], ["token", "revoke", "--run=r2"]] {
+        let stopped = world.sluice().run(&command).await;
+        assert_eq!(stopped.code, Some(0), "{stopped:?}");
+    }
+    assert!(frozen.whole().await.is_err() && revoked.whole().await.is_err(), "what is in flight is cut");
+    let code = |answer: harness::Answer| answer.json()["error"]["code"].clone();
+    assert_eq!(code(run.agent.chat("fake").await), "frozen");
+    assert_eq!(code(by_token.chat("fake").await), "token_revoked");
+    assert_eq!(world.control.health().await.unwrap().unstored, []);
+
+    world.kill_proxy().await;
+    world.start_proxy().await;
+    assert_eq!(code(run.agent.chat("fake").await), "frozen", "also after a restart");
+    let by_token = with_token(register_shared(&world, harness::grant("r2", "acct-2")).await);
+    assert_eq!(code(by_token.chat("fake").await), "token_revoked");
+}
+
+/// More freezes than space is set aside for hold all the same, are said not to be stored, and are as soon as they can be.
+#[tokio::test]
+async fn a_freeze_that_cannot_be_stored_holds_and_says_so() {
+    let (mut world, disk) = small_world("4m").await;
+    let run = world.run("r1", "acct-1").await;
+    assert_eq!(run.agent.chat("fake").await.status, 200, "there is space for records");
+    disk.fill();
+    let freeze = async |names: Vec<String>| {
+        let named: Vec<_> = names.iter().map(|name| json!({ "kind": "account", "name": name })).collect();
+        world.control.send(Method::POST, "/v1/freeze", json!(named).to_string()).await
+    };
+    let many = |round: usize| (0..300).map(|n| format!("{:x<120}", format!("a{round}-{n}-"))).collect();
+    let rounds = async {
+        for round in 0..8 {
+            let answer = freeze(many(round)).await;
+            if answer.status != 200 {
+                return answer;
+            }
+        }
+        panic!("the space that is set aside has no end");
+    };
+    let refused = rounds.await;
+    let problem = refused.json()["error"].clone();
+    assert_eq!((refused.status.as_u16(), problem["code"].as_str()), (507, Some("not_stored")), "{problem}");
+    assert!(problem["message"].as_str().unwrap().contains("holds from now on"), "{problem}");
+    let frozen = freeze(vec!["acct-1".to_owned()]).await;
+    assert_eq!(frozen.status, 507);
+    assert_eq!(run.agent.chat("fake").await.json()["error"]["code"], "frozen", "it holds");
+    assert_eq!(world.control.health().await.unwrap().unstored, [Unstored::Freezes]);
+
+    disk.empty();
+    let unstored = || async { world.control.health().await.unwrap().unstored };
+    eventually("it is stored", unstored, Vec::is_empty).await;
+    world.kill_proxy().await;
+    world.start_proxy().await;
+    assert_eq!(run.agent.chat("fake").await.json()["error"]["code"], "frozen", "also after a restart");
 }

@@ -356,6 +356,42 @@ async fn secrets_are_rotated_without_a_restart_and_revocation_outlives_one() {
     assert_eq!(shared.with_token(&good("r2")).chat("fake").await.status, 200, "another run's holds");
 }
 
+/// An operator who revokes a leaked token ends what is streaming by it, and nothing that came another way.
+#[tokio::test]
+async fn revoking_tokens_cuts_their_streams() {
+    let shared = Shared::serving("gateways").await;
+    open(&shared.world, "r2", "acct-2").await;
+    let path = format!("/v1/runs/r1/traces/{TRACE}");
+    assert_eq!(shared.control(Method::PUT, &path).await, 200);
+    let traceparent = format!("00-{TRACE}-00f067aa0ba902b7-01");
+    let by_trace = shared.agent().with_header("traceparent", &traceparent);
+    let agents = [shared.with_token(&good("r1")), by_trace, shared.with_token(&good("r2"))];
+    let mut streams = Vec::new();
+    for agent in &agents {
+        let mut stream = agent.stream("fake-stall2").await;
+        stream.next().await.unwrap();
+        streams.push(stream);
+    }
+    let revoked = shared.world.sluice().run(&["token", "revoke", "--run", "r1"]).await;
+    assert_eq!(revoked.code, Some(0), "{revoked:?}");
+    assert!(streams.remove(0).whole().await.is_err(), "a stream that was cut must not look complete");
+    let record = shared.world.records(1).await.remove(0).record;
+    assert_eq!(
+        (record.identity, record.outcome, record.refusal),
+        (Identity::Token, Outcome::Frozen, Some(Refusal::TokenRevoked))
+    );
+    for run in ["r1", "r2"] {
+        let view = shared.world.control.run(&run.parse().unwrap()).await.unwrap();
+        assert_eq!(view.in_flight, 1, "the other streams go on: {run}");
+    }
+    let refused = agents[0].chat("fake").await;
+    assert_eq!(
+        (refused.status.as_u16(), refused.json()["error"]["code"].as_str()),
+        (400, Some("unattributed"))
+    );
+    assert_eq!(agents[1].chat("fake").await.status, 200, "its trace id holds");
+}
+
 #[tokio::test]
 async fn without_a_shared_listener_no_run_is_granted_one_and_a_port_in_use_is_said() {
     let world = World::start().await;

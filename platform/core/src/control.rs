@@ -15,13 +15,13 @@
 //! | `DELETE /v1/runs/{run}?drain_ms=N&epoch=N` | [`RunView`], after the calls in flight have ended or were cut; 409 `fenced` if the run is in a later epoch |
 //! | `PUT /v1/runs/{run}/traces/{id}`, `PUT /v1/runs/{run}/slots/{id}` | `{}`; calls with this [`Correlation`] are the run's |
 //! | `DELETE` of the same, `?grace_ms=N` | `{}`; they are no more, after the grace |
-//! | `PUT /v1/runs/{run}/revoked` | [`Revoked`]; no token of the run holds any more, for good |
+//! | `PUT /v1/runs/{run}/revoked` | [`Revoked`]; no token of the run holds any more, for good, and calls in flight that came by one are cut; 507 `not_stored` as below |
 //! | `PUT /v1/sockets/{dir}` | [`SocketDir`], empty, for a run that is registered with it later |
 //! | `DELETE /v1/sockets/{dir}` | `{}`; no run came for it, and it is gone. 409 `socket_in_use` if one did |
 //! | `PUT /v1/gateways/{gateway}` with [`GatewayDoor`] | [`SocketDir`]; a gateway's calls are heard there, each of which proves whose it is |
 //! | `DELETE /v1/gateways/{gateway}` | `{}`; nobody is heard there any more, and the directory is gone |
 //! | `GET /v1/frozen` | list of [`Frozen`] |
-//! | `POST /v1/freeze` or `/v1/thaw` with a list of [`Frozen`] | [`FreezeChange`]; what is frozen has its calls in flight cut |
+//! | `POST /v1/freeze` or `/v1/thaw` with a list of [`Frozen`] | [`FreezeChange`]; what is frozen has its calls in flight cut; 507 `not_stored` if it holds and the disk did not take it |
 //! | `POST /v1/reload` | [`Reloaded`]; configuration, key and token secrets were read again and hold for calls to come |
 //! | `PUT /v1/runs/{run}/budget` with [`Budget`] | [`RunView`]; from now on these limits hold, and none that is not named; what was used is counted in |
 //! | `GET /v1/accounts` | list of [`AccountView`] |
@@ -33,7 +33,7 @@
 //! | `PUT /v1/consumers/{name}` with [`Cursor`] | [`Consumer`]; what it has not acknowledged is not removed |
 //! | `DELETE /v1/consumers/{name}` | `{}`; nothing is kept for it any more |
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{net::SocketAddr, ops::AddAssign, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -247,9 +247,20 @@ pub struct Usage {
 impl Usage {
     /// Counts so many calls that ended in the same way, and what they used together.
     pub fn add(&mut self, outcome: Outcome, calls: u64, tokens: &Tokens, cost: NanoDollars) {
-        *(if outcome == Outcome::Refused { &mut self.refused } else { &mut self.calls }) += calls;
+        let counted = if outcome == Outcome::Refused { &mut self.refused } else { &mut self.calls };
+        *counted = counted.saturating_add(calls);
         self.tokens += *tokens;
         self.cost_nanodollars = self.cost_nanodollars + cost;
+    }
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        let Self { calls, refused, tokens, cost_nanodollars } = other;
+        self.calls = self.calls.saturating_add(calls);
+        self.refused = self.refused.saturating_add(refused);
+        self.tokens += tokens;
+        self.cost_nanodollars = self.cost_nanodollars + cost_nanodollars;
     }
 }
 
@@ -298,12 +309,27 @@ pub struct Health {
     /// Whether it takes records.
     #[serde(default)]
     pub journal: JournalState,
+    /// Changes that hold and are not stored yet, because the disk refuses them: a restart would forget them.
+    #[serde(default)]
+    pub unstored: Vec<Unstored>,
     /// Base URL of the upstream.
     pub upstream: String,
     /// Whether calls are sent to it.
     pub upstream_state: UpstreamState,
     /// Longest time from a stop to the end of the process, milliseconds.
     pub longest_stop_ms: u64,
+}
+
+/// A kind of change that holds at once, and is stored after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unstored {
+    /// Freezes and thaws.
+    Freezes,
+    /// Tokens that were revoked.
+    Revocations,
+    /// Runs that were closed.
+    ClosedRuns,
 }
 
 /// Whether calls are sent to the upstream. Times are RFC 3339, UTC.

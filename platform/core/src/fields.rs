@@ -92,7 +92,11 @@ pub const FIELDS: [Field; 33] = [
         Holds::Count,
         "HTTP status: the upstream's real one, or Sluicegate's own when it answered itself; 0 if there was none.",
     ),
-    field("outcome", Holds::Word(outcomes), "How the call ended."),
+    field(
+        "outcome",
+        Holds::Word(outcomes),
+        "How the call ended. `frozen`: an operator stopped it, by a freeze (refusal `frozen`) or by revoking the token it came by (`token_revoked`).",
+    ),
     or_null(
         "refusal",
         Holds::Word(refusals),

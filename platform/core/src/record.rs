@@ -202,7 +202,7 @@ pub enum Outcome {
     Refused,
     /// The run, or the gateway's socket that the call came in on, was closed while it was in flight.
     RunClosed,
-    /// An operator stopped the call's account or model, or all, while it was in flight.
+    /// An operator stopped the call's account or model, or all, or revoked the token it came by, while it was in flight.
     Frozen,
     /// The proxy went down while the call was in flight.
     Interrupted,

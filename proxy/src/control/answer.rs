@@ -39,10 +39,10 @@ pub(super) enum Error {
     Register(#[from] runs::Error),
     #[error(transparent)]
     Taken(#[from] Taken),
-    #[error("the revocation cannot be written")]
-    Revocation(#[source] std::io::Error),
-    #[error("it cannot be written down, so nothing was changed")]
-    Freeze(#[source] std::io::Error),
+    #[error(
+        "it holds from now on, and is not stored: a restart of the proxy would forget it. Free space in proxy.state_dir; it is tried again every second until it is stored, see `sluice doctor`"
+    )]
+    NotStored(#[source] std::io::Error),
     #[error(transparent)]
     Reload(#[from] reload::Error),
     #[error(transparent)]
@@ -69,8 +69,9 @@ impl Error {
             Self::Register(runs::Error::GatewayConflict { .. }) => (StatusCode::CONFLICT, "gateway_conflict"),
             Self::Taken(_) => (StatusCode::CONFLICT, "correlation_taken"),
             Self::Register(runs::Error::NoSuchListener { .. }) => (StatusCode::CONFLICT, "no_such_listener"),
-            Self::Revocation(_) => (StatusCode::INTERNAL_SERVER_ERROR, "revocation_failed"),
-            Self::Freeze(_) => (StatusCode::INTERNAL_SERVER_ERROR, "freeze_failed"),
+            Self::NotStored(_) | Self::Register(runs::Error::NotStored { .. }) => {
+                (StatusCode::INSUFFICIENT_STORAGE, "not_stored")
+            }
             Self::Reload(_) => (StatusCode::CONFLICT, "reload_refused"),
             Self::Register(runs::Error::Keep { .. } | runs::Error::KeepGateway { .. }) => {
                 (StatusCode::INTERNAL_SERVER_ERROR, "keep_failed")

@@ -18,7 +18,7 @@ use std::{convert::Infallible, os::unix::net::UnixListener as StdListener, sync:
 use arc_swap::ArcSwap;
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use platform_core::name;
+use platform_core::{control::Unstored, name};
 use platform_runtime::{
     shutdown::Watch,
     socket::{self, PrivateSocket},
@@ -63,6 +63,33 @@ pub(crate) struct Control {
     pub(crate) started: Instant,
     /// A connection of control's own to the upstream, to ask it for its models.
     pub(crate) upstream: Upstream,
+}
+
+impl Control {
+    /// Returns which changes hold and are not stored yet.
+    pub(crate) fn unstored(&self) -> Vec<Unstored> {
+        let stored = [
+            (Unstored::Freezes, self.freezes.is_stored()),
+            (Unstored::Revocations, self.runs.directory().is_stored()),
+            (Unstored::ClosedRuns, self.runs.closed().is_stored()),
+        ];
+        stored.into_iter().filter_map(|(kind, is_stored)| (!is_stored).then_some(kind)).collect()
+    }
+
+    /// Stores changes that hold and are not stored yet.
+    pub(crate) fn store_changes(&self) {
+        for kind in self.unstored() {
+            let stored = match kind {
+                Unstored::Freezes => self.freezes.store(),
+                Unstored::Revocations => self.runs.directory().store(),
+                Unstored::ClosedRuns => self.runs.closed().store(),
+            };
+            match stored {
+                Ok(()) => tracing::info!(?kind, "stored at last"),
+                Err(error) => tracing::debug!(?kind, %error, "still not stored"),
+            }
+        }
+    }
 }
 
 /// The control socket, bound.

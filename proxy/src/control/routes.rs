@@ -114,6 +114,7 @@ fn health(control: &Control) -> Health {
         journal_id: control.journal.id().to_owned(),
         journal_seq: control.journal.last_seq(),
         journal: control.journal.state(),
+        unstored: control.unstored(),
         upstream: config.settings.upstream.base_url.clone(),
         upstream_state: control.upstream.target().circuit().state(),
         longest_stop_ms: config.settings.proxy.longest_stop().0,
@@ -195,18 +196,23 @@ fn correlate(control: &Control, run: &RunId, named: (&str, &str)) -> Result<Answ
 fn withdraw(control: &Control, run: RunId, named: (&str, &str), uri: &Uri) -> Result<Answer, Error> {
     let correlation = correlation(named)?;
     let grace = milliseconds(uri, "grace_ms")?.unwrap_or_default();
-    control.runs.forget(&correlation, &run)?;
+    let forgotten = control.runs.forget(&correlation, &run);
     let directory = Arc::clone(control.runs.directory());
     task::spawn("grace of a correlation", async move {
         tokio::time::sleep(grace).await;
         directory.withdraw(&correlation, &run);
     });
+    // Calls with it end all the same: that it is gone must not depend on the disk.
+    forgotten?;
     Ok(json(&serde_json::json!({})))
 }
 
 fn revoke(control: &Control, run: &RunId) -> Result<Answer, Error> {
-    control.runs.directory().revoke(run).map_err(Error::Revocation)?;
-    Ok(json(&Revoked { known: known::has_run(control, run) }))
+    let stored = control.runs.revoke(run);
+    let known = known::has_run(control, run);
+    tracing::info!(%run, known, "revoked its tokens");
+    stored.map_err(not_stored)?;
+    Ok(json(&Revoked { known }))
 }
 
 async fn allow(control: &Control, run: &RunId, body: Incoming) -> Result<Answer, Error> {
@@ -223,11 +229,18 @@ async fn allow_account(control: &Control, body: Incoming) -> Result<Answer, Erro
 async fn change(control: &Control, change: Change, body: Incoming) -> Result<Answer, Error> {
     let named: Vec<Frozen> = parsed(body, "a list of what to freeze or thaw").await?;
     let unmatched = known::unmatched(control, change, &named);
-    control.freezes.change(change, named).map_err(Error::Freeze)?;
+    let stored = control.freezes.change(change, named);
     control.runs.stir();
     let frozen = control.freezes.list();
     tracing::info!(?change, ?frozen, ?unmatched, "changed what is stopped");
+    stored.map_err(not_stored)?;
     Ok(json(&FreezeChange { frozen, unmatched }))
+}
+
+/// Says in the log, too, that a change holds and is not stored.
+fn not_stored(error: std::io::Error) -> Error {
+    tracing::error!(%error, "a change holds and is not stored: it is tried again every second");
+    Error::NotStored(error)
 }
 
 async fn close(control: &Arc<Control>, run: &RunId, uri: &Uri) -> Result<Answer, Error> {

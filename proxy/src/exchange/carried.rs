@@ -1,7 +1,8 @@
 //! The call that a connection carries, as far as somebody outside may end it, and how long it has been waiting.
 //!
 //! A client that does not read keeps its call waiting for ever, where nothing of the call runs: so it is the connection that
-//! goes, when the run is cut, when its gateway is heard no more, when an operator stops the call's account or model, or when a limit of time passes. The call's
+//! goes, when the run is cut, when its gateway is heard no more, when an operator stops
+//! the call's account or model or revokes the token it came by, or when a limit of time passes. The call's
 //! record says why.
 
 use std::{
@@ -12,18 +13,20 @@ use std::{
     time::Instant,
 };
 
-use platform_core::{grant::CallTimes, record::Timeout};
+use platform_core::{
+    grant::CallTimes,
+    record::{Identity, Timeout},
+    refusal::Refusal,
+};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Plane,
+    identify::Caller,
     patience::{Passed, Patience, Quiet},
 };
-use crate::{
-    freezes::{Freezes, Stop},
-    run::Run,
-};
+use crate::{freezes::Freezes, refusal::Refused, run::Run};
 
 /// What one connection carries. Clones are of the same connection.
 #[derive(Debug, Clone)]
@@ -42,6 +45,8 @@ struct Connection {
 struct Call {
     /// Whose the call is, or the last one was: some of its bytes may wait to be read.
     run: Option<Arc<Run>>,
+    /// How that was known.
+    identity: Identity,
     stage: Stage,
     patience: Patience,
 }
@@ -69,14 +74,20 @@ impl Carried {
     }
 
     fn until(unheard: Option<CancellationToken>, run: Option<Arc<Run>>, quiet: Quiet) -> Self {
-        let call = Call { run, stage: Stage::Idle, patience: Patience::new(Instant::now()) };
+        let call = Call {
+            run,
+            identity: Identity::None,
+            stage: Stage::Idle,
+            patience: Patience::new(Instant::now()),
+        };
         let (call, is_of_another_run) = (Mutex::new(call), Notify::new());
         Self(Arc::new(Connection { call, is_of_another_run, quiet, unheard }))
     }
 
-    /// A call of `run` begins.
-    pub(super) fn begin(&self, run: &Arc<Run>, now: Instant) {
+    /// A call of `caller` begins.
+    pub(super) fn begin(&self, Caller { run, identity }: &Caller, now: Instant) {
         let mut call = self.call();
+        call.identity = *identity;
         call.stage = Stage::Begun;
         call.patience.begin(now);
         if call.run.as_ref().is_none_or(|there| !Arc::ptr_eq(there, run)) {
@@ -105,8 +116,8 @@ impl Carried {
         let call = self.call();
         // A connection that has nothing of the run any more serves others.
         let is_in_use = !matches!(call.stage, Stage::Idle) || call.patience.is_left();
-        let is_cut = is_in_use && call.run.as_ref().is_some_and(|run| run.cut().is_some());
-        is_cut || call.stopped(freezes).is_some()
+        let is_cut = call.run.as_ref().is_some_and(|run| run.cut().is_some()) || call.is_revoked();
+        is_in_use && is_cut || call.stopped(freezes).is_some()
     }
 
     /// Returns when the connection has to go, whichever run's calls it carries until then.
@@ -144,8 +155,8 @@ impl Carried {
         self.0.unheard.as_ref().is_some_and(CancellationToken::is_cancelled)
     }
 
-    /// By what an operator has stopped the call in flight, if one has.
-    pub(super) fn stopped(&self, freezes: &Freezes) -> Option<Stop> {
+    /// Returns how an operator has stopped the call in flight, if one has.
+    pub(super) fn stopped(&self, freezes: &Freezes) -> Option<Refused> {
         self.call().stopped(freezes)
     }
 
@@ -223,13 +234,21 @@ impl Carried {
 }
 
 impl Call {
-    fn stopped(&self, freezes: &Freezes) -> Option<Stop> {
+    fn stopped(&self, freezes: &Freezes) -> Option<Refused> {
         let model = match &self.stage {
             Stage::Idle => return None,
             Stage::Begun => None,
             Stage::Asks(model) => Some(&**model),
         };
-        self.run.as_ref().and_then(|run| freezes.stop(&run.grant.account, model))
+        if self.is_revoked() {
+            return Some(Refusal::TokenRevoked.into());
+        }
+        self.run.as_ref().and_then(|run| freezes.stop(&run.grant.account, model)).map(Refused::from)
+    }
+
+    /// Returns whether the call came by a token that was revoked.
+    fn is_revoked(&self) -> bool {
+        self.identity == Identity::Token && self.run.as_ref().is_some_and(|run| run.is_revoked())
     }
 
     fn times(&self) -> CallTimes {

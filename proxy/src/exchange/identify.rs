@@ -130,7 +130,7 @@ fn verified(plane: &Plane, way: &Way, text: &str) -> Result<Arc<Run>, Refusal> {
     let claims = verified.claims();
     let run = plane.directory.run(claims.run()).filter(|run| way.is_for(run));
     let run = run.ok_or(Refusal::RunUnknown)?;
-    if plane.directory.is_revoked(&run.grant.run_id) {
+    if run.is_revoked() {
         return Err(Refusal::TokenRevoked);
     }
     if run.grant.attempt != claims.attempt() {

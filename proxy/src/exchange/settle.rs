@@ -14,7 +14,7 @@ use platform_core::{
     id::CallId,
     money::NanoDollars,
     name::header as own,
-    record::{ExchangeRecord, Outcome, Timeout, Tokens},
+    record::{ExchangeRecord, Identity, Outcome, Timeout, Tokens},
     refusal::Refusal,
     route::Route,
     trace::{self, Step},
@@ -55,7 +55,7 @@ pub(super) struct Exchange {
 impl Exchange {
     pub(super) fn begin(plane: &Arc<Plane>, caller: &Caller, carried: &Carried) -> Self {
         let began = Instant::now();
-        carried.begin(&caller.run, began);
+        carried.begin(caller, began);
         let now = clock::now();
         let call_id = plane.call_ids.next(now);
         let draft = Draft::new(caller, call_id, clock::rfc3339(now));
@@ -85,6 +85,11 @@ impl Exchange {
         self.place = Some(self.run.enter()?);
         if self.run.is_over(clock::now()) {
             return Err(Refusal::RunOver.into());
+        }
+        // Again: it may have been revoked between the look at the token and the call's beginning, unseen by who cuts.
+        let is_by_token = self.draft.as_ref().is_some_and(|draft| draft.record.identity == Identity::Token);
+        if is_by_token && self.run.is_revoked() {
+            return Err(Refusal::TokenRevoked.into());
         }
         self.is_let_go_on(None)?;
         let entered = Reservation::enter(&self.run.spending, &self.run.account, clock::uptime(self.began))?;
@@ -367,9 +372,10 @@ impl Drop for Exchange {
     fn drop(&mut self) {
         if self.draft.is_some() {
             let outcome = self.early_end();
-            if outcome == Outcome::Frozen {
-                let rule = self.carried.stopped(&self.plane.freezes).map(|stop| JournalText::of(stop.word()));
-                self.note(|draft| (draft.refusal, draft.rule) = (Some(Refusal::Frozen), rule));
+            if let Some(stopped) =
+                self.carried.stopped(&self.plane.freezes).filter(|_| outcome == Outcome::Frozen)
+            {
+                self.note(|draft| (draft.refusal, draft.rule) = (Some(stopped.reason), stopped.rule));
             }
             if let Some(timeout) = self.carried.told().filter(|_| outcome == Outcome::TimedOut) {
                 self.is_late(timeout);

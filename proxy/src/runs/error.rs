@@ -91,10 +91,31 @@ pub(crate) enum Error {
         #[source]
         source: io::Error,
     },
+    /// The change was made, and a restart would undo it.
+    #[error(
+        "run {run} cannot be written down: this holds from now on, and a restart of the proxy would forget it; free space in proxy.run_dir and ask again"
+    )]
+    NotStored {
+        /// The run.
+        run: RunId,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
     /// Its directory could not be made.
     #[error(transparent)]
     Directory(#[from] socket::Error),
     /// Its thread could not open it.
     #[error(transparent)]
     Worker(#[from] worker::Error),
+}
+
+impl Error {
+    /// Turns the error of a change that is stored first into that of one that holds first.
+    pub(super) fn of_what_holds(self) -> Self {
+        match self {
+            Self::Keep { run, source } => Self::NotStored { run, source },
+            other => other,
+        }
+    }
 }

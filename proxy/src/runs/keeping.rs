@@ -68,8 +68,9 @@ impl Runs {
     /// Has other limits hold for a run, also after a restart. `None`: this proxy does not know it.
     pub(crate) fn allow(&self, run: &RunId, budget: Budget) -> Result<Option<RunView>, Error> {
         let Some(live) = self.find(run) else { return Ok(None) };
-        self.rewrite(&live, |kept| kept.budget = Some(budget))?;
+        // Before it is stored: a limit that stops a run must not wait for a disk.
         live.run.spending.allow(&budget);
+        self.rewrite(&live, |kept| kept.budget = Some(budget)).map_err(Error::of_what_holds)?;
         Ok(Some(live.view()))
     }
 
@@ -94,9 +95,11 @@ impl Runs {
     /// Has `correlation` not come back after a restart. Calls with it are the run's until it is withdrawn from the directory.
     pub(crate) fn forget(&self, correlation: &Correlation, run: &RunId) -> Result<(), Error> {
         match self.find(run) {
-            Some(live) => self.rewrite(&live, |kept| {
-                kept.correlations.remove(correlation);
-            }),
+            Some(live) => self
+                .rewrite(&live, |kept| {
+                    kept.correlations.remove(correlation);
+                })
+                .map_err(Error::of_what_holds),
             None => Ok(()),
         }
     }

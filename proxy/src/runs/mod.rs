@@ -17,6 +17,7 @@ mod standing;
 
 use std::{
     collections::HashMap,
+    io,
     net::SocketAddr,
     path::PathBuf,
     sync::{
@@ -223,6 +224,22 @@ impl Runs {
     /// Has whoever carries a call look again whether it may go on.
     pub(crate) fn stir(&self) {
         self.everyone().iter().for_each(|run| run.stir());
+    }
+
+    /// Revokes the tokens of `run`, of which there may be several by that id, one after the other: calls that came by token
+    /// are cut, others go on.
+    ///
+    /// # Errors
+    /// If it holds and is not stored.
+    pub(crate) fn revoke(&self, run: &RunId) -> io::Result<()> {
+        let stored = self.directory.revoke(run);
+        self.everyone().iter().filter(|live| live.grant.run_id == *run).for_each(|live| live.revoke_tokens());
+        stored
+    }
+
+    /// The runs that were closed.
+    pub(crate) fn closed(&self) -> &Arc<ClosedRuns> {
+        &self.closed
     }
 
     /// Whoever may have calls in flight.

@@ -68,7 +68,8 @@ Examples:
     },
     /// Have no token of a run hold any more, for good
     ///
-    /// Asks the proxy, which remembers it over restarts. The run itself stays open; calls in flight go on.
+    /// Asks the proxy, which remembers it over restarts. Calls in flight that came by a token are cut. The run itself stays
+    /// open, and so do its calls by socket, trace id or slot.
     #[command(after_help = "Example:\n  sluice token revoke --run run-1")]
     Revoke {
         /// The run

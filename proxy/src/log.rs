@@ -1,0 +1,175 @@
+//! log stores lines that must outlive the process, also while the disk is full.
+//!
+//! Space is set aside behind the end of the file. Lines that cannot be stored are held and tried again; what they say holds
+//! meanwhile, in their owner's memory. On file systems that copy on write the promise is as good as theirs.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io,
+    os::unix::fs::{FileExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use platform_core::id::RunId;
+use rustix::fs::{FallocateFlags, fallocate};
+
+/// Space that is set aside behind the end of a file: for some hundred lines.
+const AHEAD: u64 = 64 << 10;
+
+/// A file of lines that is only appended to.
+#[derive(Debug)]
+pub(crate) struct Log {
+    path: PathBuf,
+    file: File,
+    /// Where the next line goes.
+    length: u64,
+    /// Up to where space is set aside.
+    set_aside: u64,
+    /// Lines that are not stored yet.
+    unstored: Vec<u8>,
+}
+
+impl Log {
+    /// Opens the log at `path`, or begins one, and returns it with its lines. A crash may have left the last one unfinished:
+    /// it is cut off, unless it `is_whole` but for its line feed.
+    ///
+    /// # Errors
+    /// If the file cannot be read or written.
+    pub(crate) fn open(path: &Path, is_whole: impl Fn(&str) -> bool) -> io::Result<(Self, String)> {
+        let file = private().truncate(false).read(true).open(path)?;
+        let mut text = fs::read_to_string(path)?;
+        let whole = text.rfind('\n').map_or(0, |at| at + 1);
+        let mut unstored = Vec::new();
+        if is_whole(&text[whole..]) {
+            unstored.push(b'\n');
+        } else if whole < text.len() {
+            tracing::warn!(path = %path.display(), "cutting off an unfinished line");
+            file.set_len(whole as u64)?;
+            text.truncate(whole);
+        }
+        let length = text.len() as u64;
+        let mut log = Self { path: path.to_owned(), file, length, set_aside: 0, unstored };
+        log.set_aside();
+        Ok((log, text))
+    }
+
+    /// Appends `lines`, each with its line feed. They are on the disk when this returns.
+    ///
+    /// # Errors
+    /// If the disk does not take them. They are held, and [`Log::store`] tries again.
+    pub(crate) fn append(&mut self, lines: &str) -> io::Result<()> {
+        self.unstored.extend_from_slice(lines.as_bytes());
+        self.store()
+    }
+
+    /// Stores the lines that are not stored yet.
+    ///
+    /// # Errors
+    /// If the disk does not take them.
+    pub(crate) fn store(&mut self) -> io::Result<()> {
+        if self.is_stored() {
+            return Ok(());
+        }
+        self.file.write_all_at(&self.unstored, self.length)?;
+        self.file.sync_data()?;
+        self.length += self.unstored.len() as u64;
+        self.unstored.clear();
+        self.set_aside();
+        Ok(())
+    }
+
+    /// Returns whether all lines are stored.
+    pub(crate) const fn is_stored(&self) -> bool {
+        self.unstored.is_empty()
+    }
+
+    /// Replaces all lines by `lines`, which say the same. If that fails, as on a full disk, the file stays as it is.
+    pub(crate) fn compact(&mut self, lines: &str) {
+        if let Err(error) = self.replace(lines) {
+            tracing::warn!(path = %self.path.display(), %error, "the file cannot be compacted now");
+        }
+    }
+
+    fn replace(&mut self, lines: &str) -> io::Result<()> {
+        let (path, dir) = (self.path.with_extension("new"), self.path.parent().unwrap_or(Path::new("/")));
+        let file = private().truncate(true).open(&path)?;
+        file.write_all_at(lines.as_bytes(), 0)?;
+        let mut new =
+            Self { path: path.clone(), file, length: lines.len() as u64, set_aside: 0, unstored: Vec::new() };
+        new.reserve()?;
+        new.file.sync_all()?;
+        fs::rename(&path, &self.path)?;
+        File::open(dir)?.sync_all()?;
+        new.path.clone_from(&self.path);
+        *self = new;
+        Ok(())
+    }
+
+    /// Sets space aside. What was set aside before stays if there is no more to be had now.
+    fn set_aside(&mut self) {
+        if let Err(error) = self.reserve() {
+            tracing::warn!(path = %self.path.display(), %error, "no space can be set aside for when the disk is full");
+        }
+    }
+
+    fn reserve(&mut self) -> io::Result<()> {
+        if self.set_aside < self.length + AHEAD / 2 {
+            fallocate(&self.file, FallocateFlags::KEEP_SIZE, self.length, AHEAD)?;
+            self.set_aside = self.length + AHEAD;
+        }
+        Ok(())
+    }
+}
+
+/// Only this user reads it.
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.create(true).write(true).mode(0o600);
+    options
+}
+
+/// Opens a log whose lines are runs, and returns it with them, the oldest first.
+pub(crate) fn of_runs(path: &Path) -> io::Result<(Log, Vec<RunId>)> {
+    let (log, text) = Log::open(path, |line| RunId::parse(line).is_ok())?;
+    Ok((log, text.lines().filter_map(|line| RunId::parse(line).ok()).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(path: &Path) -> Vec<String> {
+        let (_log, text) = Log::open(path, |line| line.starts_with('r')).unwrap();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn lines_are_found_again_and_a_torn_one_is_cut_off() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let (mut log, text) = Log::open(&path, |_| false).unwrap();
+        assert_eq!((text.as_str(), log.is_stored()), ("", true));
+        log.append("r1\nr2\n").unwrap();
+        drop(log);
+        for (torn, expected) in [("{\"ki", 3), ("r3", 4)] {
+            let before = fs::read_to_string(&path).unwrap();
+            fs::write(&path, format!("{before}{torn}")).unwrap();
+            let (mut log, _) = Log::open(&path, |line| line.starts_with('r')).unwrap();
+            log.append("r4\n").unwrap();
+            drop(log);
+            assert_eq!(lines(&path).len(), expected + usize::from(torn == "r3"), "{torn}");
+        }
+        assert_eq!(lines(&path), ["r1", "r2", "r4", "r3", "r4"]);
+    }
+
+    #[test]
+    fn compacting_keeps_what_the_lines_say() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let (mut log, _) = Log::open(&path, |_| false).unwrap();
+        log.append("r1\nr2\nr1\n").unwrap();
+        log.compact("r1\nr2\n");
+        log.append("r3\n").unwrap();
+        assert_eq!(lines(&path), ["r1", "r2", "r3"]);
+    }
+}
