@@ -26,6 +26,7 @@ mod run;
 mod runs;
 mod shared;
 mod state;
+mod sum;
 mod tally;
 mod tap;
 mod trace;

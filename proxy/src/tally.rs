@@ -11,6 +11,8 @@ use platform_core::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::sum;
+
 /// What is known of a run's calls that have ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Tally {
@@ -39,7 +41,7 @@ pub(crate) struct Counters {
 impl Counters {
     /// Adds a call that has ended.
     pub(crate) fn add(&self, record: &ExchangeRecord) {
-        let add = |counter: &AtomicU64, amount| counter.fetch_add(amount, Ordering::Relaxed);
+        let add = |counter: &AtomicU64, amount| sum::add(counter, amount, Ordering::Relaxed);
         add(if record.outcome == Outcome::Refused { &self.refused } else { &self.calls }, record.calls);
         add(&self.input, record.tokens.input);
         add(&self.output, record.tokens.output);
@@ -115,6 +117,30 @@ mod tests {
             }
         }
         assert_eq!(Counters::from(Tally::default()).tally(), Tally::default(), "there was none");
+    }
+
+    #[test]
+    fn live_sums_saturate_as_restored_ones_do() {
+        let full = Tokens { input: u64::MAX, output: u64::MAX, cached: u64::MAX, ..Tokens::default() };
+        let usage = Usage {
+            calls: u64::MAX,
+            refused: u64::MAX,
+            tokens: full,
+            cost_nanodollars: NanoDollars(u64::MAX),
+        };
+        let live = Counters::from(Tally { usage, last: None });
+        let mut restored = usage;
+        for outcome in [Outcome::Complete, Outcome::Refused] {
+            let record = ExchangeRecord {
+                outcome,
+                tokens: full,
+                cost_nanodollars: Some(NanoDollars(u64::MAX)),
+                ..crate::journal::tests::record("r1")
+            };
+            live.add(&record);
+            restored.add(outcome, record.calls, &record.tokens, NanoDollars(u64::MAX));
+        }
+        assert_eq!((live.tally().usage, restored), (usage, usage));
     }
 
     #[test]

@@ -4,7 +4,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// More than anything that is counted here. A sum of as many as there can be calls in flight stays below 2^64.
+use crate::sum;
+
+/// More than any call may set aside. A sum of as many as there can be calls in flight stays below 2^64.
 const ABSURD: u64 = 1 << 44;
 
 /// No limit.
@@ -73,8 +75,7 @@ impl Pot {
 
     /// Of what was `reserved`, so much was really used.
     pub(super) fn settle(&self, reserved: u64, used: u64) {
-        // The sum may wrap only after more than anybody can pay for.
-        self.used.fetch_add(used.min(ABSURD), Ordering::AcqRel);
+        sum::add(&self.used, used, Ordering::AcqRel);
         self.reserved.fetch_sub(reserved, Ordering::AcqRel);
     }
 }

@@ -14,7 +14,7 @@ use platform_core::{
 };
 use proptest::prelude::*;
 
-use super::{Ask, Reservation, Short, Shortage, Spending, Whose};
+use super::{Ask, Reservation, Short, Shortage, Spending, Whose, pot::Pot};
 
 const NOW: Duration = Duration::ZERO;
 
@@ -269,4 +269,23 @@ fn threads_that_draw_at_once_never_get_more_than_there_is() {
         assert_eq!(state(&run, Limit::TotalTokens), (settled, 0));
         assert!(settled <= LIMIT && settled > LIMIT / 4, "{settled}: the limit was in reach");
     }
+}
+
+/// An upstream that says 2^64 - 1 uses a limit up, and neither a restart nor calls after it have it count from 0 again.
+#[test]
+fn absurd_usage_uses_a_limit_up_for_good() {
+    for restored in [0, 1 << 44, u64::MAX - 1, u64::MAX] {
+        let pot = Pot::new(u64::MAX - 1, restored);
+        for used in [u64::MAX, 1, u64::MAX] {
+            pot.settle(0, used);
+            assert_eq!((pot.used(), pot.reserve(1)), (u64::MAX, Err(Shortage::UsedUp)), "{restored}");
+        }
+    }
+    let told = Usage { tokens: tokens(u64::MAX, 5), ..Usage::default() };
+    let limit = Budget { total_tokens: Some(u64::MAX - 1), ..Budget::default() };
+    let spending = Arc::new(Spending::new(&limit, &told));
+    let entered = Reservation::enter(&spending, &unlimited(), NOW).unwrap();
+    entered.settle(tokens(u64::MAX, u64::MAX), NanoDollars(u64::MAX));
+    assert_eq!(spending.pot(Limit::TotalTokens).map(Pot::used), Some(u64::MAX));
+    assert_eq!(spending.pot(Limit::CostNanodollars).map(Pot::used), Some(u64::MAX));
 }

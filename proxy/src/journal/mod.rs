@@ -22,7 +22,7 @@ mod space;
 mod sync;
 mod tail;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::{
     fs::File,

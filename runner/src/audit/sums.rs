@@ -109,10 +109,10 @@ impl Groups {
 impl Sums {
     pub(crate) fn add(&mut self, entry: &Entry<'_>) {
         if entry.outcome == platform_core::record::Outcome::Refused {
-            self.refused += entry.calls;
+            self.refused = self.refused.saturating_add(entry.calls);
         } else {
-            self.calls += entry.calls;
-            self.errors += if entry.is_error() { entry.calls } else { 0 };
+            self.calls = self.calls.saturating_add(entry.calls);
+            self.errors = self.errors.saturating_add(if entry.is_error() { entry.calls } else { 0 });
             self.whole.add(entry.duration_us);
         }
         entry.ttfb_us.into_iter().for_each(|ttfb| self.first.add(ttfb));
@@ -128,7 +128,10 @@ impl Sums {
 
     /// Calls that began in the minute before `now`, seconds since the epoch.
     pub(crate) fn per_minute(&self, now: u64) -> u64 {
-        self.recent.iter().filter(|(second, _)| second + RECENT > now).map(|(_, calls)| calls).sum()
+        self.recent
+            .iter()
+            .filter(|(second, _)| second + RECENT > now)
+            .fold(0, |sum, (_, calls)| u64::saturating_add(sum, *calls))
     }
 
     fn came(&mut self, entry: &Entry<'_>) {
@@ -139,7 +142,7 @@ impl Sums {
             self.recent.pop_front();
         }
         match self.recent.iter_mut().rev().find(|(known, _)| *known == second) {
-            Some((_, calls)) => *calls += entry.calls,
+            Some((_, calls)) => *calls = calls.saturating_add(entry.calls),
             None => self.recent.push_back((second, entry.calls)),
         }
     }

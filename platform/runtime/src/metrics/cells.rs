@@ -15,10 +15,12 @@ impl Cells {
         Self((0..count).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Adds to the counter at `at`. One thread writes and others read, now and then: nothing is contended.
+    /// Adds to the counter at `at`, at most up to `u64::MAX`: a counter that wrapped would look like one that was reset. One
+    /// thread writes and others read, now and then: nothing is contended.
     pub fn add(&self, at: usize, amount: u64) {
         if amount > 0 {
-            self.0[at].fetch_add(amount, Ordering::Relaxed);
+            let sum = |counted: u64| counted.saturating_add(amount);
+            self.0[at].update(Ordering::Relaxed, Ordering::Relaxed, sum);
         }
     }
 
@@ -84,11 +86,11 @@ impl Histograms {
         let start = self.start(at);
         let mut count = 0;
         let buckets = self.bounds.iter().enumerate().map(|(bucket, (_, text))| {
-            count += self.cells.get(start + bucket);
+            count = u64::saturating_add(count, self.cells.get(start + bucket));
             (*text, count)
         });
         let buckets = buckets.collect();
-        count += self.cells.get(start + self.bounds.len());
+        count = count.saturating_add(self.cells.get(start + self.bounds.len()));
         Distribution { buckets, count, sum_us: self.cells.get(start + self.bounds.len() + 1) }
     }
 

@@ -20,7 +20,7 @@ use platform_runtime::settings;
 
 use super::{Error, Journal, segments};
 
-fn record(run: &str) -> ExchangeRecord {
+pub(crate) fn record(run: &str) -> ExchangeRecord {
     ExchangeRecord {
         ts: "2026-01-01T00:00:00.000000Z".to_owned(),
         run_id: RunId::parse(run).unwrap(),

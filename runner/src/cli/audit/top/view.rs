@@ -122,7 +122,8 @@ impl View {
 
     fn heading(&self, groups: &Groups) -> String {
         let all = groups.sorted(self.sort);
-        let total = |of: fn(&Sums) -> u64| all.iter().map(|(_, sums)| of(sums)).sum::<u64>();
+        let total =
+            |of: fn(&Sums) -> u64| all.iter().fold(0, |sum, (_, sums)| u64::saturating_add(sum, of(sums)));
         let cost: platform_core::money::NanoDollars = all.iter().map(|(_, sums)| sums.cost).sum();
         format!(
             "{}s by {}: {} of them, {} calls, {} refused, {} errors, {} tokens, {cost}",
