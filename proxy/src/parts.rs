@@ -123,12 +123,10 @@ pub struct Read {
     pub model: Option<String>,
     /// Why the model stopped.
     pub finish: Option<String>,
-    /// The tokens it reports, and whether it counted them in the end.
+    /// The tokens it reports, and whether these are all that the whole answer used.
     pub tokens: Option<(Tokens, bool)>,
     /// Bytes of text that came.
     pub said: u64,
-    /// Something was too large to be looked into.
-    pub gave_up: bool,
     /// What it says it cost.
     pub cost: Option<NanoDollars>,
     /// The tools it calls.
@@ -152,6 +150,9 @@ pub struct Passed {
     pub kept: usize,
 }
 
+/// The most bytes that a meter keeps of any answer.
+pub const MAX_KEPT: usize = 256 << 10;
+
 /// An answer on its way.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer<'a> {
@@ -159,8 +160,6 @@ pub struct Answer<'a> {
     pub route: Route,
     /// What it says it is.
     pub content_type: &'a str,
-    /// Largest document or event that is looked into.
-    pub largest: usize,
     /// Largest event that is held back.
     pub longest: usize,
 }
@@ -175,7 +174,7 @@ pub fn observed<'p>(
 ) -> (Read, Passed) {
     let mut told = told;
     let format = Format::of(Some(answer.content_type));
-    let mut meter = Meter::bounded(answer.route, format, (answer.largest, answer.largest));
+    let mut meter = Meter::new(answer.route, format);
     let mut withheld = meter.reads_events().then(|| Withheld::bounded(answer.longest));
     let usage = match answer.route {
         Route::ChatCompletions | Route::Completions => UsageIs::Ours,
@@ -220,14 +219,13 @@ fn read(mut meter: Meter, mut told: Option<Vec<String>>) -> Read {
         (false, false) => End::Open,
     };
     let tokens = reading.tokens().map(|tokens| (tokens, reading.count == Count::Final));
-    let Reading { model, finish, cost, said, gave_up, tools, .. } = reading;
+    let Reading { model, finish, cost, said, tools, .. } = reading;
     let text = |text: platform_core::untrusted::JournalText| text.to_string();
     Read {
         model: model.map(text),
         finish: finish.map(text),
         tokens,
         said,
-        gave_up,
         cost,
         tools: tools.into_iter().map(text).collect(),
         end,

@@ -172,6 +172,8 @@ pub struct Price {
     pub cached: NanoDollars,
     /// Of the prompt, written to a cache.
     pub cache_written: NanoDollars,
+    /// Of the prompt, written to a cache that keeps it for an hour.
+    pub cache_written_1h: NanoDollars,
 }
 
 /// Tokens that a price is for.
@@ -198,13 +200,14 @@ impl Price {
         sum([
             (plain, self.input),
             (tokens.cached, self.cached),
-            (tokens.cache_written, self.cache_written),
+            (tokens.cache_written.saturating_sub(tokens.cache_written_1h), self.cache_written),
+            (tokens.cache_written_1h, self.cache_written_1h),
             (tokens.output, self.output),
         ])
     }
 
     fn dearest_input(&self) -> NanoDollars {
-        self.input.max(self.cached).max(self.cache_written)
+        self.input.max(self.cached).max(self.cache_written).max(self.cache_written_1h)
     }
 }
 
@@ -249,6 +252,7 @@ mod tests {
             output: dollars("10"),
             cached: dollars("0.0375"),
             cache_written: dollars("3.125"),
+            cache_written_1h: dollars("5"),
         };
         let tokens = Tokens {
             input: 1000,
@@ -259,8 +263,10 @@ mod tests {
             cache_written_1h: 0,
         };
         assert_eq!(price.of(&tokens), NanoDollars(300 * 2500 + 600 * 75 / 2 + 100 * 3125 + 10 * 10_000));
+        let hour = Tokens { cache_written_1h: 40, ..tokens };
+        assert_eq!(price.of(&hour).0 - price.of(&tokens).0, 40 * (5000 - 3125));
         assert_eq!(price.of(&Tokens { input: 1, cached: 1, ..Tokens::default() }), NanoDollars(38));
-        assert_eq!(price.most(1000, 10), NanoDollars(1000 * 3125 + 10 * 10_000));
+        assert_eq!(price.most(1000, 10), NanoDollars(1000 * 5000 + 10 * 10_000));
         assert_eq!(price.output_for(NanoDollars(99_999)), Some(9));
         assert_eq!(Price::default().output_for(NanoDollars(1)), None);
         assert_eq!(price.most(u64::MAX, u64::MAX).0, u64::MAX);

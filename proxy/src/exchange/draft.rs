@@ -96,11 +96,11 @@ impl Draft {
     pub(super) fn read(&mut self, reading: Reading) {
         let record = &mut self.record;
         self.said = reading.said;
-        if let Some(tokens) = reading.tokens() {
+        if let Some(tokens) = reading.tokens().filter(|_| record.route.costs_tokens()) {
             record.tokens = tokens;
             record.tokens_source = match reading.count {
-                Count::Final if !reading.gave_up => TokensSource::Exact,
-                Count::Final | Count::Preliminary => TokensSource::Estimated,
+                Count::Final => TokensSource::Exact,
+                Count::Preliminary => TokensSource::Partial,
             };
         }
         record.model_answered = reading.model;
@@ -140,14 +140,22 @@ impl Draft {
         let Self { record, media, said, granted, price, .. } = self;
         record.outcome = outcome;
         record.duration_us = duration_us;
+        let is_partial = record.tokens_source == TokensSource::Partial;
         match (record.tokens_source, record.outcome) {
             (TokensSource::Exact, _) => {}
             _ if !may_cost => {}
-            (_, Outcome::Complete) => estimate::fill_in(record, *media, *said),
-            _ => at_most(record, *granted, *said + thought(silent_us)),
+            (_, Outcome::Complete) => {
+                let input = estimate::input(record.request_bytes, *media);
+                add_estimate(record, *granted, (input, estimate::tokens(*said)));
+            }
+            _ => at_most(record, *granted, said.saturating_add(thought(silent_us))),
         }
         let price = price.filter(|_| record.tokens_source != TokensSource::None);
         (record.cost_nanodollars, record.cost_source) = match (record.cost_nanodollars, price) {
+            // The upstream told what the tokens cost that it had counted by then.
+            (Some(told), Some(price)) if is_partial && price.of(&record.tokens) > told => {
+                (Some(price.of(&record.tokens)), CostSource::Priced)
+            }
             // LiteLLM says that a model costs nothing when it does not know what it costs.
             (None | Some(NanoDollars(0)), Some(price)) => {
                 (Some(price.of(&record.tokens)), CostSource::Priced)
@@ -174,12 +182,69 @@ const fn thought(silent_us: u64) -> u64 {
 }
 
 /// Takes a call that was cut for the most it can have used: an agent that leaves before the end must not get anything for
-/// less. The upstream goes on with a call that is not answered yet, or in one piece, when nobody waits for it any more; of a
+/// less. The upstream goes on with a call that is not answered yet, or in one piece, when nothing waits for it any more; of a
 /// stream no more was made than was `said`, aloud or in thoughts.
 fn at_most(record: &mut ExchangeRecord, granted: Tokens, said: u64) {
-    let told = record.tokens;
     let streams = record.stream && record.ttfb_us.is_some();
-    record.tokens.input = if told.input > 0 { told.input } else { granted.input };
-    record.tokens.output = if streams { granted.output.min(told.output.max(said)) } else { granted.output };
-    record.tokens_source = TokensSource::Estimated;
+    let output = if streams { said } else { granted.output };
+    add_estimate(record, granted, (granted.input, output));
+}
+
+/// Adds an estimate of input and output to what the upstream has counted, which is the least it can be. An estimate is never
+/// more than what the call had set aside; what was counted may be.
+fn add_estimate(record: &mut ExchangeRecord, granted: Tokens, (input, output): (u64, u64)) {
+    let counted = &mut record.tokens;
+    if counted.input == 0 {
+        counted.input = input.min(granted.input);
+    }
+    counted.output = counted.output.max(output.min(granted.output));
+    if record.tokens_source != TokensSource::Partial {
+        record.tokens_source = TokensSource::Estimated;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use platform_core::record::JournalLine;
+
+    use super::*;
+
+    const GRANTED: Tokens =
+        Tokens { input: 1000, output: 500, cached: 0, cache_written: 0, cache_written_1h: 0, reasoning: 0 };
+
+    fn record(tokens_source: TokensSource, (input, output): (u64, u64)) -> ExchangeRecord {
+        let line: JournalLine =
+            serde_json::from_str(include_str!("../../tests/golden/journal-line.json")).unwrap();
+        ExchangeRecord { tokens_source, tokens: Tokens { input, output, ..Tokens::default() }, ..line.record }
+    }
+
+    /// What was counted is the least, and the estimate beside it never more than what was set aside.
+    #[test]
+    fn an_estimate_is_bounded_and_a_count_is_not() {
+        use TokensSource::{Estimated, None, Partial};
+        let table = [
+            (None, (0, 0), (40, 50), Estimated, (40, 50)),
+            (None, (0, 0), (74_604, 5_024_191), Estimated, (1000, 500)),
+            (Partial, (100, 0), (40, 50), Partial, (100, 50)),
+            (Partial, (100, 70), (40, 50), Partial, (100, 70)),
+            (Partial, (0, 70), (40, 50), Partial, (40, 70)),
+            (Partial, (2000, 900), (40, 5_000), Partial, (2000, 900)),
+        ];
+        for (source, counted, estimate, booked, expected) in table {
+            let mut record = record(source, counted);
+            add_estimate(&mut record, GRANTED, estimate);
+            assert_eq!(record.tokens_source, booked, "{counted:?}");
+            assert_eq!((record.tokens.input, record.tokens.output), expected, "{counted:?} {estimate:?}");
+        }
+    }
+
+    #[test]
+    fn a_cut_stream_costs_what_it_said_and_a_cut_answer_all() {
+        let streamed = |stream| ExchangeRecord { stream, ..record(TokensSource::None, (0, 0)) };
+        for (stream, said, output) in [(true, 70, 70), (true, 70_000, 500), (false, 70, 500)] {
+            let mut record = streamed(stream);
+            at_most(&mut record, GRANTED, said);
+            assert_eq!((record.tokens.input, record.tokens.output), (1000, output), "{stream} {said}");
+        }
+    }
 }

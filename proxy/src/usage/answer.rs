@@ -1,162 +1,361 @@
-//! Reads the JSON of answers and of stream events, of all model APIs alike.
+//! Takes note of what stands at the places that matter of answers and of stream events, as they are read.
 //!
-//! One set of names covers OpenAI's chat, completions, responses and embeddings and Anthropic's messages: they do not
-//! collide. Each field is read for itself, so that one of an unexpected type costs nothing but itself. Shapes:
-//! platform.openai.com/docs/api-reference and docs.anthropic.com/en/api/messages-streaming.
+//! Each field counts for itself, so that one of an unexpected type costs nothing but itself. What depends on the type of an
+//! event waits until the event has ended, because the type may come last.
 
 use platform_core::{money::NanoDollars, route::Route, untrusted::JournalText};
 
 use super::{
     Count, Heard, Reading, Stage,
-    counts::Counts,
+    counts::{Counts, Figure, count},
     json::Json,
-    telling::{said, tells_more_than_text},
+    place::{Place, is_no_text},
+    scan::{Bracket, Inside, Span, Text, Visit, Wants},
 };
 
 pub(super) type Tap<'t> = Option<&'t mut dyn FnMut(Heard<'_>)>;
 
-/// Members of an answer's parts that are no text of the model.
-const NOT_SAID: [&[u8]; 12] = [
-    b"type",
-    b"role",
-    b"id",
-    b"call_id",
-    b"status",
-    b"finish_reason",
-    b"object",
-    b"model",
-    b"phase",
-    b"token",
-    b"signature",
-    b"encrypted_content",
-];
+/// So much of one string is kept, to be shown to those who watch in one piece.
+const MAX_HEARD: usize = 64 << 10;
+/// Most of a name, a type or a number that is looked at.
+const MAX_WORD: usize = 1 << 10;
 
-/// What may stand on the outermost level of an answer or event.
+/// What is known of the event or answer that is being read.
 #[derive(Debug, Default)]
-struct Fields<'a> {
-    kind: &'a [u8],
-    model: Json<'a>,
-    usage: Json<'a>,
-    error: Json<'a>,
-    /// OpenAI chat and completions.
-    choices: Json<'a>,
-    /// OpenAI responses: the object in `response.completed`.
-    response: Json<'a>,
-    /// OpenAI responses: the answer's parts.
-    output: Json<'a>,
-    /// OpenAI responses: how it stands, and what is missing.
-    status: Json<'a>,
-    incomplete_details: Json<'a>,
-    /// OpenAI responses: a part that begins.
-    item: Json<'a>,
-    /// Anthropic: the object in `message_start`.
-    message: Json<'a>,
-    /// Anthropic: the answer's parts.
-    content: Json<'a>,
-    stop_reason: Json<'a>,
-    /// Anthropic: a part that begins.
-    content_block: Json<'a>,
-    /// Anthropic: an object. OpenAI responses: a string.
-    delta: Json<'a>,
+pub(super) struct Event {
+    kind: Kind,
+    /// Of the usage that is being read.
+    counts: Counts,
+    /// Whether it told of usage.
+    has_counted: bool,
+    /// OpenAI responses: how it stands once it has ended, and why it is incomplete.
+    status: Option<JournalText>,
+    reason: Option<JournalText>,
+    /// Of the part that is being read.
+    is_tool: bool,
+    part_name: Option<String>,
+    /// The tool that begins with this event, or is told of again.
+    item: Option<String>,
+    /// OpenAI responses: text that came before the type of its event.
+    delta: Option<String>,
+    said: Said,
 }
 
-impl<'a> Fields<'a> {
-    fn of(json: Json<'a>) -> Self {
-        let mut fields = Self::default();
-        for (name, value) in json.members() {
-            let place = match name {
-                b"type" => {
-                    fields.kind = value.quoted().unwrap_or_default();
-                    continue;
-                }
-                b"model" => &mut fields.model,
-                b"usage" => &mut fields.usage,
-                b"error" => &mut fields.error,
-                b"choices" => &mut fields.choices,
-                b"response" => &mut fields.response,
-                b"output" => &mut fields.output,
-                b"status" => &mut fields.status,
-                b"incomplete_details" => &mut fields.incomplete_details,
-                b"item" => &mut fields.item,
-                b"message" => &mut fields.message,
-                b"content" => &mut fields.content,
-                b"stop_reason" => &mut fields.stop_reason,
-                b"content_block" => &mut fields.content_block,
-                b"delta" => &mut fields.delta,
-                _ => continue,
-            };
-            *place = value;
-        }
-        fields
+/// What an event tells that another like it would not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Said {
+    #[default]
+    Nothing,
+    /// One text, which stands there in the piece that was read.
+    Text(Span),
+    /// More than that.
+    More,
+}
+
+impl Said {
+    fn add(&mut self, place: Option<Span>) {
+        *self = match (*self, place) {
+            (Self::Nothing, Some(place)) => Self::Text(place),
+            _ => Self::More,
+        };
     }
 }
 
-impl Fields<'_> {
-    /// Whether it tells of an error.
-    fn fails(&self) -> bool {
-        self.error.is_there() || self.kind == b"error" || self.response.member("error").is_there()
+impl Event {
+    /// Bytes that are kept.
+    #[cfg(any(test, feature = "parts"))]
+    pub(super) fn kept(&self) -> usize {
+        [&self.part_name, &self.item, &self.delta].into_iter().flatten().map(String::len).sum()
+    }
+}
+
+/// The types of events that matter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Kind {
+    /// It has not come.
+    #[default]
+    Unknown,
+    Error,
+    TextDelta,
+    ItemDone,
+    /// The last one of a response, however that ended.
+    ResponseEnded,
+    ResponseFailed,
+    MessageStop,
+    Other,
+}
+
+impl Kind {
+    fn of(kind: &str) -> Self {
+        match kind {
+            "error" => Self::Error,
+            "response.output_text.delta" => Self::TextDelta,
+            "response.output_item.done" => Self::ItemDone,
+            "response.completed" | "response.incomplete" | "response.cancelled" => Self::ResponseEnded,
+            "response.failed" => Self::ResponseFailed,
+            "message_stop" => Self::MessageStop,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Reads for a [`Reading`].
+pub(super) struct Reader<'a, 't> {
+    pub(super) route: Route,
+    /// What the outermost object is.
+    pub(super) root: Place,
+    pub(super) event: &'a mut Event,
+    pub(super) reading: &'a mut Reading,
+    pub(super) tap: &'a mut Tap<'t>,
+}
+
+impl Visit for Reader<'_, '_> {
+    type Place = Place;
+    const SKIPPED: Place = Place::Skipped;
+
+    fn root(&self) -> Place {
+        self.root
+    }
+
+    fn member(&self, place: Place, name: &[u8]) -> Place {
+        place.member(name)
+    }
+
+    fn element(&self, place: Place) -> Place {
+        place.element()
+    }
+
+    fn wants(&self, place: Place) -> Wants {
+        match place {
+            Place::Skipped | Place::Said | Place::ContentPart => Wants::Beginning(0),
+            Place::Text | Place::Content if self.tap.is_some() => Wants::All(MAX_HEARD),
+            Place::Delta if self.tap.is_some() => match self.event.kind {
+                Kind::TextDelta => Wants::All(MAX_HEARD),
+                _ => Wants::Beginning(MAX_HEARD),
+            },
+            Place::Text | Place::Content | Place::Delta => Wants::Beginning(0),
+            _ => Wants::Beginning(MAX_WORD),
+        }
+    }
+
+    fn begins(&mut self, place: Place, bracket: Bracket) -> Inside {
+        if matches!(
+            place,
+            Place::Error | Place::Usage | Place::FirstUsage | Place::Part | Place::Item | Place::Block
+        ) {
+            self.event.said = Said::More;
+        }
+        match place {
+            Place::Error => self.reading.failed = true,
+            Place::Usage | Place::FirstUsage => self.event.counts = Counts::default(),
+            Place::Part | Place::Item | Place::Block => {
+                (self.event.is_tool, self.event.part_name) = (false, None);
+            }
+            _ => {}
+        }
+        place.inside(bracket)
+    }
+
+    fn ends(&mut self, place: Place) {
+        match place {
+            Place::Usage => self.note_usage(Count::Final),
+            Place::FirstUsage => self.note_usage(Count::Preliminary),
+            Place::Part | Place::Block => {
+                if let Some(name) = self.event.part_name.take().filter(|_| self.event.is_tool) {
+                    self.reading.said += if place == Place::Part { name.len() as u64 } else { 0 };
+                    self.note_tool(&name);
+                }
+            }
+            Place::Item => self.event.item = self.event.part_name.take().filter(|_| self.event.is_tool),
+            _ => {}
+        }
+    }
+
+    fn piece(&mut self, _place: Place, text: Text<'_>) {
+        self.tell(text);
+    }
+
+    fn string(&mut self, place: Place, text: Text<'_>) {
+        match place {
+            Place::Text | Place::Content => {
+                self.say(text);
+                self.tell(text);
+            }
+            Place::Said | Place::ContentPart => self.say(text),
+            Place::Delta => {
+                self.say(text);
+                self.note_delta(text);
+            }
+            Place::Model if self.reading.model.is_some() => {}
+            Place::Error => self.reading.failed = true,
+            Place::Figure(figure) => self.note_figure(figure, text.written()),
+            Place::Cost => self.note_cost(text.written()),
+            _ => {
+                if let Some(word) = text.decoded() {
+                    self.note_word(place, &word);
+                }
+            }
+        }
+    }
+
+    fn scalar(&mut self, place: Place, raw: &[u8]) {
+        match place {
+            // A null is no error.
+            Place::Error => self.reading.failed |= raw != b"null",
+            Place::Figure(figure) => self.note_figure(figure, raw),
+            Place::Cost => self.note_cost(raw),
+            _ => {}
+        }
+    }
+
+    fn is_no_text(&self, name: &[u8]) -> bool {
+        is_no_text(name)
+    }
+
+    fn measured(&mut self, bytes: u64) {
+        self.event.said = Said::More;
+        self.reading.said += bytes;
+    }
+}
+
+impl Reader<'_, '_> {
+    /// Where the text of an event stands that says nothing else, and ends nothing.
+    pub(super) fn only_text(&self) -> Option<Span> {
+        match (self.event.said, self.event.kind) {
+            (Said::Text(place), Kind::Unknown | Kind::TextDelta | Kind::Other) => Some(place),
+            _ => None,
+        }
+    }
+
+    fn say(&mut self, text: Text<'_>) {
+        self.event.said.add(text.place);
+        self.reading.said += text.bytes;
+    }
+
+    /// The event or answer has come to its end, or as far as it ever will.
+    pub(super) fn end(&mut self) {
+        let event = std::mem::take(self.event);
+        if let Some(text) = event.delta.filter(|_| event.kind == Kind::TextDelta) {
+            self.hear(Heard::Text(&text));
+        }
+        // A tool is named where its part begins; at its end it is named again.
+        if let Some(name) = event.item.filter(|_| event.kind != Kind::ItemDone) {
+            self.note_tool(&name);
+        }
+        self.reading.failed |=
+            self.root == Place::Event && matches!(event.kind, Kind::Error | Kind::ResponseFailed);
+        let is_last = match self.route {
+            Route::Responses => matches!(event.kind, Kind::ResponseEnded | Kind::ResponseFailed),
+            Route::Messages => event.kind == Kind::MessageStop,
+            _ => false,
+        };
+        if is_last {
+            self.reading.stage = Stage::Ended;
+        }
+        if let Some(status) = event.status {
+            let is_incomplete = status.as_str() == "incomplete";
+            let reason = event.reason.filter(|_| is_incomplete).unwrap_or(status);
+            self.reading.finish.get_or_insert(reason);
+        }
+        if event.has_counted {
+            // Usage that stands before the text of its own event counts that text.
+            self.reading.counted_at = self.reading.said;
+        }
+    }
+
+    fn note_word(&mut self, place: Place, word: &str) {
+        match place {
+            Place::Kind => self.event.kind = Kind::of(word),
+            Place::Model if self.reading.model.is_none() => {
+                self.reading.model = Some(JournalText::of(word));
+            }
+            Place::Status if !matches!(word, "in_progress" | "queued") => {
+                self.event.said = Said::More;
+                self.event.status = Some(JournalText::of(word));
+            }
+            Place::Reason => self.event.reason = Some(JournalText::of(word)),
+            Place::Finish | Place::ChoiceFinish if !word.is_empty() => {
+                self.reading.stage = self.reading.stage.max(Stage::Finished);
+                self.reading.finish.get_or_insert_with(|| JournalText::of(word));
+            }
+            Place::ToolName if !word.is_empty() => {
+                self.reading.said += word.len() as u64;
+                self.note_tool(word);
+            }
+            Place::PartKind => {
+                self.event.is_tool =
+                    matches!(word, "tool_use" | "server_tool_use" | "function_call" | "custom_tool_call");
+            }
+            Place::PartName if !word.is_empty() => self.event.part_name = Some(word.to_owned()),
+            _ => {}
+        }
+    }
+
+    fn note_figure(&mut self, figure: Figure, number: &[u8]) {
+        self.event.said = Said::More;
+        self.event.counts.note(figure, count(number));
+    }
+
+    fn note_cost(&mut self, number: &[u8]) {
+        self.event.said = Said::More;
+        let told = std::str::from_utf8(number).ok().and_then(NanoDollars::parse_dollars);
+        self.reading.cost = told.or(self.reading.cost);
+    }
+
+    fn note_usage(&mut self, count: Count) {
+        let later = std::mem::take(&mut self.event.counts);
+        if !later.is_usage() {
+            return;
+        }
+        self.reading.counts.get_or_insert_default().replace(&later);
+        self.reading.count = self.reading.count.max(count);
+        if count == Count::Final {
+            self.event.has_counted = true;
+            self.reading.counted_at = self.reading.said;
+        }
+    }
+
+    fn note_tool(&mut self, name: &str) {
+        self.event.said = Said::More;
+        self.reading.tool(name);
+        self.hear(Heard::Tool(name));
+    }
+
+    fn note_delta(&mut self, text: Text<'_>) {
+        match self.event.kind {
+            Kind::TextDelta => self.tell(text),
+            Kind::Unknown if self.tap.is_some() => self.event.delta = text.decoded().map(Into::into),
+            _ => {}
+        }
+    }
+
+    fn tell(&mut self, text: Text<'_>) {
+        if self.tap.is_some()
+            && let Some(text) = text.decoded().filter(|text| !text.is_empty())
+        {
+            self.hear(Heard::Text(&text));
+        }
+    }
+
+    fn hear(&mut self, heard: Heard<'_>) {
+        if let Some(tell) = self.tap {
+            tell(heard);
+        }
     }
 }
 
 /// Whether the event `data` tells of an error, however odd the rest of it is.
 pub(super) fn is_error(data: &[u8]) -> bool {
-    Fields::of(Json::of(data)).fails()
-}
-
-/// Reads the `data` of one event of `route`'s stream.
-pub(super) fn read_event(route: Route, data: &[u8], reading: &mut Reading, tap: &mut Tap<'_>) {
-    let data = data.trim_ascii();
-    if data == b"[DONE]" {
-        reading.stage = Stage::Ended;
-        return;
-    }
-    let said = said(route, data);
-    reading.said += said.bytes;
-    if reading.model.is_some() && tap.is_none() && !tells_more_than_text(route, data, said) {
-        return;
-    }
-    let event = Fields::of(Json::of(data));
-    reading.failed |= event.fails();
-    if event.response.is_there() {
-        read_response(&Fields::of(event.response), reading);
-    }
-    if ends(route, event.kind) {
-        reading.stage = Stage::Ended;
-    }
-    // A tool is named where its part begins; `response.completed` names them all again.
-    if event.kind != b"response.output_item.done" {
-        note_part(event.item, reading, tap);
-    }
-    note_part(event.content_block, reading, tap);
-    note_finish(event.delta.member("stop_reason"), reading);
-    note_delta(&event, tap);
-    note_answer(&event, reading, tap);
-}
-
-/// Whether an event of type `kind` is the last of its stream.
-fn ends(route: Route, kind: &[u8]) -> bool {
-    match route {
-        Route::Responses => matches!(kind, b"response.completed" | b"response.incomplete"),
-        Route::Messages => kind == b"message_stop",
-        _ => false,
-    }
-}
-
-/// What is known of an event that is too long to be looked into, by its beginning.
-pub(super) fn read_beginning(route: Route, data: &[u8], reading: &mut Reading) {
-    const ENOUGH: usize = 256;
-    let kinds: [&[u8]; 2] = [b"\"response.completed\"", b"\"response.incomplete\""];
-    let beginning = data.get(..ENOUGH).unwrap_or(data);
-    let is_last = kinds.iter().any(|kind| memchr::memmem::find(beginning, kind).is_some());
-    if route == Route::Responses && is_last {
-        reading.stage = Stage::Ended;
-    }
+    let event = Json::of(data);
+    event.member("error").is_there()
+        || matches!(event.member("type").quoted(), Some(b"error" | b"response.failed"))
+        || event.member("response").member("error").is_there()
 }
 
 /// Whether the event `data` of a chat or completion stream tells nothing but usage: a count, no error, and choices, if any,
 /// that say nothing. OpenAI sends none, LiteLLM one whose `delta` is empty.
 pub(super) fn is_usage_only(data: &[u8]) -> bool {
-    let event = Fields::of(Json::of(data));
+    let event = Json::of(data);
     let says_nothing = |choice: Json<'_>| {
         choice.members().all(|(name, value)| match name {
             b"index" => true,
@@ -165,164 +364,12 @@ pub(super) fn is_usage_only(data: &[u8]) -> bool {
             _ => false,
         })
     };
-    let is_count = |(name, value): (&[u8], Json<'_>)| Counts::default().note(name, value);
-    event.usage.members().any(is_count)
-        && !event.error.is_there()
-        && event.choices.raw().first() == Some(&b'[')
-        && event.choices.elements().all(says_nothing)
-}
-
-/// Reads a whole JSON answer, or as much of it as there is.
-pub(super) fn read_document(document: &[u8], reading: &mut Reading, tap: &mut Tap<'_>) {
-    let answer = Fields::of(Json::of(document));
-    reading.failed |= answer.error.is_there();
-    for part in answer.output.elements().chain(answer.content.elements()) {
-        note_part(part, reading, tap);
-    }
-    note_finish(answer.stop_reason, reading);
-    note_status(&answer, reading);
-    note_answer(&answer, reading, tap);
-    // Only an estimate needs it.
-    if reading.counts.is_none() {
-        reading.said += text_of(document, &answer);
-    }
-}
-
-/// Bytes of text in a whole answer, or in as much of it as there is.
-fn text_of(document: &[u8], answer: &Fields<'_>) -> u64 {
-    let document = Json::of(document);
-    if !document.raw().ends_with(b"}") {
-        return document.text_bytes(&NOT_SAID);
-    }
-    [answer.choices, answer.output, answer.content].map(|spoken| spoken.text_bytes(&NOT_SAID)).iter().sum()
-}
-
-/// The `response` within an event of OpenAI's responses.
-fn read_response(response: &Fields<'_>, reading: &mut Reading) {
-    note_model(response.model, reading);
-    note_usage(response.usage, Count::Final, reading);
-    reading.failed |= response.error.is_there();
-    note_status(response, reading);
-}
-
-fn note_answer(answer: &Fields<'_>, reading: &mut Reading, tap: &mut Tap<'_>) {
-    note_model(answer.model, reading);
-    note_usage(answer.usage, Count::Final, reading);
-    if answer.message.is_there() {
-        note_model(answer.message.member("model"), reading);
-        note_usage(answer.message.member("usage"), Count::Preliminary, reading);
-    }
-    for choice in answer.choices.elements() {
-        note_choice(choice, reading, tap);
-    }
-}
-
-fn note_choice(choice: Json<'_>, reading: &mut Reading, tap: &mut Tap<'_>) {
-    for (name, value) in choice.members() {
-        match name {
-            b"finish_reason" => {
-                reading.stage = reading.stage.max(Stage::Finished);
-                note_finish(value, reading);
-            }
-            b"text" => tell_text(value, tap),
-            b"delta" | b"message" => note_message(value, reading, tap),
-            _ => {}
-        }
-    }
-}
-
-fn note_message(message: Json<'_>, reading: &mut Reading, tap: &mut Tap<'_>) {
-    for (name, value) in message.members() {
-        match name {
-            b"content" => {
-                tell_text(value, tap);
-                value.elements().for_each(|part| tell_text(part.member("text"), tap));
-            }
-            b"function_call" => note_tool(value.member("name"), reading, tap),
-            b"tool_calls" => {
-                for call in value.elements() {
-                    note_tool(call.member("function").member("name"), reading, tap);
-                    note_tool(call.member("custom").member("name"), reading, tap);
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
-fn note_model(model: Json<'_>, reading: &mut Reading) {
-    if reading.model.is_none() {
-        reading.model = model.text().map(|model| JournalText::of(&model));
-    }
-}
-
-fn note_usage(usage: Json<'_>, count: Count, reading: &mut Reading) {
-    let mut counts = reading.counts.unwrap_or_default();
-    let mut any = false;
-    for (name, value) in usage.members() {
-        if name == b"cost" {
-            reading.cost = value.number().and_then(NanoDollars::parse_dollars).or(reading.cost);
-        } else {
-            any |= counts.note(name, value);
-        }
-    }
-    if any {
-        reading.counts = Some(counts);
-        reading.count = reading.count.max(count);
-    }
-}
-
-/// Why the first answer to end did.
-fn note_finish(reason: Json<'_>, reading: &mut Reading) {
-    if reading.finish.is_none() {
-        reading.finish = reason.text().filter(|reason| !reason.is_empty()).map(|it| JournalText::of(&it));
-    }
-}
-
-/// OpenAI's responses have a status, and say of an incomplete one why it is.
-fn note_status(response: &Fields<'_>, reading: &mut Reading) {
-    match response.status.quoted() {
-        None | Some(b"in_progress" | b"queued") => {}
-        Some(b"incomplete") => {
-            note_finish(response.incomplete_details.member("reason"), reading);
-            note_finish(response.status, reading);
-        }
-        Some(_) => note_finish(response.status, reading),
-    }
-}
-
-fn note_part(part: Json<'_>, reading: &mut Reading, tap: &mut Tap<'_>) {
-    match part.member("type").quoted() {
-        Some(b"tool_use" | b"server_tool_use" | b"function_call" | b"custom_tool_call") => {
-            note_tool(part.member("name"), reading, tap);
-        }
-        Some(b"text") => tell_text(part.member("text"), tap),
-        // The whole message of OpenAI's responses, outside of streams; within, it has no content yet.
-        Some(b"message") => {
-            part.member("content").elements().for_each(|piece| tell_text(piece.member("text"), tap));
-        }
-        _ => {}
-    }
-}
-
-fn note_tool(name: Json<'_>, reading: &mut Reading, tap: &mut Tap<'_>) {
-    let Some(name) = name.text().filter(|name| !name.is_empty()) else { return };
-    reading.tool(&name);
-    if let Some(tell) = tap {
-        tell(Heard::Tool(&name));
-    }
-}
-
-fn note_delta(event: &Fields<'_>, tap: &mut Tap<'_>) {
-    if event.kind == b"response.output_text.delta" {
-        tell_text(event.delta, tap);
-    }
-    tell_text(event.delta.member("text"), tap);
-}
-
-fn tell_text(text: Json<'_>, tap: &mut Tap<'_>) {
-    let Some(tell) = tap else { return };
-    if let Some(text) = text.text().filter(|text| !text.is_empty()) {
-        tell(Heard::Text(&text));
-    }
+    let is_count = |(name, value): (&[u8], Json<'_>)| {
+        Figure::of(name).is_some() && count(value.quoted().unwrap_or(value.raw())).is_some()
+    };
+    let choices = event.member("choices");
+    event.member("usage").members().any(is_count)
+        && !event.member("error").is_there()
+        && choices.raw().first() == Some(&b'[')
+        && choices.elements().all(says_nothing)
 }

@@ -1,79 +1,167 @@
 //! The figures of a `usage`, as OpenAI and Anthropic name them, told once or several times.
 
-use platform_core::record::Tokens;
+use platform_core::{record::Tokens, route::Route};
 
-use super::json::Json;
-
-/// What has been told so far. A later figure takes the place of an earlier one unless it is zero: Anthropic counts up,
-/// some upstreams guess at first, and not every repetition holds every figure.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Counts {
+/// A figure of a `usage`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Figure {
     /// OpenAI's chat, completions and embeddings: what came from a cache is within.
-    prompt: u64,
-    completion: u64,
+    Prompt,
+    Completion,
     /// OpenAI's responses, as above; Anthropic's messages: what came from or went to a cache is not within.
-    input: u64,
-    output: u64,
+    Input,
+    Output,
     /// Anthropic's names, which LiteLLM also puts beside OpenAI's.
-    cache_read: u64,
-    cache_creation: u64,
+    CacheRead,
+    CacheCreation,
     /// OpenAI's details.
-    cached: u64,
-    cache_written: u64,
-    reasoning: u64,
+    Cached,
+    CacheWritten,
+    Reasoning,
+    /// Anthropic's details, and LiteLLM's: written to a cache that keeps it for an hour.
+    Hour,
 }
 
+const FIGURES: usize = Figure::Hour as usize + 1;
+
+impl Figure {
+    /// The figure that a member of a `usage` is.
+    pub(super) const fn of(name: &[u8]) -> Option<Self> {
+        Some(match name {
+            b"prompt_tokens" => Self::Prompt,
+            b"completion_tokens" => Self::Completion,
+            b"input_tokens" => Self::Input,
+            b"output_tokens" => Self::Output,
+            b"cache_read_input_tokens" => Self::CacheRead,
+            b"cache_creation_input_tokens" => Self::CacheCreation,
+            _ => return None,
+        })
+    }
+}
+
+/// Figures that have been told.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Counts([Option<u64>; FIGURES]);
+
 impl Counts {
-    /// Takes note of a member of a `usage`; returns whether it is a count.
-    pub(super) fn note(&mut self, name: &[u8], value: Json<'_>) -> bool {
-        let place = match name {
-            b"prompt_tokens" => &mut self.prompt,
-            b"completion_tokens" => &mut self.completion,
-            b"input_tokens" => &mut self.input,
-            b"output_tokens" => &mut self.output,
-            b"cache_read_input_tokens" => &mut self.cache_read,
-            b"cache_creation_input_tokens" => &mut self.cache_creation,
-            b"prompt_tokens_details" | b"input_tokens_details" => {
-                self.note_prompt(value);
-                return false;
-            }
-            b"completion_tokens_details" | b"output_tokens_details" => {
-                set(&mut self.reasoning, value.member("reasoning_tokens"));
-                return false;
-            }
-            _ => return false,
-        };
-        set(place, value)
+    /// Takes note of a figure. Of one that an object holds twice, which readers understand in different ways, the larger counts.
+    pub(super) fn note(&mut self, figure: Figure, count: Option<u64>) {
+        let place = &mut self.0[figure as usize];
+        *place = (*place).max(count);
     }
 
-    fn note_prompt(&mut self, details: Json<'_>) {
-        for (name, value) in details.members() {
-            match name {
-                b"cached_tokens" => set(&mut self.cached, value),
-                b"cache_creation_tokens" | b"cache_write_tokens" => set(&mut self.cache_written, value),
-                _ => false,
-            };
+    /// Takes note of figures that were told later. They take the place of earlier ones unless they are zero: Anthropic counts
+    /// up, some upstreams guess at first, and not every repetition holds every figure.
+    pub(super) fn replace(&mut self, later: &Self) {
+        for (place, later) in self.0.iter_mut().zip(later.0) {
+            *place = later.filter(|count| *count > 0).or(*place).or(later);
         }
+    }
+
+    /// Whether anything but details was told.
+    pub(super) fn is_usage(&self) -> bool {
+        self.0[..=Figure::CacheCreation as usize].iter().any(Option::is_some)
+    }
+
+    /// Whether all is there that answers of `route` count, and can be true: no prompt is empty.
+    pub(super) fn are_whole(&self, route: Route) -> bool {
+        let has_output = self.is_there(Figure::Completion) || self.is_there(Figure::Output);
+        self.tokens().input > 0 && (has_output || route == Route::Embeddings)
+    }
+
+    const fn is_there(&self, figure: Figure) -> bool {
+        self.0[figure as usize].is_some()
+    }
+
+    fn of(&self, figure: Figure) -> u64 {
+        self.0[figure as usize].unwrap_or_default()
     }
 
     pub(super) fn tokens(&self) -> Tokens {
+        let of = |figure| self.of(figure);
         // Anthropic counts what came from and went to a cache beside its input; OpenAI counts it within.
-        let beside = self.input.saturating_add(self.cache_read).saturating_add(self.cache_creation);
+        let beside =
+            of(Figure::Input).saturating_add(of(Figure::CacheRead)).saturating_add(of(Figure::CacheCreation));
         let either = |one: u64, other: u64| if one > 0 { one } else { other };
+        let cache_written_1h = of(Figure::Hour);
         Tokens {
-            input: either(self.prompt, beside),
-            output: either(self.completion, self.output),
-            cached: either(self.cached, self.cache_read),
-            cache_written: either(self.cache_written, self.cache_creation),
-            cache_written_1h: 0,
-            reasoning: self.reasoning,
+            input: either(of(Figure::Prompt), beside),
+            output: either(of(Figure::Completion), of(Figure::Output)),
+            cached: either(of(Figure::Cached), of(Figure::CacheRead)),
+            cache_written: either(of(Figure::CacheWritten), of(Figure::CacheCreation)).max(cache_written_1h),
+            cache_written_1h,
+            reasoning: of(Figure::Reasoning),
         }
     }
 }
 
-/// Returns whether `value` is a count.
-fn set(place: &mut u64, value: Json<'_>) -> bool {
-    let count = value.count();
-    *place = count.filter(|count| *count > 0).unwrap_or(*place);
-    count.is_some()
+/// Reads a number of things as JSON writes numbers, whole ones or not; also what stood within quotes. One that is too large is
+/// the largest; one that is negative is none.
+pub(super) fn count(number: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(number).ok()?;
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, "0"));
+    let are_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let (is_small, power) = match exponent.strip_prefix('-') {
+        Some(power) => (true, power),
+        None => (false, exponent.strip_prefix('+').unwrap_or(exponent)),
+    };
+    if ![whole, fraction, power].into_iter().all(are_digits) {
+        return None;
+    }
+    let power = power.parse::<usize>().unwrap_or(usize::MAX);
+    let before_point =
+        if is_small { whole.len().saturating_sub(power) } else { whole.len().saturating_add(power) };
+    let mut digits = whole.bytes().chain(fraction.bytes());
+    let mut value = 0_u64;
+    for _ in 0..before_point {
+        let digit = digits.next();
+        if digit.is_none() && value == 0 {
+            break;
+        }
+        let digit = u64::from(digit.unwrap_or(b'0') - b'0');
+        let Some(more) = value.checked_mul(10).and_then(|value| value.checked_add(digit)) else {
+            return Some(u64::MAX);
+        };
+        value = more;
+    }
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_read_however_they_are_written() {
+        let table = [
+            ("12", Some(12)),
+            ("12.0", Some(12)),
+            ("12.7", Some(12)),
+            ("0", Some(0)),
+            ("1e3", Some(1000)),
+            ("5E2", Some(500)),
+            ("1.25e+1", Some(12)),
+            ("1250e-2", Some(12)),
+            ("1e-400", Some(0)),
+            ("0e999999999999999999999", Some(0)),
+            ("1e999999999999999999999", Some(u64::MAX)),
+            ("18446744073709551615", Some(u64::MAX)),
+            ("18446744073709551616", Some(u64::MAX)),
+            ("-1", None),
+            ("-0", None),
+            ("+1", None),
+            (".5", None),
+            ("1.", None),
+            ("1e", None),
+            ("1e+-1", None),
+            ("", None),
+            ("many", None),
+            ("true", None),
+            ("null", None),
+        ];
+        for (text, expected) in table {
+            assert_eq!(count(text.as_bytes()), expected, "{text}");
+        }
+    }
 }

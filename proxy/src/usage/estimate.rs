@@ -3,8 +3,6 @@
 //! Pure, and without a tokeniser: which one a model has is not known here, and to run one takes longer than the rest of a
 //! call. Both are held against counts of five real tokenisers over forty kinds of text (`tests/tokenizers`).
 
-use platform_core::record::{ExchangeRecord, TokensSource};
-
 /// What tells how long a request's prompt is, apart from its text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Media {
@@ -62,19 +60,6 @@ pub(crate) fn input(request_bytes: u64, media: Media) -> u64 {
 pub(crate) const fn tokens(text_bytes: u64) -> u64 {
     let (bytes, tokens) = USUAL;
     text_bytes.saturating_mul(tokens).div_ceil(bytes)
-}
-
-/// Fills in what the upstream has not counted of a call that may have cost something, and whose answer had so many bytes
-/// of text. What it told on its way, without coming to the end, is the least it can be.
-pub(crate) fn fill_in(record: &mut ExchangeRecord, media: Media, said: u64) {
-    if record.tokens_source == TokensSource::Exact {
-        return;
-    }
-    if record.tokens.input == 0 {
-        record.tokens.input = input(record.request_bytes, media);
-    }
-    record.tokens.output = record.tokens.output.max(tokens(said));
-    record.tokens_source = TokensSource::Estimated;
 }
 
 /// Bytes that the text of `body`, which is UTF-8, has at most, whatever it is replaced by.

@@ -6,9 +6,11 @@
 mod answer;
 mod counts;
 pub(crate) mod estimate;
+mod frame;
 mod json;
+mod place;
+mod scan;
 mod sse;
-mod telling;
 #[cfg(test)]
 mod tests;
 mod withhold;
@@ -18,14 +20,14 @@ use platform_core::{money::NanoDollars, record::Tokens, route::Route, untrusted:
 
 pub(crate) use self::withhold::{UsageIs, Withheld};
 use self::{
+    answer::{Event, Reader, Tap},
     counts::Counts,
-    sse::{Data, Events},
+    frame::Frame,
+    place::Place,
+    scan::Scanner,
+    sse::{Events, Part},
 };
 
-/// Largest JSON answer that is looked into.
-const LARGEST_DOCUMENT: usize = 16 << 20;
-/// Largest event of a stream that is looked into.
-const LARGEST_EVENT: usize = 1 << 20;
 /// Most tool names kept of one call.
 const TOOLS: usize = 32;
 
@@ -40,8 +42,8 @@ pub(crate) struct Reading {
     pub(crate) cost: Option<NanoDollars>,
     /// Bytes of text that came, a tool's arguments and reasoning included.
     pub(crate) said: u64,
-    /// Something was too large to be looked into: what it told is not known.
-    pub(crate) gave_up: bool,
+    /// How much of that the last usage can know of.
+    counted_at: u64,
     pub(crate) tools: Vec<JournalText>,
     /// An error came where an answer should.
     pub(crate) failed: bool,
@@ -73,10 +75,10 @@ pub(crate) enum Stage {
 /// What the counts of a [`Reading`] are worth.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Count {
-    /// What the upstream knew when it began.
+    /// The upstream counted something, but not all of it, or not up to the end.
     #[default]
     Preliminary,
-    /// What it counted in the end.
+    /// The upstream counted all that its route counts, when the answer was whole.
     Final,
 }
 
@@ -95,10 +97,14 @@ impl Format {
     /// The format that a content type announces.
     pub(crate) fn of(content_type: Option<&str>) -> Self {
         let essence = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
-        match essence {
-            "text/event-stream" => Self::Events,
-            "application/json" => Self::Json,
-            _ => Self::Opaque,
+        let is = |name: &str| essence.eq_ignore_ascii_case(name);
+        let suffix = essence.rsplit_once('+').map_or("", |(_, suffix)| suffix);
+        if is("text/event-stream") {
+            Self::Events
+        } else if is("application/json") || suffix.eq_ignore_ascii_case("json") {
+            Self::Json
+        } else {
+            Self::Opaque
         }
     }
 }
@@ -107,76 +113,82 @@ impl Format {
 #[derive(Debug)]
 pub(crate) struct Meter {
     route: Route,
-    /// Largest JSON answer that is looked into.
-    largest: usize,
     body: Body,
+    scanner: Scanner<Place>,
+    frame: Frame,
+    event: Event,
     reading: Reading,
 }
 
 #[derive(Debug)]
 enum Body {
-    Events(Events),
-    Json(Vec<Bytes>, usize),
+    Events(Events, Start),
+    Json(Start),
     Opaque,
+}
+
+/// The beginning of what may be no object.
+#[derive(Debug, Default)]
+struct Start {
+    word: [u8; 8],
+    length: u64,
+}
+
+impl Start {
+    fn note(&mut self, bytes: &[u8]) {
+        let at = usize::try_from(self.length).unwrap_or(usize::MAX);
+        if let Some(room) = self.word.get_mut(at..) {
+            room.iter_mut().zip(bytes).for_each(|(place, byte)| *place = *byte);
+        }
+        self.length += bytes.len() as u64;
+    }
+
+    /// Whether it is the mark that ends OpenAI's streams.
+    fn is_done(&self) -> bool {
+        let length = usize::try_from(self.length).unwrap_or(usize::MAX);
+        self.word.get(..length).is_some_and(|word| word.trim_ascii() == b"[DONE]")
+    }
 }
 
 impl Meter {
     pub(crate) fn new(route: Route, format: Format) -> Self {
-        Self::bounded(route, format, (LARGEST_DOCUMENT, LARGEST_EVENT))
-    }
-
-    /// One that looks into no larger documents and events than these.
-    pub(crate) fn bounded(route: Route, format: Format, (largest, event): (usize, usize)) -> Self {
         let body = match format {
-            Format::Events => Body::Events(Events::bounded(event)),
-            Format::Json => Body::Json(Vec::new(), 0),
+            Format::Events => Body::Events(Events::new(), Start::default()),
+            Format::Json => Body::Json(Start::default()),
             Format::Opaque => Body::Opaque,
         };
-        Self { route, largest, body, reading: Reading::default() }
+        let (scanner, frame) = (Scanner::new(), Frame::new());
+        Self { route, body, scanner, frame, event: Event::default(), reading: Reading::default() }
     }
 
-    /// Takes note of the next piece of the body, wherever it was split. `tap` is told of text and tools;
-    /// without one, events that carry only text are not even parsed.
-    pub(crate) fn feed(&mut self, piece: &Bytes, mut tap: Option<&mut dyn FnMut(Heard<'_>)>) {
-        match &mut self.body {
-            Body::Events(events) => {
-                let (route, reading) = (self.route, &mut self.reading);
-                events.feed(piece, |data| match data {
-                    Data::NamedError => reading.failed = true,
-                    Data::Whole(data) => answer::read_event(route, data, reading, &mut tap),
-                    Data::TooLong(beginning) => {
-                        reading.gave_up = true;
-                        answer::read_beginning(route, beginning, reading);
-                    }
+    /// Takes note of the next piece of the body, wherever it was split. `tap` is told of text and tools.
+    pub(crate) fn feed(&mut self, piece: &Bytes, tap: Option<&mut dyn FnMut(Heard<'_>)>) {
+        let mut tap: Tap<'_> = tap;
+        let Self { route, body, scanner, frame, event, reading } = self;
+        let mut reader = Reader { route: *route, root: Place::Answer, event, reading, tap: &mut tap };
+        match body {
+            Body::Events(events, start) => {
+                reader.root = Place::Event;
+                events.feed(piece, |part| match part {
+                    Part::NamedError => reader.reading.failed = true,
+                    Part::Data(data) => read_event(data, (scanner, frame), start, &mut reader),
+                    Part::End => end_event(scanner, start, &mut reader),
                 });
             }
-            Body::Json(pieces, length) => {
-                *length += piece.len();
-                if *length <= self.largest {
-                    pieces.push(piece.clone());
-                } else {
-                    pieces.clear();
-                    self.reading.gave_up = true;
-                    self.reading.said = *length as u64;
-                }
-            }
-            Body::Opaque => self.reading.said += piece.len() as u64,
+            Body::Json(start) => read(piece, scanner, start, &mut reader),
+            Body::Opaque => reader.reading.said += piece.len() as u64,
         }
     }
 
     /// Bytes of the answer that are kept for later, or have room.
-    #[cfg(feature = "parts")]
+    #[cfg(any(test, feature = "parts"))]
     pub(crate) fn kept(&self) -> usize {
-        match &self.body {
-            Body::Events(events) => events.kept(),
-            Body::Json(pieces, _) => pieces.iter().map(Bytes::len).sum(),
-            Body::Opaque => 0,
-        }
+        self.scanner.kept() + self.event.kept()
     }
 
     /// Whether the answer is a stream of events.
     pub(crate) const fn reads_events(&self) -> bool {
-        matches!(self.body, Body::Events(_))
+        matches!(self.body, Body::Events(..))
     }
 
     /// Whether an event told of usage.
@@ -191,7 +203,7 @@ impl Meter {
 
     /// Whether a stream is between two events.
     pub(crate) fn between_events(&self) -> bool {
-        matches!(&self.body, Body::Events(events) if events.between())
+        matches!(&self.body, Body::Events(events, _) if events.between())
     }
 
     /// Whether there was any text yet.
@@ -200,25 +212,82 @@ impl Meter {
     }
 
     /// What the whole answer said. Call once, after its last piece.
-    pub(crate) fn finish(&mut self, mut tap: Option<&mut dyn FnMut(Heard<'_>)>) -> Reading {
-        if let Body::Json(pieces, length) = &mut self.body
-            && *length <= self.largest
-        {
-            let whole = match pieces.as_slice() {
-                [one] => one.clone(),
-                several => several.concat().into(),
-            };
-            answer::read_document(&whole, &mut self.reading, &mut tap);
-            pieces.clear();
+    pub(crate) fn finish(&mut self, tap: Option<&mut dyn FnMut(Heard<'_>)>) -> Reading {
+        let mut tap: Tap<'_> = tap;
+        let Self { route, body, scanner, event, reading, .. } = self;
+        let mut reader = Reader { route: *route, root: Place::Answer, event, reading, tap: &mut tap };
+        match body {
+            Body::Events(events, start) => {
+                reader.root = Place::Event;
+                // One that was cut tells what it has told so far, and of nothing that its end would mean.
+                if scanner.is_open() {
+                    scanner.finish(&mut reader);
+                } else if events.is_open() {
+                    end_event(scanner, start, &mut reader);
+                }
+            }
+            Body::Json(start) => end_event(scanner, start, &mut reader),
+            Body::Opaque => {}
         }
+        self.reading.count = if self.has_whole_usage() { Count::Final } else { Count::Preliminary };
         std::mem::take(&mut self.reading)
+    }
+
+    /// Whether the usage that came is that of the whole answer, and can be true.
+    fn has_whole_usage(&self) -> bool {
+        let reading = &self.reading;
+        let Some(counts) = reading.counts.filter(|_| reading.count == Count::Final) else { return false };
+        let came_last = reading.stage >= Stage::Finished && reading.counted_at == reading.said;
+        let knows_text = reading.said == 0 || counts.tokens().output > 0 || self.route == Route::Embeddings;
+        (came_last || !self.reads_events()) && knows_text && counts.are_whole(self.route)
     }
 
     /// Whether a stream that ended as HTTP ended as its route ends streams.
     pub(crate) fn is_complete(&self, reading: &Reading) -> bool {
-        let needs_mark = matches!(self.body, Body::Events(_)) && self.route != Route::Unknown;
+        let needs_mark = matches!(self.body, Body::Events(..)) && self.route != Route::Unknown;
         !reading.failed && (reading.stage == Stage::Ended || !needs_mark)
     }
+}
+
+/// Reads on in what may be a document.
+fn read(data: &[u8], scanner: &mut Scanner<Place>, start: &mut Start, reader: &mut Reader<'_, '_>) {
+    if !scanner.is_object() {
+        start.note(data);
+    }
+    scanner.feed(data, reader);
+}
+
+/// Reads on in an event. One that came whole, and fits the frame of the last one, is not read again.
+fn read_event(
+    data: &[u8],
+    (scanner, frame): (&mut Scanner<Place>, &mut Frame),
+    start: &mut Start,
+    reader: &mut Reader<'_, '_>,
+) {
+    let is_first = start.length == 0 && !scanner.is_object() && reader.tap.is_none();
+    if is_first && let Some(bytes) = frame.measure(data) {
+        reader.reading.said += bytes;
+        return scanner.pass_over(Place::Event);
+    }
+    read(data, scanner, start, reader);
+    if is_first && let Some(text) = reader.only_text().filter(|_| scanner.is_object() && !scanner.is_open()) {
+        frame.learn(data, text);
+    }
+}
+
+/// An event has ended, or a whole answer.
+fn end_event(scanner: &mut Scanner<Place>, start: &mut Start, reader: &mut Reader<'_, '_>) {
+    scanner.finish(reader);
+    let start = std::mem::take(start);
+    if scanner.is_object() {
+        reader.end();
+    } else if start.is_done() && reader.root == Place::Event {
+        reader.reading.stage = Stage::Ended;
+    } else {
+        // Nothing is known of it but that it came.
+        reader.reading.said += start.length;
+    }
+    scanner.reset();
 }
 
 impl Reading {

@@ -1,53 +1,74 @@
-//! Splits an event stream into the `data` of its events, fed in arbitrary pieces.
+//! Splits an event stream into its events, fed in arbitrary pieces, in constant memory.
 //!
-//! Follows the line rules of the WHATWG HTML standard, 9.2.6, as far as model APIs use them: lines end in
-//! LF, CR or CRLF, a blank line ends an event. `data` lines are handed out one by one, because no model API
-//! spreads one JSON document over several. One that is larger than the bound is skipped, not buffered, and told of.
+//! Follows the WHATWG HTML standard, 9.2.5 and 9.2.6: lines end in LF, CR or CRLF, a blank line ends an event, the `data` lines
+//! of an event make one text with line feeds between them, and a byte order mark may stand at the very beginning. Data is
+//! handed on as it comes.
+
+/// Longest line that is kept to see which field it is: long enough for an event's name.
+const MAX_HEAD: usize = 32;
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 #[derive(Debug)]
 pub(super) struct Events {
-    /// Largest line that is looked into.
-    largest: usize,
-    partial: Partial,
-    /// The last line was not blank: an event has begun.
-    inside: bool,
+    line: Line,
+    head: [u8; MAX_HEAD],
+    /// Bytes of the head that have come.
+    length: usize,
+    event: Event,
     /// The last byte was a CR: an LF right after it belongs to it.
     after_cr: bool,
+    /// Bytes of a byte order mark that have come; all of them where none can come any more.
+    mark: usize,
 }
 
-/// What a line tells.
+/// How much there is of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Event {
+    /// Nothing: the last line was blank, or there was none.
+    None,
+    /// A line without data.
+    Begun,
+    /// Data.
+    WithData,
+}
+
+/// A part of an event.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Data<'a> {
+pub(super) enum Part<'a> {
     /// The event has the name `error`, whatever its data.
     NamedError,
-    /// The content of a `data:` line.
-    Whole(&'a [u8]),
-    /// Of a line that is too long, the beginning.
-    TooLong(&'a [u8]),
+    /// More of its data.
+    Data(&'a [u8]),
+    /// It has ended, and had data.
+    End,
 }
 
-/// The beginning of a line whose end has not come yet.
-#[derive(Debug)]
-enum Partial {
-    Kept(Vec<u8>),
-    /// Thrown away, because the line is too long.
-    Overlong,
-}
-
-impl Default for Partial {
-    fn default() -> Self {
-        Self::Kept(Vec::new())
-    }
+/// The line that is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Line {
+    /// So little of it has come that it may be of any field.
+    Head,
+    /// Of the field `data`.
+    Data,
+    /// Of a field that does not matter.
+    Ignored,
 }
 
 impl Events {
-    pub(super) fn bounded(largest: usize) -> Self {
-        Self { largest, partial: Partial::default(), inside: false, after_cr: false }
+    pub(super) const fn new() -> Self {
+        Self {
+            line: Line::Head,
+            head: [0; MAX_HEAD],
+            length: 0,
+            event: Event::None,
+            after_cr: false,
+            mark: 0,
+        }
     }
 
-    /// Calls `tell` with the content of each `data:` line that is complete or too long.
-    pub(super) fn feed(&mut self, piece: &[u8], mut tell: impl FnMut(Data<'_>)) {
-        let mut rest = piece;
+    /// Calls `tell` with each part of each event.
+    pub(super) fn feed(&mut self, piece: &[u8], mut tell: impl FnMut(Part<'_>)) {
+        let mut rest = self.behind_mark(piece, &mut tell);
         if rest.is_empty() {
             // Between CR and LF it would make a line of its own of the LF.
             return;
@@ -57,65 +78,93 @@ impl Events {
         }
         while let Some(end) = memchr::memchr2(b'\n', b'\r', rest) {
             let (line, after) = (&rest[..end], &rest[end + 1..]);
-            self.line(line, &mut tell);
+            self.read(line, &mut tell);
+            self.end_line(&mut tell);
             let cr = rest[end] == b'\r';
             rest = if cr && after.first() == Some(&b'\n') { &after[1..] } else { after };
             self.after_cr = cr && after.is_empty();
         }
-        self.keep(rest, &mut tell);
+        self.read(rest, &mut tell);
     }
 
     /// Whether the stream stands between two events.
     pub(super) fn between(&self) -> bool {
-        !self.inside && matches!(&self.partial, Partial::Kept(kept) if kept.is_empty())
+        self.event == Event::None && self.line == Line::Head && self.length == 0
     }
 
-    /// Bytes that are kept, or have room.
-    #[cfg(any(test, feature = "parts"))]
-    pub(super) fn kept(&self) -> usize {
-        match &self.partial {
-            Partial::Kept(kept) => kept.capacity(),
-            Partial::Overlong => 0,
-        }
+    /// Whether an event has data and has not ended.
+    pub(super) fn is_open(&self) -> bool {
+        self.event == Event::WithData
     }
 
-    fn line(&mut self, end: &[u8], tell: &mut impl FnMut(Data<'_>)) {
-        let is_whole = matches!(&self.partial, Partial::Kept(kept) if kept.is_empty());
-        self.inside = !(is_whole && end.is_empty());
-        if is_whole && end.len() <= self.largest {
-            return emit(end, Data::Whole, tell);
+    /// What follows a byte order mark at the beginning of the stream.
+    fn behind_mark<'p>(&mut self, piece: &'p [u8], tell: &mut impl FnMut(Part<'_>)) -> &'p [u8] {
+        let mut rest = piece;
+        while let (Some(expected), Some(byte)) = (BYTE_ORDER_MARK.get(self.mark), rest.first()) {
+            if byte != expected {
+                let came = std::mem::replace(&mut self.mark, BYTE_ORDER_MARK.len());
+                self.read(&BYTE_ORDER_MARK[..came], tell);
+                return rest;
+            }
+            self.mark += 1;
+            rest = &rest[1..];
         }
-        self.keep(end, tell);
-        match &mut self.partial {
-            Partial::Overlong => self.partial = Partial::default(),
-            Partial::Kept(kept) => {
-                emit(kept, Data::Whole, tell);
-                kept.clear();
+        rest
+    }
+
+    fn read(&mut self, content: &[u8], tell: &mut impl FnMut(Part<'_>)) {
+        match self.line {
+            Line::Ignored => {}
+            Line::Data => tell(Part::Data(content)),
+            Line::Head => {
+                const DATA: &[u8] = b"data:";
+                // The value begins behind one byte more, which may be a space that does not belong to it.
+                let missing = DATA.len().saturating_sub(self.length);
+                let taken = content.len().min(missing);
+                self.take(&content[..taken]);
+                if self.head[..self.length] != *DATA {
+                    return self.take(&content[taken..]);
+                }
+                let Some(first) = content.get(taken) else { return };
+                self.begin_data(tell);
+                self.line = Line::Data;
+                tell(Part::Data(&content[taken + usize::from(*first == b' ')..]));
             }
         }
     }
 
-    fn keep(&mut self, rest: &[u8], tell: &mut impl FnMut(Data<'_>)) {
-        let Partial::Kept(kept) = &mut self.partial else { return };
-        let room = self.largest - kept.len();
-        let taken = rest.get(..room).unwrap_or(rest);
-        if kept.len() + taken.len() > kept.capacity() {
-            // As a vector grows by itself, but not beyond the bound.
-            kept.reserve_exact(taken.len().max(kept.len()).min(room));
-        }
-        kept.extend_from_slice(taken);
-        if rest.len() > room {
-            emit(kept, Data::TooLong, tell);
-            self.partial = Partial::Overlong;
+    fn take(&mut self, bytes: &[u8]) {
+        match self.head.get_mut(self.length..self.length + bytes.len()) {
+            Some(room) => {
+                room.copy_from_slice(bytes);
+                self.length += bytes.len();
+            }
+            None => self.line = Line::Ignored,
         }
     }
-}
 
-fn emit<'a>(line: &'a [u8], kind: impl Fn(&'a [u8]) -> Data<'a>, tell: &mut impl FnMut(Data<'_>)) {
-    if let Some(value) = line.strip_prefix(b"data:") {
-        tell(kind(value.strip_prefix(b" ").unwrap_or(value)));
-    } else if names_an_error(line) {
-        tell(Data::NamedError);
+    fn begin_data(&mut self, tell: &mut impl FnMut(Part<'_>)) {
+        if std::mem::replace(&mut self.event, Event::WithData) == Event::WithData {
+            tell(Part::Data(b"\n"));
+        }
+    }
+
+    fn end_line(&mut self, tell: &mut impl FnMut(Part<'_>)) {
+        match (self.line, &self.head[..self.length]) {
+            (Line::Head, b"") => {
+                if std::mem::replace(&mut self.event, Event::None) == Event::WithData {
+                    tell(Part::End);
+                }
+            }
+            (Line::Head, b"data" | b"data:") => self.begin_data(tell),
+            (line, head) => {
+                if line == Line::Head && names_an_error(head) {
+                    tell(Part::NamedError);
+                }
+                self.event = if self.event == Event::None { Event::Begun } else { self.event };
+            }
+        }
+        (self.line, self.length) = (Line::Head, 0);
     }
 }
 

@@ -12,6 +12,7 @@ mod leaks;
 mod paths;
 mod tools;
 mod trailers;
+mod usage;
 
 use std::time::Duration;
 
@@ -85,6 +86,7 @@ fn no_family_of_attacks_shrinks_unseen() {
         ("tokens", crate::shared::bad_tokens().len(), 16),
         ("correlations", correlations::attacks().len(), 64),
         ("leaks", leaks::count(), 306),
+        ("usage", usage::attacks().len(), 34),
     ];
     for (family, count, floor) in families {
         assert!(count >= floor, "{family}: {count} attacks, there were {floor}");

@@ -103,6 +103,11 @@ pub(super) fn prices(root: &Section<'_>) -> BTreeMap<String, Price> {
             "The same for tokens written to a cache; five quarters of `input` if absent.",
         )
         .optional();
+        let cache_written_1h = field(
+            "cache_written_1h",
+            "The same for tokens written to a cache that keeps them for an hour; twice `input` if absent.",
+        )
+        .optional();
         let (Some(input), Some(output)) = (input, output) else {
             section
                 .reject_itself("a price needs `input` and `output`, dollars for a million tokens".to_owned());
@@ -114,6 +119,7 @@ pub(super) fn prices(root: &Section<'_>) -> BTreeMap<String, Price> {
             cached: cached.unwrap_or(input),
             // What Anthropic takes; others take nothing for it and count none.
             cache_written: cache_written.unwrap_or(NanoDollars(input.0.saturating_add(input.0 / 4))),
+            cache_written_1h: cache_written_1h.unwrap_or(NanoDollars(input.0.saturating_mul(2))),
         };
         (model.to_owned(), price)
     };

@@ -44,9 +44,9 @@ fn whole_events_are_read_without_allocating() {
     for (route, event) in table {
         assert_eq!(allocations(route, &[event; 100]), 0, "{event}");
     }
-    // What comes in parts is kept; the room for it is, too.
+    // A name that comes in parts is kept; the room for it is, too.
     let (_, event) = table[0];
-    let (begin, end) = event.split_at(20);
+    let (begin, end) = event.split_at(event.find("ndex").unwrap());
     let in_parts = allocations(Route::ChatCompletions, &[begin, end].repeat(100));
-    assert!((1..10).contains(&in_parts), "{in_parts}");
+    assert_eq!(in_parts, 1);
 }

@@ -1,14 +1,16 @@
 //! The meter against answers of every API, whole and split at every byte.
 
 mod allocations;
+mod hostile;
 mod lenient;
+mod partial;
 mod properties;
 mod recorded;
 
 use bytes::Bytes;
 use platform_core::{money::NanoDollars, record::Tokens, route::Route};
 
-use super::{Count, Format, Heard, LARGEST_EVENT, Meter, Reading};
+use super::{Count, Format, Heard, Meter, Reading};
 
 const CHAT: &str = concat!(
     "data: {\"id\":\"c1\",\"model\":\"gpt-x\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n",
@@ -186,71 +188,6 @@ fn whole_answers_are_read_in_any_number_of_pieces() {
         assert_eq!(seen.reading.tokens(), Some(Tokens { input, output, ..Tokens::default() }), "{document}");
         assert_eq!(seen.reading.tools.len(), tools, "{document}");
         assert!(seen.complete);
-    }
-}
-
-#[test]
-fn an_event_that_is_too_large_is_not_looked_into_and_the_meter_says_so() {
-    let mut meter = Meter::new(Route::ChatCompletions, Format::Events);
-    meter.feed(&Bytes::from_static(b"data: "), None);
-    let piece = Bytes::from(vec![b'x'; LARGEST_EVENT / 2]);
-    for _ in 0..4 {
-        meter.feed(&piece, None);
-    }
-    assert!(!meter.between_events());
-    meter.feed(&Bytes::from_static(b"\n\n"), None);
-    assert!(meter.between_events(), "the stream recovers after it");
-    meter.feed(&Bytes::from_static(CHAT.as_bytes()), None);
-    let reading = meter.finish(None);
-    assert!(reading.gave_up && meter.is_complete(&reading));
-    assert_eq!(reading.tokens().unwrap().input, 11);
-}
-
-#[test]
-fn an_event_may_have_a_mebibyte_and_no_byte_more() {
-    let event = |length: usize| {
-        let head = "data: {\"model\":\"m\",\"pad\":\"";
-        format!("{head}{}\"}}", "x".repeat(length - head.len() - 2))
-    };
-    for (length, gave_up) in [(LARGEST_EVENT, false), (LARGEST_EVENT + 1, true)] {
-        for end in ["\n\n", "\r\n\r\n", ""] {
-            let stream = event(length) + end;
-            let (a, b) = stream.as_bytes().split_at(length / 3);
-            for pieces in [&[stream.as_bytes()][..], &[a, b]] {
-                let reading = read(Route::ChatCompletions, Format::Events, pieces).reading;
-                let known = !gave_up && !end.is_empty();
-                assert_eq!((reading.gave_up, reading.model.is_some()), (gave_up, known), "{length} {end:?}");
-            }
-        }
-    }
-    // A comment tells nothing, however long.
-    let comment = format!(": {}\n\n{CHAT}", "x".repeat(LARGEST_EVENT));
-    assert!(!read(Route::ChatCompletions, Format::Events, &[comment.as_bytes()]).reading.gave_up);
-}
-
-#[test]
-fn what_is_too_large_is_not_read_however_it_is_split() {
-    let long = format!("data: {{\"model\":\"{}\"}}\n\n", "x".repeat(100));
-    let stream = format!("{long}{CHAT}");
-    for (bound, model) in [(long.len(), "x".repeat(100)), (long.len() - 3, "gpt-x".to_owned())] {
-        for size in 1..=stream.len() {
-            let mut meter = Meter::bounded(Route::ChatCompletions, Format::Events, (bound, bound));
-            for piece in stream.as_bytes().chunks(size) {
-                meter.feed(&Bytes::copy_from_slice(piece), None);
-                meter.feed(&Bytes::new(), None);
-            }
-            assert!(meter.between_events(), "{bound} in pieces of {size}");
-            assert_eq!(meter.finish(None).model.unwrap().as_str(), model, "{bound} in pieces of {size}");
-        }
-    }
-}
-
-#[test]
-fn the_last_event_of_a_long_response_is_known_by_its_beginning() {
-    for (kind, complete) in [("response.completed", true), ("response.output_text.done", false)] {
-        let stream = format!("data: {{\"type\":\"{kind}\",\"pad\":\"{}\"}}\n\n", "x".repeat(LARGEST_EVENT));
-        let seen = read(Route::Responses, Format::Events, &[stream.as_bytes()]);
-        assert_eq!((seen.complete, seen.reading.gave_up), (complete, true), "{kind}");
     }
 }
 

@@ -5,7 +5,7 @@ use platform_core::route::Route;
 use proptest::prelude::*;
 
 use super::{
-    super::{Format, LARGEST_EVENT, Meter, Reading, sse::Events},
+    super::{Format, Meter, Reading},
     CHAT, MESSAGES, RESPONSES,
 };
 
@@ -93,31 +93,33 @@ proptest! {
         prop_assert!(whole.0.said <= bytes.len() as u64);
     }
 
-    /// What the stream says is the same whether somebody watches or not.
+    /// What is read is the same whether anything is watched or not.
     #[test]
-    fn a_watcher_changes_nothing(route in routes(), bytes in hostile()) {
-        let mut meter = Meter::new(route, Format::Events);
-        meter.feed(&Bytes::copy_from_slice(&bytes), Some(&mut |_event| {}));
-        let mut watched = meter.finish(None);
-        let mut unwatched = reading(route, Format::Events, &[&bytes]).0;
-        // Unwatched, events are passed over whose words do not look like what they would have to tell.
-        for reading in [&mut watched, &mut unwatched] {
-            reading.tools.clear();
+    fn a_watcher_changes_nothing(
+        route in routes(),
+        format in prop::sample::select(vec![Format::Events, Format::Json]),
+        bytes in hostile(),
+        size in 1..9_usize,
+    ) {
+        let mut meter = Meter::new(route, format);
+        for piece in bytes.chunks(size) {
+            meter.feed(&Bytes::copy_from_slice(piece), Some(&mut |_heard| {}));
         }
-        prop_assert_eq!(watched.said, unwatched.said);
-        prop_assert!(unwatched.tokens().is_none() || watched.tokens().is_some());
+        let watched = meter.finish(Some(&mut |_heard| {}));
+        prop_assert_eq!(watched, reading(route, format, &[&bytes]).0);
     }
 
     #[test]
-    fn what_is_kept_of_a_stream_is_bounded(pieces in prop::collection::vec((any::<bool>(), 0..700_000_usize), 0..12)) {
-        let mut events = Events::bounded(LARGEST_EVENT);
-        for (ends, length) in pieces {
-            let mut piece = vec![b'x'; length];
-            if ends {
-                piece.push(b'\n');
-            }
-            events.feed(&piece, |_data| {});
-            prop_assert!(events.kept() <= LARGEST_EVENT, "{}", events.kept());
+    fn what_is_kept_is_bounded(
+        format in prop::sample::select(vec![Format::Events, Format::Json]),
+        pieces in prop::collection::vec((0..6_usize, 0..700_000_usize), 0..12),
+    ) {
+        let mut meter = Meter::new(Route::ChatCompletions, format);
+        for (what, length) in pieces {
+            let begin = ["data: {\"choices\":[{\"delta\":{\"content\":\"", "{\"", "[{\"type\":\"", "\n", "\"}", "{\"usage\":{\"cost\":"][what];
+            let piece = begin.to_owned() + &["x", "[", "\\n", "{\"a\":", "é", "7"][what].repeat(length / 5);
+            meter.feed(&piece.into(), Some(&mut |_heard| {}));
+            prop_assert!(meter.kept() <= 256 << 10, "{}", meter.kept());
         }
     }
 }

@@ -39,7 +39,7 @@ fn shown(seen: &Seen) -> Value {
     json!({
         "model": text_of(&reading.model), "finish": text_of(&reading.finish), "tokens": reading.tokens(),
         "count": format!("{:?}", reading.count), "cost_nanodollars": reading.cost, "tools": tools,
-        "said": reading.said, "failed": reading.failed, "gave_up": reading.gave_up, "complete": complete,
+        "said": reading.said, "failed": reading.failed, "complete": complete,
         "text": text,
     })
 }

@@ -1,0 +1,133 @@
+//! What a [`Scanner`](super::Scanner) tells of a document, and whom.
+
+use std::borrow::Cow;
+
+/// Gives places in a document a meaning, and is told what stands there.
+pub(in crate::usage) trait Visit {
+    /// A place.
+    type Place: Copy + Eq;
+    /// The place of what does not matter.
+    const SKIPPED: Self::Place;
+
+    /// Returns the place of the outermost object.
+    fn root(&self) -> Self::Place;
+    /// Returns the place of the member called `name` of an object at `place`.
+    fn member(&self, place: Self::Place, name: &[u8]) -> Self::Place;
+    /// Returns the place of the elements of an array at `place`.
+    fn element(&self, place: Self::Place) -> Self::Place;
+    /// Returns how much of a string or number at `place` is needed.
+    fn wants(&self, place: Self::Place) -> Wants;
+    /// A container begins; returns how it is read.
+    fn begins(&mut self, place: Self::Place, bracket: Bracket) -> Inside;
+    /// A container ends that was [entered](Inside::Entered).
+    fn ends(&mut self, place: Self::Place);
+    /// More of a long string of which [all](Wants::All) is needed; [`Visit::string`] gets the rest.
+    fn piece(&mut self, place: Self::Place, text: Text<'_>);
+    /// A string has ended.
+    fn string(&mut self, place: Self::Place, text: Text<'_>);
+    /// A number or a word has ended.
+    fn scalar(&mut self, place: Self::Place, raw: &[u8]);
+    /// Returns whether strings of the member called `name` are no text, in a container that is [measured](Inside::Measured).
+    fn is_no_text(&self, name: &[u8]) -> bool;
+    /// So many bytes of text stand in a container that is measured.
+    fn measured(&mut self, bytes: u64);
+}
+
+/// How much of a value is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::usage) enum Wants {
+    /// At most so many bytes of its beginning.
+    Beginning(usize),
+    /// All of it, in pieces that are kept until they have so many bytes.
+    All(usize),
+}
+
+impl Wants {
+    /// What is shown of a value that stands within one piece.
+    pub(super) fn of(self, chunk: &[u8]) -> &[u8] {
+        match self {
+            Self::Beginning(most) => chunk.get(..most).unwrap_or(chunk),
+            Self::All(_) => chunk,
+        }
+    }
+}
+
+/// What a container begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::usage) enum Bracket {
+    /// `{`
+    Object,
+    /// `[`
+    Array,
+}
+
+/// How a container is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::usage) enum Inside {
+    /// Member by member.
+    Entered,
+    /// All text in it is measured, and nothing else is known of it.
+    Measured,
+    /// It does not matter.
+    Skipped,
+}
+
+/// A part of the piece that is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::usage) struct Span {
+    pub(in crate::usage) begin: usize,
+    pub(in crate::usage) end: usize,
+}
+
+/// The content of a string.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::usage) struct Text<'a> {
+    /// As it is written, as much of it as was wanted.
+    pub(super) raw: &'a [u8],
+    /// Bytes of all of it, each escape counted for what it means.
+    pub(in crate::usage) bytes: u64,
+    /// It has escapes.
+    pub(super) is_escaped: bool,
+    /// There is more than `raw`.
+    pub(super) is_cut: bool,
+    /// Where it stands in the piece that is read, if all of it does.
+    pub(in crate::usage) place: Option<Span>,
+}
+
+impl<'a> Text<'a> {
+    /// What is between the quotes, as much of it as was wanted.
+    pub(in crate::usage) const fn written(self) -> &'a [u8] {
+        self.raw
+    }
+
+    /// What it means. Of a text that was cut, as much as is whole; nothing of one that is no UTF-8.
+    pub(in crate::usage) fn decoded(self) -> Option<Cow<'a, str>> {
+        let raw = if self.is_cut { whole_of(self.raw) } else { self.raw };
+        if !self.is_escaped {
+            return std::str::from_utf8(raw).ok().map(Cow::Borrowed);
+        }
+        let quoted = [b"\"", raw, b"\""].concat();
+        serde_json::from_slice(&quoted).ok().map(Cow::Owned)
+    }
+}
+
+/// As much of `raw` as ends with a whole character.
+pub(super) fn whole_of(raw: &[u8]) -> &[u8] {
+    // Two escapes of six bytes may make one character.
+    const ESCAPE: usize = 6;
+    let tail = raw.len().saturating_sub(2 * ESCAPE);
+    let mut end = memchr::memchr(b'\\', &raw[tail..]).map_or(raw.len(), |at| tail + at);
+    if end < raw.len() {
+        // Of several, the first begins an escape.
+        end -= raw[..end].iter().rev().take_while(|byte| **byte == b'\\').count();
+        let before = &raw[end.saturating_sub(ESCAPE)..end];
+        if matches!(before, [b'\\', b'u', b'd' | b'D', b'8' | b'9' | b'a'..=b'b' | b'A'..=b'B', ..]) {
+            end -= ESCAPE;
+        }
+    }
+    let raw = &raw[..end];
+    match std::str::from_utf8(raw) {
+        Err(error) if error.error_len().is_none() => &raw[..error.valid_up_to()],
+        _ => raw,
+    }
+}

@@ -1,0 +1,100 @@
+//! When what an upstream has counted is the whole truth, and when it is not.
+
+use platform_core::route::Route;
+
+use super::{
+    super::{Count, Format},
+    read,
+};
+
+const TEXT: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"words and words\"}}]}\n\n";
+const STOP: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+const USAGE: &str = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":100,\"completion_tokens\":7}}\n\n";
+const EARLY: &str = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":100,\"completion_tokens\":0}}\n\n";
+const DONE: &str = "data: [DONE]\n\n";
+
+/// A count is final where it came behind all text, at an end that the stream has told.
+#[test]
+fn usage_is_final_only_behind_the_whole_answer() {
+    let table: [(&[&str], Count); 9] = [
+        (&[TEXT, STOP, USAGE, DONE], Count::Final),
+        (&[TEXT, STOP, USAGE], Count::Final),
+        (&[TEXT, USAGE, DONE], Count::Final),
+        (&[TEXT, STOP, DONE], Count::Preliminary),
+        (&[TEXT, USAGE], Count::Preliminary),
+        (&[EARLY, TEXT, TEXT], Count::Preliminary),
+        (&[EARLY, TEXT, STOP, DONE], Count::Preliminary),
+        (&[TEXT, STOP, USAGE, TEXT, DONE], Count::Preliminary),
+        (&[TEXT, STOP, EARLY, DONE], Count::Preliminary),
+    ];
+    for (events, count) in table {
+        let stream = events.concat();
+        let seen = read(Route::ChatCompletions, Format::Events, &[stream.as_bytes()]);
+        assert_eq!(seen.reading.count, count, "{stream}");
+    }
+}
+
+/// A figure that is missing, null or impossible makes what there is partial; one that is there stays.
+#[test]
+fn spoilt_figures_make_usage_partial() {
+    let table = [
+        (r#""prompt_tokens":100,"completion_tokens":7"#, (100, 7), Count::Final),
+        (r#""prompt_tokens":1e2,"completion_tokens":7E0"#, (100, 7), Count::Final),
+        (r#""completion_tokens":7,"completion_tokens":3,"prompt_tokens":100"#, (100, 7), Count::Final),
+        (r#""prompt_tokens":100"#, (100, 0), Count::Preliminary),
+        (r#""prompt_tokens":100,"completion_tokens":null"#, (100, 0), Count::Preliminary),
+        (r#""prompt_tokens":100,"completion_tokens":-50"#, (100, 0), Count::Preliminary),
+        (r#""prompt_tokens":100,"completion_tokens":{}"#, (100, 0), Count::Preliminary),
+        (r#""prompt_tokens":100,"completion_tokens":0"#, (100, 0), Count::Preliminary),
+        (r#""completion_tokens":7"#, (0, 7), Count::Preliminary),
+        (r#""prompt_tokens":0,"completion_tokens":7"#, (0, 7), Count::Preliminary),
+    ];
+    for (figures, tokens, count) in table {
+        let usage = format!("data: {{\"choices\":[],\"usage\":{{{figures}}}}}\n\n");
+        let stream = [TEXT, STOP, &usage, DONE].concat();
+        let whole =
+            format!("{{\"choices\":[{{\"message\":{{\"content\":\"Hi\"}}}}],\"usage\":{{{figures}}}}}");
+        for (format, text) in [(Format::Events, &stream), (Format::Json, &whole)] {
+            let reading = read(Route::ChatCompletions, format, &[text.as_bytes()]).reading;
+            let told = reading.tokens().unwrap();
+            assert_eq!(((told.input, told.output), reading.count), (tokens, count), "{format:?} {figures}");
+        }
+    }
+}
+
+#[test]
+fn embeddings_have_no_output_to_miss() {
+    let answer = r#"{"data":[{"embedding":[0.5,-0.5]}],"usage":{"prompt_tokens":5,"total_tokens":5}}"#;
+    let reading = read(Route::Embeddings, Format::Json, &[answer.as_bytes()]).reading;
+    assert_eq!((reading.count, reading.said), (Count::Final, 0));
+    let reading = read(Route::ChatCompletions, Format::Json, &[answer.as_bytes()]).reading;
+    assert_eq!(reading.count, Count::Preliminary, "the control");
+}
+
+/// Every way in which OpenAI ends a response tells its usage.
+#[test]
+fn responses_tell_usage_however_they_end() {
+    for (kind, complete) in
+        [("completed", true), ("incomplete", true), ("cancelled", true), ("failed", false)]
+    {
+        let stream = format!(
+            "data: {{\"type\":\"response.{kind}\",\"response\":{{\"usage\":{{\"input_tokens\":9,\"output_tokens\":5}}}}}}\n\ndata: [DONE]\n\n"
+        );
+        let seen = read(Route::Responses, Format::Events, &[stream.as_bytes()]);
+        assert_eq!((seen.reading.count, seen.complete), (Count::Final, complete), "{kind}");
+    }
+}
+
+/// Written to a cache for an hour: Anthropic's names, and LiteLLM's.
+#[test]
+fn cache_writes_of_an_hour_are_told_apart() {
+    let table = [
+        r#"{"input_tokens":1,"output_tokens":2,"cache_creation_input_tokens":30,"cache_creation":{"ephemeral_5m_input_tokens":10,"ephemeral_1h_input_tokens":20}}"#,
+        r#"{"prompt_tokens":31,"completion_tokens":2,"cache_creation_input_tokens":30,"prompt_tokens_details":{"cache_creation_tokens":30,"cache_creation_token_details":{"ephemeral_1h_input_tokens":20}}}"#,
+    ];
+    for usage in table {
+        let answer = format!("{{\"usage\":{usage}}}");
+        let tokens = read(Route::Messages, Format::Json, &[answer.as_bytes()]).reading.tokens().unwrap();
+        assert_eq!((tokens.input, tokens.cache_written, tokens.cache_written_1h), (31, 30, 20), "{usage}");
+    }
+}
