@@ -48,6 +48,7 @@ bare_docker() {
 
 world_start release "
 [agents.'measure:clock']
+image = 'sluicegate/sandbox-runtime:latest'
 argv = ['date', '+%s%N']
 protocol = 'text'
 model = 'fake'

@@ -20,8 +20,8 @@ const ROUNDS: usize = 5;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The same agent, with and without a container that waits for it.
-const AGENTS: &str = "[agents.'bench:cold']\nimage = 'sluicegate/sandbox-openclaw:latest'\nmemory = '2GiB'\nruntime = '100s'\n\
-    [agents.'bench:warm']\nimage = 'sluicegate/sandbox-openclaw:latest'\nmemory = '2GiB'\nruntime = '100s'\nwarm = 1\n";
+const AGENTS: &str = "[agents.'bench:cold']\nargv = ['node', '/agent/run.mjs']\nimage = 'sluicegate/sandbox-openclaw:latest'\nmemory = '2GiB'\nruntime = '100s'\n\
+    [agents.'bench:warm']\nargv = ['node', '/agent/run.mjs']\nimage = 'sluicegate/sandbox-openclaw:latest'\nmemory = '2GiB'\nruntime = '100s'\nwarm = 1\n";
 /// Its tool says what the control group has used at most, where either version of those has it.
 const QUESTION: &str = "Please:\ncall: exec {\"command\":\"echo peak=$(cat /sys/fs/cgroup/memory.peak || \
     cat /sys/fs/cgroup/memory/memory.max_usage_in_bytes)=\"}\nsay: Done.";

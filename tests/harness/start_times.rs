@@ -107,8 +107,7 @@ struct Ours {
 
 impl Ours {
     async fn new(warm: usize) -> Self {
-        let agent =
-            "[agents.'bench:clock']\nargv = ['bash', '-c', 'echo $EPOCHREALTIME']\nprotocol = 'text'\n";
+        let agent = "[agents.'bench:clock']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['bash', '-c', 'echo $EPOCHREALTIME']\nprotocol = 'text'\n";
         let mut world = World::with(&format!("{agent}warm = {warm}\n[worker]\nruns = 64\n")).await;
         assert!(world.stop_proxy().await);
         world.use_docker_on(Path::new(SOCKET));

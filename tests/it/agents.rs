@@ -212,10 +212,10 @@ async fn a_check_says_of_every_agent_whether_it_can_run_and_if_not_why() {
     append(&world, "[agents.'a:gateway']\nmode = 'gateway'\ngateways = ['g']\n[gateways.g]\n");
     append(
         &world,
-        "[agents.'a:image']\nimage = 'no-such-image:1'\n\
-         [agents.'a:model']\nmodel = 'no-such-model'\n\
-         [agents.'a:models']\nmodels = ['fake-words3']\n\
-         [agents.'a:volume']\nvolumes = [{ volume = 'no-such-volume', container_path = '/data' }]\n",
+        "[agents.'a:image']\nargv = ['node', '/agent/run.mjs']\nimage = 'no-such-image:1'\n\
+         [agents.'a:model']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['node', '/agent/run.mjs']\nmodel = 'no-such-model'\n\
+         [agents.'a:models']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['node', '/agent/run.mjs']\nmodels = ['fake-words3']\n\
+         [agents.'a:volume']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['node', '/agent/run.mjs']\nvolumes = [{ volume = 'no-such-volume', container_path = '/data' }]\n",
     );
     let outcome = check(&[]).await;
     assert_eq!(outcome.code, Some(1), "{outcome:?}");
@@ -250,7 +250,10 @@ async fn a_check_says_of_every_agent_whether_it_can_run_and_if_not_why() {
     );
     let refused = run(&world, "a:gateway", "r1").await;
     assert!(refused.code == Some(70) && refused.stdout.contains("its gateway cannot be used"), "{refused:?}");
-    append(&world, "[agents.'a:mistake']\nmode = 'x'");
+    append(
+        &world,
+        "[agents.'a:mistake']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['node', '/agent/run.mjs']\nmode = 'x'",
+    );
     assert_eq!(check(&[]).await.code, Some(2), "mistakes come first");
 }
 

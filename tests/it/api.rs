@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-const REVIEWER: &str = "[agents.'team:reviewer']\nname = 'Reviewer'\nimage = 'no-such-image:1'\n";
+const REVIEWER: &str = "[agents.'team:reviewer']\nargv = ['node', '/agent/run.mjs']\nname = 'Reviewer'\nimage = 'no-such-image:1'\n";
 
 /// A world whose API is up, and a client of it.
 async fn served(toml: &str) -> (World, Up, Agent) {
@@ -108,15 +108,17 @@ async fn agents_are_read_again_while_it_runs_all_of_them_or_none() {
         eventually(what, log, |log| log.contains(what)).await;
     };
     let good = fs::read_to_string(world.config()).unwrap();
-    let added = format!("{good}\n[agents.'team:second']\nname = 'Second'\n{REVIEWER}");
+    let added = format!(
+        "{good}\n[agents.'team:second']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['node', '/agent/run.mjs']\nname = 'Second'\n{REVIEWER}"
+    );
     fs::write(world.config(), &added).unwrap();
     hangup();
     let listed = || async { ids(&list(&api).await).join(" ") };
     eventually("the new one is listed", listed, |ids| ids == "sandbox:agent team:second").await;
 
     // With a mistake anywhere, nothing changes: not for `sluice up`, nor for its proxy.
-    let mistaken =
-        good.replace("drain = '2s'", "drain = '3s'") + "[agents.'team:third']\nmode = 'x'\ndisk = 'y'\n";
+    let mistaken = good.replace("drain = '2s'", "drain = '3s'")
+        + "[agents.'team:third']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['node', '/agent/run.mjs']\nmode = 'x'\ndisk = 'y'\n";
     fs::write(world.config(), mistaken).unwrap();
     hangup();
     logged("not reloaded").await;

@@ -106,7 +106,9 @@ async fn a_secret_that_a_process_shows_of_itself_is_found() {
 
 #[tokio::test]
 async fn a_secret_that_control_or_an_answer_tells_is_found() {
-    let agents = format!("[agents.'team:one']\nmodel = '{CANARY_KEY}'\n");
+    let agents = format!(
+        "[agents.'team:one']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['node', '/agent/run.mjs']\nmodel = '{CANARY_KEY}'\n"
+    );
     let mut world = World::with(&agents).await;
     let run = world.run_with(grant(CANARY_KEY, &format!("{CANARY_SECRET}acct"))).await;
     for answering in [Answering::Whole, Answering::Streamed] {

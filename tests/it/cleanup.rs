@@ -111,7 +111,7 @@ async fn unstartable_image(world: &World) -> String {
 
 #[tokio::test]
 async fn a_container_that_cannot_be_made_or_started_leaves_nothing() {
-    let world = World::with(&shell_agent("true", "memory = '1 KiB'")).await;
+    let world = World::with(&shell_agent("true", "milli_cpu = 4000000")).await;
     let image = unstartable_image(&world).await;
     let unmakable = run(&world).await;
     let unstartable = world.sluice().run(&["run", "--json", "--image", &image, "q"]).await;

@@ -38,7 +38,7 @@ async fn doctor_names_what_is_broken_and_how_to_mend_it() {
         check_doctor(&World::start().await, &["--set", setting], broken, mend).await;
     }
     check_doctor(
-        &World::with("[agents.'test:x']\nimage = 'no-such-image:1'").await,
+        &World::with("[agents.'test:x']\nargv = ['node', '/agent/run.mjs']\nimage = 'no-such-image:1'").await,
         &[],
         "agents",
         "make images",
@@ -59,7 +59,7 @@ async fn check_doctor(world: &World, arguments: &[&str], broken: &str, mend: &st
 
 #[tokio::test]
 async fn agents_are_listed_as_the_catalogue_specifies() {
-    let world = World::with("[agents.'team:reviewer']\nname = 'Reviewer'\nimage = 'no-such-image:1'").await;
+    let world = World::with("[agents.'team:reviewer']\nargv = ['node', '/agent/run.mjs']\nname = 'Reviewer'\nimage = 'no-such-image:1'").await;
     let entry = |id: &str, name: &str| json!({ "agentId": id, "graphId": id, "name": name, "description": "LLM agent in an isolated container" });
     let mut reviewer = entry("team:reviewer", "Reviewer");
     reviewer["reasons"] = json!([{
@@ -104,7 +104,7 @@ async fn every_mistake_of_a_configuration_is_told_at_once() {
     let config = world.config();
     let good = std::fs::read_to_string(&config).unwrap();
     assert_eq!(world.sluice().run(&["config", "check"]).await.code, Some(0));
-    std::fs::write(&config, good + "\n[agents.'test:x']\nmemroy = '1 GiB'\nruntime = 'soon'\n[proxi]\n")
+    std::fs::write(&config, good + "\n[agents.'test:x']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['node', '/agent/run.mjs']\nmemroy = '1 GiB'\nruntime = 'soon'\n[proxi]\n")
         .unwrap();
     let outcome = world.sluice().env("SLUICE_PROXY_THREADS", "many").run(&["config", "check"]).await;
     assert_eq!(outcome.code, Some(2), "{outcome:?}");

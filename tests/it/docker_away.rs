@@ -24,7 +24,7 @@ const AGENT: &str = "test:sh";
 
 /// A world with an agent and another one that has only so many seconds, on `dockerd`, with somebody who works.
 async fn at_work(dockerd: &Dockerd) -> (World, Up) {
-    let hasty = "[agents.'test:hasty']\nargv = ['sleep', '60']\nprotocol = 'text'\nruntime = '4s'\n";
+    let hasty = "[agents.'test:hasty']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['sleep', '60']\nprotocol = 'text'\nruntime = '4s'\n";
     let agents = shell_agent(COUNTS, "runtime = '100s'") + hasty;
     let mut world = World::with(&format!("{agents}{LEASE}runs = 12\n")).await;
     assert!(world.stop_proxy().await);

@@ -153,7 +153,7 @@ fn is_timed(line: &JournalLine) -> bool {
 #[tokio::test]
 async fn an_agent_that_makes_up_models_and_routes_makes_no_series() {
     let world =
-        World::with("[agents.'team:one']\nmodel = 'fake-words2'\nmodels = ['fake-words3', 'fake-words4']")
+        World::with("[agents.'team:one']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['node', '/agent/run.mjs']\nmodel = 'fake-words2'\nmodels = ['fake-words3', 'fake-words4']")
             .await;
     let agent = world.run("r1", "acct-1").await.agent;
     agent.chat("fake-words5").await;

@@ -26,7 +26,7 @@ async fn at_work(world: &World) -> usize {
 
 #[tokio::test]
 async fn an_agent_over_its_time_is_ended_while_the_store_is_away() {
-    let late = "[agents.'test:late']\nargv = ['sleep', '60']\nprotocol = 'text'\nruntime = '6s'\n";
+    let late = "[agents.'test:late']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['sleep', '60']\nprotocol = 'text'\nruntime = '6s'\n";
     let (world, postgres) = world(&format!("{}{late}", shell_agent("sleep 60", "runtime = '55s'"))).await;
     let up = Up::start(world.sluice()).await;
     for (run, agent) in [("late", "test:late"), ("long", "test:sh")] {

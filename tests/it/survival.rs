@@ -103,8 +103,8 @@ fn kill(pid: u32) {
 
 #[tokio::test]
 async fn why_an_agent_was_ended_is_not_forgotten_with_who_ended_it() {
-    let hangs = "[agents.'test:late']\nargv = ['sleep', '60']\nprotocol = 'text'\nruntime = '2s'\n\
-                 [agents.'test:long']\nargv = ['sleep', '60']\nprotocol = 'text'\n";
+    let hangs = "[agents.'test:late']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['sleep', '60']\nprotocol = 'text'\nruntime = '2s'\n\
+                 [agents.'test:long']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['sleep', '60']\nprotocol = 'text'\n";
     let world = world(hangs).await;
     for (run, end) in [("late", "timed_out"), ("long", "cancelled")] {
         let mut up = Up::start(world.sluice().env("SLUICE_FAILPOINT", "ended:kill")).await;

@@ -244,7 +244,7 @@ async fn what_waits_goes_when_its_image_or_its_entry_changes() {
     let world = world(LOOKS, 1).await;
     let scraps = Scraps::of(&world);
     let image = scraps.image_that_waits("warm", "one").await;
-    world.reconfigure("warm = 1", &format!("warm = 1\nimage = '{image}'"));
+    world.reconfigure("sluicegate/sandbox-runtime:latest", &image);
     let up = Up::start(world.sluice()).await;
     let first = until_ready(&world, 1).await;
     // The name comes to stand for another image.
@@ -314,7 +314,7 @@ async fn an_image_that_does_not_wait_runs_cold_and_is_told_of() {
     let world = world(LOOKS, 1).await;
     let scraps = Scraps::of(&world);
     let image = scraps.image("cold", "one").await;
-    world.reconfigure("warm = 1", &format!("warm = 1\nimage = '{image}'"));
+    world.reconfigure("sluicegate/sandbox-runtime:latest", &image);
     let up = Up::start(world.sluice().log_to(&world.path().join("up.log"))).await;
     let record = runs(&world, "r1", "q").await;
     assert_eq!(record["state"], "succeeded", "{record:#}");

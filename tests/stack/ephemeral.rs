@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const IMAGE: &str = "sluicegate/sandbox-openclaw:latest";
 
 /// The entry that README.md tells users to add.
-const ENTRY: &str = "[agents.'sandbox:openclaw']\nname = 'OpenClaw'\nimage = 'sluicegate/sandbox-openclaw:latest'\n\
+const ENTRY: &str = "[agents.'sandbox:openclaw']\nargv = ['node', '/agent/run.mjs']\nname = 'OpenClaw'\nimage = 'sluicegate/sandbox-openclaw:latest'\n\
     memory = '2GiB'\n";
 
 /// Longest that a run may take here, in which OpenClaw takes seconds to start, and many of them where others work, too.
@@ -216,7 +216,8 @@ const FAILING: [Fails; 10] = [
 /// Agents that may use next to nothing, that ask for a model which they were not granted, and that have less time.
 fn lesser_agents() -> String {
     let lesser = |name: &str, settings: &str| {
-        format!("[agents.'test:{name}']\nimage = '{IMAGE}'\nmemory = '2GiB'\n{settings}\n")
+        let argv = if settings.contains("argv") { "" } else { "argv = ['node', '/agent/run.mjs']\n" };
+        format!("[agents.'test:{name}']\n{argv}image = '{IMAGE}'\nmemory = '2GiB'\n{settings}\n")
     };
     let other = "runtime = '200s'\nmodels = ['fake']\n\
         argv = ['env', 'COGNI_MODEL=fake-echo', 'node', '/agent/run.mjs']";

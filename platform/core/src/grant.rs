@@ -119,6 +119,26 @@ impl Default for CallLimits {
     }
 }
 
+impl CallLimits {
+    /// Returns the name of a limit that is zero: no call could be made under it, and some upstreams take a zero for no limit.
+    #[must_use]
+    pub fn zero(&self) -> Option<&'static str> {
+        let Self { request_body, output_tokens, times } = self;
+        [
+            ("request_body", request_body.0),
+            ("output_tokens", *output_tokens),
+            ("times.body_ms", times.body_ms.0),
+            ("times.body_rate", times.body_rate.0),
+            ("times.first_byte_ms", times.first_byte_ms.0),
+            ("times.between_bytes_ms", times.between_bytes_ms.0),
+            ("times.client_ms", times.client_ms.0),
+            ("times.call_ms", times.call_ms.0),
+        ]
+        .into_iter()
+        .find_map(|(name, amount)| (amount == 0).then_some(name))
+    }
+}
+
 /// How long a call of the run may wait for whom. Each limit is counted by itself, and names itself where it passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -129,6 +129,8 @@ pub mod data_plane {
     pub const RUN_BODIES: ByteSize = ByteSize::mib(64);
     /// Request bodies of all runs that are held in memory at a time.
     pub const ALL_BODIES: ByteSize = ByteSize::mib(512);
+    /// Less would refuse bodies that any SDK sends.
+    pub const LEAST_BODIES: ByteSize = ByteSize::kib(64);
     /// How long a body may come more slowly than [`BODY_RATE`].
     pub const BODY: Millis = Millis::seconds(10);
     /// Bytes a second below which a body comes too slowly: a tenth of what a bad telephone line gives.
@@ -279,8 +281,12 @@ pub mod sandbox {
     pub const MEMORY: ByteSize = ByteSize::mib(512);
     /// Processes and threads.
     pub const PIDS: u32 = 256;
+    /// Least memory of a container that Docker takes.
+    pub const LEAST_MEMORY: ByteSize = ByteSize::mib(6);
     /// Processor time, in thousandths of a core.
     pub const MILLI_CPU: u32 = 2000;
+    /// Least processor time that Docker takes: a hundredth of a core.
+    pub const LEAST_MILLI_CPU: u32 = 10;
     /// What is kept of each of stdout and stderr.
     pub const OUTPUT: ByteSize = ByteSize::mib(2);
     /// Size of `/tmp`.

@@ -142,6 +142,12 @@ async fn register(control: &Arc<Control>, run: RunId, body: Incoming) -> Result<
             register.grant.run_id
         )));
     }
+    if let Some(limit) = register.grant.limits.zero() {
+        let problem = format!(
+            "limits.{limit} of the grant is 0, and no call could be made: leave it out for its default"
+        );
+        return Err(Error::Invalid(problem));
+    }
     // In a task of its own: whoever gives up waiting must not leave the run half open.
     let control = Arc::clone(control);
     let registering = task::spawn("registering a run", async move { control.runs.register(register).await });

@@ -178,9 +178,9 @@ mod tests {
     use super::*;
     use crate::agents::{Looked, facts::OnDocker, judge, listing};
 
-    const AGENTS: &str = "[agents.'a:pinned']\nimage = 'a:1'\nmodel = 'gpt-4o'\n\
-        [agents.'a:volume']\nvolumes = [{ volume = 'data', container_path = '/data' }, { volume = 'typo', container_path = '/t' }]\n\
-        [agents.'a:gateway']\nmode = 'gateway'\ngateways = ['g']\nimage = 'a:1'\n[gateways.g]\n";
+    const AGENTS: &str = "[agents.'a:pinned']\nargv = ['node', '/agent/run.mjs']\nimage = 'a:1'\nmodel = 'gpt-4o'\n\
+        [agents.'a:volume']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['node', '/agent/run.mjs']\nvolumes = [{ volume = 'data', container_path = '/data' }, { volume = 'typo', container_path = '/t' }]\n\
+        [agents.'a:gateway']\nmode = 'gateway'\ngateways = ['g']\n[gateways.g]\n";
 
     fn codes(facts: &Facts) -> Vec<(String, Vec<&'static str>)> {
         let file = Some(("s.toml".into(), AGENTS.to_owned()));
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn an_agent_has_a_model_that_it_may_ask_for() {
-        let file = "[agents.'a:b']\nmodels = ['one', 'two']\n";
+        let file = "[agents.'a:b']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['node', '/agent/run.mjs']\nmodels = ['one', 'two']\n";
         let codes = |entry: &str, default: Option<&str>| {
             let file = Some(("s.toml".into(), format!("{file}{entry}")));
             let settings = Settings::read(&Sources { file, ..Sources::default() }).unwrap();

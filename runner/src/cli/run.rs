@@ -8,6 +8,7 @@ use std::{
 };
 
 use platform_core::{
+    budget::Budget,
     control::UpstreamHealth,
     event::AgentEvent,
     grant::Correlation,
@@ -230,8 +231,12 @@ async fn order(context: &Context, data_plane: &DataPlane, arguments: Arguments) 
         return Err(Box::new(Misused(no_model(&arguments.agent, data_plane).await)));
     };
     let budget = &mut agent.budget;
-    budget.total_tokens = least(budget.total_tokens, arguments.total_tokens);
-    budget.cost_nanodollars = least(budget.cost_nanodollars, arguments.cost);
+    tighten(budget, arguments.total_tokens, arguments.cost)?;
+    if budget.cost_nanodollars.is_some() && !context.settings.has_price(&model) {
+        return Err(Box::new(Misused(format!(
+            "the run has a limit of cost, and model {model} has no price: add [prices.\"{model}\"], or run it without --cost and without `cost` in its agent's entry"
+        ))));
+    }
     agent.image = arguments.image.unwrap_or(agent.image);
     let mut messages = arguments.history.as_deref().map_or(Ok(vec![]), history)?;
     let content = match arguments.question.as_str() {
@@ -257,6 +262,20 @@ async fn order(context: &Context, data_plane: &DataPlane, arguments: Arguments) 
         },
     }
     .part_of(arguments.traceparent.or(caller)))
+}
+
+/// Has the limits of the options hold where they are tighter.
+fn tighten(budget: &mut Budget, total_tokens: Option<u64>, cost: Option<NanoDollars>) -> Result<(), Misused> {
+    for (option, allowed) in [("--total-tokens", total_tokens), ("--cost", cost.map(|cost| cost.0))] {
+        if allowed == Some(0) {
+            return Err(Misused(format!(
+                "{option} 0 allows no call: leave it out for the limit of the agent's entry"
+            )));
+        }
+    }
+    budget.total_tokens = least(budget.total_tokens, total_tokens);
+    budget.cost_nanodollars = least(budget.cost_nanodollars, cost);
+    Ok(())
 }
 
 /// The tighter one of two limits.

@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_model_is_named_if_it_is_configured_or_answered_and_never_in_an_agents_words() {
-        let file = "[upstream]\ndefault_model = 'default'\n[agents.'a:b']\nmodel = 'own'\nmodels = ['own', 'listed', 'default']\n\
+        let file = "[upstream]\ndefault_model = 'default'\n[agents.'a:b']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['node', '/agent/run.mjs']\nmodel = 'own'\nmodels = ['own', 'listed', 'default']\n\
             [prices.priced]\ninput = '1'\noutput = '1'\n";
         let file = Some(("s.toml".into(), file.to_owned()));
         let settings = Settings::read(&Sources { file, ..Sources::default() }).unwrap();

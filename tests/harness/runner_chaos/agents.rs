@@ -54,7 +54,7 @@ impl Script {
         let entry = |script: Self| {
             let runtime = if script == Self::Hangs { "4s" } else { "2min" };
             format!(
-                "[agents.'{}']\nargv = ['bash', '-c', {}]\nprotocol = 'text'\nruntime = '{runtime}'\n",
+                "[agents.'{}']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['bash', '-c', {}]\nprotocol = 'text'\nruntime = '{runtime}'\n",
                 script.agent(),
                 // A JSON string is a TOML string; braces are doubled.
                 json!(script.shell().replace('{', "{{").replace('}', "}}"))

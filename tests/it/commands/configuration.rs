@@ -18,7 +18,8 @@ installation = 7 # 8
 argv = 'review --all' # 10
 protocol = 'xml' # 11
 memory = '1 GB' # 12
-[colours] # 13
+image = 'reviewer:1'
+[colours] # 14
 ";
 
 #[tokio::test]

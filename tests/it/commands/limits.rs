@@ -1,7 +1,11 @@
 //! `sluice usage` and `sluice limit`: how far limits go, and other ones while runs live.
 
 use harness::{Outcome, World, grant, sluice::interrupt};
-use platform_core::{budget::Budget, grant::RunGrant};
+use http::Method;
+use platform_core::{
+    budget::{Budget, Limit},
+    grant::RunGrant,
+};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
@@ -196,4 +200,41 @@ async fn ctrl_c_ends_a_view_that_follows() {
     assert_eq!(first.unwrap().as_deref(), Some(r#"{"accounts":[],"runs":[]}"#));
     interrupt(&usage);
     timeout(Duration::from_secs(10), usage.wait()).await.expect("it ends").unwrap();
+}
+
+/// Zero allows nothing, through whichever door it comes: never everything.
+#[tokio::test]
+async fn zero_allows_nothing_and_never_all() {
+    let world = World::start().await;
+    for (limit, name) in [
+        (json!({ "output_tokens": 0 }), "limits.output_tokens"),
+        (json!({ "request_body": 0 }), "limits.request_body"),
+        (json!({ "times": { "call_ms": 0 } }), "limits.times.call_ms"),
+        (json!({ "times": { "body_rate": 0 } }), "limits.times.body_rate"),
+    ] {
+        let grant = json!({ "run_id": "r0", "account": "a", "graph": "s:a", "limits": limit });
+        let body = json!({ "grant": grant }).to_string();
+        let answer = world.control.send(Method::PUT, "/v1/runs/r0", body).await;
+        assert_eq!(answer.status.as_u16(), 400, "{name}: {}", answer.text());
+        assert!(answer.text().contains(&format!("{name} of the grant is 0")), "{}", answer.text());
+    }
+    for limit in Limit::ALL {
+        let mut budget = Budget::default();
+        budget.allow(limit, Some(0));
+        let run = world
+            .run_with(RunGrant { budget, ..grant(&format!("r-{}", limit.setting().replace('_', "-")), "a") })
+            .await;
+        assert_ne!(run.agent.chat("fake").await.status, 200, "{limit}");
+    }
+    assert!(world.upstream.ledger().all().iter().all(|asked| asked.path != "/v1/chat/completions"));
+    assert_eq!(world.run("r1", "a").await.agent.chat("fake").await.status, 200, "the control");
+
+    for option in ["--cost", "--total-tokens"] {
+        let outcome = world.sluice().run(&["run", option, "0", "q"]).await;
+        assert_eq!(outcome.code, Some(2), "{outcome:?}");
+        assert!(outcome.stderr.contains(&format!("{option} 0 allows no call")), "{outcome:?}");
+    }
+    let unpriced = world.sluice().run(&["run", "--cost", "1", "q"]).await;
+    assert_eq!(unpriced.code, Some(2), "{unpriced:?}");
+    assert!(unpriced.stderr.contains("model fake has no price"), "{unpriced:?}");
 }

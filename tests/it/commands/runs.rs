@@ -30,7 +30,7 @@ fn each<'v>(values: &'v [Value], key: &str) -> Vec<&'v str> {
 async fn what_ran_is_told_with_how_it_ended_and_what_it_used() {
     let call = r#"curl -sS --unix-socket /llm-sock/llm.sock http://x/v1/chat/completions -H 'content-type: application/json' \
         -d '{"model":"fake","messages":[{"role":"user","content":"hi"}]}' >/dev/null && printf 'an\033[2J answer'"#;
-    let slow = "[agents.'test:slow']\nargv = ['sleep', '60']\nprotocol = 'text'\nruntime = '300ms'\n";
+    let slow = "[agents.'test:slow']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['sleep', '60']\nprotocol = 'text'\nruntime = '300ms'\n";
     let agents = format!("{}{slow}", shell_agent(call, ""));
     let world = World::with(&agents).await;
     assert_eq!(run_as(&world, "good", &["--account", "acct-1"]).await.code, Some(0));

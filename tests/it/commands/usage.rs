@@ -3,8 +3,7 @@
 use harness::{Outcome, World, binary};
 use tokio::process::Command;
 
-const REVIEWER: &str =
-    "[agents.'team:reviewer']\nname = 'Reviewer'\ndescription = 'reads diffs'\nimage = 'no-such-image:1'\n";
+const REVIEWER: &str = "[agents.'team:reviewer']\nargv = ['node', '/agent/run.mjs']\nname = 'Reviewer'\ndescription = 'reads diffs'\nimage = 'no-such-image:1'\n";
 
 #[tokio::test]
 async fn for_a_person_agents_are_a_table_that_says_which_can_run() {

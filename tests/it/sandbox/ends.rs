@@ -58,7 +58,7 @@ async fn a_start_that_fails_says_why_and_leaves_nothing() {
     assert_eq!(outcome.result()["error"]["code"], "image_missing");
     world.assert_nothing_left().await;
 
-    let world = World::with("[agents.'test:sh']\nargv = ['/no/such/program']\nprotocol = 'text'\n").await;
+    let world = World::with("[agents.'test:sh']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['/no/such/program']\nprotocol = 'text'\n").await;
     assert_ne!(run(&world).await.code, Some(0));
     world.assert_nothing_left().await;
 }

@@ -16,7 +16,11 @@ use harness::{Outcome, World};
 pub(crate) fn shell_agent(script: &str, settings: &str) -> String {
     let script = toml_argument(script);
     let runtime = if settings.contains("runtime") { "" } else { "runtime = '20s'\n" };
-    format!("[agents.'test:sh']\nargv = ['bash', '-c', {script}]\nprotocol = 'text'\n{runtime}{settings}\n")
+    let image =
+        if settings.contains("image = ") { "" } else { "image = 'sluicegate/sandbox-runtime:latest'\n" };
+    format!(
+        "[agents.'test:sh']\n{image}argv = ['bash', '-c', {script}]\nprotocol = 'text'\n{runtime}{settings}\n"
+    )
 }
 
 /// `text` as one of the arguments of an entry: a JSON string is a TOML string, and braces are doubled.

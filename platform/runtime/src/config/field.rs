@@ -10,14 +10,14 @@ use super::{Section, Value, reader::join, value::kind};
 #[derive(Debug, Clone)]
 pub(super) struct FieldDoc {
     pub(super) key: String,
-    pub(super) doc: &'static str,
+    pub(super) doc: String,
     /// `None` for a table.
     pub(super) schema: Option<serde_json::Value>,
 }
 
 impl FieldDoc {
-    pub(super) const fn table(key: String, doc: &'static str) -> Self {
-        Self { key, doc, schema: None }
+    pub(super) fn table(key: String, doc: &str) -> Self {
+        Self { key, doc: doc.to_owned(), schema: None }
     }
 }
 
@@ -28,17 +28,41 @@ pub struct Field<'s, 'a> {
     name: &'static str,
     doc: &'static str,
     variable: Option<&'static str>,
+    /// Bounds of its own, instead of its type's.
+    least: Option<u64>,
+    most: Option<u64>,
 }
 
 impl<'s, 'a> Field<'s, 'a> {
     pub(super) const fn new(section: &'s Section<'a>, name: &'static str, doc: &'static str) -> Self {
-        Self { section, name, doc, variable: None }
+        Self { section, name, doc, variable: None, least: None, most: None }
     }
 
     /// Also reads it from the variable `name`, which has this setting's public name.
     #[must_use]
     pub const fn variable(mut self, name: &'static str) -> Self {
         self.variable = Some(name);
+        self
+    }
+
+    /// Takes zero as well, where that means something and is not "no limit".
+    #[must_use]
+    pub const fn may_be_zero(mut self) -> Self {
+        self.least = Some(0);
+        self
+    }
+
+    /// Takes nothing below `least`; of a list, no fewer entries.
+    #[must_use]
+    pub fn at_least<T: Value>(mut self, least: &T) -> Self {
+        self.least = least.amount();
+        self
+    }
+
+    /// Takes nothing above `most`.
+    #[must_use]
+    pub fn at_most<T: Value>(mut self, most: &T) -> Self {
+        self.most = most.amount();
         self
     }
 
@@ -81,7 +105,11 @@ impl<'s, 'a> Field<'s, 'a> {
 
     fn read_list<T: Value>(&self, default: Vec<T>) -> Vec<T> {
         let default_json: Vec<_> = default.iter().map(Value::to_json).collect();
-        self.describe(json!({ "type": "array", "items": T::schema(), "default": default_json }));
+        let mut schema = json!({ "type": "array", "items": T::schema(), "default": default_json });
+        if let Some(least) = self.least {
+            schema["minItems"] = least.into();
+        }
+        self.describe(schema);
         self.items().unwrap_or(default)
     }
 
@@ -91,6 +119,10 @@ impl<'s, 'a> Field<'s, 'a> {
             self.mistake_at(value, format!("expected an array, found {}", kind(value.get_ref())));
             return None;
         };
+        let least = self.least.unwrap_or(0);
+        if (items.len() as u64) < least {
+            self.mistake_at(value, format!("has {} entries: expected at least {least}", items.len()));
+        }
         let read = |item| {
             T::from_toml(toml::Spanned::get_ref(item)).map_err(|problem| self.mistake_at(item, problem)).ok()
         };
@@ -98,15 +130,59 @@ impl<'s, 'a> Field<'s, 'a> {
     }
 
     fn read<T: Value>(&self, schema: serde_json::Value) -> Option<T> {
-        self.describe(schema);
+        self.describe(self.bounded::<T>(schema));
         let key = self.key();
         let reader = self.section.reader;
         let variables = [Some(override_variable(&key)), self.variable.map(str::to_owned)];
         if let Some((origin, text)) = reader.override_of(&key, variables) {
-            return T::from_text(text).map_err(|problem| reader.mistake(origin, &key, problem)).ok();
+            return T::from_text(text)
+                .and_then(|value| self.within(value))
+                .map_err(|problem| reader.mistake(origin, &key, problem))
+                .ok();
         }
         let value = self.section.entry(self.name)?;
-        T::from_toml(value.get_ref()).map_err(|problem| self.mistake_at(value, problem)).ok()
+        let read = T::from_toml(value.get_ref()).and_then(|read| self.within(read));
+        read.map_err(|problem| self.mistake_at(value, problem)).ok()
+    }
+
+    /// The least and the greatest amount that the setting takes.
+    fn bounds<T: Value>(&self) -> Option<(u64, u64)> {
+        let (least, most) = T::BOUNDS?;
+        Some((self.least.unwrap_or(least), self.most.unwrap_or(most)))
+    }
+
+    /// Returns `value`, or what is wrong with its amount.
+    fn within<T: Value>(&self, value: T) -> Result<T, String> {
+        let (Some((least, most)), Some(amount)) = (self.bounds::<T>(), value.amount()) else {
+            return Ok(value);
+        };
+        if (least..=most).contains(&amount) {
+            return Ok(value);
+        }
+        let not_unlimited = if amount == 0 { "; zero does not mean unlimited" } else { "" };
+        let [amount, least, most] = [amount, least, most].map(T::in_words);
+        Err(format!("{amount} is out of range: expected {least} to {most}{not_unlimited}"))
+    }
+
+    /// Returns `schema` with the setting's bounds. Of sizes and times, which are texts, it can only say whether they
+    /// may be zero.
+    fn bounded<T: Value>(&self, mut schema: serde_json::Value) -> serde_json::Value {
+        if let Some((least, most)) = self.bounds::<T>() {
+            if schema["type"] == "integer" {
+                schema["minimum"] = least.into();
+                schema["maximum"] = most.into();
+            } else {
+                schema["pattern"] = if least > 0 { "[1-9]" } else { "[0-9]" }.into();
+            }
+            // Bounds of its own are told in words, too.
+            let told = |word: &str, bound: Option<u64>| {
+                bound.map(|bound| format!(" At {word} {}.", T::in_words(bound)))
+            };
+            let least = told("least", self.least.filter(|least| *least > 0));
+            let words: String = least.into_iter().chain(told("most", self.most)).collect();
+            schema["description"] = format!("{}{words}", self.doc).into();
+        }
+        schema
     }
 
     fn note(&self, value: serde_json::Value) {
@@ -118,7 +194,8 @@ impl<'s, 'a> Field<'s, 'a> {
     }
 
     fn describe(&self, schema: serde_json::Value) {
-        self.section.reader.describe(FieldDoc { key: self.key(), doc: self.doc, schema: Some(schema) });
+        let doc = schema["description"].as_str().unwrap_or(self.doc).to_owned();
+        self.section.reader.describe(FieldDoc { key: self.key(), doc, schema: Some(schema) });
     }
 
     fn mistake_at(&self, value: &toml::Spanned<DeValue<'_>>, problem: String) {

@@ -16,7 +16,7 @@ impl Section<'_> {
     ) -> BTreeMap<String, T> {
         let key = join(&self.key, name);
         let schema = json!({ "type": "object", "additionalProperties": T::schema(), "default": {} });
-        self.reader.describe(FieldDoc { key: key.clone(), doc, schema: Some(schema) });
+        self.reader.describe(FieldDoc { key: key.clone(), doc: doc.to_owned(), schema: Some(schema) });
         self.reader.allow_any(&key);
         let mut values = BTreeMap::new();
         let table = self.entry(name).and_then(|value| self.table_in(&key, value));

@@ -10,7 +10,7 @@ pub fn json_schema<T>(title: &str, build: impl FnOnce(&Section<'_>) -> T) -> Val
     root["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     root["title"] = json!(title);
     for field in reader::fields_of(build) {
-        let mut schema = field.schema.unwrap_or_else(|| table(field.doc));
+        let mut schema = field.schema.unwrap_or_else(|| table(&field.doc));
         schema["description"] = json!(field.doc);
         insert(&mut root, &field.key, schema);
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use platform_core::limit::Millis;
+use platform_core::limit::{ByteSize, Millis};
 use serde_json::json;
 
 use super::{Environment, Mistakes, Section, Sources, json_schema, read};
@@ -14,6 +14,8 @@ struct Sample {
     url: String,
     colours: Vec<String>,
     pets: Vec<(String, u32)>,
+    spare: u32,
+    size: ByteSize,
 }
 
 fn sample(root: &Section<'_>) -> Sample {
@@ -22,6 +24,8 @@ fn sample(root: &Section<'_>) -> Sample {
         drain: proxy.field("drain", "How long.").or(Millis::seconds(20)),
         url: proxy.field("url", "Where.").variable("PUBLIC_URL").or("http://default".to_owned()),
         colours: proxy.field("colours", "Which.").list_or(vec!["red".to_owned()]),
+        spare: proxy.field("spare", "How many wait.").may_be_zero().at_most(&9u32).or(0),
+        size: proxy.field("size", "How large.").at_least(&ByteSize::mib(6)).or(ByteSize::mib(8)),
         pets: root.each("pets", "Any of them.", |name, pet| {
             (name.to_owned(), pet.field("legs", "How many.").or(4))
         }),
@@ -38,8 +42,8 @@ fn with(text: &str, environment: Environment, flags: &[&str]) -> Result<Sample, 
 fn nothing_set_means_all_defaults() {
     let read = with("", Environment::default(), &[]).unwrap();
     assert_eq!(
-        (read.threads, read.drain, read.colours, read.pets),
-        (2, Millis::seconds(20), vec!["red".to_owned()], vec![])
+        (read.threads, read.drain, read.colours, read.pets, read.spare),
+        (2, Millis::seconds(20), vec!["red".to_owned()], vec![], 0)
     );
 }
 
@@ -67,7 +71,7 @@ fn every_mistake_is_reported_at_once_with_its_place() {
     let mistakes = with(text, environment, &["proxy.none=1", "bare"]).unwrap_err();
     let expected = [
         "s.toml:2: proxy.threads: expected a decimal whole number, found a string",
-        "s.toml:3: proxy.drian: unknown key; known here: colours, drain, threads, url",
+        "s.toml:3: proxy.drian: unknown key; known here: colours, drain, size, spare, threads, url",
         "s.toml:4: proxy.url: expected a string, found an integer",
         "s.toml:5: proxy.colours: expected a string, found an integer",
         "s.toml:6: prxy: unknown key; known here: pets, proxy",
@@ -98,4 +102,28 @@ fn the_schema_lists_every_field_and_refuses_others_at_every_depth() {
     assert_eq!(pet["properties"]["legs"]["description"], json!("How many."));
     assert_eq!(pet["additionalProperties"], json!(false));
     assert_eq!(schema["additionalProperties"], json!(false));
+}
+
+#[test]
+fn zero_is_out_of_range_unless_declared() {
+    let text = "[proxy]\nthreads = 0\ndrain = '0s'\nspare = 10\nsize = '1 KiB'\n";
+    let mistakes = with(text, Environment::default(), &["pets.cat.legs=0"]).unwrap_err();
+    let expected = [
+        "s.toml:2: proxy.threads: 0 is out of range: expected 1 to 4294967295; zero does not mean unlimited",
+        "s.toml:3: proxy.drain: 0s is out of range: expected 1ms to 36500days; zero does not mean unlimited",
+        "s.toml:4: proxy.spare: 10 is out of range: expected 0 to 9",
+        "s.toml:5: proxy.size: 1 KiB is out of range: expected 6 MiB to 1048576 GiB",
+        "--set pets.cat.legs=0: pets.cat.legs: no such setting",
+    ];
+    assert_eq!(mistakes.0.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
+    let read = with("[proxy]\nspare = 0\n", Environment::from([("SLUICE_PROXY_SIZE", "6MiB")]), &[]).unwrap();
+    assert_eq!((read.spare, read.size), (0, ByteSize::mib(6)), "the control");
+    let by_variable =
+        with("", Environment::from([("SLUICE_PROXY_THREADS", "0")]), &[]).unwrap_err().to_string();
+    assert!(by_variable.contains("0 is out of range"), "{by_variable}");
+
+    let schema = &json_schema("sample", sample)["properties"]["proxy"]["properties"];
+    assert_eq!((&schema["threads"]["minimum"], &schema["spare"]["minimum"]), (&json!(1), &json!(0)));
+    assert_eq!(schema["drain"]["pattern"], json!("[1-9]"));
+    assert_eq!(schema["size"]["description"], json!("How large. At least 6 MiB."));
 }

@@ -11,8 +11,28 @@ use platform_core::{
 use serde_json::json;
 use toml::de::DeValue;
 
+/// Beyond any disk: 1 PiB. Docker and the kernel count sizes with a sign.
+const MAX_SIZE: ByteSize = ByteSize::mib(1 << 30);
+/// Beyond any plan: 100 years. Clocks can add it to any time.
+const MAX_SPAN: Millis = Millis::seconds(36_500 * 24 * 3600);
+
 /// A type a setting can have.
 pub trait Value: Sized {
+    /// The least and the greatest amount, of types that count something. A setting has these bounds unless it says otherwise:
+    /// zero is out of them, so that no setting takes it for "no limit" by accident.
+    const BOUNDS: Option<(u64, u64)> = None;
+
+    /// Returns the amount, of types that have bounds.
+    fn amount(&self) -> Option<u64> {
+        None
+    }
+
+    /// Returns an amount as a person writes it in a setting of this type.
+    #[must_use]
+    fn in_words(amount: u64) -> String {
+        amount.to_string()
+    }
+
     /// Reads it from the environment or a flag.
     ///
     /// # Errors
@@ -55,8 +75,17 @@ fn parse<T: FromStr<Err: ToString>>(text: &str) -> Result<T, String> {
 }
 
 macro_rules! written_as_text {
-    ($($type:ty),*) => {$(
+    ($($type:ty $(: $greatest:expr)?),*) => {$(
         impl Value for $type {
+            $(
+            const BOUNDS: Option<(u64, u64)> = Some((1, $greatest));
+            fn amount(&self) -> Option<u64> {
+                Some(self.0)
+            }
+            fn in_words(amount: u64) -> String {
+                Self(amount).to_string()
+            }
+            )?
             fn from_text(text: &str) -> Result<Self, String> {
                 parse(text)
             }
@@ -71,8 +100,12 @@ macro_rules! written_as_text {
 }
 
 macro_rules! written_as_integer {
-    ($($type:ty),*) => {$(
+    ($($type:ty: $greatest:expr),*) => {$(
         impl Value for $type {
+            const BOUNDS: Option<(u64, u64)> = Some((1, $greatest));
+            fn amount(&self) -> Option<u64> {
+                Some((*self).into())
+            }
             fn from_text(text: &str) -> Result<Self, String> {
                 text.parse().map_err(|_error| format!("expected a whole number from {} to {}, found `{text}`", Self::MIN, Self::MAX))
             }
@@ -120,8 +153,8 @@ pub(crate) use written_as_word;
 
 written_as_text!(
     String,
-    ByteSize,
-    Millis,
+    ByteSize: MAX_SIZE.0,
+    Millis: MAX_SPAN.0,
     AccountId,
     GatewayId,
     AgentId,
@@ -131,9 +164,9 @@ written_as_text!(
     ToolName,
     Capability,
     SocketAddr,
-    NanoDollars
+    NanoDollars: u64::MAX
 );
-written_as_integer!(u16, u32, u64);
+written_as_integer!(u16: 0xffff, u32: 0xffff_ffff, u64: u64::MAX);
 
 impl Value for PathBuf {
     fn from_text(text: &str) -> Result<Self, String> {

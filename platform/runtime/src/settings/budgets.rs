@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use platform_core::{
     budget::{Budget, Price},
-    id::AccountId,
+    id::{AccountId, ModelName},
     money::NanoDollars,
     priority::Priority,
 };
 
-use super::Part;
-use crate::config::{Section, written_as_word};
+use super::{Part, Settings};
+use crate::config::{About, Objection, Section, written_as_word};
 
 /// `[accounts."id"]`: what accounts may do.
 #[derive(Debug, Clone, Default)]
@@ -95,13 +95,18 @@ pub(super) fn budget(section: &Section<'_>, defaults: &Budget) -> Budget {
 pub(super) fn prices(root: &Section<'_>) -> BTreeMap<String, Price> {
     let read = |model: &str, section: &Section<'_>| {
         let field = |name, doc| section.field(name, doc);
-        let input = field("input", "Dollars for a million tokens of prompts, as text.").optional();
-        let output = field("output", "Dollars for a million tokens of answers, as text.").optional();
-        let cached = field("cached", "The same for tokens read from a cache; `input` if absent.").optional();
+        let input =
+            field("input", "Dollars for a million tokens of prompts, as text.").may_be_zero().optional();
+        let output =
+            field("output", "Dollars for a million tokens of answers, as text.").may_be_zero().optional();
+        let cached = field("cached", "The same for tokens read from a cache; `input` if absent.")
+            .may_be_zero()
+            .optional();
         let cache_written = field(
             "cache_written",
             "The same for tokens written to a cache; five quarters of `input` if absent.",
         )
+        .may_be_zero()
         .optional();
         let cache_written_1h = field(
             "cache_written_1h",
@@ -126,4 +131,55 @@ pub(super) fn prices(root: &Section<'_>) -> BTreeMap<String, Price> {
     let doc = "What a model costs, by the name it is asked for by; `*` is each model that is not named. What the upstream \
                itself says a call cost goes before, unless that is nothing.";
     root.each(Part::Prices.name(), doc, read).into_iter().collect()
+}
+
+/// Returns what is wrong with limits of cost beside prices: a model without a price cannot be called under one.
+pub(super) fn objections(settings: &Settings) -> Vec<Objection> {
+    let default = settings.upstream.default_model.as_deref();
+    let agents = settings.agents.iter().map(|(id, agent)| {
+        let models = agent.models.iter().map(ModelName::as_str).chain(agent.model.as_deref());
+        let asked = agent.model.is_none().then_some(default).flatten().filter(|_| agent.models.is_empty());
+        (format!("agents.{id}"), &agent.budget, models.chain(asked).collect::<Vec<_>>())
+    });
+    let runs = settings.runs.iter().map(|(id, run)| {
+        let models = run.grant.models.iter().flatten().map(ModelName::as_str);
+        (format!("runs.{id}"), &run.grant.budget, models.collect())
+    });
+    let named = settings.accounts.named.iter().map(|(id, account)| (format!("accounts.{id}"), account));
+    let accounts = named.chain([(format!("accounts.{ANY}"), &settings.accounts.any)]);
+    let accounts = accounts.map(|(key, account)| (key, &account.budget, Vec::new()));
+    let limited =
+        agents.chain(runs).chain(accounts).filter(|(_, budget, _)| budget.cost_nanodollars.is_some());
+    limited
+        .filter_map(|(key, _, models)| {
+            let problem = unpriced(settings, models)?;
+            Some(Objection { about: About::Setting(format!("{key}.cost")), problem })
+        })
+        .collect()
+}
+
+/// Returns what keeps one of `models` from being called under a limit of cost; any model is meant if there are none.
+fn unpriced(settings: &Settings, mut models: Vec<&str>) -> Option<String> {
+    models.retain(|model| !settings.has_price(model));
+    models.sort_unstable();
+    models.dedup();
+    match models.as_slice() {
+        [] if settings.prices.is_empty() => Some(format!(
+            "under a limit of cost only models with a price can be called, and none has one: add [prices.\"MODEL\"], or [prices.\"{ANY}\"] for all"
+        )),
+        [] => None,
+        some => Some(format!(
+            "under a limit of cost only models with a price can be called, and it may name {}: add [prices.\"{}\"], or [prices.\"{ANY}\"] for all",
+            some.join(", "),
+            some[0],
+        )),
+    }
+}
+
+impl Settings {
+    /// Returns whether calls of `model` have a price.
+    #[must_use]
+    pub fn has_price(&self, model: &str) -> bool {
+        self.prices.contains_key(model) || self.prices.contains_key(ANY)
+    }
 }

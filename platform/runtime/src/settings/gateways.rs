@@ -197,11 +197,11 @@ impl Sealed {
             agents: agents(section),
             tools: field("tools", "Tools that its agents have; if absent those that read, write and execute where it has an `account`, and none of them where it is shared.")
                 .list(),
-            memory: field("memory", "Memory, swap included.").or(limit::gateway::MEMORY),
+            memory: field("memory", "Memory, swap included.").at_least(&limit::sandbox::LEAST_MEMORY).or(limit::gateway::MEMORY),
             pids: field("pids", "Processes and threads.").or(limit::gateway::PIDS),
-            milli_cpu: field("milli_cpu", "Processor time, in thousandths of a core.").or(limit::sandbox::MILLI_CPU),
+            milli_cpu: field("milli_cpu", "Processor time, in thousandths of a core.").at_least(&limit::sandbox::LEAST_MILLI_CPU).or(limit::sandbox::MILLI_CPU),
             disk: disk(section),
-            drain: field("drain", "How long its sessions may go on when it is stopped.").or(limit::gateway::DRAIN),
+            drain: field("drain", "How long its sessions may go on when it is stopped; with `0s` they are cut at once.").may_be_zero().or(limit::gateway::DRAIN),
         }
     }
 }
@@ -219,11 +219,7 @@ fn provider(section: &Section<'_>) -> String {
 fn disk(section: &Section<'_>) -> ByteSize {
     const NAME: &str = "disk";
     let about = "What it may write, conversations and its agents' files together. What is there as a file system keeps its size until `sluice gateway down NAME --purge`, which removes its conversations, and `up`.";
-    let disk = section.field(NAME, about).or(limit::gateway::DISK);
-    if disk < SMALLEST {
-        section.reject(NAME, format!("it has at least {SMALLEST}"));
-    }
-    disk
+    section.field(NAME, about).at_least(&SMALLEST).or(limit::gateway::DISK)
 }
 
 /// The agents in a gateway.
@@ -231,10 +227,8 @@ fn agents(section: &Section<'_>) -> Vec<String> {
     const NAME: &str = "agents";
     let agents = section
         .field(NAME, "Agents in it, which entries of `[agents]` name as their `gateway_agent`.")
+        .at_least(&1u64)
         .list_or(vec![MAIN.to_owned()]);
-    if agents.is_empty() {
-        section.reject(NAME, "there is at least one".to_owned());
-    }
     let wrong = agents.iter().filter_map(|agent| GatewayAgentId::parse(agent).err());
     wrong.for_each(|error| section.reject(NAME, error.to_string()));
     agents

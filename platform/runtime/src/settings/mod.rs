@@ -98,6 +98,8 @@ impl Settings {
         config::read(sources, Self::section, |settings| {
             let (mut objections, looked) = (runs::objections(settings), look(settings));
             objections.extend(gateways::objections(settings));
+            objections.extend(budgets::objections(settings));
+            objections.extend(proxy::objections(settings));
             match looked {
                 Ok(found) if objections.is_empty() => return Ok(found),
                 Ok(_) => {}

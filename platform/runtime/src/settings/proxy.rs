@@ -3,11 +3,17 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use platform_core::{
-    limit::{self, ByteSize, Millis},
+    id::SocketDirName,
+    limit::{self, ByteSize, Millis, SOCKET_PATH_MAX},
     litellm,
+    name::path::SOCKET_FILE,
 };
 
-use crate::config::{Section, written_as_word};
+use super::Settings;
+use crate::config::{About, Objection, Section, written_as_word};
+
+/// More than any machine has cores.
+const MAX_THREADS: u16 = 1024;
 
 /// `[proxy]`
 #[derive(Debug, Clone)]
@@ -107,8 +113,9 @@ impl Proxy {
             )
             .or("/run/sluicegate".into()),
             state_dir: field("state_dir", "Directory of the journal, and of what else must outlive the proxy.").or("/var/lib/sluicegate/proxy".into()),
-            threads: field("threads", "Data-plane threads; one per core if absent.").optional(),
-            drain: field("drain", "How long calls in flight may go on after a stop was asked for.")
+            threads: field("threads", "Data-plane threads; one per core if absent.").at_most(&MAX_THREADS).optional(),
+            drain: field("drain", "How long calls in flight may go on after a stop was asked for; with `0s` they are cut at once.")
+                .may_be_zero()
                 .or(limit::data_plane::DRAIN),
             drain_cut: field(
                 "drain_cut",
@@ -138,8 +145,10 @@ impl Proxy {
             )
             .optional(),
             run_bodies: field("run_bodies", "Request bodies of one run that are held in memory at a time.")
+                .at_least(&limit::data_plane::LEAST_BODIES)
                 .or(limit::data_plane::RUN_BODIES),
             all_bodies: field("all_bodies", "Request bodies of all runs that are held in memory at a time.")
+                .at_least(&limit::data_plane::LEAST_BODIES)
                 .or(limit::data_plane::ALL_BODIES),
             token_secrets_file: field(
                 "token_secrets_file",
@@ -150,6 +159,7 @@ impl Proxy {
                 "token_skew",
                 "How long a run token holds beyond its expiry, for clocks that differ; whole seconds.",
             )
+            .may_be_zero()
             .or(limit::data_plane::TOKEN_SKEW),
         }
     }
@@ -198,4 +208,18 @@ fn extra_fields(section: &Section<'_>) -> Vec<String> {
         section.reject(NAME, problem);
     }
     fields
+}
+
+/// Returns what is wrong with the directory of the sockets: with a longer path the kernel could bind none in it.
+pub(super) fn objections(settings: &Settings) -> Vec<Objection> {
+    let proxy = &settings.proxy;
+    let dir = proxy.run_dir.as_os_str().len();
+    let runs = proxy.listeners_dir().join(SocketDirName::from_random(0).as_str()).join(SOCKET_FILE);
+    let longest = runs.as_os_str().len().max(proxy.control_socket().as_os_str().len());
+    let problem = (longest > SOCKET_PATH_MAX).then(|| {
+        let most = SOCKET_PATH_MAX - (longest - dir);
+        format!("{dir} bytes are too many: a socket's path below it has at most {SOCKET_PATH_MAX} bytes, so it has at most {most}")
+    });
+    let objection = |problem| Objection { about: About::Setting("proxy.run_dir".to_owned()), problem };
+    problem.map(objection).into_iter().collect()
 }

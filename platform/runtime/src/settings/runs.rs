@@ -35,6 +35,7 @@ pub(super) fn read(root: &Section<'_>) -> BTreeMap<RunId, StaticRun> {
             .optional::<PathBuf>();
         let peer_uid = section
             .field("peer_uid", "The uid, as the host counts, whose processes are heard on its socket.")
+            .may_be_zero()
             .or(SANDBOX_UID);
         let listener = if socket.is_some() { Listener::Unix { peer_uid } } else { Listener::Shared };
         let account = section.field("account", "Who pays. Needed.").optional();
@@ -72,7 +73,7 @@ fn grant(section: &Section<'_>, run_id: RunId, account: Option<AccountId>, liste
     };
     RunGrant {
         run_id,
-        attempt: field("attempt", "Which attempt of the run it is.").or(0),
+        attempt: field("attempt", "Which attempt of the run it is.").may_be_zero().or(0),
         account: account.unwrap_or_else(|| {
             section.reject_itself("it needs an `account`".to_owned());
             AccountId::parse("nobody").expect("it follows its own rule")

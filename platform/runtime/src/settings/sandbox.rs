@@ -67,8 +67,9 @@ impl Sandbox {
             "What a workspace is: `image`, a file system of its own in a sparse file, which cannot grow beyond its size and is gone at once; `directory`, which is watched, and its run ended when it is too large; `auto`, an image where this host allows it.",
         )
         .or(WorkspaceForm::Auto);
-        let workspace_size =
-            field("workspace_size", "Size of a run's workspace.").or(limit::sandbox::WORKSPACE);
+        let workspace_size = field("workspace_size", "Size of a run's workspace.")
+            .at_least(&SMALLEST)
+            .or(limit::sandbox::WORKSPACE);
         let workspace_files: Option<u64> = field(
             "workspace_files",
             "Files and directories in a workspace; one for each 8 KiB of its size if absent.",
@@ -76,10 +77,9 @@ impl Sandbox {
         .optional();
         let disk_reserve =
             field("disk_reserve", "No run begins that could leave less than this on the disk of workspaces.")
+                .may_be_zero()
                 .or(limit::sandbox::DISK_RESERVE);
-        if workspace_size < SMALLEST {
-            section.reject("workspace_size", format!("a workspace has at least {SMALLEST}"));
-        } else if let Some(files) = workspace_files
+        if let Some(files) = workspace_files
             && !(64..=workspace_size.0 / BLOCK).contains(&files)
         {
             let most = workspace_size.0 / BLOCK;

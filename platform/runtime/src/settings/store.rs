@@ -37,6 +37,7 @@ impl Store {
                 "keep_events",
                 "How long events and logs of a run are kept after its end. Then its last events stay, its answer, usage and how it ended.",
             )
+            .at_least(&SHORTEST)
             .or(limit::KEEP),
             keep_events_of: field(
                 "keep_events_of",
@@ -46,16 +47,6 @@ impl Store {
         };
         if let Err(problem) = Self::check(&settings.url) {
             section.reject("url", problem.to_owned());
-        }
-        if settings.keep_events < SHORTEST {
-            section
-                .reject("keep_events", format!("{} is too short: at least {SHORTEST}", settings.keep_events));
-        }
-        if settings.keep_events_of == 0 {
-            section.reject(
-                "keep_events_of",
-                "0 is too few: who follows a run to its end reads there".to_owned(),
-            );
         }
         settings
     }

@@ -27,8 +27,8 @@ pub struct Worker {
 impl Worker {
     pub(super) fn section(section: &Section<'_>) -> Self {
         let field = |name, doc| section.field(name, doc);
-        let settings = Self {
-            runs: field("runs", "Runs that `sluice up` works on at a time; others wait. With 0 it only takes over what others have left.").or(limit::worker::RUNS),
+        Self {
+            runs: field("runs", "Runs that `sluice up` works on at a time; others wait. With 0 it only takes over what others have left.").may_be_zero().or(limit::worker::RUNS),
             starts: field(
                 "starts",
                 "Of those, how many at a time are made ready and started; the others are claimed and wait for that.",
@@ -45,21 +45,14 @@ impl Worker {
                 "lease",
                 "How long after its worker was last heard of a run is taken over by another one, also a run of `sluice run`. Longer than any pause of the host.",
             )
+            .at_least(&SHORTEST)
             .or(limit::worker::LEASE),
             reap_every: field(
                 "reap_every",
                 "How often `sluice up` looks for what runs have left behind, and removes what is certainly dead.",
             )
+            .at_least(&SHORTEST)
             .or(limit::worker::REAP_EVERY),
-        };
-        if settings.starts == 0 {
-            section.reject("starts", "nothing would ever start: at least 1".to_owned());
         }
-        for (name, value) in [("lease", settings.lease), ("reap_every", settings.reap_every)] {
-            if value < SHORTEST {
-                section.reject(name, format!("{value} is too short: at least {SHORTEST}"));
-            }
-        }
-        settings
     }
 }

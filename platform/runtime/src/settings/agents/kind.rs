@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::DEFAULT_AGENT;
 use crate::config::{Section, written_as_word};
 
 /// All that says what kind an agent is of.
@@ -34,6 +35,54 @@ impl Kind {
                 "What models stream to it: `answer`, pieces of its answer; `progress`, only a sign that it works. `answer` for `sandbox:agent` if absent.",
             )
             .or(stream),
+        }
+    }
+}
+
+/// Settings of a container of its own, which a session of a gateway does not have.
+const OF_CONTAINERS: [&str; 12] = [
+    "image",
+    "argv",
+    "environment",
+    "volumes",
+    "workspace",
+    "disk",
+    "protocol",
+    "memory",
+    "pids",
+    "milli_cpu",
+    "output",
+    "warm",
+];
+/// Settings of a session.
+const OF_SESSIONS: [&str; 2] = ["gateways", "gateway_agent"];
+/// Settings that an agent other than the one that ships says itself.
+const OWN: [&str; 2] = ["image", "argv"];
+
+/// Reports settings that have no effect on an agent that is run in this way.
+pub(super) fn refuse_ignored(section: &Section<'_>, mode: Execution) {
+    let (ignored, why): (&[&str], _) = match mode {
+        Execution::Gateway => (
+            &OF_CONTAINERS,
+            "a session has no container of its own; what its gateway has is said in [gateways.NAME]",
+        ),
+        Execution::Ephemeral => {
+            (&OF_SESSIONS, "a container for each run belongs to no gateway; `mode = \"gateway\"` does")
+        }
+    };
+    for name in ignored.iter().filter(|name| section.has(name)) {
+        section.reject(name, format!("has no effect with `mode = \"{}\"`: {why}; leave it out", mode.word()));
+    }
+}
+
+/// Reports what an agent other than the one that ships does not say. By default another program than it means would run.
+pub(super) fn refuse_missing(section: &Section<'_>, mode: Execution) {
+    if mode == Execution::Ephemeral {
+        for name in OWN.into_iter().filter(|name| !section.has(name)) {
+            section.reject(
+                name,
+                format!("is missing: only `{DEFAULT_AGENT}` has one by default; say which is meant"),
+            );
         }
     }
 }

@@ -28,7 +28,7 @@ use super::{Part, budgets, gateways::MAIN, sandbox};
 use crate::config::{self, Section};
 
 /// More would take a host's memory for nothing: one is made again in a fraction of a second.
-const MOST_WARM: u32 = 64;
+const MAX_WARM: u32 = 64;
 
 /// The agent that is there without configuration.
 pub const DEFAULT_AGENT: &str = "sandbox:agent";
@@ -116,6 +116,10 @@ pub(super) fn read(root: &Section<'_>) -> BTreeMap<AgentId, Agent> {
         // The agent that ships asks for one answer, and that is its own.
         let agent =
             Agent::section(section, if id == DEFAULT_AGENT { Stream::Answer } else { Stream::Progress });
+        kind::refuse_ignored(section, agent.mode);
+        if id != DEFAULT_AGENT {
+            kind::refuse_missing(section, agent.mode);
+        }
         let id = AgentId::parse(id).map_err(|error| section.reject_itself(error.to_string())).ok()?;
         Some((id, agent))
     };
@@ -169,9 +173,12 @@ impl Agent {
             .or(limit::data_plane::OUTPUT_TOKENS),
             times: times(section),
             runtime: field("runtime", "Wall-clock time of a run.").or(limit::sandbox::RUNTIME),
-            memory: field("memory", "Memory, swap included.").or(limit::sandbox::MEMORY),
+            memory: field("memory", "Memory, swap included.")
+                .at_least(&limit::sandbox::LEAST_MEMORY)
+                .or(limit::sandbox::MEMORY),
             pids: field("pids", "Processes and threads.").or(limit::sandbox::PIDS),
             milli_cpu: field("milli_cpu", "Processor time, in thousandths of a core.")
+                .at_least(&limit::sandbox::LEAST_MILLI_CPU)
                 .or(limit::sandbox::MILLI_CPU),
             output: field(
                 "output",
@@ -201,21 +208,14 @@ fn warm(section: &Section<'_>) -> u32 {
         NAME,
         "Containers that `sluice up` keeps ready for its runs, each for one run: such a run begins several times as fast. The image's first process has to wait for a start file, as `sandbox-init` does, and say so on its label `sluicegate.waits`.",
     );
-    let warm = field.or(0);
-    if warm > MOST_WARM {
-        section.reject(NAME, format!("at most {MOST_WARM} containers of an agent are kept ready"));
-    }
-    warm
+    field.may_be_zero().at_most(&MAX_WARM).or(0)
 }
 
 /// How large its workspace may grow.
 fn disk(section: &Section<'_>) -> Option<ByteSize> {
     const NAME: &str = "disk";
-    let size = section.field(NAME, "Size of its workspace; `sandbox.workspace_size` if absent.").optional();
-    if size.is_some_and(|size| size < sandbox::SMALLEST) {
-        section.reject(NAME, format!("a workspace has at least {}", sandbox::SMALLEST));
-    }
-    size
+    let doc = "Size of its workspace; `sandbox.workspace_size` if absent.";
+    section.field(NAME, doc).at_least(&sandbox::SMALLEST).optional()
 }
 
 /// How long the parts of a call may take.

@@ -85,8 +85,8 @@ fn known() -> String {
 /// Program and arguments of an agent's entry.
 pub(super) fn read(section: &Section<'_>) -> Vec<Template> {
     let doc = "Program and arguments; no shell is involved. `{run_id}` and `{model}` are filled in, `{{` and `}}` are braces.";
-    let argv: Vec<Template> =
-        section.field(ARGV, doc).list_or(["node", "/agent/run.mjs"].map(Template::literal).into());
+    let default = ["node", "/agent/run.mjs"].map(Template::literal).into();
+    let argv: Vec<Template> = section.field(ARGV, doc).at_least(&1u64).list_or(default);
     if argv.first().is_some_and(|program| program.to_string().is_empty()) {
         section.reject(ARGV, "the program has no name".to_owned());
     }

@@ -1,0 +1,177 @@
+//! Limits that cannot hold, and settings that have no effect.
+
+use super::{Settings, parse};
+
+/// Reads `text`, which has one mistake, and returns it.
+fn mistake(text: &str) -> String {
+    let error = parse(text).expect_err(text);
+    assert_eq!(error.0.len(), 1, "{text}: {error}");
+    error.to_string()
+}
+
+#[test]
+fn no_limit_can_be_zero() {
+    // Those of which zero is said to mean something.
+    const MEAN_SOMETHING: [&str; 12] = [
+        "agents.*.warm",
+        "gateways.*.drain",
+        "prices.*.cache_written",
+        "prices.*.cached",
+        "prices.*.input",
+        "prices.*.output",
+        "proxy.drain",
+        "proxy.token_skew",
+        "runs.*.attempt",
+        "runs.*.peer_uid",
+        "sandbox.disk_reserve",
+        "worker.runs",
+    ];
+    let schema = Settings::json_schema();
+    let mut may_be_zero = Vec::new();
+    for (section, table) in schema["properties"].as_object().unwrap() {
+        let each = &table["additionalProperties"];
+        let (settings, path) =
+            if each.is_object() { (each, format!("{section}.*")) } else { (table, section.clone()) };
+        for (key, setting) in settings["properties"].as_object().unwrap() {
+            let zeros: &[&str] = match (setting["minimum"].as_u64(), setting["pattern"].as_str()) {
+                (Some(0), _) | (_, Some("[0-9]")) => {
+                    may_be_zero.push(format!("{path}.{key}"));
+                    continue;
+                }
+                (Some(_), _) => &["0"],
+                (_, Some("[1-9]")) => &["'0s'", "'0 B'", "'0'"],
+                _ => continue,
+            };
+            let heading = path.replace('*', if section == "agents" { "'sandbox:agent'" } else { "x" });
+            let is_refused = |zero: &&str| {
+                let error = parse(&format!(
+                    "[{heading}]
+{key} = {zero}
+"
+                ))
+                .map(drop);
+                error.is_err_and(|error| error.to_string().contains("zero does not mean unlimited"))
+            };
+            assert!(zeros.iter().any(is_refused), "{path}.{key}");
+        }
+    }
+    assert_eq!(may_be_zero, MEAN_SOMETHING);
+}
+
+#[test]
+fn impossible_limits_are_told_with_their_range() {
+    for (text, told) in [
+        (
+            "[agents.'sandbox:agent']\npids = 0",
+            "s.toml:2: agents.sandbox:agent.pids: 0 is out of range: expected 1 to",
+        ),
+        ("[agents.'sandbox:agent']\nmilli_cpu = 0", "milli_cpu: 0 is out of range: expected 10 to"),
+        ("[agents.'sandbox:agent']\nmemory = '0 B'", "memory: 0 B is out of range: expected 6 MiB to"),
+        ("[agents.'sandbox:agent']\nmemory = '1 KiB'", "memory: 1 KiB is out of range: expected 6 MiB to"),
+        ("[agents.'sandbox:agent']\ndisk = '0 B'", "disk: 0 B is out of range: expected 16 MiB to"),
+        ("[agents.'sandbox:agent']\nruntime = '0s'", "runtime: 0s is out of range: expected 1ms to"),
+        ("[agents.'sandbox:agent']\nargv = []", "argv: has 0 entries: expected at least 1"),
+        ("[agents.'sandbox:agent']\nwarm = 65", "warm: 65 is out of range: expected 0 to 64"),
+        ("[agents.'a:b']\nargv = ['a']", "s.toml:1: agents.a:b.image: is missing"),
+        ("[agents.'a:b']\nimage = 'a'", "s.toml:1: agents.a:b.argv: is missing"),
+        ("[accounts.a]\nrequests = 0", "accounts.a.requests: 0 is out of range: expected 1 to"),
+        ("[worker]\nstarts = 0", "worker.starts: 0 is out of range"),
+        ("[worker]\nlease = '10ms'", "worker.lease: 10ms is out of range: expected 1s to"),
+    ] {
+        let error = mistake(text);
+        assert!(error.contains(told), "{text}: {error}");
+    }
+}
+
+#[test]
+fn a_run_dir_fits_the_longest_socket() {
+    let dir = |length: usize| format!("[proxy]\nrun_dir = '/{}'", "d".repeat(length - 1));
+    let error = mistake(&dir(61));
+    assert!(
+        error.contains("s.toml:2: proxy.run_dir: 61 bytes are too many") && error.ends_with("at most 60"),
+        "{error}"
+    );
+    parse(&dir(60)).unwrap();
+}
+
+#[test]
+fn a_limit_of_cost_needs_prices() {
+    for (text, told) in [
+        ("[accounts.a]\ncost = '1'", "s.toml:2: accounts.a.cost: under a limit of cost"),
+        ("[accounts.'*']\ncost = '1'", "accounts.*.cost: under a limit of cost"),
+        (
+            "[agents.'sandbox:agent']\ncost = '1'\nmodels = ['m', 'n']\n[prices.m]\ninput = '0'\noutput = '0'",
+            "it may name n: add [prices.\"n\"]",
+        ),
+        (
+            "[upstream]\ndefault_model = 'd'\n[agents.'sandbox:agent']\ncost = '1'\n[prices.m]\ninput = '0'\noutput = '0'",
+            "it may name d: add",
+        ),
+        (
+            "[runs.r]\naccount = 'a'\nsocket = '/x'\ncost = '1'\nmodels = ['n']",
+            "s.toml:4: runs.r.cost: under a limit of cost",
+        ),
+    ] {
+        let error = mistake(text);
+        assert!(error.contains(told), "{text}: {error}");
+        parse(&format!("{text}\n[prices.'*']\ninput = '1'\noutput = '1'")).expect("the control");
+    }
+}
+
+#[test]
+fn a_setting_without_effect_is_a_mistake() {
+    let session = "[gateways.g]\n[agents.'a:b']\nmode = 'gateway'\ngateways = ['g']\n";
+    parse(&format!("{session}gateway_agent = 'main'\nmodel = 'm'\nruntime = '1h'")).expect("the control");
+    for ignored in [
+        "image = 'a:1'",
+        "argv = ['a']",
+        "environment = { A = 'b' }",
+        "volumes = [{ volume = 'data', container_path = '/data' }]",
+        "disk = '1 GiB'",
+        "memory = '1 GiB'",
+        "pids = 9",
+        "milli_cpu = 1000",
+        "output = '1 MiB'",
+        "protocol = 'text'",
+        "workspace = 'conversation'",
+        "warm = 0",
+    ] {
+        let error = mistake(&format!("{session}{ignored}"));
+        let key = ignored.split(' ').next().unwrap();
+        assert!(
+            error.contains(&format!("s.toml:5: agents.a:b.{key}: has no effect with `mode = \"gateway\"`")),
+            "{error}"
+        );
+    }
+    for ignored in ["gateways = []", "gateway_agent = 'main'"] {
+        let error = mistake(&format!("[agents.'sandbox:agent']\n{ignored}"));
+        assert!(error.contains("has no effect with `mode = \"ephemeral\"`"), "{error}");
+    }
+}
+
+#[test]
+fn a_control_of_litellm_is_no_extra_field() {
+    for field in [
+        "api_base",
+        "base_url",
+        "api_key",
+        "fallbacks",
+        "extra_headers",
+        "extra_body",
+        "mock_response",
+        "metadata",
+        "litellm_anything",
+        "no-log",
+        "cache",
+        "proxy_server_request",
+        "model_list",
+        "custom_llm_provider",
+        "num_retries",
+        "context_window_fallback",
+    ] {
+        let error = parse(&format!("[proxy]\nextra_fields = ['colour', '{field}']")).unwrap_err().to_string();
+        assert!(error.contains(&format!("s.toml:2: proxy.extra_fields: `{field}` never passes")), "{error}");
+    }
+    let control = parse("[proxy]\nextra_fields = ['colour', 'chat_template_kwargs']").unwrap();
+    assert_eq!(control.proxy.extra_fields, ["colour", "chat_template_kwargs"]);
+}
