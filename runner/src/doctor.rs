@@ -195,6 +195,16 @@ async fn proxy(data_plane: &DataPlane) -> Check {
     let looked =
         async { Ok::<_, data_plane::Error>((data_plane.health().await?, data_plane.ready().await?)) };
     match looked.await {
+        Ok((health, _)) if !health.unstored.is_empty() => Check::broken(
+            PROXY,
+            format!("pid {} holds what its disk refuses: {}", health.pid, serde_json::json!(health.unstored)),
+            "free space in proxy.state_dir: a restart would forget it; it is tried again every second",
+        ),
+        Ok((health, _)) if !health.lost.is_empty() => Check::broken(
+            PROXY,
+            format!("lines of its journal are gone: {}", serde_json::json!(health.lost)),
+            "restore the files in journal/ below proxy.state_dir and restart the proxy; `sluice audit verify` says more",
+        ),
         Ok((health, Readiness { ready: true, .. })) => Check::ok(
             PROXY,
             format!(

@@ -32,6 +32,7 @@ fn schema_of(field: &Field) -> Value {
         Holds::Bool => json!({ "type": "boolean" }),
         Holds::Word(words) => json!({ "enum": words() }),
         Holds::Fields(fields) => object(fields),
+        Holds::Many(fields) => json!({ "type": "array", "items": object(fields) }),
     };
     if field.absence == Absence::Null {
         match &mut schema["enum"] {
@@ -49,7 +50,8 @@ fn schema_of(field: &Field) -> Value {
 fn object(fields: &[Field]) -> Value {
     let properties: Map<_, _> =
         fields.iter().map(|field| (field.name.to_owned(), schema_of(field))).collect();
-    let required: Vec<_> = fields.iter().map(|field| field.name).collect();
+    let is_required = |field: &&Field| field.absence != Absence::LeftOut;
+    let required: Vec<_> = fields.iter().filter(is_required).map(|field| field.name).collect();
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }
 
@@ -74,15 +76,22 @@ fn table() -> String {
                     words().iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
                 }
                 Holds::Fields(_) => "the fields below".to_owned(),
+                Holds::Many(_) => "list of the fields below".to_owned(),
             };
-            let null = if field.absence == Absence::Null { ", or null" } else { "" };
+            let null = match field.absence {
+                Absence::Never => "",
+                Absence::Null => ", or null",
+                Absence::LeftOut => ", or left out",
+            };
             writeln!(text, "| `{prefix}{}` | {holds}{null} | {} |", field.name, field.doc).unwrap();
         }
     };
     for field in FIELDS {
         rows("", &[field]);
-        if let Holds::Fields(fields) = field.holds {
-            rows(&format!("{}.", field.name), fields);
+        match field.holds {
+            Holds::Fields(fields) => rows(&format!("{}.", field.name), fields),
+            Holds::Many(fields) => rows(&format!("{}[].", field.name), fields),
+            _ => {}
         }
     }
     text
@@ -126,10 +135,12 @@ fn mistakes(schema: &Value, value: &Value, at: &str) -> Vec<String> {
     let Value::Object(fields) = value else { return vec![] };
     let properties = schema["properties"].as_object().unwrap();
     let names = |fields: &Map<String, Value>| fields.keys().cloned().collect::<BTreeSet<_>>();
-    let mut wrong: Vec<_> = names(fields)
-        .symmetric_difference(&names(properties))
-        .map(|name| format!("{at}: only one side has {name}"))
-        .collect();
+    let required: BTreeSet<_> =
+        schema["required"].as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect();
+    let missing = &required - &names(fields);
+    let unknown = &names(fields) - &names(properties);
+    let mut wrong: Vec<_> =
+        missing.union(&unknown).map(|name| format!("{at}: only one side has {name}")).collect();
     for (name, field) in fields {
         if let Some(schema) = properties.get(name) {
             wrong.extend(mistakes(schema, field, &format!("{at}.{name}")));
@@ -152,7 +163,8 @@ async fn every_line_is_what_the_schema_says_and_has_every_field() {
     for line in text.lines() {
         let mut value: Value = serde_json::from_str(line).unwrap();
         assert_eq!(mistakes(&schema, &value, "line"), Vec::<String>::new(), "{line}");
-        let written: Vec<_> = FIELDS.iter().map(|field| field.name).collect();
+        let is_written = |field: &&Field| field.absence != Absence::LeftOut;
+        let written: Vec<_> = FIELDS.iter().filter(is_written).map(|field| field.name).collect();
         let places: Vec<_> = written.iter().map(|name| line.find(&format!("\"{name}\":")).unwrap()).collect();
         assert!(places.is_sorted(), "the fields are in the order of the list: {line}");
         assert!(serde_json::from_str::<JournalLine>(line).is_ok());

@@ -264,3 +264,34 @@ async fn so_is_a_flood_of_calls_that_are_answered_without_the_upstream() {
     assert_eq!(told(&world, &calls).await, (200, 200));
     assert_eq!(world.control.run(&flood.grant.run_id).await.unwrap().usage, usage);
 }
+
+/// Somebody removes a file of the journal: what was spent stays, no number is used twice, and it is told wherever one looks.
+#[tokio::test]
+async fn a_lost_file_is_told_and_its_spending_stays() {
+    let mut world = World::with(SMALL).await;
+    let run = world.run("r1", "acct-1").await;
+    load(&run, CALLS).await;
+    let mut calls = CALLS as u64;
+    let mut last = world.control.health().await.unwrap().journal_seq;
+    for lost in ["one in the middle", "all that are left"] {
+        assert!(world.stop_proxy().await);
+        let mut files = segments(&world);
+        let files = if lost == "one in the middle" { files.drain(2..3) } else { files.drain(..) };
+        files.for_each(|file| fs::remove_file(file).unwrap());
+        world.start_proxy().await;
+        let health = world.control.health().await.unwrap();
+        assert_eq!(health.lost.len(), 1, "{lost}: {:?}", health.lost);
+        assert_eq!(world.control.run(&run.grant.run_id).await.unwrap().usage.calls, calls, "{lost}");
+        assert_eq!(run.agent.chat("fake").await.status, 200);
+        calls += 1;
+        let seq = world.control.health().await.unwrap().journal_seq;
+        assert!(seq > last, "{lost}: {seq} after {last}");
+        last = seq;
+        let told = world.sluice().run(&["audit", "verify"]).await;
+        assert_eq!(told.code, Some(1), "{told:?}");
+        assert!(told.stdout.contains("The proxy noticed when it started that"), "{told:?}");
+        let doctor = world.sluice().run(&["doctor"]).await;
+        assert!(doctor.stdout.contains("lines of its journal are gone"), "{doctor:?}");
+    }
+    assert!(world.log().contains("lines of the journal are gone"), "the log says so");
+}

@@ -42,7 +42,7 @@ use crate::{
     grant::RunGrant,
     id::{AccountId, CallId, ModelName, RunId, SocketDirName},
     money::NanoDollars,
-    record::{CallEnd, Outcome, Tokens, TokensSource},
+    record::{CallEnd, Lost, Outcome, Tokens, TokensSource},
 };
 
 /// Opens a run. Saying the same thing twice is harmless; saying something else about a live run is refused. Whoever takes a run
@@ -309,6 +309,9 @@ pub struct Health {
     /// Whether it takes records.
     #[serde(default)]
     pub journal: JournalState,
+    /// Lines of the journal that were gone when the proxy started, although they were never removed.
+    #[serde(default)]
+    pub lost: Vec<Lost>,
     /// Changes that hold and are not stored yet, because the disk refuses them: a restart would forget them.
     #[serde(default)]
     pub unstored: Vec<Unstored>,

@@ -30,6 +30,8 @@ pub enum Absence {
     Never,
     /// It is where there is nothing to tell.
     Null,
+    /// It is not, and is left out where there is nothing to tell.
+    LeftOut,
 }
 
 /// What a field holds.
@@ -49,6 +51,8 @@ pub enum Holds {
     Word(fn() -> Vec<&'static str>),
     /// Fields of its own.
     Fields(&'static [Field]),
+    /// A list of what has fields of its own.
+    Many(&'static [Field]),
 }
 
 const fn field(name: &'static str, holds: Holds, doc: &'static str) -> Field {
@@ -60,7 +64,7 @@ const fn or_null(name: &'static str, holds: Holds, doc: &'static str) -> Field {
 }
 
 /// All fields, in the order in which they are written.
-pub const FIELDS: [Field; 33] = [
+pub const FIELDS: [Field; 34] = [
     field(
         "v",
         Holds::Count,
@@ -141,6 +145,21 @@ pub const FIELDS: [Field; 33] = [
         "prev",
         Holds::Text,
         "SHA-256 of the line before, without its line feed, in lower-case hexadecimal; zeros before the first line.",
+    ),
+    Field {
+        name: "lost",
+        holds: Holds::Many(&LOST),
+        absence: Absence::LeftOut,
+        doc: "Lines that the proxy found to be gone when it started; in the first line that it wrote after that.",
+    },
+];
+
+const LOST: [Field; 2] = [
+    field("from", Holds::Count, "The first of them."),
+    field(
+        "to",
+        Holds::Count,
+        "The last. At the end of a journal the numbers between may never have been used.",
     ),
 ];
 

@@ -47,6 +47,27 @@ pub struct JournalLine {
     pub record: ExchangeRecord,
     /// SHA-256 of the line before, without its line feed, in hexadecimal; zeros before the first line.
     pub prev: String,
+    /// Lines that the proxy found to be gone when it started; in the first line that it wrote after that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<Lost>,
+}
+
+/// A range of lines that are gone from a journal, both ends included. At the end of a journal it also spans numbers that may
+/// never have been used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lost {
+    /// The first.
+    pub from: u64,
+    /// The last.
+    pub to: u64,
+}
+
+impl Lost {
+    /// Returns whether line `seq` is one of them.
+    #[must_use]
+    pub const fn holds(&self, seq: u64) -> bool {
+        self.from <= seq && seq <= self.to
+    }
 }
 
 /// What [`JournalLine::prev`] holds in the first line.

@@ -114,6 +114,7 @@ fn health(control: &Control) -> Health {
         journal_id: control.journal.id().to_owned(),
         journal_seq: control.journal.last_seq(),
         journal: control.journal.state(),
+        lost: control.journal.lost().to_vec(),
         unstored: control.unstored(),
         upstream: config.settings.upstream.base_url.clone(),
         upstream_state: control.upstream.target().circuit().state(),

@@ -1,9 +1,7 @@
 //! Reading the journal while it grows, over rotations and from any line that is kept.
 
-use std::path::Path;
-
 use bytes::Bytes;
-use platform_core::record::JournalLine;
+use platform_core::record::{self, JournalLine};
 use tokio::sync::watch;
 
 use super::{Error, Journal, lines::Reader, segments};
@@ -20,8 +18,9 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    pub(super) fn open(dir: &Path, after: u64, last: watch::Receiver<u64>) -> Result<Self, Error> {
-        Ok(Self { reader: Reader::at(dir, after.saturating_add(1))?, after, last })
+    pub(super) fn open(journal: &Journal, after: u64) -> Result<Self, Error> {
+        let last = journal.last.subscribe();
+        Ok(Self { reader: journal.read_from(after.saturating_add(1))?, after, last })
     }
 
     /// The next lines there are, some kilobytes of them; empty at the end of the journal.
@@ -60,10 +59,10 @@ impl Journal {
     pub(crate) fn follow(&self, after: Option<u64>, journal: Option<&str>) -> Result<Follower, Error> {
         journal.map_or(Ok(()), |journal| self.is_the_same(journal))?;
         if let Some(after) = after {
-            return Follower::open(&self.dir, after, self.last.subscribe());
+            return Follower::open(self, after);
         }
         loop {
-            match Follower::open(&self.dir, self.oldest()? - 1, self.last.subscribe()) {
+            match Follower::open(self, self.oldest()? - 1) {
                 // The oldest was removed since it was looked for.
                 Err(Error::Removed { .. }) => {}
                 follower => return follower,
@@ -89,9 +88,22 @@ impl Journal {
         if seq >= last {
             return Ok((seq == last).then_some(hash));
         }
+        if self.gaps.hold(seq) {
+            return Ok(None);
+        }
+        let mut text = Vec::new();
+        if self.gaps.hold(seq + 1) {
+            let is_there = self.read_from(seq)?.read(&mut text)?;
+            return Ok(is_there.then(|| record::hash(text.trim_ascii_end())));
+        }
         // Each line tells the hash of the one before it.
-        let next = Reader::at(&self.dir, seq + 1)?.parse(&mut Vec::new())?;
+        let next = self.read_from(seq + 1)?.parse(&mut text)?;
         let line: JournalLine = next.ok_or(Error::Missing { seq: seq + 1 })?;
         Ok(<[u8; 64]>::try_from(line.prev.as_bytes()).ok())
+    }
+
+    /// A reader at line `seq`; behind it, if it is gone.
+    pub(super) fn read_from(&self, seq: u64) -> Result<Reader, Error> {
+        Reader::at(&self.dir, &self.gaps, seq)
     }
 }

@@ -8,7 +8,7 @@ use std::{
         mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     },
     thread,
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use platform_core::id::RunId;
@@ -17,6 +17,8 @@ use super::{Error, Journal};
 
 /// How often it is looked.
 const TICK: Duration = Duration::from_secs(1);
+/// How often sums are written down: if the end of the journal is lost after a crash, so much spending is, too.
+const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The thread. Ends on [`Keeper::stop`].
 #[derive(Debug)]
@@ -28,8 +30,10 @@ pub(crate) struct Keeper {
 struct Duty {
     journal: Arc<Journal>,
     is_closed: Box<dyn Fn(&RunId) -> bool + Send>,
-    /// The last line that is summed up, once that is known.
-    summed: Option<u64>,
+    /// The last line that is summed up on the disk; 0 before the first checkpoint.
+    summed: u64,
+    /// When the next checkpoint is made.
+    due: Instant,
 }
 
 impl Keeper {
@@ -42,7 +46,7 @@ impl Keeper {
         is_closed: impl Fn(&RunId) -> bool + Send + 'static,
     ) -> io::Result<Self> {
         let (stop, stopped) = sync_channel(1);
-        let duty = Duty { journal, is_closed: Box::new(is_closed), summed: None };
+        let duty = Duty { journal, is_closed: Box::new(is_closed), summed: 0, due: Instant::now() };
         let thread = thread::Builder::new().name("journal".to_owned()).spawn(move || duty.serve(&stopped))?;
         Ok(Self { stop, thread })
     }
@@ -65,6 +69,9 @@ impl Duty {
         }
         self.journal.sum_up(None);
         self.journal.marks.sweep();
+        if let Err(error) = self.journal.make_checkpoint(&self.is_closed) {
+            tracing::warn!(error = &error as &dyn std::error::Error, "what was spent is not summed up");
+        }
     }
 
     fn tick(&mut self, now: SystemTime) -> Result<(), Error> {
@@ -72,16 +79,14 @@ impl Duty {
         journal.sum_up(None);
         journal.marks.sweep();
         journal.find_space();
-        let first = journal.end_old_segment(now)?;
-        let before = self.summed.map_or_else(|| journal.checkpoint().map(|sums| sums.seq), Ok)?;
-        let made = match self.summed {
-            Some(summed) if summed + 1 != first => journal.make_checkpoint(first - 1, &self.is_closed),
-            Some(_) | None => Ok(before),
-        };
-        let summed = *made.as_ref().unwrap_or(&before);
-        self.summed = Some(summed);
+        journal.end_old_segment(now)?;
+        let mut made = Ok(());
+        if Instant::now() >= self.due {
+            self.due = Instant::now() + CHECKPOINT_INTERVAL;
+            made = journal.make_checkpoint(&self.is_closed).map(|summed| self.summed = summed);
+        }
         // Also if no sums can be written, as on a full disk: what is removed makes room for them.
-        journal.remove_old(summed, now)?;
-        made.map(drop)
+        journal.remove_old(self.summed, now)?;
+        made
     }
 }

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 
 use super::{
     Error,
+    gaps::Gaps,
     segments::{Segment, list},
 };
 
@@ -43,7 +44,7 @@ pub(super) fn before(file: &File, end: u64) -> io::Result<(u64, Vec<u8>)> {
 }
 
 /// The number of a line that begins with `text`.
-fn seq_of(text: &[u8]) -> Option<u64> {
+pub(super) fn seq_of(text: &[u8]) -> Option<u64> {
     const KEY: &[u8] = b"\"seq\":";
     let digits = &text[memchr::memmem::find(text, KEY)? + KEY.len()..];
     let end = digits.iter().position(|byte| !byte.is_ascii_digit())?;
@@ -60,11 +61,14 @@ pub(super) struct Reader {
     offset: u64,
     /// Its number.
     next: u64,
+    /// Lines that are gone, and read over.
+    gaps: Gaps,
 }
 
 impl Reader {
-    /// A reader at line `seq`, or at the end of the journal if it does not reach so far.
-    pub(super) fn at(dir: &Path, seq: u64) -> Result<Self, Error> {
+    /// A reader at line `seq`, or at the end of the journal if it does not reach so far. `gaps` are read over.
+    pub(super) fn at(dir: &Path, gaps: &Gaps, seq: u64) -> Result<Self, Error> {
+        let seq = gaps.over(seq);
         let mut reader = loop {
             let segments = list(dir)?;
             let oldest = segments.first().map_or(1, |segment| segment.first);
@@ -72,7 +76,7 @@ impl Reader {
                 .into_iter()
                 .rfind(|segment| segment.first <= seq.max(1))
                 .ok_or(Error::Removed { oldest })?;
-            match Self::of(dir, segment) {
+            match Self::of(dir, gaps, segment) {
                 // Removed since it was listed.
                 Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
                 reader => break reader?,
@@ -82,14 +86,16 @@ impl Reader {
         Ok(reader)
     }
 
-    fn of(dir: &Path, segment: Segment) -> Result<Self, Error> {
+    fn of(dir: &Path, gaps: &Gaps, segment: Segment) -> Result<Self, Error> {
         let file = File::open(&segment.path).map_err(Error::io("open", &segment.path))?;
         Ok(Self {
             dir: dir.to_owned(),
             path: segment.path,
             file: BufReader::with_capacity(128 << 10, file),
             offset: 0,
-            next: segment.first,
+            // Of a file that was emptied the first line is gone, too.
+            next: gaps.over(segment.first),
+            gaps: gaps.clone(),
         })
     }
 
@@ -105,20 +111,17 @@ impl Reader {
             let read = self.file.read_until(b'\n', lines).map_err(Error::io("read", &self.path))?;
             if read > 0 && lines.ends_with(b"\n") {
                 self.offset += read as u64;
-                self.next += 1;
+                self.next = self.gaps.over(self.next + 1);
                 return Ok(true);
             }
-            if read > 0 {
-                // It is being written.
-                lines.truncate(start);
+            lines.truncate(start);
+            let next = Segment::new(&self.dir, self.next);
+            if next.path == self.path || !next.path.exists() {
+                // What is there of a line is being written.
                 self.file.seek(SeekFrom::Start(self.offset)).map_err(Error::io("read", &self.path))?;
                 return Ok(false);
             }
-            let next = Segment::new(&self.dir, self.next);
-            if next.path == self.path || !next.path.exists() {
-                return Ok(false);
-            }
-            *self = Self::of(&self.dir.clone(), next)?;
+            *self = Self::of(&self.dir, &self.gaps, next)?;
         }
     }
 

@@ -12,6 +12,7 @@ mod checkpoint;
 mod consumers;
 mod flood;
 mod follow;
+mod gaps;
 mod keeper;
 mod lines;
 mod marks;
@@ -38,7 +39,7 @@ use std::{
 use platform_core::{
     control::JournalState,
     id::RunId,
-    record::{ExchangeRecord, SCHEMA_VERSION},
+    record::{ExchangeRecord, Lost, SCHEMA_VERSION},
 };
 use platform_runtime::settings::{self, Durability};
 use tokio::sync::watch;
@@ -46,7 +47,10 @@ use tokio::sync::watch;
 pub(crate) use self::{
     checkpoint::SoFar, consumers::Unacknowledged, follow::Follower, keeper::Keeper, space::Room, sync::Synced,
 };
-use self::{consumers::Consumers, flood::Floods, marks::Marks, space::Space, sync::Disk, tail::Tail};
+use self::{
+    checkpoint::Sums, consumers::Consumers, flood::Floods, gaps::Gaps, marks::Marks, space::Space,
+    sync::Disk, tail::Tail,
+};
 use crate::clock;
 
 /// Why the journal cannot be opened, read or written.
@@ -154,6 +158,10 @@ pub(crate) struct Journal {
     is_shut: AtomicBool,
     /// Sequence number of the last line, for those who follow.
     last: watch::Sender<u64>,
+    /// Lines that were gone when it was opened.
+    gaps: Gaps,
+    /// What was spent up to some line; the tail counts on.
+    sums: Mutex<Option<Sums>>,
     /// Held, so that no other proxy writes here.
     _lock: File,
 }
@@ -169,10 +177,13 @@ impl Journal {
         std::fs::create_dir_all(&dir).map_err(Error::io("make", &dir))?;
         let lock = segments::lock(&dir)?;
         let id = segments::journal_id(&dir)?;
-        let end = segments::open_at_end(&dir)?;
+        let expected = checkpoint::expected(&dir, &id)?;
+        let end = segments::open_at_end(&dir, expected.as_ref())?;
+        let gaps = Gaps::find(&dir, expected.map_or(0, |expected| expected.oldest))?;
         let (marks, found) = Marks::open(&dir.join("marks"))?;
         let (marks, space) = (Arc::new(marks), Arc::new(Space::default()));
-        let tail = Tail::new(dir.clone(), end, settings.segment_size.0, Arc::clone(&space));
+        let mut tail = Tail::new(dir.clone(), end, settings.segment_size.0, Arc::clone(&space));
+        tail.tell_lost(gaps.all());
         let stopped = Arc::new(AtomicBool::new(false));
         let sync = (settings.durability == Durability::Disk)
             .then(|| Disk::start(Arc::clone(&marks), Arc::clone(&stopped)))
@@ -193,6 +204,8 @@ impl Journal {
             last: watch::Sender::new(tail.seq()),
             tail: Mutex::new(tail),
             dir,
+            gaps,
+            sums: Mutex::default(),
             _lock: lock,
         };
         recovery::recover(&journal, found)?;
@@ -207,6 +220,11 @@ impl Journal {
     /// Sequence number of the last line.
     pub(crate) fn last_seq(&self) -> u64 {
         *self.last.borrow()
+    }
+
+    /// Lines that were gone when it was opened, although they were never removed.
+    pub(crate) fn lost(&self) -> &[Lost] {
+        self.gaps.all()
     }
 
     /// Bytes of all its files, as of the last second.
@@ -329,18 +347,17 @@ impl Journal {
         }
     }
 
-    /// Has the next line begin a new segment if the last one is too old at `now`. Returns where the last one begins.
-    fn end_old_segment(&self, now: SystemTime) -> Result<u64, Error> {
+    /// Has the next line begin a new segment if the last one is too old at `now`.
+    fn end_old_segment(&self, now: SystemTime) -> Result<(), Error> {
         let mut tail = self.tail();
-        let segment = tail.segment().0;
-        let (first, path) = (segment.first, &segment.path);
+        let path = &tail.segment().0.path;
         let file = std::fs::metadata(path).map_err(Error::io("look at", path))?;
         // Some file systems know when a file was last changed and not when it was made.
         let began = file.created().or_else(|_unknown| file.modified()).map_err(Error::io("look at", path))?;
         if now.duration_since(began).unwrap_or_default() >= self.settings.segment_age.duration() {
             tail.end_segment();
         }
-        Ok(first)
+        Ok(())
     }
 
     fn tail(&self) -> MutexGuard<'_, Tail> {

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use platform_core::{id::CallId, record::ExchangeRecord};
 use serde::Deserialize;
 
-use super::{Error, Journal, lines::Reader, marks::Found};
+use super::{Error, Journal, marks::Found};
 
 #[derive(Deserialize)]
 struct Line {
@@ -21,8 +21,8 @@ pub(super) fn recover(journal: &Journal, found: Vec<Found>) -> Result<(), Error>
     let Some(after) = found.iter().map(|mark| mark.after).min() else { return Ok(()) };
     let mut lost: HashMap<CallId, ExchangeRecord> =
         found.into_iter().map(|mark| (mark.record.litellm_call_id, mark.record)).collect();
-    let mut reader = match Reader::at(&journal.dir, after + 1) {
-        Err(Error::Removed { oldest }) => Reader::at(&journal.dir, oldest)?,
+    let mut reader = match journal.read_from(after + 1) {
+        Err(Error::Removed { oldest }) => journal.read_from(oldest)?,
         reader => reader?,
     };
     let mut text = Vec::new();

@@ -6,7 +6,10 @@
 
 use std::{fs, io, sync::atomic::Ordering, time::SystemTime};
 
-use super::{Error, Journal, segments};
+use super::{
+    Error, Journal,
+    segments::{self, Segment},
+};
 
 /// How the size of all segments stands to the budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,21 +33,17 @@ impl Journal {
         }
         let mut size: u64 = sizes.iter().map(|(length, _)| length).sum();
         let budget = self.settings.disk_budget.0;
+        let mut going = Vec::new();
         for ((segment, end), (length, written)) in segments.iter().zip(ends).zip(&sizes) {
             let age = now.duration_since(*written).unwrap_or_default();
             let is_due = age > self.settings.keep.duration() || size > budget;
             if !is_due || end > summed.min(slowest) {
                 break;
             }
-            self.forget_marks()?;
-            match fs::remove_file(&segment.path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(Error::io("remove", &segment.path)(error));
-                }
-                _ => size -= length,
-            }
-            tracing::info!(path = %segment.path.display(), "removed a file of the journal");
+            going.push(segment);
+            size -= length;
         }
+        self.remove(&going, &segments)?;
         self.size.store(size, Ordering::Relaxed);
         let weight = match size {
             size if size <= budget => Weight::Within,
@@ -53,6 +52,24 @@ impl Journal {
         };
         self.weigh(weight);
         Ok(())
+    }
+
+    /// Removes the segments `going`, the first of `all`.
+    fn remove(&self, going: &[&Segment], all: &[Segment]) -> Result<(), Error> {
+        let Some(kept) = all.get(going.len()).filter(|_| !going.is_empty()) else { return Ok(()) };
+        self.forget_marks()?;
+        // Before: a crash must not make them look lost.
+        let noted = self.note_oldest(kept.first);
+        for segment in going {
+            match fs::remove_file(&segment.path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(Error::io("remove", &segment.path)(error));
+                }
+                _ => tracing::info!(path = %segment.path.display(), "removed a file of the journal"),
+            }
+        }
+        // On a full disk there is room for it now.
+        noted.or_else(|_error| self.note_oldest(kept.first))
     }
 
     /// Without its record a mark would be taken for that of a call that was interrupted.

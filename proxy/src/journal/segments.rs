@@ -15,6 +15,7 @@ use platform_core::record::{NO_LINE, hash};
 
 use super::{
     Error,
+    checkpoint::Expected,
     lines::{self, line_end_before},
 };
 
@@ -109,9 +110,45 @@ pub(super) struct End {
     pub(super) hash: [u8; 64],
 }
 
-/// Opens the last segment in `dir` for appending after its last whole line. Reads only ends: a journal of any length opens at
-/// once. An unfinished last line, left by a crash in mid-write, is cut off.
-pub(super) fn open_at_end(dir: &Path) -> Result<End, Error> {
+/// Lines that may have been written after the last checkpoint, at the most: if the end of the journal is gone, their numbers
+/// are not used again.
+pub(super) const MAX_UNSUMMED: u64 = 1 << 20;
+
+/// Opens the last segment in `dir` for appending after its last whole line, or a new one far behind the line that is
+/// `expected`, if that is gone. Reads only ends: a journal of any length opens at once.
+pub(super) fn open_at_end(dir: &Path, expected: Option<&Expected>) -> Result<End, Error> {
+    let expected = expected.filter(|expected| expected.seq > 0);
+    let (there, expected) = match (last_end(dir), expected) {
+        (Ok(end), Some(expected)) if end.seq < expected.seq => (end.segment, expected),
+        // What is left is one empty file.
+        (Err(Error::Missing { .. }), Some(expected)) => (list(dir)?.remove(0), expected),
+        (end, _) => return end,
+    };
+    if last_number(&there)?.is_some_and(|last| last < there.first) {
+        fs::remove_file(&there.path).map_err(Error::io("remove", &there.path))?;
+    }
+    let seq = expected.seq.saturating_add(MAX_UNSUMMED);
+    let segment = Segment::new(dir, seq + 1);
+    let file = segment.create().map_err(Error::io("create", &segment.path))?;
+    Ok(End { file, length: 0, seq, hash: expected.hash, segment })
+}
+
+/// Returns the number of the last line in `segment`; of an empty one, that of the line before; `None` if it is no journal's.
+pub(super) fn last_number(segment: &Segment) -> Result<Option<u64>, Error> {
+    let path = &segment.path;
+    let file = File::open(path).map_err(Error::io("open", path))?;
+    let length = file.metadata().map_err(Error::io("look at", path))?.len();
+    let end = line_end_before(&file, length).map_err(Error::io("read", path))?;
+    if end == 0 {
+        return Ok(Some(segment.first - 1));
+    }
+    let (_, line) = lines::before(&file, end).map_err(Error::io("read", path))?;
+    Ok(lines::seq_of(&line))
+}
+
+/// Opens the last segment in `dir` after its last whole line. An unfinished last line, left by a crash in mid-write, is cut
+/// off.
+fn last_end(dir: &Path) -> Result<End, Error> {
     let mut segments = list(dir)?;
     let segment = segments.pop().unwrap_or_else(|| Segment::new(dir, 1));
     let path = &segment.path;
@@ -144,7 +181,7 @@ pub(super) fn open_at_end(dir: &Path) -> Result<End, Error> {
         Ok(_) | Err(Error::Corrupt { .. }) => {
             tracing::error!(path = %path.display(), "the last lines before this file are lost, as when power fails");
             fs::remove_file(path).map_err(Error::io("remove", path))?;
-            open_at_end(dir)
+            last_end(dir)
         }
         Err(error) => Err(error),
     }

@@ -9,16 +9,20 @@ use std::{
     time::{Duration, Instant},
 };
 
-use platform_core::record::{ExchangeRecord, SCHEMA_VERSION, hash};
+use platform_core::record::{ExchangeRecord, Lost, SCHEMA_VERSION, hash};
 use serde::Serialize;
 
 use super::{
+    checkpoint::SoFar,
     segments::{End, Segment},
     space::Space,
 };
 
 /// How long to wait before what has failed is tried again: space to be set aside, a new file.
 const AGAIN: Duration = Duration::from_millis(100);
+
+/// Ranges of lost lines that one line tells: its length has a bound.
+const MAX_LOST_TOLD: usize = 16;
 
 /// The end of the last segment.
 #[derive(Debug)]
@@ -34,6 +38,18 @@ pub(super) struct Tail {
     fullness: Fullness,
     /// When something that has failed is tried again.
     again: Option<Instant>,
+    /// Lines that are gone, for the next line to tell.
+    lost: Vec<Lost>,
+    /// Sums over the lines that were appended since they were last taken.
+    counted: SoFar,
+}
+
+/// Sums over lines, the last of them, and its hash.
+#[derive(Debug)]
+pub(super) struct Counted {
+    pub(super) spent: SoFar,
+    pub(super) seq: u64,
+    pub(super) hash: [u8; 64],
 }
 
 /// Whether the next line begins a new segment.
@@ -52,6 +68,8 @@ struct Line<'a> {
     #[serde(flatten)]
     record: &'a ExchangeRecord,
     prev: &'a str,
+    #[serde(skip_serializing_if = "<[Lost]>::is_empty")]
+    lost: &'a [Lost],
 }
 
 impl Tail {
@@ -60,7 +78,19 @@ impl Tail {
         let End { segment, file, length, seq, hash } = end;
         let line = Vec::with_capacity(1024);
         let fullness = Fullness::At(size);
-        Self { dir, segment, file: Arc::new(file), length, seq, hash, line, space, fullness, again: None }
+        let (file, again, lost, counted) = (Arc::new(file), None, Vec::new(), SoFar::default());
+        Self { dir, segment, file, length, seq, hash, line, space, fullness, again, lost, counted }
+    }
+
+    /// Tells with the next line that `lost` ones are gone.
+    pub(super) fn tell_lost(&mut self, lost: &[Lost]) {
+        self.lost = lost.iter().copied().take(MAX_LOST_TOLD).collect();
+    }
+
+    /// Takes the sums over the lines that were appended since this was last done; `None` if there were no lines.
+    pub(super) fn take_counted(&mut self) -> Option<Counted> {
+        let spent = std::mem::take(&mut self.counted);
+        (!spent.by_account.is_empty()).then_some(Counted { spent, seq: self.seq, hash: self.hash })
     }
 
     /// Number of the last line.
@@ -101,13 +131,18 @@ impl Tail {
         let seq = self.seq + 1;
         let prev = std::str::from_utf8(&self.hash).map_err(io::Error::other)?;
         self.line.clear();
-        serde_json::to_writer(&mut self.line, &Line { v: SCHEMA_VERSION, seq, record, prev })?;
+        serde_json::to_writer(
+            &mut self.line,
+            &Line { v: SCHEMA_VERSION, seq, record, prev, lost: &self.lost },
+        )?;
         let hash = hash(&self.line);
         self.line.push(b'\n');
         self.file.write_all_at(&self.line, self.length)?;
         self.length += self.line.len() as u64;
         self.space.used(self.line.len() as u64);
         (self.seq, self.hash) = (seq, hash);
+        self.lost.clear();
+        self.counted.add(record);
         Ok(seq)
     }
 

@@ -3,6 +3,7 @@
 mod crashes;
 mod floods;
 mod keeping;
+mod lost;
 mod marks;
 
 use std::{fs, path::Path};

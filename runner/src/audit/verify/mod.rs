@@ -8,7 +8,7 @@ mod tests;
 
 use platform_core::{
     control::Cursor,
-    record::{self, NO_LINE},
+    record::{self, Lost, NO_LINE},
 };
 use serde::{Deserialize, Serialize};
 
@@ -79,6 +79,8 @@ pub(crate) struct Verifier {
     /// This record holds another hash of the one before than that has. The next one shows which of them was changed.
     suspect: Option<(Place, Place)>,
     fault: Option<Fault>,
+    /// Records that the proxy found to be gone.
+    lost: Vec<Lost>,
 }
 
 /// What is remembered of a line.
@@ -103,6 +105,8 @@ struct Link<'l> {
     prev: &'l str,
     #[serde(borrow)]
     litellm_call_id: &'l str,
+    #[serde(default)]
+    lost: Vec<Lost>,
 }
 
 impl Verifier {
@@ -113,7 +117,16 @@ impl Verifier {
             let message = format!("{} knows journal {theirs}, and this is journal {journal}", known.who);
             Fault { kind: Kind::Unknown, seq: known.cursor.seq, call: None, message }
         });
-        Self { journal, known, records: 0, first: None, last: None, suspect: None, fault: other }
+        Self {
+            journal,
+            known,
+            records: 0,
+            first: None,
+            last: None,
+            suspect: None,
+            fault: other,
+            lost: Vec::new(),
+        }
     }
 
     /// How many records were looked at.
@@ -128,6 +141,7 @@ impl Verifier {
             Ok(link) => link,
             Err(_not_one) => return self.broken(),
         };
+        self.lost(&link.lost);
         let seen =
             Seen { place: Place { seq: link.seq, call: link.litellm_call_id.to_owned() }, hash: hash(line) };
         if self.fault.is_some() {
@@ -146,6 +160,15 @@ impl Verifier {
         self.last = Some(seen);
     }
 
+    /// Takes note of records that the proxy found to be gone.
+    pub(crate) fn lost(&mut self, lost: &[Lost]) {
+        for lost in lost {
+            if !self.lost.contains(lost) {
+                self.lost.push(*lost);
+            }
+        }
+    }
+
     /// Behind the last line; `end` is its number, as far as the one who writes the journal says so.
     pub(crate) fn finish(mut self, end: Option<u64>) -> Report {
         if let Some((before, here)) = self.suspect.take() {
@@ -159,7 +182,8 @@ impl Verifier {
             self.fault =
                 Some(Fault { kind: Kind::Changed, seq: before.seq, call: Some(before.call), message });
         }
-        let fault = self.fault.take().or_else(|| self.truncated(end));
+        let fault = self.fault.take().or_else(|| self.truncated(end)).or_else(|| self.begins_late());
+        let fault = fault.map(|fault| self.explained(fault));
         let agrees =
             self.known.iter().map(|known| format!("{} (record {})", known.who, known.cursor.seq)).collect();
         let (seq, hash) = self.last.map_or((0, written(&NO_LINE)), |last| (last.place.seq, last.hash));
@@ -280,6 +304,30 @@ impl Verifier {
         };
         let message = format!("{missing} at the end: {who} knows record {seq}");
         Some(Fault { kind: Kind::Truncated, seq: last + 1, call: None, message })
+    }
+}
+
+impl Verifier {
+    /// Finds that the journal begins late because the records before were lost, not removed.
+    fn begins_late(&self) -> Option<Fault> {
+        let Lost { from, to } = *self.lost.iter().find(|lost| self.first == Some(lost.to + 1))?;
+        let message = format!("records {from} to {to} are missing");
+        Some(Fault { kind: Kind::Missing, seq: from, call: None, message })
+    }
+
+    /// Adds what the proxy itself knows of records that are not there.
+    fn explained(&self, fault: Fault) -> Fault {
+        let is_about_gone = matches!(fault.kind, Kind::Missing | Kind::Truncated | Kind::Unknown);
+        match self.lost.iter().find(|lost| is_about_gone && lost.holds(fault.seq)) {
+            Some(Lost { from, to }) => {
+                let message = format!(
+                    "{}. The proxy noticed when it started that {from} to {to} were gone: a file was moved, deleted or cut short from outside. It uses their numbers for nothing else, and what was spent stays counted",
+                    fault.message
+                );
+                Fault { message, ..fault }
+            }
+            None => fault,
+        }
     }
 }
 

@@ -140,3 +140,24 @@ fn a_cursor_of_another_journal_says_nothing_of_this_one() {
     let other = Known { cursor: Cursor { journal: "other".to_owned(), ..known.cursor.clone() }, ..known };
     finds(&lines, vec![other], (Kind::Unknown, 2), "consumer billing knows journal other");
 }
+
+/// What the proxy noticed itself is told with the records that are missing, wherever they were.
+#[test]
+fn records_that_the_proxy_found_lost_are_explained() {
+    let told = |mut lines: Vec<String>, gone: std::ops::Range<usize>, (from, to): (u64, u64)| {
+        let lost = format!(r#""lost":[{{"from":{from},"to":{to}}}],"prev""#);
+        // Nothing follows the last record that would know its hash.
+        let last = lines.pop().unwrap().replacen("\"prev\"", &lost, 1);
+        lines.drain(gone);
+        lines.push(last);
+        lines
+    };
+    let words = "The proxy noticed when it started that";
+    finds(&told(journal(6, ""), 2..4, (3, 4)), Vec::new(), (Kind::Missing, 3), words);
+    finds(&told(journal(6, ""), 0..3, (1, 3)), Vec::new(), (Kind::Missing, 1), words);
+    let all = journal(6, "");
+    finds(&told(all.clone(), 0..5, (1, 5)), vec![cursor(&all, 2)], (Kind::Unknown, 2), words);
+    assert_eq!(verify(&told(journal(6, ""), 0..0, (2, 3)), Vec::new()).fault, None, "they are back");
+    let other = verify(&told(journal(6, ""), 1..2, (4, 5)), Vec::new()).fault.unwrap();
+    assert!(!other.message.contains(words), "{}", other.message);
+}

@@ -72,6 +72,7 @@ async fn of_proxy(data_plane: &DataPlane, mut known: Vec<Known>) -> Result<Repor
     let health = data_plane.health().await?;
     let mut lines = data_plane.journal(None, Follow::UntilEnd).await?;
     let mut verifier = Verifier::new(health.journal_id, known);
+    verifier.lost(&health.lost);
     let mut progress = Progress::new();
     while let Some(line) = lines.next().await? {
         verifier.line(line);
