@@ -33,16 +33,19 @@
 //! | `PUT /v1/consumers/{name}` with [`Cursor`] | [`Consumer`]; what it has not acknowledged is not removed |
 //! | `DELETE /v1/consumers/{name}` | `{}`; nothing is kept for it any more |
 
-use std::{net::SocketAddr, ops::AddAssign, path::PathBuf};
+use std::{net::SocketAddr, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
     budget::{Budget, LimitView},
     grant::RunGrant,
-    id::{AccountId, CallId, ModelName, RunId, SocketDirName},
-    money::NanoDollars,
-    record::{CallEnd, Lost, Outcome, Tokens, TokensSource},
+    id::{AccountId, ModelName, RunId, SocketDirName},
+    record::{CallEnd, Lost},
+};
+pub use crate::{
+    tap::{TapEvent, TapLine},
+    usage::Usage,
 };
 
 /// Opens a run. Saying the same thing twice is harmless; saying something else about a live run is refused. Whoever takes a run
@@ -231,39 +234,6 @@ pub struct Consumer {
     pub lag: u64,
 }
 
-/// Sums over the calls of a run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
-    /// Calls that were not refused.
-    pub calls: u64,
-    /// Calls that were refused.
-    pub refused: u64,
-    /// Their tokens.
-    pub tokens: Tokens,
-    /// Their cost, as far as it is known.
-    pub cost_nanodollars: NanoDollars,
-}
-
-impl Usage {
-    /// Counts so many calls that ended in the same way, and what they used together.
-    pub fn add(&mut self, outcome: Outcome, calls: u64, tokens: &Tokens, cost: NanoDollars) {
-        let counted = if outcome == Outcome::Refused { &mut self.refused } else { &mut self.calls };
-        *counted = counted.saturating_add(calls);
-        self.tokens += *tokens;
-        self.cost_nanodollars = self.cost_nanodollars + cost;
-    }
-}
-
-impl AddAssign for Usage {
-    fn add_assign(&mut self, other: Self) {
-        let Self { calls, refused, tokens, cost_nanodollars } = other;
-        self.calls = self.calls.saturating_add(calls);
-        self.refused = self.refused.saturating_add(refused);
-        self.tokens += tokens;
-        self.cost_nanodollars = self.cost_nanodollars + cost_nanodollars;
-    }
-}
-
 /// Whether the journal takes records. Calls are only let through while it has space for theirs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -447,54 +417,6 @@ pub enum UpstreamHealth {
         /// Why, in words.
         reason: String,
     },
-}
-
-/// What is told of a run's calls while they go on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum TapEvent {
-    /// Text.
-    Text {
-        /// The call whose answer it is of.
-        call: CallId,
-        /// The piece.
-        delta: String,
-    },
-    /// The model began to call a tool.
-    Tool {
-        /// The call whose answer says so.
-        call: CallId,
-        /// Its name, if it is plain; else its length and hash.
-        name: String,
-    },
-    /// A call has ended.
-    Ended {
-        /// The call.
-        call: CallId,
-        /// How.
-        outcome: Outcome,
-        /// Its tokens.
-        tokens: Tokens,
-        /// How well they are known.
-        tokens_source: TokensSource,
-    },
-    /// Events the reader was too slow for.
-    Missed {
-        /// How many.
-        count: u64,
-    },
-}
-
-/// A line of a tap.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TapLine {
-    /// Its number: greater than that of every line before. Whoever comes back names the last one they had; if that was told
-    /// by a proxy before, they are told all there is. None, which is 0, has what tells of other lines.
-    #[serde(default)]
-    pub n: u64,
-    /// What is told.
-    #[serde(flatten)]
-    pub event: TapEvent,
 }
 
 /// Body of every answer that is not a success.

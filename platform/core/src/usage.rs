@@ -1,0 +1,43 @@
+//! usage sums up what calls have used.
+
+use std::ops::AddAssign;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    money::NanoDollars,
+    record::{Outcome, Tokens},
+};
+
+/// Sums over the calls of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Calls that were not refused.
+    pub calls: u64,
+    /// Calls that were refused.
+    pub refused: u64,
+    /// Their tokens.
+    pub tokens: Tokens,
+    /// Their cost, as far as it is known.
+    pub cost_nanodollars: NanoDollars,
+}
+
+impl Usage {
+    /// Counts so many calls that ended in the same way, and what they used together.
+    pub fn add(&mut self, outcome: Outcome, calls: u64, tokens: &Tokens, cost: NanoDollars) {
+        let counted = if outcome == Outcome::Refused { &mut self.refused } else { &mut self.calls };
+        *counted = counted.saturating_add(calls);
+        self.tokens += *tokens;
+        self.cost_nanodollars = self.cost_nanodollars + cost;
+    }
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        let Self { calls, refused, tokens, cost_nanodollars } = other;
+        self.calls = self.calls.saturating_add(calls);
+        self.refused = self.refused.saturating_add(refused);
+        self.tokens += tokens;
+        self.cost_nanodollars = self.cost_nanodollars + cost_nanodollars;
+    }
+}
