@@ -38,6 +38,7 @@ key_file = "$WORLD/key"
 run_dir = "$WORLD/run"
 state_dir = "$WORLD/state"
 [sandbox]
+state_dir = "$WORLD/runner"
 workspace_dir = "$WORLD/workspaces"
 installation = "$(basename "$WORLD")"
 [store]

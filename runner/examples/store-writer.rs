@@ -13,7 +13,7 @@ use platform_core::{
 };
 use runner::{
     lifecycle::{Ending, Move},
-    store::{Address, Change, Created, For, Kind, NewRun, Step, Store, Worker},
+    store::{Address, Change, Created, For, HostId, HostIdentity, Kind, NewRun, Step, Store, Worker},
 };
 
 #[tokio::main(flavor = "current_thread")]
@@ -21,6 +21,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     let [url, prefix] = arguments.as_slice() else { return Err("usage: store-writer URL PREFIX".into()) };
     let store = Store::open(&Address::parse(url, None)?, InstallationId::parse("here")?).await?;
+    let store = store.serving(HostIdentity { id: HostId::from_random(1), name: String::new() }).await?;
     let worker = Worker::this_process();
     for n in 0_u64.. {
         let new = NewRun {

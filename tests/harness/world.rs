@@ -96,7 +96,7 @@ impl World {
         let config = format!(
             "[upstream]\n{settings}\nkey_file = '{root}/key'\ndefault_model = 'fake'\n\
              [proxy]\nrun_dir = '{root}/run'\nstate_dir = '{root}/state'\nthreads = 2\ndrain = '2s'\n\
-             [sandbox]\nworkspace_dir = '{root}/workspaces'\ngateway_dir = '{root}/gateways'\ndocker_socket = '{root}/docker.sock'\ninstallation = '{}'\n\
+             [sandbox]\nstate_dir = '{root}/runner'\nworkspace_dir = '{root}/workspaces'\ngateway_dir = '{root}/gateways'\ndocker_socket = '{root}/docker.sock'\ninstallation = '{}'\n\
              [store]\nurl = 'sqlite://{root}/store/sluice.db'\n{toml}\n",
             dir.path().file_name().unwrap().to_string_lossy(),
         );

@@ -65,6 +65,7 @@ mod tidy;
 mod time;
 mod time_clients;
 mod tokens;
+mod two_hosts;
 mod two_workers;
 mod up;
 mod upstream;

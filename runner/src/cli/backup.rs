@@ -32,7 +32,7 @@ pub(super) async fn backup(context: &Context, arguments: BackupArguments) -> Res
 
 pub(super) async fn restore(context: &Context, arguments: RestoreArguments) -> Result<Exit, Error> {
     let onto = if arguments.force { Onto::Anything } else { Onto::Empty };
-    let store = context.store().await?;
+    let store = context.serving_store().await?;
     let Rows(rows) = store.restore(&arguments.file, onto).await?;
     writeln!(io::stdout(), "{rows} rows of {} in {}", arguments.file.display(), store.describe())?;
     Ok(Exit::Success)

@@ -63,7 +63,7 @@ pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Ex
             caller: None,
         },
     };
-    let store = context.store().await;
+    let store = context.serving_store().await;
     let reaper = store.as_ref().ok().filter(|_| arguments.left.reap);
     let reaper = reaper.map(|store| Reaper::of(&context.settings, store.clone()));
     let checks = doctor::examine(&context.settings, store, probe, &cancelled_by_signals()?).await;

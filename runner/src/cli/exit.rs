@@ -117,8 +117,11 @@ const fn of_gateway(error: &sealed::Error) -> Exit {
 const fn of_store(error: &store::Error) -> Exit {
     match error {
         store::Error::Unknown { .. } => Exit::Failure,
-        store::Error::Full(_) | store::Error::SessionBusy { .. } => Exit::TryAgain,
+        store::Error::Full(_) | store::Error::SessionBusy { .. } | store::Error::HostAtWork { .. } => {
+            Exit::TryAgain
+        }
         store::Error::Conflict { .. }
+        | store::Error::ServesAnother { .. }
         | store::Error::NotEmpty { .. }
         | store::Error::Backup { .. }
         | store::Error::TooLarge { .. } => Exit::Usage,

@@ -36,7 +36,7 @@ pub(super) async fn gc(context: &Context, arguments: Arguments) -> Result<Exit, 
     let leftovers = |asked| if asked { Leftovers::Remove } else { Leftovers::Leave };
     let act = if dry_run { Act::Say } else { Act::Do };
     let mode = Mode { act, unknown: leftovers(also.unknown), kept: leftovers(also.kept) };
-    let report = Reaper::of(&context.settings, context.store().await?).pass(mode).await;
+    let report = Reaper::of(&context.settings, context.serving_store().await?).pass(mode).await;
     let mut out = io::stdout();
     if json {
         writeln!(out, "{}", terminal::safe_json(&serde_json::to_string(&report)?))?;

@@ -22,6 +22,7 @@ mod screen;
 mod show;
 mod spending;
 mod status;
+mod store;
 mod table;
 mod token;
 mod up;
@@ -43,7 +44,7 @@ use self::exit::Exit;
 use crate::{
     failpoint,
     reload::Origins,
-    store::{self, Address, Bounds, Store},
+    store::{Address, Bounds, Error as StoreError, HostIdentity, Store},
 };
 
 /// Runs untrusted coding agents in sealed containers: no network, no credential, no identity of their own.
@@ -94,8 +95,13 @@ enum Command {
     #[command(after_help = "Example:\n  sluice backup /var/backups/sluice.ndjson")]
     Backup(backup::BackupArguments),
     /// Make of the store what a backup says; of any backend, whole or not at all
+    ///
+    /// A store that serves another host is refused. What was restored serves no host, until one first uses it.
     #[command(after_help = "Example:\n  sluice restore /var/backups/sluice.ndjson")]
     Restore(backup::RestoreArguments),
+    /// Show which host the store of runs serves, and move it to this one
+    #[command(subcommand)]
+    Store(store::Command),
     /// List the agents that can run here, and say why the others cannot
     Agents(agents::Arguments),
     /// Run OpenClaw gateways without a network, look at those that are configured, and pair with those elsewhere
@@ -191,8 +197,20 @@ struct Context {
 }
 
 impl Context {
-    /// The store, open, and with room for as many orders as may wait.
-    async fn store(&self) -> Result<Store, store::Error> {
+    /// Opens the store for this host: to order runs, work on them and remove what they leave. A store that serves no host serves
+    /// this one from now on.
+    async fn serving_store(&self) -> Result<Store, StoreError> {
+        let host = self.host()?;
+        self.store().await?.serving(host).await
+    }
+
+    /// Returns the identity of this host.
+    fn host(&self) -> Result<HostIdentity, StoreError> {
+        HostIdentity::of(&self.settings.sandbox.state_dir)
+    }
+
+    /// The store, open to read on any host, and with room for as many orders as may wait.
+    async fn store(&self) -> Result<Store, StoreError> {
         let address = Address::of(&self.settings.store, self.store_password.as_ref())?;
         let store = Store::open(&address, self.settings.sandbox.installation.clone()).await?;
         let worker = &self.settings.worker;
@@ -250,6 +268,7 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
             Command::Runs(command) => runs::runs(&context, command).await,
             Command::Backup(arguments) => backup::backup(&context, arguments).await,
             Command::Restore(arguments) => backup::restore(&context, arguments).await,
+            Command::Store(command) => store::store(&context, command).await,
             Command::Agents(arguments) => agents::agents(&context, arguments).await,
             Command::Gateway(command) => gateway::gateway(&context, command).await,
             Command::Doctor(arguments) => doctor::doctor(&context, arguments).await,

@@ -127,7 +127,7 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit,
     let settings = &context.settings;
     let data_plane = DataPlane::at(&settings.proxy.control_socket());
     let order = order(context, &data_plane, arguments).await?;
-    let store = context.store().await?;
+    let store = context.serving_store().await?;
     if detach {
         return leave(&store, (&order, &settings.accounts), output).await;
     }

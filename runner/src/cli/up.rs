@@ -22,6 +22,7 @@ use crate::{
     gateway::sealed,
     reload::Reloading,
     run::{Host, Observer},
+    store::Error as StoreError,
     supervise::{self, Plan, Proxy},
     traces::{self, Export},
     worker::{self, AtEnd},
@@ -66,28 +67,56 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     };
     let worked = async {
         let at_end = if by == RunBy::Person { AtEnd::Cancel(leave) } else { AtEnd::Leave };
-        if let Some(mut host) = worker::surroundings(settings, async || context.store().await, &cancel).await
-        {
-            host.observer = observer.clone();
-            let work = async {
-                Box::pin(worker::work(&host, (settings, &catalog), &cancel, at_end)).await;
-                proxy_stop.cancel();
-            };
-            observed(&host, (export, &data_plane), settings, work).await;
-        }
+        let work =
+            Work { observer: observer.clone(), export, at_end, cancel: &cancel, proxy_stop: &proxy_stop };
+        let ended = work.on_runs(context, &catalog).await;
+        // Of no use any more, if it is the store that serves another host.
+        cancel.cancel();
         // The proxy last: runs that are cancelled are closed there.
         proxy_stop.cancel();
+        ended
     };
     let served = async {
         if let Some(api) = api {
             api.serve((Arc::clone(&catalog), observer.clone()), cancel.clone()).await;
         }
     };
-    let (watched, (), ()) = tokio::join!(watched, worked, served);
+    let (watched, worked, ()) = tokio::join!(watched, worked, served);
     waiting.abort();
     watched?;
+    worked?;
     writeln!(io::stdout(), "stopped")?;
     Ok(Exit::Success)
+}
+
+/// Work on runs, and what it reports to and is ended by.
+struct Work<'s> {
+    observer: Observer,
+    export: Option<Export>,
+    at_end: AtEnd,
+    cancel: &'s CancellationToken,
+    proxy_stop: &'s CancellationToken,
+}
+
+impl Work<'_> {
+    /// Works on runs once what that takes is there, until it is to stop.
+    ///
+    /// # Errors
+    /// If the store serves another host.
+    async fn on_runs(self, context: &Context, catalog: &Catalog) -> Result<(), StoreError> {
+        let Self { observer, export, at_end, cancel, proxy_stop } = self;
+        let settings = &context.settings;
+        let open = async || context.serving_store().await;
+        let Some(mut host) = worker::surroundings(settings, open, cancel).await? else { return Ok(()) };
+        host.observer = observer;
+        let mut worked = Ok(());
+        let work = async {
+            worked = Box::pin(worker::work(&host, (settings, catalog), cancel, at_end)).await;
+            proxy_stop.cancel();
+        };
+        observed(&host, (export, &host.data_plane), settings, work).await;
+        worked
+    }
 }
 
 /// Says what is passed over although it is set.

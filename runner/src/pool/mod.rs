@@ -194,11 +194,10 @@ impl<'h> Pool<'h> {
         self.sure_until.set(sure_until(since, self.host.lease));
     }
 
-    /// What is ours to look after: also what somebody on this host has left who is gone.
+    /// Returns what is ours to look after: also what a process that is gone has left.
     async fn ours(&self) -> Result<Vec<Pooled>, Error> {
         let mut rows = self.host.store.pool().await?;
-        let left = |row: &Pooled| row.over && row.host() == self.host.worker.host();
-        rows.retain(|row| row.stage != PoolStage::Gone && (self.is_mine(row) || left(row)));
+        rows.retain(|row| row.stage != PoolStage::Gone && (self.is_mine(row) || row.over));
         Ok(rows)
     }
 

@@ -114,7 +114,7 @@ impl Reaper {
                 workspace::remove(&self.sandbox.workspace_dir, &space.id).await?;
                 Ok(Outcome::Removed)
             }
-            Thing::Spare(pooled, _) => self.remove_spare(&pooled.spare).await,
+            Thing::Spare(pooled) => self.remove_spare(&pooled.spare).await,
             Thing::Row(row) => {
                 if let (Kind::Listener, Ok(dir)) = (row.kind, SocketDirName::parse(&row.name)) {
                     // No grant is there that it would go with.
@@ -143,7 +143,7 @@ impl Reaper {
         let its = |row: &&Resource| match thing {
             Thing::Container(_) | Thing::Workspace(_) => row.kind == thing.kind() && row.name == thing.name(),
             Thing::Grant(_) => matches!(row.kind, Kind::Grant | Kind::Listener),
-            Thing::Spare(..) | Thing::Row(_) => false,
+            Thing::Spare(_) | Thing::Row(_) => false,
         };
         for row in standing.rows.iter().filter(its).filter(|row| row.stage != Stage::Removed) {
             self.store.removed(row).await?;

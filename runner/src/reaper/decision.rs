@@ -20,7 +20,7 @@ use platform_core::{
 };
 
 use super::{
-    evidence::{Grant, Sight, Standing, Thing},
+    evidence::{Grant, Standing, Thing},
     space::Space,
 };
 use crate::{
@@ -66,8 +66,6 @@ pub(crate) enum Leftovers {
 pub(super) struct Terms<'t> {
     pub(super) mode: Mode,
     pub(super) installation: &'t InstallationId,
-    /// This host, as owners of things are called by it.
-    pub(super) host: &'t str,
     /// Runs that the proxy opens by itself.
     pub(super) configured: &'t BTreeSet<RunId>,
     pub(super) now: SystemTime,
@@ -97,8 +95,6 @@ pub(super) enum Kept {
     Closing,
     /// It is a container's.
     InUse(String),
-    /// From here nobody can see whether it is gone.
-    Elsewhere(String),
     /// It waits for a run, or is on its way there or back.
     Waits(PoolStage),
     /// It may have been made just now.
@@ -143,7 +139,7 @@ pub(super) fn judge(thing: &Thing, standing: Option<&Standing>, terms: &Terms<'_
         Thing::Container(found) => container(found, standing, terms),
         Thing::Grant(grant) => self::grant(grant, standing, terms),
         Thing::Workspace(space) => workspace(space, standing, terms),
-        Thing::Spare(pooled, sight) => spare(pooled, *sight, terms),
+        Thing::Spare(pooled) => spare(pooled),
         Thing::Row(row) => self::row(row, standing, terms),
     }
 }
@@ -222,11 +218,9 @@ fn workspace(space: &Space, standing: Option<&Standing>, terms: &Terms<'_>) -> D
     in_use.unwrap_or(Decision::Remove(Dead::Ended(standing.state)))
 }
 
-/// What waits for a run is its owner's, until that is gone; where it is, only its own host can see, whatever that is called by now.
-fn spare(pooled: &Pooled, sight: Sight, terms: &Terms<'_>) -> Decision {
-    if pooled.host() != terms.host && sight == Sight::Unseen {
-        Decision::Keep(Kept::Elsewhere(pooled.host().to_owned()))
-    } else if pooled.over || pooled.stage == PoolStage::Gone {
+/// Decides about what waits for a run: it is its owner's, until that is gone.
+fn spare(pooled: &Pooled) -> Decision {
+    if pooled.over || pooled.stage == PoolStage::Gone {
         Decision::Remove(Dead::Abandoned)
     } else {
         Decision::Keep(Kept::Waits(pooled.stage))
@@ -239,14 +233,11 @@ fn row(row: &Resource, standing: Option<&Standing>, terms: &Terms<'_>) -> Decisi
     if !standing.state.is_final() {
         return Decision::Keep(Kept::Lives(standing.state));
     }
-    let host = row.host();
     let on_demand = row.kind == Kind::Workspace && terms.mode.kept == Leftovers::Remove;
     if !may_go(row.stage) && !on_demand {
         Decision::Keep(Kept::Deliberately)
-    } else if host == terms.host {
-        Decision::Remove(Dead::Gone(standing.state))
     } else {
-        Decision::Keep(Kept::Elsewhere(host.to_owned()))
+        Decision::Remove(Dead::Gone(standing.state))
     }
 }
 
@@ -299,9 +290,6 @@ impl fmt::Display for Kept {
                 write!(f, "it is gateway {gateway}: `sluice gateway down {gateway}` ends it")
             }
             Self::InUse(container) => write!(f, "container {container} has it mounted"),
-            Self::Elsewhere(host) => {
-                write!(f, "it was made on host {host}, and only there can be looked for it")
-            }
             Self::Young => {
                 write!(f, "nothing proves whose it is, and it is younger than {} min", GRACE.as_secs() / 60)
             }

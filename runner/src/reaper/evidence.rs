@@ -53,17 +53,10 @@ pub(super) enum Thing {
     Container(Listed),
     Grant(Grant),
     Workspace(Space),
-    /// What waits for a run, by its row; and whether a part of it was seen here.
-    Spare(Pooled, Sight),
+    /// What waits for a run, by its row.
+    Spare(Pooled),
     /// A row of a run that has ended, of which nothing was found.
     Row(Resource),
-}
-
-/// Whether a part of what waits for a run was seen on this host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sight {
-    Seen,
-    Unseen,
 }
 
 impl Thing {
@@ -81,7 +74,7 @@ impl Thing {
             Self::Container(found) => &found.name,
             Self::Grant(grant) => grant.run.as_str(),
             Self::Workspace(space) => space.id.as_str(),
-            Self::Spare(pooled, _) => &pooled.spare.container,
+            Self::Spare(pooled) => &pooled.spare.container,
             Self::Row(row) => &row.name,
         }
     }
@@ -176,10 +169,9 @@ impl Evidence {
             things.push((Thing::Container(found.clone()), run));
         }
         for pooled in &pool {
-            let sight = seen.sight(&pooled.spare);
             // What is gone is there only if it came late.
-            if sight == Sight::Seen || pooled.stage != PoolStage::Gone {
-                things.push((Thing::Spare(pooled.clone(), sight), None));
+            if pooled.stage != PoolStage::Gone || seen.has_part_of(&pooled.spare) {
+                things.push((Thing::Spare(pooled.clone()), None));
             }
         }
         for grant in seen.grants.iter().flatten() {
@@ -236,12 +228,11 @@ impl Seen {
         }
     }
 
-    fn sight(&self, Spare { container, workspace, .. }: &Spare) -> Sight {
+    /// Returns whether a part of what waits for a run was seen.
+    fn has_part_of(&self, Spare { container, workspace, .. }: &Spare) -> bool {
         let mut containers = self.containers.iter().flatten();
         let mut spaces = self.spaces.iter().flatten();
-        let is_here =
-            containers.any(|found| found.name == *container) || spaces.any(|space| space.id == *workspace);
-        if is_here { Sight::Seen } else { Sight::Unseen }
+        containers.any(|found| found.name == *container) || spaces.any(|space| space.id == *workspace)
     }
 
     /// Whether the place where a thing would be was looked at, and it is not there.

@@ -45,7 +45,7 @@ pub(crate) struct Reaper {
     data_plane: DataPlane,
     store: Store,
     sandbox: Sandbox,
-    /// Who does it, and on which host.
+    /// Who does it.
     worker: Worker,
     configured: BTreeSet<RunId>,
     told: Mutex<Told>,
@@ -74,7 +74,6 @@ impl Reaper {
         let terms = Terms {
             mode,
             installation: &self.sandbox.installation,
-            host: self.worker.host(),
             configured: &self.configured,
             now: SystemTime::now(),
         };

@@ -101,7 +101,7 @@ async fn take(scene: &Scene<'_>, things: &mut Things, image: &str) -> Result<Opt
 /// Makes what waits and was made from `mould` the run's own.
 async fn claim(scene: &Scene<'_>, things: &mut Things, mould: &str) -> Result<Option<Spare>, Error> {
     let Scene { host, booked, .. } = *scene;
-    let mut spares = match host.store.spares(&host.worker, mould).await {
+    let mut spares = match host.store.spares(mould).await {
         Ok(spares) => spares,
         Err(error) => {
             tracing::warn!(error = %report::chain(&error), "nothing that waits is taken");

@@ -1,19 +1,19 @@
 //! Where a store is, and how to get into it.
 
 use std::{
-    fmt, fs,
+    fmt,
     fs::{File, OpenOptions},
-    io::{self, Read},
+    io::Read,
     os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
     str::FromStr,
 };
 
 use platform_core::secret::Secret;
-use platform_runtime::{settings, socket::private_dir};
+use platform_runtime::settings;
 use sqlx::{ConnectOptions, any::AnyConnectOptions};
 
-use super::{backend::Backend, error::Error};
+use super::{backend::Backend, error::Error, identity::own_dir};
 
 /// Longest password that is read from a file.
 const PASSWORD: u64 = 4096;
@@ -86,12 +86,8 @@ impl Address {
     pub(super) fn prepare(&self) -> Result<(), Error> {
         let Some(path) = &self.file else { return Ok(()) };
         let failed = |action| move |source| Error::File { action, path: path.clone(), source };
-        if let Some(dir) = path.parent().filter(|dir| !dir.exists()) {
-            if let Some(above) = dir.parent() {
-                fs::create_dir_all(above).map_err(failed("make the directory of"))?;
-            }
-            private_dir(dir, 0o700)
-                .map_err(|error| failed("make the directory of")(io::Error::other(error)))?;
+        if let Some(dir) = path.parent() {
+            own_dir(dir).map_err(failed("make the directory of"))?;
         }
         let mut file = OpenOptions::new();
         let file = file.read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
@@ -100,7 +96,7 @@ impl Address {
     }
 }
 
-fn closed_to_others(file: &File, path: &Path) -> Result<(), Error> {
+pub(super) fn closed_to_others(file: &File, path: &Path) -> Result<(), Error> {
     let failed = |source| Error::File { action: "look at", path: path.to_owned(), source };
     if file.metadata().map_err(failed)?.mode() & OTHERS != 0 {
         return Err(Error::Exposed { path: path.to_owned() });

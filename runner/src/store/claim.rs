@@ -150,6 +150,10 @@ impl Store {
         }
         let taken = taking.fetch_optional(tx.connection()).await.map_err(failed(action))?;
         let run = taken.map(|row| Run::read(&row, tx.now)).transpose()?;
+        // Only if there is one: most looks find none, and are to stay cheap.
+        if run.is_some() {
+            self.check_host(&mut tx).await?;
+        }
         tx.commit(action).await?;
         Ok(run)
     }

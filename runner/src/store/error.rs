@@ -2,9 +2,9 @@
 
 use std::{io, path::PathBuf};
 
-use platform_core::id::RunId;
+use platform_core::{id::RunId, limit::Millis};
 
-use super::{Class, bounds::Full};
+use super::{Class, bounds::Full, host::Served, identity::HostId};
 use crate::lifecycle::{Illegal, State};
 
 /// Why the store did not do what it was asked. No variant shows a password.
@@ -42,6 +42,44 @@ pub enum Error {
         #[source]
         source: sqlx::Error,
     },
+    /// The file with this host's id cannot be used.
+    #[error("{} {fault}", path.display())]
+    HostId {
+        /// The file.
+        path: PathBuf,
+        /// Its fault.
+        #[source]
+        fault: IdFault,
+    },
+    /// It serves another host, and one store serves one host.
+    #[error(
+        "the store {store} serves another host: {served}; this is host {here}. Use it there, or move it here with \
+         `sluice store adopt`, or give this host a `store.url` or a `sandbox.installation` of its own"
+    )]
+    ServesAnother {
+        /// Its address, without a password.
+        store: String,
+        /// The host it serves.
+        served: Box<Served>,
+        /// This host.
+        here: HostId,
+    },
+    /// It cannot be moved: its host is at work.
+    #[error(
+        "the store {store} is not moved: {served} works on it, and has a lease for another {left}. Stop `sluice up` there, \
+         let its `sluice run` end, and try again once the lease is over"
+    )]
+    HostAtWork {
+        /// Its address, without a password.
+        store: String,
+        /// The host it serves.
+        served: Box<Served>,
+        /// Time until its last lease ends, if it is not renewed.
+        left: Millis,
+    },
+    /// The store was opened without a host, and so only to read.
+    #[error("the store was opened only to read: this is a mistake of the program")]
+    OnlyReads,
     /// A later program has changed it.
     #[error("the store {store} has schema {found}, and this program knows {known}: use a newer one")]
     Newer {
@@ -193,6 +231,25 @@ pub enum Error {
     },
 }
 
+/// Faults of the file with a host's id.
+#[derive(Debug, thiserror::Error)]
+pub enum IdFault {
+    /// The system refuses.
+    #[error("cannot be {action}: check `sandbox.state_dir`, and who may write there")]
+    Unusable {
+        /// Operation that failed.
+        action: &'static str,
+        /// The system's reason.
+        #[source]
+        source: io::Error,
+    },
+    /// Its content is something else.
+    #[error(
+        "holds no host id: put back its 32 digits, or remove it and move the store here with `sluice store adopt`"
+    )]
+    NoId,
+}
+
 /// Whether a transaction that failed may have been done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Done {
@@ -219,6 +276,12 @@ impl Error {
         }
     }
 
+    /// Returns whether the store serves another host, so that trying again is of no use.
+    #[must_use]
+    pub const fn serves_another(&self) -> bool {
+        matches!(self, Self::ServesAnother { .. })
+    }
+
     /// What kind of failure it is.
     #[must_use]
     pub fn class(&self) -> Class {
@@ -233,6 +296,8 @@ impl Error {
             | Self::NotWanted { .. }
             | Self::NotOver { .. }
             | Self::NotEmpty { .. }
+            | Self::ServesAnother { .. }
+            | Self::HostAtWork { .. }
             | Self::TooLarge { .. }
             | Self::Full(_)
             | Self::SessionBusy { .. }
@@ -240,6 +305,8 @@ impl Error {
             Self::Address { .. }
             | Self::File { .. }
             | Self::Exposed { .. }
+            | Self::HostId { .. }
+            | Self::OnlyReads
             | Self::Unreachable { .. }
             | Self::Newer { .. }
             | Self::Altered { .. }

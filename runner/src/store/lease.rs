@@ -40,19 +40,6 @@ impl Worker {
     }
 }
 
-impl Worker {
-    /// The host it is on.
-    #[must_use]
-    pub fn host(&self) -> &str {
-        host_of(&self.0)
-    }
-}
-
-/// The host of a process whose name is kept with what it owns.
-pub(super) fn host_of(owner: &str) -> &str {
-    owner.split('/').next().unwrap_or_default()
-}
-
 impl fmt::Display for Worker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0)
@@ -131,7 +118,7 @@ impl Store {
     /// Orders a run. The same order again returns the same run.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if the id stands for another order, [`Error::Full`] if enough wait and it is a new one for anybody.
+    /// [`Error::ServesAnother`] on another host than the store's, [`Error::Conflict`] if the id stands for another order, [`Error::Full`] if enough wait and it is a new one for anybody.
     pub async fn create(&self, new: &NewRun, who: For<'_>) -> Result<Created, Error> {
         if new.wanted.len() > ORDER {
             return Err(Error::TooLarge { what: "the order", bytes: new.wanted.len(), most: ORDER });
@@ -184,6 +171,7 @@ impl Store {
             return Err(Error::Conflict { run: new.run.clone() });
         }
         let run = self.find(&mut tx, &new.run).await?;
+        self.check_host(&mut tx).await?;
         tx.commit(action).await?;
         // The commit before may have got lost on its way back: then it is ours, and nobody has touched it since.
         let ours = before == Done::Perhaps

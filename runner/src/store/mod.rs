@@ -1,7 +1,7 @@
 //! What the control plane must not forget: runs, what was made for them, what happened, how far consumers have read.
 //!
-//! One interface over SQLite (one file, the default) and Postgres (several programs on one store). The statements are
-//! the same for both, so there is one pool of sqlx's `Any` driver and one small file, `backend`, of what differs.
+//! One interface over SQLite (one file, the default) and Postgres. Either serves one host (`host`), on which several programs may
+//! use it. The statements are the same for both, so there is one pool of sqlx's `Any` driver and one small file, `backend`, of what differs.
 //!
 //! Every operation is one transaction. All times are the database's clock, read once per transaction: on Postgres the
 //! server's, whatever the clocks of its clients say; on SQLite the host's. What is done for a run is done in the name
@@ -21,6 +21,8 @@ mod cancel;
 mod claim;
 mod cursors;
 mod error;
+mod host;
+mod identity;
 mod lease;
 mod meter;
 mod pool;
@@ -52,7 +54,9 @@ pub use self::{
     backup::{Onto, Rows},
     bounds::{Bound, Bounds, Full},
     cursors::Acknowledged,
-    error::{Done, Error},
+    error::{Done, Error, IdFault},
+    host::{Adopted, Served},
+    identity::{HostId, HostIdentity},
     lease::{Created, For, Hold, NewRun, Worker},
     meter::{Class, Metered},
     pool::{PoolStage, Pooled, Spare},
@@ -77,7 +81,7 @@ const LAST_PAUSE: Duration = Duration::from_secs(1);
 /// How long a store that is away is waited for where a run cannot go on without it.
 const INSIST: Duration = Duration::from_secs(300);
 
-/// An open store, as one installation sees it. Clones are the same one.
+/// An open store, as one installation sees it. It only reads until [`Store::serving`] says for which host. Clones are the same one.
 #[derive(Debug, Clone)]
 pub struct Store {
     pool: Pool<Any>,
@@ -86,6 +90,7 @@ pub struct Store {
     installation: InstallationId,
     meter: Arc<Meter>,
     bounds: Bounds,
+    host: Option<HostIdentity>,
 }
 
 /// A transaction, and when it is.
@@ -135,7 +140,7 @@ impl Store {
             .await
             .map_err(unreachable)?;
         let bounds = Bounds::NONE;
-        let store = Self { pool, backend, shown: shown.into(), installation, meter, bounds };
+        let store = Self { pool, backend, shown: shown.into(), installation, meter, bounds, host: None };
         store.retrying(Again::Always, async |_| store.update().await).await?;
         Ok(store)
     }

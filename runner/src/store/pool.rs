@@ -1,6 +1,6 @@
 //! Containers that wait for a run: a row before the first thing of one is made, until the last is gone or a run has taken them.
 //!
-//! They are one process's, which keeps them by a lease, and that host's. Any run of the host may take one that is ready, in the
+//! They are one process's, which keeps them by a lease. Any run may take one that is ready, in the
 //! step in which it begins to prepare: then they are the run's things, and nothing is left here.
 
 use platform_core::{
@@ -12,7 +12,6 @@ use sqlx::any::AnyRow;
 use super::{
     Again, Change, Kind, Store, Tx, UnixMillis, Worker,
     error::{Error, failed},
-    lease::host_of,
     row::{number, parsed, text},
 };
 
@@ -81,8 +80,8 @@ macro_rules! pool_columns {
     };
 }
 
-const WANT: &str = "INSERT INTO pool (name, installation, mould, agent, workspace, listener, owner, host, state, lease_until, changed) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'wanted', $9, $10) ON CONFLICT (name) DO NOTHING";
+const WANT: &str = "INSERT INTO pool (name, installation, mould, agent, workspace, listener, owner, state, lease_until, changed) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, 'wanted', $8, $9) ON CONFLICT (name) DO NOTHING";
 const READY: &str = "UPDATE pool SET state = 'ready', changed = $1 WHERE name = $2 AND owner = $3 \
      AND state IN ('wanted', 'ready')";
 const KEEP: &str = "UPDATE pool SET lease_until = $1 WHERE owner = $2 AND state IN ('wanted', 'ready')";
@@ -96,8 +95,8 @@ const ALL: &str =
 const FITS: &str = concat!(
     "SELECT ",
     pool_columns!(),
-    " FROM pool WHERE installation = $1 AND host = $2 AND mould = $3 AND state = 'ready' \
-     AND lease_until >= $4 ORDER BY changed, name LIMIT 32"
+    " FROM pool WHERE installation = $1 AND mould = $2 AND state = 'ready' \
+     AND lease_until >= $3 ORDER BY changed, name LIMIT 32"
 );
 const TAKE: &str = "DELETE FROM pool WHERE name = $1 AND installation = $2 AND state = 'ready'";
 
@@ -135,12 +134,6 @@ impl Pooled {
             changed: UnixMillis(number(row, "changed")?),
         })
     }
-
-    /// The host where it is, as its owner's name has it.
-    #[must_use]
-    pub fn host(&self) -> &str {
-        host_of(&self.owner)
-    }
 }
 
 impl Store {
@@ -154,9 +147,10 @@ impl Store {
             let mut tx = self.begin().await?;
             let query = sqlx::query(WANT).bind(&spare.container).bind(self.installation.as_str());
             let query = query.bind(&spare.mould).bind(spare.agent.as_str()).bind(spare.workspace.as_str());
-            let query = query.bind(spare.listener.as_str()).bind(worker.to_string()).bind(worker.host());
+            let query = query.bind(spare.listener.as_str()).bind(worker.to_string());
             let query = query.bind(tx.after(span)).bind(tx.now);
             query.execute(tx.connection()).await.map_err(failed(action))?;
+            self.check_host(&mut tx).await?;
             tx.commit(action).await
         })
         .await
@@ -215,7 +209,7 @@ impl Store {
         .map(drop)
     }
 
-    /// Everything that waits for runs of this installation, or did until lately, on all hosts.
+    /// Everything that waits for runs of this installation, or did until lately.
     ///
     /// # Errors
     /// If the store fails.
@@ -246,16 +240,16 @@ impl Store {
         .map(drop)
     }
 
-    /// What waits on the host of `worker` and was made from `mould`: at most 32, those first that have waited longest.
+    /// What waits and was made from `mould`: at most 32, those first that have waited longest.
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn spares(&self, worker: &Worker, mould: &str) -> Result<Vec<Spare>, Error> {
+    pub async fn spares(&self, mould: &str) -> Result<Vec<Spare>, Error> {
         let action = "look what waits for a run";
         self.retrying(Again::Always, async |_| {
             let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
             let now = tx.now;
-            let query = sqlx::query(FITS).bind(self.installation.as_str()).bind(worker.host());
+            let query = sqlx::query(FITS).bind(self.installation.as_str());
             let rows =
                 query.bind(mould).bind(now).fetch_all(tx.connection()).await.map_err(failed(action))?;
             tx.commit(action).await?;

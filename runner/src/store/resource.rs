@@ -7,7 +7,6 @@ use sqlx::any::AnyRow;
 use super::{
     Again, Store, Tx,
     error::{Error, failed},
-    lease::host_of,
     row::{Run, UnixMillis, count, number, parsed, storable, text},
 };
 use crate::lifecycle::State;
@@ -165,12 +164,6 @@ const REMOVED: &str = "UPDATE resources SET state = 'removed', changed = $1 \
      AND run IN (SELECT run FROM runs WHERE installation = $6 AND ended IS NOT NULL)";
 
 impl Resource {
-    /// The host where it is, as its owner's name has it.
-    #[must_use]
-    pub fn host(&self) -> &str {
-        host_of(&self.owner)
-    }
-
     fn read(row: &AnyRow) -> Result<Self, Error> {
         Ok(Self {
             run: text(row, "run")?,
@@ -234,6 +227,7 @@ impl Store {
                 let (kind, name) = (thing.kind.name(), thing.name.clone());
                 return Err(Error::NotOver { run: thing.run.clone(), kind, name });
             }
+            self.check_host(&mut tx).await?;
             tx.commit("keep what is gone").await
         })
         .await

@@ -13,7 +13,7 @@ use super::{
 };
 
 /// What each version changed, from 1.
-const MIGRATIONS: [&str; 7] = [
+const MIGRATIONS: [&str; 8] = [
     include_str!("migrations/001.sql"),
     include_str!("migrations/002.sql"),
     include_str!("migrations/003.sql"),
@@ -21,6 +21,7 @@ const MIGRATIONS: [&str; 7] = [
     include_str!("migrations/005.sql"),
     include_str!("migrations/006.sql"),
     include_str!("migrations/007.sql"),
+    include_str!("migrations/008.sql"),
 ];
 
 /// The newest schema there is.
@@ -32,7 +33,7 @@ const CREATE: &str = "CREATE TABLE migrations (version BIGINT PRIMARY KEY, check
 const ACTION: &str = "read the store's schema";
 
 /// Tables that are backed up, in an order in which each refers only to those before it. What waits for runs is not among them:
-/// it is of this host and this moment.
+/// it is of this host and this moment. Nor is the host: a store that was restored serves the one that uses it next.
 pub(super) const TABLES: [&str; 4] = ["runs", "events", "resources", "cursors"];
 
 /// What tells a version from another one under the same number.
@@ -102,7 +103,7 @@ pub(super) async fn migrate(tx: &mut Tx, from: usize, to: usize) -> Result<(), E
 
 /// Removes everything.
 pub(super) async fn drop_all(tx: &mut Tx) -> Result<(), Error> {
-    const DROP: &str = "DROP TABLE IF EXISTS pool; DROP TABLE IF EXISTS cursors; DROP TABLE IF EXISTS resources; \
+    const DROP: &str = "DROP TABLE IF EXISTS hosts; DROP TABLE IF EXISTS pool; DROP TABLE IF EXISTS cursors; DROP TABLE IF EXISTS resources; \
                         DROP TABLE IF EXISTS events; DROP TABLE IF EXISTS runs; \
                         DROP TABLE IF EXISTS migrations;";
     sqlx::raw_sql(DROP).execute(tx.connection()).await.map_err(failed("empty the store"))?;

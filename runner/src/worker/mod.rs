@@ -67,11 +67,14 @@ struct Work {
 }
 
 /// Opens what is needed, trying again until it is there; `None` once `stop` is triggered.
+///
+/// # Errors
+/// If the store serves another host: trying again would not change that.
 pub(crate) async fn surroundings(
     settings: &Settings,
     open: impl AsyncFn() -> Result<Store, store::Error>,
     stop: &CancellationToken,
-) -> Option<Host> {
+) -> Result<Option<Host>, store::Error> {
     let mut said = String::new();
     loop {
         let host = async {
@@ -81,10 +84,11 @@ pub(crate) async fn surroundings(
         };
         let error = tokio::select! {
             host = host => match host {
-                Ok(host) => return Some(host),
+                Ok(host) => return Ok(Some(host)),
+                Err(Error::Store(error)) if error.serves_another() => return Err(error),
                 Err(error) => report::chain(&error),
             },
-            () = stop.cancelled() => return None,
+            () = stop.cancelled() => return Ok(None),
         };
         if error != said {
             tracing::warn!(error, "no run can be worked on until this is mended; it is tried again");
@@ -92,35 +96,55 @@ pub(crate) async fn surroundings(
         }
         tokio::select! {
             () = tokio::time::sleep(PAUSE) => {}
-            () = stop.cancelled() => return None,
+            () = stop.cancelled() => return Ok(None),
         }
     }
 }
 
 /// Works on runs and removes what they leave behind, until `stop` is triggered.
+///
+/// # Errors
+/// If the store was moved to another host meanwhile: its runs are that host's.
 pub(crate) async fn work(
     host: &Host,
     (settings, catalog): (&Settings, &Catalog),
     stop: &CancellationToken,
     at_end: AtEnd,
-) {
+) -> Result<(), store::Error> {
     let places = Arc::new(Semaphore::new(settings.worker.runs as usize));
     let (to, from) = mpsc::channel(1);
     let lived = RefCell::default();
     let reaper = Reaper::of(settings, host.store.clone());
     let (pool, over) = (Pool::new(host, catalog), CancellationToken::new());
     let working = async {
-        tokio::select! {
-            () = take(host, places, (to, &lived), stop) => {}
-            () = live(host, (from, &lived), stop, at_end) => {}
-            () = reap(host, &reaper, settings.worker.reap_every.duration()) => {}
-            () = retention::keep(&host.store, &settings.store, settings.worker.reap_every.duration()) => {}
-        }
+        let moved = tokio::select! {
+            () = take(host, places, (to, &lived), stop) => None,
+            () = live(host, (from, &lived), stop, at_end) => None,
+            () = reap(host, &reaper, settings.worker.reap_every.duration()) => None,
+            () = retention::keep(&host.store, &settings.store, settings.worker.reap_every.duration()) => None,
+            moved = keep_serving(host) => Some(moved),
+        };
         over.cancel();
+        moved
     };
-    tokio::join!(working, pool.keep(&over));
+    let (moved, ()) = tokio::join!(working, pool.keep(&over));
     if let Err(error) = host.store.release(&host.worker).await {
         tracing::warn!(error = %report::chain(&error), "runs are not given back: others wait until their leases are over");
+    }
+    moved.map_or(Ok(()), Err)
+}
+
+/// Tells the store that this host is at work, until it serves another one.
+async fn keep_serving(host: &Host) -> store::Error {
+    loop {
+        match host.store.keep_serving(host.lease).await {
+            Err(moved) if moved.serves_another() => return moved,
+            Err(error) => {
+                tracing::warn!(error = %report::chain(&error), "the store is not told that this host is at work")
+            }
+            Ok(()) => {}
+        }
+        tokio::time::sleep(host.lease.duration() / run::RENEWALS).await;
     }
 }
 

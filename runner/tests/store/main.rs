@@ -5,6 +5,7 @@
 mod backups;
 mod crashes;
 mod holders;
+mod hosts;
 mod leases;
 mod place;
 mod pool;

@@ -18,7 +18,7 @@ use platform_core::{
 };
 use runner::{
     lifecycle::{Ending, Failure, Move},
-    store::{Address, NewRun, Store},
+    store::{Address, HostId, HostIdentity, NewRun, Store},
 };
 use rustix::process::{Pid, Signal, kill_process};
 use sqlx::{AnyConnection, AssertSqlSafe, Connection};
@@ -186,7 +186,13 @@ impl Place {
 
     /// One more client of the store.
     pub(crate) async fn open(&self) -> Store {
-        open(&self.address()).await.unwrap()
+        self.open_of("here").await
+    }
+
+    /// Opens the store for another installation.
+    pub(crate) async fn open_of(&self, installation: &str) -> Store {
+        let store = Store::open(&self.address(), InstallationId::parse(installation).unwrap()).await.unwrap();
+        store.serving(host(1)).await.unwrap()
     }
 }
 
@@ -212,6 +218,11 @@ pub(crate) async fn eventually<T>(what: &str, ask: impl AsyncFn() -> Option<T>) 
         }
     };
     tokio::time::timeout(PATIENCE, asking).await.unwrap_or_else(|_| panic!("{what}: not within {PATIENCE:?}"))
+}
+
+/// Returns one of several hosts.
+pub(crate) fn host(number: u128) -> HostIdentity {
+    HostIdentity { id: HostId::from_random(number), name: format!("host-{number}") }
 }
 
 pub(crate) fn id(run: &str) -> RunId {

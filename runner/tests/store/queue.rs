@@ -7,7 +7,7 @@ use std::{
 
 use futures_util::future::join_all;
 use platform_core::{
-    id::{AccountId, InstallationId, RunId},
+    id::{AccountId, RunId},
     limit::Millis,
     priority::Priority,
 };
@@ -183,8 +183,7 @@ async fn who_is_next_is_who_the_model_says(place: Place) {
     };
     for seed in 1..=4 {
         // Of each seed an installation: none sees what the others left.
-        let there = InstallationId::parse(&format!("seed-{seed}")).unwrap();
-        model.store = Store::open(&model.place.address(), there).await.unwrap();
+        model.store = model.place.open_of(&format!("seed-{seed}")).await;
         model.random = Random(seed * 0x9e37_79b9);
         (model.held, model.served) = (Vec::new(), BTreeMap::new());
         for _ in 0..40 {

@@ -381,8 +381,7 @@ async fn a_cursor_only_goes_on(place: Place) {
 
 async fn another_installations_runs_are_not_there(place: Place) {
     let store = place.open().await;
-    let there = platform_core::id::InstallationId::parse("there").unwrap();
-    let other = Store::open(&place.address(), there).await.unwrap();
+    let other = place.open_of("there").await;
     let hold = begun(&store, "r1").await;
     store.create(&order("r2"), For::Anybody).await.unwrap();
     assert!(other.list(&Filter::default(), 10).await.unwrap().runs.is_empty());

@@ -21,6 +21,8 @@ pub struct Sandbox {
     pub docker_socket: PathBuf,
     /// Workspaces of runs.
     pub workspace_dir: PathBuf,
+    /// State of the control plane on this host: `host-id`, by which a store knows it.
+    pub state_dir: PathBuf,
     /// What gateways have on this host that `sluice gateway up` runs: configurations, tokens, sockets.
     pub gateway_dir: PathBuf,
     /// What workspaces are.
@@ -57,6 +59,11 @@ impl Sandbox {
             "Directory of the runs' workspaces: one of its own, which only `sluice` can enter.",
         )
         .or("/var/lib/sluicegate/workspaces".into());
+        let state_dir = field(
+            "state_dir",
+            "Directory of the control plane's state on this host: `host-id`, by which a store knows the host it serves. Each host has its own; a copy of it would be taken for the same host.",
+        )
+        .or("/var/lib/sluicegate/runner".into());
         let gateway_dir = field(
             "gateway_dir",
             "Directory of the gateways that `sluice gateway up` runs: configurations, tokens, sockets. Only `sluice` can enter it, and it is short: a socket's path has at most 107 bytes.",
@@ -91,6 +98,7 @@ impl Sandbox {
         Self {
             docker_socket,
             workspace_dir,
+            state_dir,
             gateway_dir,
             workspaces,
             workspace_size,

@@ -28,7 +28,7 @@ impl Store {
         let settings = Self {
             url: field(
                 "url",
-                "Where runs are kept: `sqlite:///path/to/file`, or `postgres://user@host:port/database` for several hosts. A password goes into password_file or SLUICE_STORE_PASSWORD.",
+                "Where runs are kept: `sqlite:///path/to/file`, or `postgres://user@host:port/database`. One store serves one host, on which several `sluice` may use it; `sluice store` shows which, and moves it. A password goes into password_file or SLUICE_STORE_PASSWORD.",
             )
             .or("sqlite:///var/lib/sluicegate/runner/sluice.db".to_owned()),
             password_file: field("password_file", "File that holds the database's password and nothing else; closed to other users.")

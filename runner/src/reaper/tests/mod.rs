@@ -34,7 +34,8 @@ use crate::{
     lifecycle::{Ending, Failure, Move, Outcome, State},
     sandbox::docker::Listed,
     store::{
-        Address, Change, Created, For, Hold, Kind, NewRun, Resource, Stage, Step, Store, UnixMillis, Worker,
+        Address, Change, Created, For, Hold, HostIdentity, Kind, NewRun, Resource, Stage, Step, Store,
+        UnixMillis, Worker,
     },
 };
 
@@ -113,13 +114,7 @@ fn run(state: State, epoch: u64, stage: Stage) -> Option<Standing> {
 fn decide(thing: &Thing, standing: Option<&Standing>, mode: Mode) -> Decision {
     let configured = BTreeSet::from([RunId::parse("configured").unwrap()]);
     let installation = InstallationId::parse("here").unwrap();
-    let terms = Terms {
-        mode,
-        installation: &installation,
-        host: HERE,
-        configured: &configured,
-        now: SystemTime::now(),
-    };
+    let terms = Terms { mode, installation: &installation, configured: &configured, now: SystemTime::now() };
     judge(thing, standing, &terms)
 }
 
@@ -298,22 +293,18 @@ fn a_workspace_that_was_kept_goes_on_demand_and_with_it_nothing_else() {
 }
 
 #[test]
-fn a_row_of_what_is_gone_is_closed_on_the_host_it_is_of() {
+fn a_row_of_what_is_gone_is_closed() {
     use Stage::{Made, Wanted};
     let thing = |stage| Thing::Row(row(Kind::Container, &named(1), stage));
-    let mut far = row(Kind::Workspace, W1, Made);
-    far.owner = "there/1/2".to_owned();
+    // What this host was called when it was made proves nothing: a container changes that.
+    let mut renamed = row(Kind::Workspace, W1, Made);
+    renamed.owner = "renamed/1/2".to_owned();
     let gone = || Decision::Remove(Dead::Gone(ENDED));
     check([
         ("of a run that ended", thing(Made), run(ENDED, 1, Made), gone()),
         ("of what perhaps never was", thing(Wanted), run(ENDED, 1, Wanted), gone()),
         ("of a run that began anew meanwhile", thing(Made), run(State::Running, 2, Made), LIVES),
-        (
-            "of another host",
-            Thing::Row(far),
-            run(ENDED, 1, Made),
-            Decision::Keep(Kept::Elsewhere("there".to_owned())),
-        ),
+        ("of this host by another name", Thing::Row(renamed), run(ENDED, 1, Made), gone()),
     ]);
 }
 
@@ -354,6 +345,7 @@ fn what_nobody_knows_goes_on_demand_if_it_is_called_as_ours_and_not_of_just_now(
 async fn ended(dir: &Path) -> (Store, Hold) {
     let address = Address::parse(&format!("sqlite://{}/private/sluice.db", dir.display()), None).unwrap();
     let store = Store::open(&address, InstallationId::parse("here").unwrap()).await.unwrap();
+    let store = store.serving(HostIdentity::of(dir).unwrap()).await.unwrap();
     let new = NewRun {
         run: RunId::parse("r1").unwrap(),
         account: AccountId::parse("acct-1").unwrap(),
@@ -391,7 +383,7 @@ async fn a_run_that_begins_anew_between_look_and_act_keeps_everything() {
     let sources = Sources { file: Some(("s.toml".into(), text)), ..Sources::default() };
     let reaper = Reaper::of(&Settings::read(&sources).unwrap(), store.clone());
     let (mode, now) = (Mode::default(), SystemTime::now());
-    let terms = Terms { mode, installation: &installation, host: HERE, configured: &configured, now };
+    let terms = Terms { mode, installation: &installation, configured: &configured, now };
     let container = container(&named(1), 1, OURS);
     let standing = Standing::from(store.made_for(&hold.run).await.unwrap());
     let judged = judge(&container, Some(&standing), &terms);

@@ -1,10 +1,10 @@
 //! What waits for a run, and what waited for one.
 
-use super::{super::evidence::Sight, *};
+use super::*;
 use crate::store::{PoolStage, Pooled, Spare};
 
-/// What waits for a run, made by somebody on `host`.
-fn spare(host: &str, stage: PoolStage) -> Pooled {
+/// Returns what waits for a run.
+fn spare(stage: PoolStage) -> Pooled {
     let spare = Spare {
         container: "sluice-here-spare-1".to_owned(),
         mould: "mould".to_owned(),
@@ -12,12 +12,12 @@ fn spare(host: &str, stage: PoolStage) -> Pooled {
         workspace: WorkspaceId::parse(W1).unwrap(),
         listener: SocketDirName::from_random(OURS),
     };
-    Pooled { spare, owner: format!("{host}/1/2"), stage, over: false, changed: UnixMillis(0) }
+    Pooled { spare, owner: "here/1/2".to_owned(), stage, over: false, changed: UnixMillis(0) }
 }
 
-/// The same of somebody who is gone.
-fn left(host: &str, stage: PoolStage) -> Pooled {
-    Pooled { over: true, ..spare(host, stage) }
+/// Returns the same of a process that is gone.
+fn left(stage: PoolStage) -> Pooled {
+    Pooled { over: true, ..spare(stage) }
 }
 
 /// A container that waited for a run, as Docker tells of it for good.
@@ -30,20 +30,14 @@ fn waited() -> Thing {
 }
 
 #[test]
-fn what_waits_goes_when_its_owner_is_gone_and_only_where_it_is() {
+fn what_waits_goes_when_its_owner_is_gone() {
     use PoolStage::{Gone, Leaving, Ready, Wanted};
-    let decide = |pooled: Pooled, sight| decide(&Thing::Spare(pooled, sight), None, Mode::default());
+    let decide = |pooled: Pooled| decide(&Thing::Spare(pooled), None, Mode::default());
     for stage in [Wanted, Ready, Leaving] {
-        for sight in [Sight::Seen, Sight::Unseen] {
-            assert_eq!(decide(spare(HERE, stage), sight), Decision::Keep(Kept::Waits(stage)));
-            assert_eq!(decide(left(HERE, stage), sight), Decision::Remove(Dead::Abandoned));
-        }
-        let there = Decision::Keep(Kept::Elsewhere("there".to_owned()));
-        assert_eq!(decide(left("there", stage), Sight::Unseen), there);
-        assert_eq!(decide(left("there", stage), Sight::Seen), Decision::Remove(Dead::Abandoned), "renamed");
-        assert_eq!(decide(spare("there", stage), Sight::Seen), Decision::Keep(Kept::Waits(stage)));
+        assert_eq!(decide(spare(stage)), Decision::Keep(Kept::Waits(stage)));
+        assert_eq!(decide(left(stage)), Decision::Remove(Dead::Abandoned));
     }
-    assert_eq!(decide(spare(HERE, Gone), Sight::Seen), Decision::Remove(Dead::Abandoned), "it came late");
+    assert_eq!(decide(spare(Gone)), Decision::Remove(Dead::Abandoned), "it came late");
 }
 
 #[test]

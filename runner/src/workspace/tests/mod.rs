@@ -30,6 +30,7 @@ const BOTH: [WorkspaceForm; 2] = [WorkspaceForm::Image, WorkspaceForm::Directory
 fn settings(dir: &Path, form: WorkspaceForm) -> Sandbox {
     Sandbox {
         docker_socket: "/nowhere/docker.sock".into(),
+        state_dir: "/nowhere".into(),
         workspace_dir: dir.join("workspaces"),
         gateway_dir: dir.join("gateways"),
         workspaces: form,

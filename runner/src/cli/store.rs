@@ -1,0 +1,117 @@
+//! `sluice store`: which host the store of runs serves, and moving it to this one.
+
+use std::io::{self, Write};
+
+use platform_core::name::label;
+use platform_runtime::terminal;
+use serde_json::{Value, json};
+
+use super::{Context, Error, exit::Exit, runs::at};
+use crate::store::{Adopted, Present, Served, Store};
+
+#[derive(clap::Subcommand)]
+pub(super) enum Command {
+    /// Show the store, the host it serves, and its runs that have not ended
+    #[command(after_help = "\
+Examples:
+  sluice store show
+  sluice store show --json | jq -r .serves.host   which host may use it?")]
+    Show(ShowArguments),
+    /// Move the store to this host, from one that is gone or does not use it any more
+    ///
+    /// Refused while the other host has a lease: while `sluice up` or `sluice run` is at work there, and for `worker.lease` after
+    /// that. Runs that wait begin here. Of those that began on the other host, agents that ran end as `container_lost`: their
+    /// containers are not here. Nothing on the other host is removed.
+    #[command(after_help = "\
+Examples, of moving the store with nothing lost:
+  sluice runs ls --state running          on the other host: wait until none runs, then end `sluice up` there
+  sluice store adopt                      on this one, once the other's lease is over
+  sluice up")]
+    Adopt,
+}
+
+#[derive(clap::Args)]
+pub(super) struct ShowArguments {
+    /// Print JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn store(context: &Context, command: Command) -> Result<Exit, Error> {
+    let store = context.store().await?;
+    match command {
+        Command::Show(arguments) => show(context, &store, &arguments).await,
+        Command::Adopt => adopt(context, &store).await,
+    }
+}
+
+async fn show(context: &Context, store: &Store, arguments: &ShowArguments) -> Result<Exit, Error> {
+    let here = context.host()?;
+    let (served, present) = (store.served().await?, store.present().await?);
+    let is_here = served.as_ref().is_some_and(|served| served.host.id == here.id);
+    let mut out = io::stdout();
+    if arguments.json {
+        let runs: serde_json::Map<String, Value> =
+            present.states.iter().map(|(state, runs)| (state.clone(), json!(runs))).collect();
+        let serves = served.as_ref().map(|Served { host, since, seen }| {
+            json!({ "host": host.id.as_str(), "name": host.name, "since_ms": since, "seen_ms": seen })
+        });
+        let line = json!({
+            "store": store.describe(), "serves": serves, "this_host": here.id.as_str(), "serves_this_host": is_here,
+            "unfinished_runs": runs,
+        });
+        writeln!(out, "{}", terminal::safe_json(&line.to_string()))?;
+        return Ok(Exit::Success);
+    }
+    writeln!(out, "store      {}", terminal::safe(&store.describe()))?;
+    match &served {
+        None => writeln!(out, "serves     no host yet: the one that uses it next")?,
+        Some(Served { host, since, seen }) => {
+            let whose = if is_here { "this host" } else { "another host" };
+            let name = terminal::safe(&host.name);
+            writeln!(out, "serves     {whose}: {}, `{name}`, since {}", host.id, at(*since))?;
+            writeln!(out, "last seen  {}", at(*seen))?;
+        }
+    }
+    writeln!(out, "this host  {}, `{}`", here.id, here.name)?;
+    writeln!(out, "runs       {}", unfinished(&present))?;
+    Ok(Exit::Success)
+}
+
+/// Returns the runs that have not ended, in words.
+fn unfinished(present: &Present) -> String {
+    let states: Vec<_> = present.states.iter().map(|(state, runs)| format!("{runs} {state}")).collect();
+    if states.is_empty() { "none that has not ended".to_owned() } else { states.join(", ") }
+}
+
+async fn adopt(context: &Context, store: &Store) -> Result<Exit, Error> {
+    let here = context.host()?;
+    let adopted = store.adopt(&here).await?;
+    let mut out = io::stdout();
+    match adopted {
+        Adopted::First => writeln!(out, "the store serves this host, {}; before, it served none", here.id)?,
+        Adopted::Already => writeln!(out, "the store serves this host already, {}", here.id)?,
+        Adopted::From { before, unfinished } => {
+            let name = terminal::safe(&before.host.name);
+            writeln!(
+                out,
+                "the store serves this host, {}; before, it served {}, `{name}`",
+                here.id, before.host.id
+            )?;
+            if unfinished > 0 {
+                writeln!(
+                    out,
+                    "{unfinished} runs have not ended: `sluice up` begins those that wait, and ends as container_lost those \
+                     whose agents ran on `{name}`"
+                )?;
+            }
+            let filter = format!("label={}={}", label::INSTALLATION, context.settings.sandbox.installation);
+            writeln!(
+                out,
+                "if `{name}` is still there, stop its proxy and remove its containers: \
+                 docker rm --force $(docker ps --all --quiet --filter {filter})"
+            )?;
+        }
+    }
+    Ok(Exit::Success)
+}

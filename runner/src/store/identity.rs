@@ -1,0 +1,185 @@
+//! Tells one host from another: a random id in a file that belongs to one machine.
+//!
+//! The host name does not tell: a container changes it, and two machines may share one. It is stored beside the id for people.
+
+use std::{
+    fmt, fs,
+    io::{self, Read, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
+};
+
+use platform_runtime::{random, socket::private_dir};
+use rustix::fs::OFlags;
+
+use super::{
+    address::closed_to_others,
+    error::{Error, IdFault},
+};
+
+/// Name of the file in `sandbox.state_dir`.
+const FILE: &str = "host-id";
+/// Digits of an id.
+const DIGITS: usize = 32;
+/// Longest host name that is stored, as DNS has it.
+const MAX_NAME: usize = 253;
+
+/// Id of a host: 32 hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostId(String);
+
+/// Identity of a host, as a store records it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostIdentity {
+    /// The random id, which decides.
+    pub id: HostId,
+    /// The host name, for people.
+    pub name: String,
+}
+
+impl HostId {
+    /// Returns the id that these random bits make.
+    #[must_use]
+    pub fn from_random(bits: u128) -> Self {
+        Self(format!("{bits:032x}"))
+    }
+
+    /// Returns the id that `text` is, if it is one.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        (text.len() == DIGITS && text.bytes().all(is_digit)).then(|| Self(text.to_owned()))
+    }
+
+    /// Returns the id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for HostId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl HostIdentity {
+    /// Reads the identity of this host from `state_dir`, or creates it there: the file with mode 0600, a missing directory with 0700.
+    ///
+    /// # Errors
+    /// [`Error::HostId`] if the file cannot be read or created, or does not hold an id.
+    pub fn of(state_dir: &Path) -> Result<Self, Error> {
+        let path = state_dir.join(FILE);
+        let id = match read(&path)? {
+            Some(id) => id,
+            None => create(state_dir, &path)?,
+        };
+        let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let plain = |c: &char| c.is_ascii_alphanumeric() || ".-_".contains(*c);
+        Ok(Self { id, name: name.trim().chars().filter(plain).take(MAX_NAME).collect() })
+    }
+}
+
+fn fault(path: &Path, fault: IdFault) -> Error {
+    Error::HostId { path: path.to_owned(), fault }
+}
+
+/// Reads the id, if the file is there. Symbolic links are refused: the file says which runs may be taken over.
+fn read(path: &Path) -> Result<Option<HostId>, Error> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC).bits().cast_signed();
+    let file = match fs::OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(fault(path, IdFault::Unusable { action: "read", source })),
+    };
+    closed_to_others(&file, path)?;
+    let mut text = String::new();
+    let read = file.take(2 * DIGITS as u64).read_to_string(&mut text);
+    read.map_err(|source| fault(path, IdFault::Unusable { action: "read", source }))?;
+    HostId::parse(text.trim_end()).map(Some).ok_or_else(|| fault(path, IdFault::NoId))
+}
+
+/// Creates the file with all it holds, so that no other process reads half of it. If two do at once, the first wins.
+fn create(state_dir: &Path, path: &Path) -> Result<HostId, Error> {
+    let failed = |source| fault(path, IdFault::Unusable { action: "created", source });
+    own_dir(state_dir).map_err(failed)?;
+    let id = HostId::from_random(random::bits());
+    let new = state_dir.join(format!(".{FILE}.{id}"));
+    let linked = write(&new, &id).and_then(|()| fs::hard_link(&new, path));
+    // What matters is the link: the name beside it is of no use, whatever became of it.
+    drop(fs::remove_file(&new));
+    match linked {
+        Ok(()) => Ok(id),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            read(path)?.ok_or_else(|| fault(path, IdFault::NoId))
+        }
+        Err(error) => Err(failed(error)),
+    }
+}
+
+fn write(path: &Path, id: &HostId) -> io::Result<()> {
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    writeln!(file, "{id}")?;
+    // An id that a power failure takes away would make this host a stranger to its own runs.
+    file.sync_all()
+}
+
+/// Makes `dir`, which only its owner can enter, if it is missing.
+pub(super) fn own_dir(dir: &Path) -> io::Result<()> {
+    if dir.exists() {
+        return Ok(());
+    }
+    if let Some(above) = dir.parent() {
+        fs::create_dir_all(above)?;
+    }
+    private_dir(dir, 0o700).map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn an_id_is_made_once_and_is_private() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().join("lib/runner");
+        let first = HostIdentity::of(&state).unwrap();
+        assert_eq!(HostIdentity::of(&state).unwrap(), first);
+        assert_eq!(fs::metadata(&state).unwrap().mode() & 0o777, 0o700);
+        assert_eq!(fs::metadata(state.join(FILE)).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(&state).unwrap().count(), 1, "nothing is left beside it");
+        assert_ne!(HostIdentity::of(dir.path()).unwrap().id, first.id, "another directory is another host");
+    }
+
+    #[test]
+    fn many_that_begin_at_once_agree() {
+        let dir = tempfile::tempdir().unwrap();
+        let ids: Vec<_> = std::thread::scope(|scope| {
+            let all: Vec<_> = (0..8).map(|_| scope.spawn(|| HostIdentity::of(dir.path()).unwrap())).collect();
+            all.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+    }
+
+    #[test]
+    fn what_is_no_private_id_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join(FILE);
+        let refused = || HostIdentity::of(dir.path()).unwrap_err().to_string();
+        fs::write(&file, "").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(refused().contains("holds no host id"), "{}", refused());
+        fs::write(&file, HostId::from_random(7).as_str()).unwrap();
+        assert_eq!(HostIdentity::of(dir.path()).unwrap().id, HostId::from_random(7), "the control");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(refused().contains("chmod o="), "{}", refused());
+        let other = dir.path().join("other");
+        fs::rename(&file, &other).unwrap();
+        fs::set_permissions(&other, fs::Permissions::from_mode(0o600)).unwrap();
+        symlink(&other, &file).unwrap();
+        assert!(refused().contains("cannot be read"), "{}", refused());
+    }
+}

@@ -1,0 +1,165 @@
+//! A store serves one host: which one, who is refused, and how it is moved.
+
+use futures_util::future::join_all;
+use platform_core::limit::Millis;
+use runner::store::{Adopted, Class, Created, Error, For, HostIdentity, Onto, Store, Worker};
+
+use crate::{
+    backups::populate,
+    place::{Place, eventually, host, id, open, order},
+};
+
+const LONG: Millis = Millis::seconds(600);
+/// Over as soon as the clock has moved.
+const NONE: Millis = Millis(0);
+
+crate::on_both!(
+    the_first_host_is_served_and_another_refused,
+    of_hosts_that_begin_at_once_one_wins,
+    of_hosts_that_adopt_at_once_one_wins,
+    a_live_lease_keeps_the_store_where_it_is,
+    a_moved_store_is_closed_to_its_former_host,
+    a_restored_store_serves_the_host_that_uses_it_next,
+    each_installation_has_a_host_of_its_own,
+    a_store_without_a_host_only_reads,
+);
+
+async fn serving(place: &Place, number: u128) -> Result<Store, Error> {
+    open(&place.address()).await.unwrap().serving(host(number)).await
+}
+
+async fn served(place: &Place) -> HostIdentity {
+    open(&place.address()).await.unwrap().served().await.unwrap().unwrap().host
+}
+
+/// Moves the store to host `number`, as soon as no lease keeps it.
+async fn adopted(place: &Place, number: u128) -> Adopted {
+    let store = open(&place.address()).await.unwrap();
+    eventually("it is moved", async || store.adopt(&host(number)).await.ok()).await
+}
+
+async fn the_first_host_is_served_and_another_refused(place: Place) {
+    let first = serving(&place, 1).await.unwrap();
+    serving(&place, 1).await.unwrap();
+    let refused = serving(&place, 2).await.unwrap_err();
+    assert_eq!((refused.class(), refused.serves_another()), (Class::Refused, true));
+    let said = refused.to_string();
+    for part in [host(1).id.as_str(), "host-1", "last seen 20", host(2).id.as_str(), "sluice store adopt"] {
+        assert!(said.contains(part), "no {part} in {said}");
+    }
+    first.create(&order("r1"), For::Anybody).await.unwrap();
+    // What only reads does so from anywhere.
+    open(&place.address()).await.unwrap().record(&id("r1")).await.unwrap();
+    // The same host by another name is the same host.
+    let renamed = HostIdentity { name: "renamed".to_owned(), ..host(1) };
+    open(&place.address()).await.unwrap().serving(renamed.clone()).await.unwrap();
+    assert_eq!(served(&place).await, renamed);
+}
+
+async fn of_hosts_that_begin_at_once_one_wins(place: Place) {
+    place.open_of("elsewhere").await;
+    let began = join_all((1..=6).map(|number| serving(&place, number))).await;
+    let winners: Vec<_> = began.iter().filter(|store| store.is_ok()).collect();
+    assert_eq!(winners.len(), 1, "{began:?}");
+    let lost = began.iter().filter_map(|store| store.as_ref().err());
+    assert!(lost.into_iter().all(Error::serves_another), "{began:?}");
+}
+
+async fn of_hosts_that_adopt_at_once_one_wins(place: Place) {
+    serving(&place, 1).await.unwrap();
+    adopted(&place, 1).await;
+    let stores = join_all((2..=6).map(|_| async { open(&place.address()).await.unwrap() })).await;
+    // A lease of no length is over with the next millisecond.
+    let began = eventually("one of them adopts it", async || {
+        let one = async |number: usize| stores[number].adopt(&host(number as u128 + 2)).await;
+        let all = join_all((0..stores.len()).map(one)).await;
+        all.iter().any(Result::is_ok).then_some(all)
+    })
+    .await;
+    let moves: Vec<_> = began.iter().filter_map(|adopted| adopted.as_ref().ok()).collect();
+    let winner = served(&place).await;
+    let from_first =
+        |adopted: &&&Adopted| matches!(adopted, Adopted::From { before, .. } if before.host == host(1));
+    assert_eq!(moves.iter().filter(from_first).count(), 1, "{began:?}");
+    serving(&place, u128::from_str_radix(winner.id.as_str(), 16).unwrap()).await.unwrap();
+}
+
+async fn a_live_lease_keeps_the_store_where_it_is(place: Place) {
+    let (first, me) = (serving(&place, 1).await.unwrap(), Worker::this_process());
+    let refused = async |what: &str| {
+        let refused = open(&place.address()).await.unwrap().adopt(&host(2)).await.unwrap_err();
+        assert!(
+            matches!(&refused, Error::HostAtWork { left, .. } if *left > Millis::seconds(500)),
+            "{what}: {refused:?}"
+        );
+        assert!(refused.to_string().contains("host-1"), "{refused}");
+    };
+    let Created::New(run) = first.create(&order("r1"), For::Me(&me, LONG)).await.unwrap() else { panic!() };
+    refused("of a run").await;
+    first.release(&me).await.unwrap();
+    first.create(&order("r2"), For::Anybody).await.unwrap();
+    first.keep_serving(LONG).await.unwrap();
+    refused("of a host at work, with no run").await;
+    // Being used does not make the lease shorter.
+    serving(&place, 1).await.unwrap();
+    refused("after another command there").await;
+    place.behind_its_back("UPDATE hosts SET lease_until = 0").await;
+    let moved = adopted(&place, 2).await;
+    assert!(matches!(&moved, Adopted::From { before, unfinished: 2 } if before.host == host(1)), "{moved:?}");
+    let second = serving(&place, 2).await.unwrap();
+    let taken = second.take_over(&me, LONG, &[]).await.unwrap().unwrap();
+    assert_eq!((taken.run, taken.epoch), (run.run, 2));
+    assert_eq!(adopted(&place, 2).await, Adopted::Already);
+}
+
+async fn a_moved_store_is_closed_to_its_former_host(place: Place) {
+    let (first, me) = (serving(&place, 1).await.unwrap(), Worker::this_process());
+    first.create(&order("waits"), For::Anybody).await.unwrap();
+    first.create(&order("left"), For::Me(&me, NONE)).await.unwrap();
+    // The control: until it is moved, they are to be had.
+    let left = eventually("it is left", async || first.take_over(&me, NONE, &[]).await.unwrap()).await;
+    adopted(&place, 2).await;
+    let refusals = [
+        first.claim(&me, LONG).await.map(drop),
+        eventually("it is left", async || {
+            first.take_over(&me, NONE, &[]).await.map(|run| run.map(drop)).transpose()
+        })
+        .await,
+        first.create(&order("new"), For::Anybody).await.map(drop),
+        first.create(&order("mine"), For::Me(&me, LONG)).await.map(drop),
+        first.keep_serving(LONG).await,
+    ];
+    assert!(
+        refusals.iter().all(|refused| refused.as_ref().is_err_and(Error::serves_another)),
+        "{refusals:?}"
+    );
+    let store = serving(&place, 2).await.unwrap();
+    assert_eq!(store.record(&left.run).await.unwrap().run.epoch, left.epoch, "what it tried changed nothing");
+    assert_eq!(store.claim(&me, LONG).await.unwrap().unwrap().run, id("waits"));
+}
+
+async fn a_restored_store_serves_the_host_that_uses_it_next(place: Place) {
+    let first = serving(&place, 1).await.unwrap();
+    populate(&first).await;
+    let file = place.path().join("backup.ndjson");
+    first.backup(&file).await.unwrap();
+    assert!(!std::fs::read_to_string(&file).unwrap().contains(host(1).id.as_str()), "a backup names no host");
+    first.restore(&file, Onto::Anything).await.unwrap();
+    assert_eq!(first.served().await.unwrap(), None);
+    serving(&place, 2).await.unwrap();
+    let refused = first.claim(&Worker::this_process(), LONG).await.unwrap_err();
+    assert!(refused.serves_another(), "{refused:?}");
+}
+
+async fn each_installation_has_a_host_of_its_own(place: Place) {
+    let (here, there) = (serving(&place, 2).await.unwrap(), place.open_of("there").await);
+    assert_eq!(here.served().await.unwrap().unwrap().host, host(2));
+    assert_eq!(there.served().await.unwrap().unwrap().host, host(1));
+}
+
+async fn a_store_without_a_host_only_reads(place: Place) {
+    let reader = open(&place.address()).await.unwrap();
+    let refused = reader.create(&order("r1"), For::Anybody).await.unwrap_err();
+    assert!(matches!(refused, Error::OnlyReads), "{refused:?}");
+    assert_eq!(reader.served().await.unwrap(), None, "to look does not bind it");
+}
