@@ -11,7 +11,7 @@ SEED ?= 1
 RECORD_SECONDS ?= 600
 
 .PHONY: help demo test setup images proxy-image build lint deny unit it stack ci clean
-.PHONY: test-openclaw-old
+.PHONY: test-openclaw
 .PHONY: fuzz fuzz-control fuzz-record
 .PHONY: bench bench-quick bench-starts bench-openclaw bench-micro bench-before bench-check bench-accept bench-build
 
@@ -65,10 +65,8 @@ it: ## Whole-system tests: real processes, real containers
 stack: ## The same with the real LiteLLM
 	$(CARGO) nextest run --locked -p tests --test stack --no-tests=fail
 
-test-openclaw-old: ## Install the older OpenClaw (700 MB) and run what needs it: a gateway of protocol 3, no `agent exec`
-	OPENCLAW_VERSION=2026.2.6-3 scripts/openclaw.sh install
-	OPENCLAW_VERSION=2026.2.6-3 scripts/openclaw.sh node --test services/sandbox-openclaw/agent/older.test.mjs
-	$(CARGO) nextest run --locked -p tests --test stack --run-ignored only -E 'test(older_gateway)'
+test-openclaw: ## Install OpenClaw VERSION=2026.8.2 (800 MB) and test what is claimed of that version
+	@scripts/test-openclaw.sh "$(VERSION)"
 
 fuzz: ## Fuzz what agents, upstreams and gateways can say: eight targets, SECONDS_EACH=15, the same walk each time but for SEED=0
 	@scripts/setup.sh tools

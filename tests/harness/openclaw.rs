@@ -21,20 +21,21 @@ const STOP: Duration = Duration::from_secs(20);
 /// The provider of the generated configuration, which the headers plugin is for, too.
 pub const PROVIDER: &str = "sluicegate";
 
-/// Which of the pinned versions.
+/// Protocol that a gateway speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
-    /// Protocol 3, installed only by `make test-openclaw-old`.
+    /// Protocol 3: the oldest version that is tested, installed only by `make test-openclaw VERSION=...`.
     Old,
-    /// Protocol 4, installed by set-up.
+    /// Protocol 4: the version that set-up installs, or the one that `make test-openclaw VERSION=...` names.
     New,
 }
 
 impl Version {
-    const fn number(self) -> &'static str {
+    /// Returns the version to ask `scripts/openclaw.sh` for, where it is not the one it takes by itself.
+    const fn number(self) -> Option<&'static str> {
         match self {
-            Self::Old => "2026.2.6-3",
-            Self::New => "2026.9.6",
+            Self::Old => Some("2026.2.6-3"),
+            Self::New => None,
         }
     }
 }
@@ -224,7 +225,7 @@ fn command(version: Version, dir: &Path) -> Command {
     command
         .arg("run")
         .current_dir(dir.join("workspace"))
-        .env("OPENCLAW_VERSION", version.number())
+        .envs(version.number().map(|number| ("OPENCLAW_VERSION", number)))
         .env("GATEWAY_HOME", dir)
         .env("OPENCLAW_CONFIG_PATH", dir.join("openclaw.json"))
         .env("OPENCLAW_STATE_DIR", dir.join("state"))

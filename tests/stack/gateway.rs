@@ -46,6 +46,7 @@ async fn a_real_gateway_keeps_turns_and_models_apart_and_stops_when_told() {
     a_turn_is_firstwaited_for_and_remembered(&bridge).await;
     tool_loops_that_run_at_once_never_mix(&bridge, &upstream).await;
     a_session_has_the_model_that_was_asked_for(&bridge, &upstream).await;
+    a_turn_can_be_bound_to_a_provider(&bridge).await;
     an_abort_stops_what_is_spent(&bridge, &upstream).await;
     a_deadline_stops_it_too(&bridge, &upstream).await;
     an_upstream_that_fails_is_named(&bridge).await;
@@ -141,6 +142,12 @@ async fn an_upstream_that_fails_is_named(bridge: &Gateway) {
     }
 }
 
+/// A slot is a provider of its own.
+async fn a_turn_can_be_bound_to_a_provider(bridge: &Gateway) {
+    let told = run(bridge, by_slot(turn("slotted", "Say something."), "fake-words5")).await;
+    assert_eq!(told.answer().split_whitespace().count(), 5, "{told:?}");
+}
+
 /// A turn for a gateway that knows no traces: by the only provider that it has, as if it were a slot.
 fn by_slot(turn: Turn, model: &str) -> Turn {
     let provider = GatewayProvider::parse(PROVIDER).unwrap();
@@ -148,7 +155,7 @@ fn by_slot(turn: Turn, model: &str) -> Turn {
 }
 
 #[tokio::test]
-#[ignore = "needs the older OpenClaw: make test-openclaw-old"]
+#[ignore = "needs the older OpenClaw: make test-openclaw VERSION=2026.2.6-3"]
 async fn an_older_gateway_does_the_same() {
     let upstream = ScriptedUpstream::start().await.unwrap();
     let models = ["fake-steps", "fake-words5", "fake-words400-gap50ms", "fake-status401", "fake-words0"];

@@ -4,6 +4,7 @@
 pub(crate) mod attribution;
 mod error;
 mod links;
+mod openclaw;
 mod place;
 pub(crate) mod sealed;
 mod secrets;

@@ -1,5 +1,5 @@
 // The agent with an OpenClaw that has no `agent exec`, for real, against a model of its own.
-// OPENCLAW_VERSION=2026.2.6-3 scripts/openclaw.sh node --test services/sandbox-openclaw/agent/older.test.mjs
+// make test-openclaw VERSION=2026.2.6-3
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

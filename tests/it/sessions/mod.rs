@@ -4,6 +4,7 @@
 mod calls;
 mod endings;
 mod survival;
+mod versions;
 
 use std::fs::OpenOptions;
 use std::io::Write;

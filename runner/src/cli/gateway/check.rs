@@ -46,7 +46,7 @@ pub(super) async fn check(context: &Context, arguments: Arguments) -> Result<Exi
 
 /// What is known for certain comes first.
 fn verdict<'f>(findings: impl Iterator<Item = &'f Finding>) -> Exit {
-    let mut findings = findings.peekable();
+    let mut findings = findings.filter(|finding| !finding.is_untested()).peekable();
     if findings.peek().is_none() {
         Exit::Success
     } else if findings.all(Finding::is_unknown) {
@@ -61,7 +61,11 @@ fn print(out: &mut impl Write, id: &GatewayId, findings: &[Finding]) -> io::Resu
         return writeln!(out, "ok         {id}");
     }
     findings.iter().try_for_each(|finding| {
-        let word = if finding.is_unknown() { "not known" } else { "wrong    " };
+        let word = match finding {
+            finding if finding.is_unknown() => "not known",
+            finding if finding.is_untested() => "untested ",
+            _ => "wrong    ",
+        };
         writeln!(out, "{word}  {id}: {}", terminal::safe(&finding.to_string()))
     })
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::{Error, Finding, Sealed, check as judge, probe::Answer};
-use crate::gateway::{Links, Place, secrets};
+use crate::gateway::{Links, Place, openclaw, secrets};
 
 /// How long a gateway may take to tell of its configuration.
 const ANSWER: Duration = Duration::from_secs(20);
@@ -91,14 +91,18 @@ pub(crate) async fn check(settings: &Settings, id: &GatewayId, gateway: &Gateway
     found.extend(of_secrets(gateway, &place));
     let asked = if reached { Some(ask(settings, id).await) } else { None };
     let (config, hello) = match asked {
-        Some(Ok((config, hello))) => (config, Some(hello)),
+        Some(Ok(Asked { config: Ok(config), hello })) => (config, Some(hello)),
+        Some(Ok(Asked { config: Err(why), hello })) => {
+            found.push(Finding::Unknown(why));
+            (written, Some(hello))
+        }
         Some(Err(why)) => {
             found.push(Finding::Unknown(why));
             (written, None)
         }
         None => (written, None),
     };
-    found.extend(hello.and_then(|hello| of_attribution(gateway, &hello)));
+    found.extend(hello.iter().flat_map(|hello| of_attribution(gateway, hello)));
     if let Some(config) = config {
         found.extend(judge::of_config(gateway, &config));
         found.extend(of_models(settings, id, gateway, &config));
@@ -135,22 +139,34 @@ fn of_secrets(gateway: &Gateway, place: &Place) -> Vec<Finding> {
     token.into_iter().chain(slots).map(|error| Finding::Secret(report::chain(&error))).collect()
 }
 
-/// The configuration that a gateway says it has, if its version tells, and what it says of itself.
-async fn ask(settings: &Settings, id: &GatewayId) -> Result<(Option<Value>, Hello), String> {
+/// Answers of a gateway.
+struct Asked {
+    /// The configuration that it says it has, if its version tells; or why it did not answer.
+    config: Result<Option<Value>, String>,
+    hello: Hello,
+}
+
+/// Asks a gateway for its configuration.
+async fn ask(settings: &Settings, id: &GatewayId) -> Result<Asked, String> {
     let links = Links::of(settings);
     let link = links.named(id.as_str()).map_err(|error| report::chain(&error))?;
     let (gateway, hello) = link.connected().await.map_err(|error| report::chain(&error))?;
-    let late = || format!("it did not tell its configuration within {} s", ANSWER.as_secs());
     let answer = timeout(ANSWER, gateway.call("config.get", json!({}))).await;
     gateway.close().await;
-    let answer = answer.map_err(|_late| late())?.map_err(|error| report::chain(&error))?;
-    let fields = ["runtimeConfig", "resolved", "config"];
-    let config = fields.into_iter().filter_map(|field| answer.get(field)).find(|value| value.is_object());
-    Ok((config.cloned(), hello))
+    let config = match answer {
+        Err(_late) => Err(format!("it did not tell its configuration within {} s", ANSWER.as_secs())),
+        Ok(Err(error)) => Err(report::chain(&error)),
+        Ok(Ok(answer)) => {
+            let fields = ["runtimeConfig", "resolved", "config"];
+            let mut values = fields.into_iter().filter_map(|field| answer.get(field));
+            Ok(values.find(|value| value.is_object()).cloned())
+        }
+    };
+    Ok(Asked { config, hello })
 }
 
-fn of_attribution(gateway: &Gateway, hello: &Hello) -> Option<Finding> {
-    match gateway.attribution {
+fn of_attribution(gateway: &Gateway, hello: &Hello) -> Vec<Finding> {
+    let impossible = match gateway.attribution {
         Attribution::Trace if !hello.takes_traces() => Some(Finding::Attribution(
             "its OpenClaw is older than 2026.8 and passes no trace id on: set its `attribution` to `slot`",
         )),
@@ -158,7 +174,11 @@ fn of_attribution(gateway: &Gateway, hello: &Hello) -> Option<Finding> {
             "our plugin does not answer there: load services/openclaw-headers-plugin, and name it in plugins.allow",
         )),
         _ => None,
-    }
+    };
+    let outside = openclaw::uses(gateway).into_iter().filter_map(|what| what.outside(hello.version.as_str()));
+    // That it is too old was said already, with what to do instead.
+    let outside = outside.filter(|_| impossible.is_none()).map(Finding::Version);
+    impossible.iter().cloned().chain(outside).collect()
 }
 
 /// Models that agents of the registry ask for, and that it cannot ask.

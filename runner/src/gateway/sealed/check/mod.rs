@@ -6,6 +6,7 @@ use platform_runtime::settings::{Attribution, Gateway};
 use serde_json::Value;
 
 use super::tools;
+use crate::gateway::openclaw::Outside;
 
 /// Something because of which runs should not be sessions of a gateway. Its text says how that is mended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub(crate) enum Finding {
     Models(Vec<String>),
     /// Its calls cannot be known to be a run's.
     Attribution(&'static str),
+    /// Its OpenClaw has a version with which that was not tested.
+    Version(Outside),
     /// Its agents may set sub-agents to work, whose calls are not known to be their run's.
     SubAgents,
     /// Its container is in this network.
@@ -43,7 +46,7 @@ pub(crate) enum Finding {
 
 impl Finding {
     /// As a code.
-    pub(crate) const fn code(&self) -> &'static str {
+    pub(crate) fn code(&self) -> &'static str {
         match self {
             Self::SharedTools(_) => "shared_tools",
             Self::SharedUndenied => "shared_tools_not_denied",
@@ -54,6 +57,8 @@ impl Finding {
             Self::Provider(_) => "provider_not_ours",
             Self::Models(_) => "models_missing",
             Self::Attribution(_) => "attribution_impossible",
+            Self::Version(outside) if outside.fails() => "version_fails",
+            Self::Version(_) => "version_untested",
             Self::SubAgents => "sub_agents_not_attributed",
             Self::Network(_) => "network_not_none",
             Self::Container(_) => "container_changed",
@@ -67,6 +72,11 @@ impl Finding {
     /// Whether it is only not known whether something is wrong.
     pub(crate) const fn is_unknown(&self) -> bool {
         matches!(self, Self::Unknown(_))
+    }
+
+    /// Returns whether its version was only not tested: that is no reason for a check to fail.
+    pub(crate) fn is_untested(&self) -> bool {
+        matches!(self, Self::Version(outside) if !outside.fails())
     }
 }
 
@@ -92,6 +102,7 @@ impl fmt::Display for Finding {
                 write!(f, "its provider has no {}: `sluice gateway up`, or add them there", models.join(", "))
             }
             Self::Attribution(why) => write!(f, "its calls cannot be known to be a run's: {why}"),
+            Self::Version(outside) => outside.fmt(f),
             Self::SubAgents => f.write_str(
                 "its agents have sessions_spawn, and what sub-agents call is their run's only with `attribution = \"trace\"`: set that, or deny them sessions_spawn",
             ),

@@ -125,3 +125,13 @@ fn an_older_ones_list_of_agents_is_looked_at() {
     let found = of_config(&gateway, &config);
     assert_eq!(found, [Finding::Heartbeat("agents.list[0]".to_owned())]);
 }
+
+#[test]
+fn a_version_that_was_not_tested_fails_no_check() {
+    use crate::gateway::openclaw::Use;
+    let of = |what: Use, version| Finding::Version(what.outside(version).unwrap());
+    let newer = of(Use::Plugin, "2027.1.1");
+    assert_eq!((newer.code(), newer.is_untested()), ("version_untested", true));
+    let broken = of(Use::Plugin, "2026.8.2");
+    assert_eq!((broken.code(), broken.is_untested()), ("version_fails", false));
+}

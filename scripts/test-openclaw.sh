@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Tests what is claimed of one version of OpenClaw: installs it (about 800 MB) and runs the tests of each use of it for which
+# it is in the range. The ranges are those of runner/src/gateway/openclaw.rs, whose tests compare them.
+#
+# usage: test-openclaw.sh VERSION
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+[[ $# -eq 1 ]] || { echo "usage: scripts/test-openclaw.sh VERSION" >&2; exit 64; }
+export OPENCLAW_VERSION=$1
+
+RANGES='
+trace 2026.8.2 2026.9.6
+slot 2026.2.6-3 2026.9.6
+plugin 2026.9.5 2026.9.6
+sealed 2026.9.6 2026.9.6
+image 2026.8.2 2026.9.6
+'
+
+say() { echo "test-openclaw: $*" >&2; }
+
+# in_order VERSION...  Whether each is at least the one before it.
+in_order() { printf '%s\n' "$@" | sort --version-sort --check=quiet; }
+
+stack() { cargo nextest run --locked -p tests --test stack --run-ignored all --no-tests=fail -E "$1"; }
+
+# The tests of a use. With protocol 3, slots are all there is.
+check() {
+  case $1 in
+    trace) stack 'test(a_real_gateway_keeps_turns_and_models_apart)' ;;
+    slot)
+      if [[ $OPENCLAW_VERSION == 2026.2.* ]]; then
+        stack 'test(an_older_gateway_does_the_same)'
+        scripts/openclaw.sh node --test services/sandbox-openclaw/agent/older.test.mjs
+      else
+        stack 'test(a_real_gateway_keeps_turns_and_models_apart)'
+      fi
+      ;;
+    plugin) stack 'test(each_sessions_calls_carry_its_own_headers)' ;;
+    sealed) stack 'test(a_sealed_gateway_has_one_way_in)' ;;
+    image) services/sandbox-openclaw/build.sh >/dev/null ;; # which rehearses a run
+  esac
+}
+
+scripts/openclaw.sh install
+while read -r use oldest newest; do
+  [[ -n $use ]] || continue
+  if in_order "$oldest" "$OPENCLAW_VERSION" "$newest"; then
+    say "$use with OpenClaw $OPENCLAW_VERSION"
+    check "$use" </dev/null
+  else
+    say "$use is not claimed of OpenClaw $OPENCLAW_VERSION, but of $oldest to $newest"
+  fi
+done <<<"$RANGES"
