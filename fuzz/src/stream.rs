@@ -2,9 +2,9 @@
 //! as events; as a capital letter as one JSON document), a digit for how much may be held, and the answer, cut where
 //! 0x1f stands.
 //!
-//! However an answer is cut, the meter reads the same in it, watched or not, and the same passes: every event as it came,
-//! but those that tell nothing but usage, where Sluicegate asked for that, and those that tell of an error, which are
-//! scrubbed. Nothing ever holds more than its bound.
+//! However an answer is cut, the meter reads the same in it, watched or not, and the same passes: every event as it came or
+//! without the lines that clients ignore, but those that tell nothing but usage, where Sluicegate asked for that, and those
+//! that are no answer's, which are scrubbed. Nothing ever holds more than its bound.
 
 use bytes::Bytes;
 use platform_core::route::Route;
@@ -17,6 +17,8 @@ use crate::{
 };
 
 const CUT: u8 = 0x1f;
+/// A byte order mark, which may stand before a stream.
+const BOM: &[u8] = b"\xef\xbb\xbf";
 /// What stands around an event that was scrubbed. No answer has it.
 const TOLD: u8 = 0x1e;
 
@@ -72,6 +74,9 @@ fn scrub(event: &[u8]) -> Bytes {
 fn only_what_may_is_missing(answer: Answer<'_>, whole: &[u8], passed: &[u8]) {
     let is_ours = matches!(answer.route, Route::ChatCompletions | Route::Completions);
     let (mut left, mut rest) = (passed, whole);
+    if let (Some(marked), Some(passed)) = (rest.strip_prefix(BOM), left.strip_prefix(BOM)) {
+        (left, rest) = (passed, marked);
+    }
     while !rest.is_empty() {
         let event;
         let end = event_end(rest);
@@ -79,23 +84,79 @@ fn only_what_may_is_missing(answer: Answer<'_>, whole: &[u8], passed: &[u8]) {
         let fits = event.len() <= answer.longest;
         let count = lines(event).filter(|line| line.starts_with(b"data:")).count();
         assert!(!SPOILED || count < 2, "the control: an event has one data line");
+        let text = String::from_utf8_lossy(event);
         if let Some(after) = left.strip_prefix(event) {
             left = after;
-            let text = String::from_utf8_lossy(event);
             assert!(!(fits && is_plain_error(event)), "an error passes: {text}");
             assert!(!(fits && is_ours && end.is_some() && is_plain_usage(event)), "usage passes: {text}");
             continue;
         }
-        let mentioned = String::from_utf8_lossy(event);
         if let Some(after) = left.strip_prefix(&*scrub(if fits { event } else { b"" })) {
-            assert!(mentioned.contains("error"), "no error, and scrubbed: {mentioned}");
+            assert!(!is_plain_text(event, answer.route), "an answer is scrubbed: {text}");
             left = after;
             continue;
         }
-        assert!(is_ours && fits && end.is_some(), "missing: {mentioned}");
+        let tidy = tidied(event);
+        if let Some(after) = left.strip_prefix(&*tidy) {
+            assert!(!(fits && is_plain_error(event)), "an error passes: {text}");
+            left = after;
+            continue;
+        }
+        if let Some(after) = cut(left, &tidy).filter(|_| !fits) {
+            left = after;
+            continue;
+        }
+        assert!(is_ours && fits && end.is_some(), "missing: {text}");
         tells_nothing_but_usage(&only(event).expect("what is missing has data"));
     }
     assert_eq!(left, b"", "something passes that never came");
+}
+
+/// What follows in `passed` a beginning of `event` that was cut off.
+fn cut<'p>(passed: &'p [u8], event: &[u8]) -> Option<&'p [u8]> {
+    let end = [b"\n\n", &*scrub(b"")].concat();
+    let at = passed.windows(end.len()).position(|window| window == end)?;
+    event.starts_with(&passed[..at]).then(|| &passed[at + end.len()..])
+}
+
+/// The event with empty comments and without lines that clients ignore, line by line.
+fn tidied(event: &[u8]) -> Vec<u8> {
+    let (mut tidy, mut rest) = (Vec::new(), event);
+    while !rest.is_empty() {
+        let length = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(rest.len());
+        let (line, after) = rest.split_at(length);
+        let end = if after.starts_with(b"\r\n") { 2 } else { after.len().min(1) };
+        let is_number = |value: &[u8]| value.len() <= 20 && value.iter().all(u8::is_ascii_digit);
+        let colon = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
+        let value = line.get(colon + 1..).unwrap_or_default();
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        let kept = match &line[..colon] {
+            b"data" | b"event" => Some(line),
+            b"id" | b"retry" if is_number(value) => Some(line),
+            b"" if !line.is_empty() && value.is_empty() => Some(line),
+            b"" => Some(&line[..line.len().min(1)]),
+            _ => None,
+        };
+        if let Some(line) = kept {
+            tidy.extend_from_slice(line);
+            tidy.extend_from_slice(&after[..end]);
+        }
+        rest = &after[end..];
+    }
+    tidy
+}
+
+/// A text as every chat writes it.
+fn is_plain_text(event: &[u8], route: Route) -> bool {
+    let is_data = lines(event).all(|line| line.is_empty() || line.starts_with(b"data:"));
+    let Some(object) = only(event).as_deref().and_then(plain).filter(|_| is_data) else { return false };
+    let text = |choice: &Value| {
+        choice.as_object().is_some_and(|choice| choice.len() == 1 && choice.contains_key("index"))
+    };
+    let choices = object.get("choices").and_then(Value::as_array);
+    route == Route::ChatCompletions
+        && object.keys().all(|key| key == "choices" || key == "model")
+        && choices.is_some_and(|choices| choices.iter().all(text))
 }
 
 /// The one `data` of an event. Nobody minds if what is not read is not UTF-8.

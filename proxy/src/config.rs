@@ -11,7 +11,7 @@ use platform_runtime::{
     settings::{self, Settings, token_secrets},
 };
 
-use crate::{budget::Prices, exchange::Snapshot, metrics::Models, run::Terms, upstream};
+use crate::{budget::Prices, exchange::Snapshot, mask::Mask, metrics::Models, run::Terms, upstream};
 
 /// Where the configuration comes from. The file and what it names are read again each time, the rest was given once.
 #[derive(Debug)]
@@ -125,14 +125,20 @@ impl Config {
     }
 
     /// The part of it that calls work with. What no agent was told `before` it is not told after, either.
-    pub(crate) fn snapshot(&self, before: &[String]) -> Snapshot {
+    pub(crate) fn snapshot(&self, before: Option<&Snapshot>) -> Snapshot {
         let mut unspoken = self.unspoken();
-        unspoken.extend(before.iter().filter(|word| !unspoken.contains(word)).cloned().collect::<Vec<_>>());
+        let earlier = before.iter().flat_map(|before| before.unspoken.iter());
+        unspoken.extend(earlier.filter(|word| !unspoken.contains(word)).cloned().collect::<Vec<_>>());
+        let mask = Mask::of(self.key().into_iter().chain(self.secrets.expose()));
         Snapshot {
             header_read: self.settings.proxy.connections.header_read.duration(),
             keep_alive: self.settings.proxy.connections.keep_alive.duration(),
             authorization: self.authorization.clone(),
             unspoken: unspoken.into(),
+            mask: Arc::new(match before {
+                Some(before) => mask.with(&before.mask),
+                None => mask,
+            }),
             secrets: Arc::clone(&self.secrets),
             prices: Prices::new(self.settings.prices.clone()),
             token_skew: self.settings.proxy.token_skew.duration(),
@@ -166,13 +172,17 @@ impl Config {
         )
     }
 
+    /// The upstream's key as it was given.
+    fn key(&self) -> Option<&str> {
+        self.authorization.as_ref()?.to_str().ok()?.strip_prefix("Bearer ")
+    }
+
     /// What no agent is told: the upstream's key and address.
     fn unspoken(&self) -> Vec<String> {
-        let key = self.authorization.as_ref().and_then(|value| value.to_str().ok());
         let authority = self.settings.upstream.authority();
         let authority = authority.as_str();
         let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
-        let words = [key.and_then(|value| value.strip_prefix("Bearer ")), Some(authority), Some(host)];
+        let words = [self.key(), Some(authority), Some(host)];
         // A shorter one would be found in innocent words.
         words.into_iter().flatten().filter(|word| word.len() >= 4).map(str::to_owned).collect()
     }

@@ -17,6 +17,7 @@ mod exchange;
 mod freezes;
 mod journal;
 mod log;
+mod mask;
 mod metrics;
 #[cfg(feature = "parts")]
 pub mod parts;
@@ -160,7 +161,7 @@ impl App {
         socket::private_dir(&listeners, 0o700)?;
         let socket = Socket::bind(&config)?;
         let Left { past, directory, freezes } = Left::read(&config.settings, &journal)?;
-        let snapshot = Arc::new(ArcSwap::from_pointee(config.snapshot(&[])));
+        let snapshot = Arc::new(ArcSwap::from_pointee(config.snapshot(None)));
         let shared_listeners = shared::bind(proxy, thread_count(&config))?;
         let scraped = proxy.metrics_listen.map(control::metrics::bind).transpose()?;
         let shared = shared_listeners.first().and_then(|listener| listener.local_addr().ok());

@@ -19,6 +19,7 @@ use crate::{
     budget::{Ask, Reservation, Spending},
     exchange::{Policy, parts},
     journal::{self, Journal},
+    mask::Mask,
     usage::{Count, Format, Heard, Meter, Reading, UsageIs, Withheld},
 };
 
@@ -175,7 +176,8 @@ pub fn observed<'p>(
     let mut told = told;
     let format = Format::of(Some(answer.content_type));
     let mut meter = Meter::new(answer.route, format);
-    let mut withheld = meter.reads_events().then(|| Withheld::bounded(answer.longest));
+    let mask = Arc::new(Mask::default());
+    let mut withheld = meter.reads_events().then(|| Withheld::bounded(answer.route, mask, answer.longest));
     let usage = match answer.route {
         Route::ChatCompletions | Route::Completions => UsageIs::Ours,
         _ => UsageIs::Theirs,
@@ -187,7 +189,10 @@ pub fn observed<'p>(
             None => meter.feed(&piece, None),
         }
         let piece = match &mut withheld {
-            Some(withheld) => withheld.follow(piece, (&meter, usage), &scrub),
+            Some(withheld) => {
+                let usage = if meter.has_counted() { usage } else { UsageIs::Theirs };
+                withheld.follow(piece, usage, &scrub)
+            }
             None => piece,
         };
         passed.bytes.extend_from_slice(&piece);

@@ -74,7 +74,7 @@ async fn replace(control: &Control) -> Result<Reloaded, Error> {
     }
     changed.extend(by_content(&before, &after));
     let Proxy { drain, all_bodies, .. } = after.settings.proxy;
-    control.snapshot.store(Arc::new(after.snapshot(&control.snapshot.load().unspoken)));
+    control.snapshot.store(Arc::new(after.snapshot(Some(&control.snapshot.load()))));
     control.bodies.allow(all_bodies);
     control.runs.reconcile(after.terms());
     control.runs.accounts().configure(after.settings.accounts.clone());

@@ -31,6 +31,9 @@ pub(crate) enum BrokenOff {
     /// A limit of the call passed.
     #[error("the limit {} of the call passed", .0.word())]
     Late(Timeout),
+    /// What has come of a document is no answer, and some of it has passed.
+    #[error("the upstream told of an error in the middle of its answer")]
+    NoAnswer,
     /// The record of the call cannot be made durable, without which its end is not told.
     #[error(transparent)]
     Journal(#[from] journal::Error),
@@ -42,6 +45,12 @@ impl Body {
         let mut response = Response::new(Self::from(text));
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         response
+    }
+}
+
+impl From<Bytes> for Body {
+    fn from(text: Bytes) -> Self {
+        Self::Own(Some(text))
     }
 }
 

@@ -2,10 +2,8 @@
 //! bounded, and told on without what it says of the upstream's insides, also where it comes in the middle of a stream;
 //! what only says that Sluicegate's own key or money is no good becomes a refusal.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http::{HeaderValue, Response, StatusCode, header, response::Parts};
 use hyper::body::Incoming;
 use memchr::memmem;
 use platform_core::{
@@ -15,12 +13,7 @@ use platform_core::{
 use serde::Deserialize;
 
 use super::{
-    Body,
-    forward::Answer,
-    identify::Entrance,
-    observe, released, rewrite,
-    scrub::{self, scrub},
-    settle::Exchange,
+    Body, forward::Answer, identify::Entrance, observe, passed, released, rewrite, scrub, settle::Exchange,
 };
 use crate::{
     refusal,
@@ -66,7 +59,7 @@ pub(super) fn is_none(answer: &Response<Incoming>) -> bool {
 }
 
 /// The response in the place of an answer that is none. Its connection is not used again.
-pub(super) async fn refuse(exchange: Exchange) -> Response<Body> {
+pub(super) async fn refuse(mut exchange: Exchange) -> Response<Body> {
     let dialect = exchange.route().dialect();
     released(exchange.settle_mapped(Refusal::UpstreamFailed, Outcome::Complete)).await;
     refusal::respond(&Refusal::UpstreamFailed.into(), dialect)
@@ -83,7 +76,7 @@ pub(super) async fn respond(
     (answer, connection): Answer,
     words: Words,
 ) -> Response<Body> {
-    let (mut head, body) = answer.into_parts();
+    let (head, body) = answer.into_parts();
     let dialect = exchange.route().dialect();
     let (text, outcome) = read(&mut exchange, body, connection).await;
     if is_about_our_means(head.status, &text) {
@@ -93,19 +86,17 @@ pub(super) async fn respond(
     if words == Words::Ours {
         let reason = to_a_gateway(head.status, &text);
         let mut response = refusal::respond(&reason.into(), dialect);
-        if let Some(when) = observe::retry_after(&head.headers).filter(|_| reason == Refusal::UpstreamBusy) {
+        if let Some(when) = passed::retry_after(&head.headers).filter(|_| reason == Refusal::UpstreamBusy) {
             response.headers_mut().insert(header::RETRY_AFTER, when.clone());
         }
         released(exchange.settle_mapped(reason, outcome)).await;
         return response;
     }
-    let unspoken = Arc::clone(&exchange.plane().snapshot.load().unspoken);
+    let snapshot = exchange.plane().snapshot.load_full();
     // Too long, broken off, not JSON: that there was an error is all that can be told.
-    let told = scrub::document(&text, &unspoken)
+    let told = scrub::document(&text, &snapshot.unspoken)
         .unwrap_or_else(|| refusal::error_json(&Refusal::UpstreamFailed.into(), dialect));
-    forget_telling(&mut head.headers, &unspoken);
-    let mut response = observe::with_head(&head, exchange.call_id());
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let told = snapshot.mask.cover(told.into());
     exchange.passed_on(told.len());
     let settled = if is_too_long(head.status, &text) {
         // In the upstream's words, which say by how much.
@@ -114,8 +105,7 @@ pub(super) async fn respond(
         exchange.settle(outcome)
     };
     released(settled).await;
-    *response.body_mut() = Body::from(told);
-    response
+    document(&head, &exchange, told)
 }
 
 /// Reads what the upstream complained of, nothing if that is too long or broke off; and how the call ended with it.
@@ -136,14 +126,41 @@ async fn read(exchange: &mut Exchange, body: Incoming, mut connection: Connectio
     }
 }
 
-/// Removes the headers whose values would be scrubbed.
-fn forget_telling(headers: &mut HeaderMap, unspoken: &[String]) {
-    let tells = |value: &HeaderValue| value.to_str().map_or(true, |text| scrub(text, unspoken) != text);
-    let telling: Vec<_> =
-        headers.iter().filter(|(_, value)| tells(value)).map(|(name, _)| name.clone()).collect();
-    for name in telling {
-        headers.remove(name);
-    }
+/// The response in the place of a document that came with a good status, and is no answer: `text`, or as much of it as
+/// was read.
+pub(super) async fn instead(
+    exchange: &mut Exchange,
+    head: &Parts,
+    text: Bytes,
+    words: Words,
+) -> Response<Body> {
+    let dialect = exchange.route().dialect();
+    let snapshot = exchange.plane().snapshot.load_full();
+    let told = match words {
+        Words::Theirs if !is_about_budget(&text) => scrub::document(&text, &snapshot.unspoken),
+        Words::Theirs | Words::Ours => None,
+    };
+    let Some(told) = told else {
+        let reason = match words {
+            _ if is_about_budget(&text) => Refusal::UpstreamAuth,
+            Words::Ours if tells_too_long(&text) => Refusal::ContextOverflow,
+            Words::Ours | Words::Theirs => Refusal::UpstreamFailed,
+        };
+        released(exchange.settle_mapped(reason, Outcome::StreamError)).await;
+        return refusal::respond(&reason.into(), dialect);
+    };
+    let told = snapshot.mask.cover(told.into());
+    exchange.passed_on(told.len());
+    released(exchange.settle(Outcome::StreamError)).await;
+    document(head, exchange, told)
+}
+
+/// A response with the upstream's status and what is `told` of its error.
+fn document(head: &Parts, exchange: &Exchange, told: Bytes) -> Response<Body> {
+    let mut response = observe::with_head(head, exchange);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    *response.body_mut() = Body::from(told);
+    response
 }
 
 /// What an agent is told in the place of an `event` that tells of an error in the middle of a stream.
@@ -159,15 +176,16 @@ pub(super) fn event(exchange: &Exchange, words: Words, event: &[u8]) -> Bytes {
 /// An answer about Sluicegate's own key or money, which would only mislead an agent. LiteLLM says 422 where a budget is
 /// used up.
 fn is_about_our_means(status: StatusCode, text: &[u8]) -> bool {
-    let budget = || {
-        let complaint = serde_json::from_slice::<Complaint<'_>>(text).ok();
-        complaint.is_some_and(|complaint| complaint.error.kind == Some("budget_exceeded"))
-    };
     match status.as_u16() {
         401..=403 => true,
-        400 | 422 | 429 => budget(),
+        400 | 422 | 429 => is_about_budget(text),
         _ => false,
     }
+}
+
+fn is_about_budget(text: &[u8]) -> bool {
+    let complaint = serde_json::from_slice::<Complaint<'_>>(text).ok();
+    complaint.is_some_and(|complaint| complaint.error.kind == Some("budget_exceeded"))
 }
 
 /// What a gateway is told of an error. Providers repeat what an agent wrote, and a gateway sorts errors by their words:
@@ -182,7 +200,10 @@ fn to_a_gateway(status: StatusCode, text: &[u8]) -> Refusal {
 
 /// Whether an error says that the conversation is too long for the model.
 fn is_too_long(status: StatusCode, text: &[u8]) -> bool {
+    matches!(status.as_u16(), 400 | 413 | 422) && tells_too_long(text)
+}
+
+fn tells_too_long(text: &[u8]) -> bool {
     const WORDS: [&str; 3] = ["context_length_exceeded", "maximum context length", "prompt is too long"];
-    let is_said = || WORDS.iter().any(|words| memmem::find(text, words.as_bytes()).is_some());
-    matches!(status.as_u16(), 400 | 413 | 422) && is_said()
+    WORDS.iter().any(|words| memmem::find(text, words.as_bytes()).is_some())
 }

@@ -17,6 +17,7 @@ mod models;
 mod observe;
 #[cfg(feature = "parts")]
 pub(crate) mod parts;
+mod passed;
 mod patience;
 mod rewrite;
 mod room;
@@ -52,6 +53,7 @@ use crate::{
     directory::Directory,
     freezes::Freezes,
     journal::{Journal, Synced},
+    mask::Mask,
     metrics::ForThread,
     refusal::{self, Refused},
     run::Run,
@@ -69,6 +71,8 @@ pub(crate) struct Snapshot {
     pub(crate) authorization: Option<HeaderValue>,
     /// What no agent is told: the upstream's key and address, and what they were before.
     pub(crate) unspoken: Arc<[String]>,
+    /// The key and the secrets of tokens, and what they were before: they are masked in all that an agent is sent.
+    pub(crate) mask: Arc<Mask>,
     /// What run tokens are signed with.
     pub(crate) secrets: Arc<Secrets>,
     /// What tokens cost.

@@ -5,17 +5,17 @@
 //! the connection is aborted, so that no client takes a part for the whole.
 
 use std::{
-    future::Future,
+    future::{Future, poll_fn},
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Response, header, response::Parts};
+use http::{Response, header, response::Parts};
 use http_body::{Body as _, Frame};
 use hyper::body::Incoming;
 use platform_core::{
-    id::CallId,
     name::header as own,
     record::{Outcome, Timeout},
     refusal::Refusal,
@@ -25,33 +25,54 @@ use super::{
     Body, BrokenOff,
     complain::{self, Words},
     forward::Answer,
-    released,
+    passed, released,
     settle::Exchange,
 };
 use crate::{
     journal::Synced,
+    mask::Mask,
     refusal::{self, Refused},
     upstream::Connection,
-    usage::{Format, Meter, Stage, Withheld},
+    usage::{Document, Format, Meter, Stage, UsageIs, Withheld},
 };
 
-/// Response headers that pass. Everything else tells of the upstream's insides, or of other tenants.
-const PASSED: [HeaderName; 3] =
-    [header::CONTENT_TYPE, header::CACHE_CONTROL, HeaderName::from_static("request-id")];
+/// A whole answer waits until it has come, and so is known to be one; a longer one, until this much of it has.
+const MAX_AHEAD: usize = 64 << 10;
 
 /// An answer on its way through.
 #[derive(Debug)]
 pub(crate) struct Observed {
     state: State,
     meter: Meter,
-    /// What of a stream is not for the agent, or not as it is.
-    withheld: Option<Withheld>,
+    passage: Passage,
+    ahead: Ahead,
+    mask: Arc<Mask>,
     words: Words,
     /// Whether the upstream's next bytes are waited for.
     waits: bool,
     /// Some text has come.
     speaks: bool,
     exchange: Exchange,
+}
+
+/// What passes of an answer, and how.
+#[derive(Debug)]
+enum Passage {
+    /// A stream, event by event.
+    Events(Box<Withheld>),
+    /// One document.
+    Document(Box<Document>),
+}
+
+/// The part of a document that is read before any of it passes.
+#[derive(Debug)]
+enum Ahead {
+    /// It is being read.
+    Reading,
+    /// It has been read, and is the next to pass.
+    Read(Bytes),
+    /// There is none, or it has passed.
+    None,
 }
 
 #[derive(Debug)]
@@ -86,56 +107,101 @@ pub(super) async fn respond(
     let (head, body) = answer.into_parts();
     let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let meter = Meter::new(exchange.route(), Format::of(content_type));
-    let mut response = with_head(&head, exchange.call_id());
     let has_no_body = body.is_end_stream();
-    let withheld = meter.reads_events().then(Withheld::default);
+    let mask = Arc::clone(&exchange.plane().snapshot.load().mask);
+    let passage = if meter.reads_events() {
+        Passage::Events(Box::new(Withheld::of(exchange.route(), Arc::clone(&mask))))
+    } else {
+        Passage::Document(Box::new(Document::by(Arc::clone(&mask))))
+    };
+    let (state, ahead) = (State::Done, Ahead::None);
     let mut observed =
-        Observed { state: State::Done, meter, withheld, words, waits: false, speaks: false, exchange };
+        Observed { state, meter, passage, ahead, mask, words, waits: false, speaks: false, exchange };
     if has_no_body {
         // hyper never asks for a body that is known to be empty.
         released(observed.finish(connection)).await;
     } else {
         observed.state = State::Streaming(Box::new(body), connection);
+        let text = observed.read_ahead().await;
+        if observed.is_no_answer() {
+            observed.give_up();
+            return complain::instead(&mut observed.exchange, &head, text, words).await;
+        }
+        observed.ahead = if text.is_empty() { Ahead::None } else { Ahead::Read(text) };
     }
+    let mut response = with_head(&head, &observed.exchange);
     *response.body_mut() = Body::Observed(Box::new(observed));
     response
 }
 
 /// A response with what passes of the upstream's `head`, and no body yet.
-pub(super) fn with_head(head: &Parts, call: CallId) -> Response<Body> {
+pub(super) fn with_head(head: &Parts, exchange: &Exchange) -> Response<Body> {
     let mut response = Response::new(Body::from(String::new()));
     *response.status_mut() = head.status;
-    *response.headers_mut() = passed(&head.headers);
-    if let Ok(value) = http::HeaderValue::from_bytes(&call.to_ascii()) {
+    *response.headers_mut() = passed::headers(&head.headers, &exchange.plane().snapshot.load());
+    if let Ok(value) = http::HeaderValue::from_bytes(&exchange.call_id().to_ascii()) {
         response.headers_mut().insert(own::LITELLM_CALL_ID, value);
     }
     response
 }
 
-fn passed(from: &HeaderMap) -> HeaderMap {
-    let mut headers = HeaderMap::with_capacity(8);
-    for name in &PASSED {
-        if let Some(value) = from.get(name) {
-            headers.insert(name, value.clone());
+impl Observed {
+    /// Reads a document to its end, or as much of it as may wait; nothing of a stream.
+    async fn read_ahead(&mut self) -> Bytes {
+        let mut text = Bytes::new();
+        if matches!(self.passage, Passage::Events(_)) {
+            return text;
+        }
+        self.ahead = Ahead::Reading;
+        while text.len() <= MAX_AHEAD {
+            match poll_fn(|cx| self.poll_frame(cx)).await {
+                Some(Ok(frame)) => {
+                    let piece = frame.into_data().unwrap_or_default();
+                    text = if text.is_empty() { piece } else { [text, piece].concat().into() };
+                }
+                Some(Err(error)) => {
+                    // What came is handed over, and given a turn to be flushed.
+                    self.state = State::Flushing(error);
+                    break;
+                }
+                None => break,
+            }
+            if self.is_done() {
+                break;
+            }
+        }
+        self.ahead = Ahead::None;
+        text
+    }
+
+    /// Ends the call's answer before any of it has passed.
+    fn give_up(&mut self) {
+        self.state = State::Done;
+        let mut reading = self.meter.finish(None);
+        reading.failed = true;
+        self.exchange.read(reading);
+        self.exchange.takes_back();
+    }
+
+    /// Whether a document that was read ahead tells of an error, or is none.
+    fn is_no_answer(&self) -> bool {
+        match &self.passage {
+            Passage::Document(document) if self.is_done() => !document.is_answer(),
+            Passage::Document(document) => document.has_come() && !document.looks_like_an_answer(),
+            Passage::Events(_) => false,
         }
     }
-    if let Some(value) = retry_after(from) {
-        headers.insert(header::RETRY_AFTER, value.clone());
-    }
-    headers
-}
 
-/// When to come again. LiteLLM puts its provider's headers under a name of its own, which no SDK looks at.
-pub(super) fn retry_after(from: &HeaderMap) -> Option<&HeaderValue> {
-    from.get(header::RETRY_AFTER).or_else(|| from.get(own::LITELLM_PROVIDER_RETRY_AFTER))
-}
-
-impl Observed {
     /// The next piece of the answer, as [`http_body::Body::poll_frame`] wants it.
     pub(super) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        if let Ahead::Read(text) = &mut self.ahead {
+            let text = std::mem::take(text);
+            self.ahead = Ahead::None;
+            return Poll::Ready(Some(Ok(Frame::data(text))));
+        }
         match std::mem::replace(&mut self.state, State::Done) {
             State::Streaming(body, connection) => self.poll_upstream(body, connection, cx),
             State::Syncing(synced, rest) => self.poll_synced(synced, rest, cx),
@@ -151,16 +217,21 @@ impl Observed {
 
     /// Whether the last piece was handed over.
     pub(super) const fn is_done(&self) -> bool {
-        matches!(self.state, State::Done)
+        matches!((&self.state, &self.ahead), (State::Done, Ahead::None | Ahead::Reading))
     }
 
     /// How much is still to come, if the upstream said.
     pub(super) fn size_hint(&self) -> http_body::SizeHint {
-        match &self.state {
-            // What is withheld will be missing, and what is scrubbed has another length.
-            State::Streaming(body, _) if self.withheld.is_none() => body.size_hint(),
-            _ => http_body::SizeHint::default(),
-        }
+        // What is withheld will be missing, and what is scrubbed has another length.
+        let Passage::Document(document) = &self.passage else { return http_body::SizeHint::default() };
+        let ahead = if let Ahead::Read(text) = &self.ahead { text.len() } else { 0 };
+        let to_come = match &self.state {
+            State::Streaming(body, _) => body.size_hint().exact(),
+            State::Done => Some(0),
+            _ => None,
+        };
+        let held = (ahead + document.held()) as u64;
+        to_come.map(|length| http_body::SizeHint::with_exact(length + held)).unwrap_or_default()
     }
 
     fn poll_upstream(
@@ -187,6 +258,9 @@ impl Observed {
                     // Trailers do not pass.
                     let Ok(piece) = frame.into_data() else { continue };
                     let piece = self.note(piece);
+                    if self.passes_no_answer() {
+                        return self.break_off(BrokenOff::NoAnswer, cx);
+                    }
                     if body.is_end_stream() {
                         return self.finish_with(piece, connection, cx);
                     }
@@ -205,6 +279,8 @@ impl Observed {
 
     /// Takes note of `piece`, and returns what of it is for the agent now.
     fn note(&mut self, piece: Bytes) -> Bytes {
+        // Before anything is read in it: records and viewers are not sent a secret either.
+        let piece = self.mask.cover(piece);
         let call = self.exchange.call_id();
         match self.exchange.run().watched() {
             Some(tap) => self.meter.feed(&piece, Some(&mut |heard| tap.hear(call, heard))),
@@ -214,10 +290,14 @@ impl Observed {
             self.speaks = true;
             self.exchange.speaks();
         }
-        let scrub = |event: &[u8]| complain::event(&self.exchange, self.words, event);
-        let piece = match &mut self.withheld {
-            Some(withheld) => withheld.follow(piece, (&self.meter, self.exchange.usage()), scrub),
-            None => piece,
+        let piece = match &mut self.passage {
+            Passage::Events(withheld) => {
+                let scrub = |event: &[u8]| complain::event(&self.exchange, self.words, event);
+                // What the meter has not found is not looked for.
+                let usage = if self.meter.has_counted() { self.exchange.usage() } else { UsageIs::Theirs };
+                withheld.follow(piece, usage, scrub)
+            }
+            Passage::Document(document) => document.follow(piece),
         };
         self.exchange.passed_on(piece.len());
         piece
@@ -230,12 +310,27 @@ impl Observed {
         connection: Connection,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
-        let scrub = |event: &[u8]| complain::event(&self.exchange, self.words, event);
-        let rest = self.withheld.as_mut().map(|withheld| withheld.rest(scrub)).unwrap_or_default();
+        let rest = match &mut self.passage {
+            Passage::Events(withheld) => {
+                withheld.rest(|event| complain::event(&self.exchange, self.words, event))
+            }
+            Passage::Document(document) => document.rest(),
+        };
         self.exchange.passed_on(rest.len());
         let last = if rest.is_empty() { piece } else { [piece, rest].concat().into() };
+        if matches!(self.ahead, Ahead::Reading) && self.is_no_answer() {
+            // Something else is told in its place, and the record is of that.
+            self.exchange.plane().upstream.give_back(connection);
+            return Poll::Ready((!last.is_empty()).then(|| Ok(Frame::data(last))));
+        }
         let synced = self.finish(connection);
         self.poll_synced(synced, Rest::Last(last), cx)
+    }
+
+    /// Whether a document turns out to be no answer after some of it has passed.
+    fn passes_no_answer(&self) -> bool {
+        let Passage::Document(document) = &self.passage else { return false };
+        !matches!(self.ahead, Ahead::Reading) && !document.looks_like_an_answer()
     }
 
     /// What is left, once the record is where it has to be.
@@ -269,10 +364,11 @@ impl Observed {
     /// The upstream's own end: what it said is settled, and its connection serves the next call.
     fn finish(&mut self, connection: Connection) -> Synced {
         let call = self.exchange.call_id();
-        let reading = match self.exchange.run().watched() {
+        let mut reading = match self.exchange.run().watched() {
             Some(tap) => self.meter.finish(Some(&mut |heard| tap.hear(call, heard))),
             None => self.meter.finish(None),
         };
+        reading.failed |= self.has_failed();
         let complete = self.meter.is_complete(&reading) || !self.exchange.status().is_success();
         self.exchange.read(reading);
         let synced = self.exchange.settle(if complete { Outcome::Complete } else { Outcome::StreamError });
@@ -292,6 +388,7 @@ impl Observed {
             BrokenOff::Upstream(_) | BrokenOff::Journal(_) => {
                 (Refusal::UpstreamFailed.into(), Outcome::UpstreamGone)
             }
+            BrokenOff::NoAnswer => (Refusal::UpstreamFailed.into(), Outcome::StreamError),
             BrokenOff::Late(timeout) => {
                 self.exchange.is_late(*timeout);
                 (self.exchange.late(Refusal::UpstreamTimeout, *timeout), Outcome::TimedOut)
@@ -300,9 +397,22 @@ impl Observed {
         let reading = self.meter.finish(None);
         self.exchange.read(reading);
         let synced = self.exchange.settle(outcome);
-        let fits = self.withheld.as_ref().is_some_and(Withheld::leaves_whole_events);
-        let event = fits.then(|| self.last_event(refused).into());
+        let last = self.last_event(refused);
+        let event = match &mut self.passage {
+            Passage::Events(withheld) if withheld.leaves_whole_events() => {
+                Some([withheld.waiting(), last.into()].concat().into())
+            }
+            Passage::Events(_) | Passage::Document(_) => None,
+        };
         self.poll_synced(synced, Rest::Break(event, error), cx)
+    }
+
+    /// Whether a stream told of an error, or of anything that is no answer.
+    const fn has_failed(&self) -> bool {
+        match &self.passage {
+            Passage::Events(withheld) => withheld.has_failed(),
+            Passage::Document(_) => false,
+        }
     }
 
     fn last_event(&self, refused: Refused) -> String {
@@ -320,7 +430,7 @@ impl Drop for Observed {
     fn drop(&mut self) {
         if self.exchange.is_open() {
             let reading = self.meter.finish(None);
-            let had_it_all = reading.stage == Stage::Ended && !reading.failed;
+            let had_it_all = reading.stage == Stage::Ended && !(reading.failed || self.has_failed());
             self.exchange.read(reading);
             if had_it_all {
                 drop(self.exchange.settle(Outcome::Complete));

@@ -302,9 +302,14 @@ impl Exchange {
     }
 
     /// Sluicegate puts an answer of its own in the place of the upstream's, whose status the record keeps.
-    pub(super) fn settle_mapped(mut self, reason: Refusal, outcome: Outcome) -> Synced {
+    pub(super) fn settle_mapped(&mut self, reason: Refusal, outcome: Outcome) -> Synced {
         self.note(|draft| draft.refusal = Some(reason));
         self.settle(outcome)
+    }
+
+    /// Nothing of the upstream's answer has passed: Sluicegate answers in its place.
+    pub(super) fn takes_back(&mut self) {
+        self.note(|draft| draft.response_bytes = 0);
     }
 
     /// Writes the record. Later calls do nothing. What it returns is ready when the answer's last bytes may leave; who has

@@ -344,14 +344,6 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Whether the event `data` tells of an error, however odd the rest of it is.
-pub(super) fn is_error(data: &[u8]) -> bool {
-    let event = Json::of(data);
-    event.member("error").is_there()
-        || matches!(event.member("type").quoted(), Some(b"error" | b"response.failed"))
-        || event.member("response").member("error").is_there()
-}
-
 /// Whether the event `data` of a chat or completion stream tells nothing but usage: a count, no error, and choices, if any,
 /// that say nothing. OpenAI sends none, LiteLLM one whose `delta` is empty.
 pub(super) fn is_usage_only(data: &[u8]) -> bool {

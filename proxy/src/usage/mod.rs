@@ -18,7 +18,7 @@ mod withhold;
 use bytes::Bytes;
 use platform_core::{money::NanoDollars, record::Tokens, route::Route, untrusted::JournalText};
 
-pub(crate) use self::withhold::{UsageIs, Withheld};
+pub(crate) use self::withhold::{Document, UsageIs, Withheld};
 use self::{
     answer::{Event, Reader, Tap},
     counts::Counts,
@@ -196,12 +196,8 @@ impl Meter {
         self.reading.counts.is_some()
     }
 
-    /// Whether an event told of an error.
-    pub(crate) const fn has_failed(&self) -> bool {
-        self.reading.failed
-    }
-
     /// Whether a stream is between two events.
+    #[cfg(any(test, feature = "parts"))]
     pub(crate) fn between_events(&self) -> bool {
         matches!(&self.body, Body::Events(events, _) if events.between())
     }

@@ -88,6 +88,7 @@ impl Events {
     }
 
     /// Whether the stream stands between two events.
+    #[cfg(any(test, feature = "parts"))]
     pub(super) fn between(&self) -> bool {
         self.event == Event::None && self.line == Line::Head && self.length == 0
     }

@@ -7,6 +7,7 @@
 mod answers;
 pub(crate) mod bodies;
 mod correlations;
+mod errors;
 mod headers;
 mod leaks;
 mod paths;
@@ -87,6 +88,7 @@ fn no_family_of_attacks_shrinks_unseen() {
         ("correlations", correlations::attacks().len(), 64),
         ("leaks", leaks::count(), 306),
         ("usage", usage::attacks().len(), 34),
+        ("errors in other shapes, and our own secrets", errors::count(), 838),
     ];
     for (family, count, floor) in families {
         assert!(count >= floor, "{family}: {count} attacks, there were {floor}");

@@ -29,8 +29,12 @@ const DOCUMENT: [&str; 15] = [
 ];
 /// Members of its `error` that pass: those that official SDKs know.
 const ERROR: [&str; 4] = ["message", "type", "param", "code"];
-/// Members that hold what the model said or the agent asked for, which is left as it is.
-const SAID: [&str; 5] = ["choices", "output", "instructions", "tools", "input"];
+/// Members that hold what the model said, in objects of a list.
+const SAID: [&str; 2] = ["choices", "output"];
+/// Members that hold what the agent asked for, which is left as it is.
+const ASKED: [&str; 3] = ["instructions", "tools", "input"];
+/// Members of a choice that pass.
+const CHOICE: [&str; 7] = ["index", "delta", "message", "text", "finish_reason", "logprobs", "error"];
 
 /// What may be told of an error that is a JSON document; none if that is nothing.
 pub(super) fn document(text: &[u8], known: &[String]) -> Option<String> {
@@ -62,18 +66,56 @@ fn clean(value: &mut Value, known: &[String]) {
         Value::String(text) => *text = scrub(text, known),
         Value::Array(items) => items.iter_mut().for_each(|item| clean(item, known)),
         Value::Object(members) => {
-            if let Some(Value::Object(error)) = members.get_mut("error") {
-                error.retain(|name, _| ERROR.contains(&name.as_str()));
+            if let Some(error) = members.get_mut("error") {
+                keep_known(error);
             }
             let cleaned = std::mem::take(members).into_iter().map(|(name, mut member)| {
-                if !SAID.contains(&name.as_str()) {
-                    clean(&mut member, known);
+                match name.as_str() {
+                    said if SAID.contains(&said) => clean_said(&mut member, known),
+                    asked if ASKED.contains(&asked) => {}
+                    _ => clean(&mut member, known),
                 }
                 (scrub(&name, known), member)
             });
             *members = cleaned.collect::<Map<_, _>>();
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn keep_known(error: &mut Value) {
+    if let Value::Object(error) = error {
+        error.retain(|name, _| ERROR.contains(&name.as_str()));
+    }
+}
+
+/// Leaves what the model said as it is, but not what stands in its place.
+fn clean_said(said: &mut Value, known: &[String]) {
+    match said {
+        Value::Array(parts) if parts.iter().all(Value::is_object) => {
+            parts.iter_mut().filter_map(Value::as_object_mut).for_each(|part| clean_part(part, known));
+        }
+        other => clean(other, known),
+    }
+}
+
+/// The same of a choice, or of a part of OpenAI's `output`, which has a type.
+fn clean_part(part: &mut Map<String, Value>, known: &[String]) {
+    if !part.contains_key("type") {
+        part.retain(|name, _| CHOICE.contains(&name.as_str()));
+    }
+    for (name, member) in part.iter_mut() {
+        match (name.as_str(), member) {
+            ("error", error) => {
+                keep_known(error);
+                clean(error, known);
+            }
+            ("delta" | "message", Value::Object(said)) => {
+                said.retain(|name, _| name != "error");
+            }
+            ("delta" | "message" | "finish_reason", other) => clean(other, known),
+            _ => {}
+        }
     }
 }
 

@@ -93,10 +93,20 @@ fn of_a_document_pass_the_members_that_clients_read() {
             Some(r#"{"choices":[{"delta":{"content":"http://e"}}],"error":{"message":"[url]"}}"#),
         ),
         (
-            r#"{"type":"response.failed","response":{"output":["http://e"],"error":{"message":"http://e","x":1}}}"#,
+            r#"{"type":"response.failed","response":{"output":[{"type":"x","text":"http://e"}],"error":{"message":"http://e","x":1}}}"#,
             Some(
-                r#"{"response":{"error":{"message":"[url]"},"output":["http://e"]},"type":"response.failed"}"#,
+                r#"{"response":{"error":{"message":"[url]"},"output":[{"text":"http://e","type":"x"}]},"type":"response.failed"}"#,
             ),
+        ),
+        (
+            r#"{"choices":[{"index":0,"delta":{"content":"http://e","error":1},"error":{"message":"sk-abcdef","x":1},"detail":"http://e"}]}"#,
+            Some(r#"{"choices":[{"delta":{"content":"http://e"},"error":{"message":"[key]"},"index":0}]}"#),
+        ),
+        (r#"{"choices":["sk-abcdef"]}"#, Some(r#"{"choices":["[key]"]}"#)),
+        (r#"{"output":"at 10.1.2.3"}"#, None),
+        (
+            r#"{"status":"failed","output":[{"type":"x","error":{"message":"sk-abcdef","x":1}}]}"#,
+            Some(r#"{"status":"failed"}"#),
         ),
         ("<html>10.1.2.3</html>", None),
         (r#"{"api_base":"x"}"#, None),

@@ -1,21 +1,39 @@
-//! Keeps from an agent what is not for it: the event it did not ask for, in which a stream tells its usage, and what an
-//! event that tells of an error says of the upstream's insides.
+//! Keeps from an agent what is not for it: the event it did not ask for, in which a stream tells its usage; whatever is no
+//! event of an answer; and the proxy's own secrets.
 //!
-//! An event that has not come whole is held back, since nobody could use it yet; all others pass as they are split by
-//! chance, and are looked into only where the meter has found something. Works on bytes; knows nothing of calls.
+//! An event that has not come whole is held back, since nobody could use it yet. Only events that are recognised as an
+//! answer's pass as they are, and usually without a copy. Works on bytes; knows nothing of calls.
 
-use bytes::{Bytes, BytesMut};
-use memchr::{memchr2, memmem};
-
-use super::{Meter, answer, sse};
-
+mod document;
+mod event;
+mod names;
+mod overlong;
+mod pieces;
+mod shape;
+mod spread;
+mod template;
 #[cfg(test)]
 mod tests;
 
-/// Most of one event that is held back. A longer one is no usage, and judged by its beginning.
-const LONGEST: usize = 64 << 10;
-/// As much of an overlong event stays behind, so that its end is seen wherever it was split.
-const END: usize = 3;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use platform_core::route::Route;
+
+pub(crate) use self::document::Document;
+use self::{
+    event::{BOM, Verdict, judge, tidied},
+    overlong::Overlong,
+    pieces::{Passed, Searched, blank_line, event_end},
+    shape::{Expected, Shape},
+    spread::Spread,
+    template::Template,
+};
+use super::answer;
+use crate::mask::Mask;
+
+/// Most of one event that is held back. A longer one is judged by its beginning, and then while it passes.
+const MAX_HELD: usize = 64 << 10;
 
 /// What is held back of one stream.
 #[derive(Debug)]
@@ -25,6 +43,11 @@ pub(crate) struct Withheld {
     held: BytesMut,
     searched: Searched,
     overlong: Overlong,
+    shape: Shape,
+    template: Template,
+    spread: Spread,
+    begins: Begins,
+    failed: bool,
 }
 
 /// Who asked for the event in which a stream tells its usage.
@@ -36,197 +59,189 @@ pub(crate) enum UsageIs {
     Ours,
 }
 
-/// How far the end of an event was looked for.
-#[derive(Debug, Default, Clone, Copy)]
-struct Searched {
-    from: usize,
-    /// Where the line began that is not at its end.
-    line: usize,
-}
-
-/// What becomes of an event that is too long to be held.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Overlong {
-    /// There is none.
-    #[default]
-    None,
-    /// The rest of it passes.
-    Passes,
-    /// The rest of it goes nowhere, because it seems to tell of an error.
-    Goes,
-}
-
-/// What is looked for in events.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Look {
-    /// Events that tell nothing but usage, to be dropped.
-    usage: bool,
-    /// Events that tell of an error, to be scrubbed.
-    errors: bool,
-}
-
-impl Default for Withheld {
-    fn default() -> Self {
-        Self::bounded(LONGEST)
-    }
+/// A stream's position, as far as a byte order mark may stand there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Begins {
+    Now,
+    Before,
 }
 
 impl Withheld {
-    /// Nothing yet, and of one event never more than `longest` bytes.
-    pub(crate) fn bounded(longest: usize) -> Self {
-        Self { longest, held: BytesMut::new(), searched: Searched::default(), overlong: Overlong::default() }
+    /// Returns one for a stream of `route`, in which `mask` covers secrets.
+    pub(crate) fn of(route: Route, mask: Arc<Mask>) -> Self {
+        Self::bounded(route, mask, MAX_HELD)
     }
 
-    /// Bytes that are held back.
+    /// Returns one that holds back at most `longest` bytes of an event.
+    pub(crate) fn bounded(route: Route, mask: Arc<Mask>, longest: usize) -> Self {
+        Self {
+            longest,
+            held: BytesMut::new(),
+            searched: Searched::default(),
+            overlong: Overlong::None,
+            shape: Shape::new(Expected::Event(route)),
+            template: Template::default(),
+            spread: Spread::new(mask),
+            begins: Begins::Now,
+            failed: false,
+        }
+    }
+
+    /// Bytes of events that have not come whole.
     #[cfg(feature = "parts")]
     pub(crate) fn held(&self) -> usize {
         self.held.len()
     }
 
-    /// Whether all that passed so far were whole events, so that one of our own may follow.
-    pub(crate) fn leaves_whole_events(&self) -> bool {
-        self.overlong != Overlong::Passes
+    /// Returns whether anything came that is no event of an answer.
+    pub(crate) const fn has_failed(&self) -> bool {
+        self.failed
     }
 
-    /// What may go on now of `piece`, of which `meter` has just taken note: what that has not found is not looked for.
-    /// `scrub` says what stands in the place of an event that tells of an error.
-    pub(crate) fn follow(
-        &mut self,
-        piece: Bytes,
-        (meter, usage): (&Meter, UsageIs),
-        scrub: impl Fn(&[u8]) -> Bytes,
-    ) -> Bytes {
-        let look = Look { usage: usage == UsageIs::Ours && meter.has_counted(), errors: meter.has_failed() };
-        // A larger piece may be one event that is too long to be held.
-        let is_plain = look == Look::default() && piece.len() <= self.longest;
-        if is_plain && self.held.is_empty() && meter.between_events() {
-            return piece;
+    /// Returns whether all that passed so far were whole events, so that one of our own may follow.
+    pub(crate) const fn leaves_whole_events(&self) -> bool {
+        !matches!(self.overlong, Overlong::Passes(_))
+    }
+
+    /// Returns what of `piece` may pass now, with what was held. An event that tells nothing but usage does not, if the
+    /// usage is ours; `scrub` says what stands in the place of an event that is none of an answer.
+    pub(crate) fn follow(&mut self, piece: Bytes, usage: UsageIs, scrub: impl Fn(&[u8]) -> Bytes) -> Bytes {
+        let mut rest = piece;
+        if !self.held.is_empty() {
+            self.held.extend_from_slice(&rest);
+            let goes_on = self.overlong.is_none() && self.held.len() <= self.longest;
+            if goes_on && event_end(&self.held, &mut self.searched).is_none() {
+                return Bytes::new();
+            }
+            self.searched = Searched::default();
+            rest = self.held.split().freeze();
         }
-        self.pass(&piece, look, scrub)
-    }
-
-    /// What of `piece` may go on now, with what was held.
-    fn pass(&mut self, piece: &[u8], look: Look, scrub: impl Fn(&[u8]) -> Bytes) -> Bytes {
-        self.held.extend_from_slice(piece);
-        let mut passed = BytesMut::new();
-        self.pass_overlong(&mut passed);
-        while self.overlong == Overlong::None {
+        let mut passed = Passed::of(rest.clone());
+        while !rest.is_empty() {
+            if !self.overlong.is_none() {
+                if self.pass_overlong(&mut rest, &mut passed, &scrub) {
+                    continue;
+                }
+                break;
+            }
             // It belongs to no event, and may be the rest of a line end of which a CR has passed.
-            let blank = blank_line(&self.held);
+            let blank = blank_line(&rest);
             if blank > 0 {
-                self.searched = Searched::default();
-                passed.extend_from_slice(&self.held.split_to(blank));
+                (self.searched, self.begins) = (Searched::default(), Begins::Before);
+                passed.push(rest.split_to(blank));
                 continue;
             }
-            match event_end(&self.held, &mut self.searched) {
+            if self.pass_alike(&mut rest, &mut passed) {
+                continue;
+            }
+            match event_end(&rest, &mut self.searched) {
                 Some(end) if end <= self.longest => {
-                    let event = self.held.split_to(end);
-                    if look.errors && tells_error(&event) {
-                        passed.extend_from_slice(&scrub(&event));
-                    } else if !(look.usage && is_usage(&event)) {
-                        passed.extend_from_slice(&event);
-                    }
+                    let event = rest.split_to(end);
+                    self.take(event, usage, &mut passed, &scrub);
                 }
                 // Also if it has come whole: what becomes of it must not depend on how it is split.
-                _ if self.held.len() > self.longest => {
-                    if seems_to_tell_error(&self.held[..self.longest]) {
-                        self.overlong = Overlong::Goes;
-                        passed.extend_from_slice(&scrub(b""));
-                    } else {
-                        self.overlong = Overlong::Passes;
-                    }
-                    self.pass_overlong(&mut passed);
-                }
+                _ if rest.len() > self.longest => self.begin_overlong(&mut rest, &mut passed, &scrub),
                 _ => break,
             }
         }
-        passed.freeze()
+        self.held.extend_from_slice(&rest);
+        passed.finish()
     }
 
-    /// Lets go of as much of an overlong event as is there.
-    fn pass_overlong(&mut self, passed: &mut BytesMut) {
-        if self.overlong == Overlong::None {
+    /// Lets an event pass that differs from the last one in its texts only, and returns whether there was one.
+    fn pass_alike(&mut self, rest: &mut Bytes, passed: &mut Passed) -> bool {
+        let Some(alike) = self.template.find(rest).filter(|alike| alike.length <= self.longest) else {
+            return false;
+        };
+        let (mask, text) = (self.spread.mask(), &rest[alike.leaf.from..alike.leaf.to]);
+        if mask.find(text, 0).is_some() || mask.find(alike.other, 0).is_some() {
+            return false;
+        }
+        let leaf = alike.leaf;
+        let event = rest.split_to(alike.length);
+        self.spread.follow(event, &[leaf], |event| passed.push(event));
+        true
+    }
+
+    /// Judges an event that has come whole.
+    fn take(
+        &mut self,
+        mut event: Bytes,
+        usage: UsageIs,
+        passed: &mut Passed,
+        scrub: &impl Fn(&[u8]) -> Bytes,
+    ) {
+        self.skip_mark(&mut event, passed);
+        if usage == UsageIs::Ours && is_usage(&event) {
             return;
         }
-        let end = event_end(&self.held, &mut self.searched);
-        self.searched = Searched::default();
-        let there = self.held.split_to(end.unwrap_or(self.held.len().saturating_sub(END)));
-        if self.overlong == Overlong::Passes {
-            passed.extend_from_slice(&there);
-        }
-        if end.is_some() {
-            self.overlong = Overlong::None;
-        }
+        let judged = match judge(&event, &mut self.shape) {
+            Verdict::Answer => {
+                let covered = self.spread.mask().cover(event.clone());
+                if covered.as_ptr() == event.as_ptr() {
+                    self.template.learn(&event, &self.shape);
+                }
+                covered
+            }
+            Verdict::Cluttered => self.read_again(&tidied(&event)),
+            Verdict::Unfinished | Verdict::Foreign => {
+                self.failed = true;
+                self.read_again(&scrub(&event))
+            }
+        };
+        self.spread.follow(judged, self.shape.leaves(), |event| passed.push(event));
     }
 
-    /// What is left when the stream ends.
+    /// Covers the secrets of an event that was made anew, and notes its texts.
+    fn read_again(&mut self, event: &Bytes) -> Bytes {
+        judge(event, &mut self.shape);
+        self.spread.mask().cover(event.clone())
+    }
+
+    /// Lets a byte order mark pass, which belongs to no line.
+    fn skip_mark(&mut self, event: &mut Bytes, passed: &mut Passed) {
+        if self.begins == Begins::Now && event.starts_with(BOM) {
+            passed.push(event.split_to(BOM.len()));
+        }
+        self.begins = Begins::Before;
+    }
+
+    /// Returns the whole events that wait because a secret may have begun in them: the stream breaks off.
+    pub(crate) fn waiting(&mut self) -> Bytes {
+        let mut passed = Passed::of(Bytes::new());
+        self.spread.rest(|event| passed.push(event));
+        passed.finish()
+    }
+
+    /// Returns what is left when the stream ends.
     pub(crate) fn rest(&mut self, scrub: impl Fn(&[u8]) -> Bytes) -> Bytes {
-        let rest = self.held.split().freeze();
-        match self.overlong {
-            Overlong::Goes => Bytes::new(),
-            Overlong::None if tells_error(&rest) => scrub(&rest),
-            Overlong::None | Overlong::Passes => rest,
+        let mut rest = self.held.split().freeze();
+        let mut passed = Passed::of(Bytes::new());
+        if !self.overlong.is_none() {
+            return self.end_overlong(rest);
         }
+        if !rest.is_empty() {
+            self.skip_mark(&mut rest, &mut passed);
+            let last = match judge(&rest, &mut self.shape) {
+                Verdict::Answer | Verdict::Unfinished => self.spread.mask().cover(rest),
+                Verdict::Cluttered => self.read_again(&tidied(&rest)),
+                Verdict::Foreign => {
+                    self.failed = true;
+                    self.read_again(&scrub(&rest))
+                }
+            };
+            self.spread.follow(last, self.shape.leaves(), |event| passed.push(event));
+        }
+        self.spread.rest(|event| passed.push(event));
+        passed.finish()
     }
-}
-
-fn lines(event: &[u8]) -> impl Iterator<Item = &[u8]> {
-    event.split(|byte| matches!(byte, b'\n' | b'\r'))
-}
-
-fn data(event: &[u8]) -> impl Iterator<Item = &[u8]> {
-    lines(event).filter_map(|line| line.strip_prefix(b"data:"))
 }
 
 fn is_usage(event: &[u8]) -> bool {
-    let mut data = data(event);
+    let lines = event.split(|byte| matches!(byte, b'\n' | b'\r'));
+    let mut data = lines.filter_map(|line| line.strip_prefix(b"data:"));
     match (data.next(), data.next()) {
         (Some(data), None) => answer::is_usage_only(data),
         _ => false,
     }
-}
-
-fn tells_error(event: &[u8]) -> bool {
-    lines(event).any(sse::names_an_error) || data(event).any(answer::is_error)
-}
-
-/// Whether the beginning of an event has an error where another has `"error":null`.
-fn seems_to_tell_error(event: &[u8]) -> bool {
-    const WORD: &[u8] = b"\"error\"";
-    let is_null = |at: usize| {
-        let rest = event[at + WORD.len()..].trim_ascii_start();
-        rest.strip_prefix(b":").is_some_and(|value| value.trim_ascii_start().starts_with(b"null"))
-    };
-    memmem::find_iter(event, WORD).any(|at| !is_null(at)) || lines(event).any(sse::names_an_error)
-}
-
-/// How much at the start of `bytes` is a blank line; nothing while that is not known.
-const fn blank_line(bytes: &[u8]) -> usize {
-    match bytes {
-        [b'\r', b'\n', ..] => 2,
-        [b'\n', ..] | [b'\r', _, ..] => 1,
-        _ => 0,
-    }
-}
-
-/// Where the first event of `bytes` ends, its blank line included, or else how far it was `searched` for.
-fn event_end(bytes: &[u8], searched: &mut Searched) -> Option<usize> {
-    let Searched { mut from, mut line } = std::mem::take(searched);
-    while let Some(at) = memchr2(b'\n', b'\r', &bytes[from..]).map(|at| from + at) {
-        let end = match (bytes[at], bytes.get(at + 1)) {
-            (b'\r', Some(b'\n')) => at + 2,
-            // Whether an LF belongs to it is not known yet.
-            (b'\r', None) => {
-                *searched = Searched { from: at, line };
-                return None;
-            }
-            _ => at + 1,
-        };
-        if at == line && at > 0 {
-            return Some(end);
-        }
-        (from, line) = (end, end);
-    }
-    *searched = Searched { from: bytes.len(), line };
-    None
 }

@@ -1,66 +1,71 @@
 //! What passes of streams, whatever pieces they come in.
 
-use platform_core::route::Route;
+use std::fs;
 
-use super::{super::Format, *};
+use proptest::prelude::*;
 
+use super::*;
+
+const CHAT: Route = Route::ChatCompletions;
 const FINISH: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
 const USAGE: &str = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":1}}\n\n";
 const DONE: &str = "data: [DONE]\n\n";
-
-const ALL: Look = Look { usage: true, errors: true };
+const TOLD: &str = "data: an error\n\n";
+const KEY: &str = "sk-own-0123456789abcdef";
 
 fn scrub(_: &[u8]) -> Bytes {
-    Bytes::from_static(b"data: an error\n\n")
+    Bytes::from_static(TOLD.as_bytes())
 }
 
-/// What passes of `stream`, of which a meter has taken note, in pieces of `size` bytes.
-fn passed(stream: &str, size: usize) -> String {
-    let mut meter = Meter::new(Route::ChatCompletions, Format::Events);
-    let mut withheld = Withheld::default();
+fn withheld(route: Route, longest: usize) -> Withheld {
+    Withheld::bounded(route, Arc::new(Mask::of([KEY].into_iter())), longest)
+}
+
+/// What passes of `stream`, whose usage nobody asked for, in pieces of `size` bytes.
+fn passed_of(mut withheld: Withheld, stream: &[u8], size: usize) -> Vec<u8> {
     let mut all = Vec::new();
-    for piece in stream.as_bytes().chunks(size).map(Bytes::copy_from_slice) {
-        meter.feed(&piece, None);
-        all.extend_from_slice(&withheld.follow(piece, (&meter, UsageIs::Ours), scrub));
+    for piece in stream.chunks(size).map(Bytes::copy_from_slice) {
+        all.extend_from_slice(&withheld.follow(piece, UsageIs::Ours, scrub));
+        assert!(withheld.held.len() <= withheld.longest.max(overlong_end()), "in pieces of {size}");
     }
     all.extend_from_slice(&withheld.rest(scrub));
-    String::from_utf8(all).unwrap()
+    all
+}
+
+/// An overlong event leaves this much behind.
+const fn overlong_end() -> usize {
+    4
+}
+
+fn passed(stream: &str, size: usize) -> String {
+    String::from_utf8(passed_of(withheld(CHAT, MAX_HELD), stream.as_bytes(), size)).unwrap()
+}
+
+fn said(text: &str) -> String {
+    format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n")
 }
 
 #[test]
-fn only_the_event_that_tells_nothing_but_usage_is_kept_back_however_it_is_split() {
-    let error = "data: {\"choices\":[],\"usage\":{},\"error\":{\"message\":\"m\"}}\n\n";
+fn usage_nobody_asked_for_is_dropped() {
     let with_text =
         "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}],\"usage\":{\"prompt_tokens\":1}}\n\n";
     let of_litellm = USAGE.replace("[]", r#"[{"index":0,"delta":{"content":null},"text":""}]"#);
     let second_finish = of_litellm.replace("\"text\":\"\"", "\"finish_reason\":\"stop\"");
-    let comment = ": keep-alive\n\n";
     // OpenAI's has no choices, LiteLLM's one that says nothing.
     let litellm = USAGE.replace("[]", "[{\"index\":0,\"delta\":{}}]");
     let last_words = USAGE.replace("[]", "[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]");
-    let known = "data: {\"model\":\"m\",\"choices\":[]}\n\n";
     let crlf = USAGE.replace('\n', "\r\n");
     let cases = [
         (format!("{FINISH}{USAGE}{DONE}"), format!("{FINISH}{DONE}")),
         // Before the finish, and behind a blank line of which a CR came alone.
         (format!("{USAGE}{FINISH}{DONE}"), format!("{FINISH}{DONE}")),
         (format!("{}{crlf}{DONE}", FINISH.replace('\n', "\r\n")), FINISH.replace('\n', "\r\n") + DONE),
-        // Blank lines belong to no event, however many.
-        (format!("\n\n\n{error}\r\r\n\r{DONE}"), format!("\n\n\ndata: an error\n\n\r\r\n\r{DONE}")),
-        // The model is known, and the event speaks beside its error.
-        (
-            format!("{known}{}{error}{DONE}", with_text.replace("\"usage\"", "\"error\"")),
-            format!("{known}data: an error\n\ndata: an error\n\n{DONE}"),
-        ),
         (format!("{FINISH}{crlf}{DONE}"), format!("{FINISH}{DONE}")),
-        (format!("{FINISH}{error}{DONE}"), format!("{FINISH}data: an error\n\n{DONE}")),
-        (format!("{FINISH}{}", error.trim_end()), format!("{FINISH}data: an error\n\n")),
-        ("event: error\r\ndata: secret\r\n\r\n".to_owned(), "data: an error\n\n".to_owned()),
         (format!("{FINISH}{of_litellm}{DONE}"), format!("{FINISH}{DONE}")),
         (format!("{FINISH}{second_finish}{DONE}"), format!("{FINISH}{second_finish}{DONE}")),
         (format!("{FINISH}{litellm}{DONE}"), format!("{FINISH}{DONE}")),
         (format!("{FINISH}{last_words}{DONE}"), format!("{FINISH}{last_words}{DONE}")),
-        (format!("{with_text}{comment}{DONE}"), format!("{with_text}{comment}{DONE}")),
+        (format!("{with_text}{DONE}"), format!("{with_text}{DONE}")),
         (format!("{FINISH}data: {{\"choices\":[]"), format!("{FINISH}data: {{\"choices\":[]")),
     ];
     for (stream, expected) in cases {
@@ -71,53 +76,272 @@ fn only_the_event_that_tells_nothing_but_usage_is_kept_back_however_it_is_split(
 }
 
 #[test]
-fn what_does_not_end_is_not_held_for_ever() {
-    let mut withheld = Withheld::default();
-    assert_eq!(withheld.pass(&vec![b'x'; LONGEST], ALL, scrub).len(), 0);
-    assert_eq!(withheld.pass(b"y", ALL, scrub).len(), LONGEST + 1 - END);
-    assert!(!withheld.leaves_whole_events());
-    assert_eq!(withheld.rest(scrub).len(), END);
+fn what_is_no_answer_is_told_in_our_words() {
+    let error = "data: {\"choices\":[],\"usage\":{},\"error\":{\"message\":\"m\"}}\n\n";
+    let foreign = [
+        error,
+        "event: error\r\ndata: {\"choices\":[]}\r\n\r\n",
+        "event: Error\ndata: x\n\n",
+        "data: {\"error\":\"x\"}\n\n",
+        "data: {\"Error\":\"x\",\"choices\":[]}\n\n",
+        "data: {\"detail\":\"x\",\"choices\":[]}\n\n",
+        "data: {\"errors\":[\"x\"],\"choices\":[]}\n\n",
+        "data: {\"\\u0065rror\":\"x\",\"choices\":[]}\n\n",
+        "data: {\"choices\":[{\"error\":\"x\"}]}\n\n",
+        "data: {\"choices\":[\"x\"]}\n\n",
+        "data: {\"choices\":\"x\"}\n\n",
+        "data: {\"choices\":[{\"delta\":\"x\"}]}\n\n",
+        "data: {\"choices\":[],\"error\":\ndata: \"x\"}\n\n",
+        "data: {'error': 'x'}\n\n",
+        "data: x\n\n",
+        "data: {\"choices\":[]} x\n\n",
+        "data: {\"choices\":[],\"id\":x}\n\n",
+        "data: {\"message\":\"x\"}\n\n",
+        "data: [\"x\"]\n\n",
+        "data: \"x\"\n\n",
+        "x\n\n",
+        "{\"error\":\"x\"}\n\n",
+        "data\u{feff}: {\"error\":\"x\"}\n\n",
+    ];
+    for event in foreign {
+        let stream = format!("{FINISH}{event}{DONE}");
+        let expected = format!("{FINISH}{TOLD}{DONE}");
+        for size in 1..=stream.len() {
+            assert_eq!(passed(&stream, size), expected, "in pieces of {size}");
+        }
+        let unended = event.trim_end();
+        assert_eq!(passed(&format!("{FINISH}{unended}"), 7), format!("{FINISH}{TOLD}"), "{unended}");
+    }
 }
 
 #[test]
-fn what_becomes_of_an_overlong_event_does_not_depend_on_how_it_is_split() {
-    let pad = "x".repeat(40);
-    // Held whole, each would be judged otherwise: as usage, as an event that tells of no error.
-    let usage = format!(": {pad}\r\n{}", USAGE.replace('\n', "\r\n"));
-    let quoted = format!("data: {{\"choices\":[{{\"error\":1,\"x\":\"{pad}{pad}\"}}]}}\n\n");
-    for (long, expected) in [(&usage, usage.as_str()), (&quoted, "data: an error\n\n")] {
-        let stream = format!("{long}{USAGE}{DONE}");
+fn lines_that_clients_ignore_do_not_pass() {
+    let event = said("x");
+    let cases = [
+        (": sk-abc\n\n".to_owned(), ":\n\n".to_owned()),
+        (format!(":sk\r\n: x\r\n{event}"), format!(":\r\n:\r\n{event}")),
+        (format!("id: 17\nretry: 10\n{event}"), format!("id: 17\nretry: 10\n{event}")),
+        (format!("id: sk-abc\nretry: soon\nx: y\nz\n{event}"), event.clone()),
+        (format!("event: delta\n{event}"), format!("event: delta\n{event}")),
+        (format!("\u{feff}{event}"), format!("\u{feff}{event}")),
+        (format!("\n\n\n{event}\r\r\n\r{DONE}"), format!("\n\n\n{event}\r\r\n\r{DONE}")),
+        ("data\ndata:\n\n".to_owned(), TOLD.to_owned()),
+        ("data:\n\n".to_owned(), "data:\n\n".to_owned()),
+    ];
+    for (stream, expected) in cases {
         for size in 1..=stream.len() {
-            // The second event may be held, the first not.
-            let mut withheld = Withheld::bounded(USAGE.len());
+            assert_eq!(passed(&stream, size), expected, "in pieces of {size}");
+        }
+    }
+}
+
+/// The recorded streams with their routes.
+fn recorded() -> Vec<(String, Route, Vec<u8>)> {
+    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/streams");
+    let files = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let streams = files.filter(|path| path.extension().is_some_and(|it| it == "sse"));
+    let streams = streams.map(|path| {
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let routes = [
+            ("completions", Route::Completions),
+            ("chat", CHAT),
+            ("responses", Route::Responses),
+            ("messages", Route::Messages),
+        ];
+        let route = routes.into_iter().find(|(word, _)| name.contains(word)).unwrap().1;
+        (name, route, fs::read(path).unwrap())
+    });
+    streams.collect()
+}
+
+#[test]
+fn recorded_streams_pass_as_they_came() {
+    let errors = ["error", "failed", "broken", "overloaded"];
+    for (name, route, stream) in recorded() {
+        let stream = String::from_utf8(stream).unwrap().replace(": ping", ":").replace(": keep-alive", ":");
+        for size in [1, 7, 100, stream.len()] {
+            let mut withheld = withheld(route, MAX_HELD);
             let mut all = Vec::new();
             for piece in stream.as_bytes().chunks(size) {
-                all.extend_from_slice(&withheld.pass(piece, ALL, scrub));
-                assert!(withheld.held.len() <= USAGE.len(), "in pieces of {size}");
+                let piece = Bytes::copy_from_slice(piece);
+                all.extend_from_slice(&withheld.follow(piece, UsageIs::Theirs, scrub));
             }
             all.extend_from_slice(&withheld.rest(scrub));
-            assert_eq!(String::from_utf8(all).unwrap(), format!("{expected}{DONE}"), "in pieces of {size}");
+            let all = String::from_utf8(all).unwrap();
+            if errors.iter().any(|word| name.contains(word)) {
+                assert!(withheld.has_failed() && all.contains("an error"), "{name}");
+            } else if name.contains("cut") {
+                assert!(stream.starts_with(all.trim_end_matches(TOLD)), "{name}");
+            } else {
+                assert_eq!(all, stream, "{name} in pieces of {size}");
+            }
         }
     }
 }
 
 #[test]
-fn of_an_overlong_event_nothing_passes_if_it_seems_to_tell_of_an_error() {
-    let long = "x".repeat(2 * LONGEST);
-    let harmless = format!("data: {{\"error\" : null,\"text\":\"{long}\"}}\n\n");
+fn an_event_that_came_whole_is_not_copied() {
+    let mut withheld = withheld(CHAT, MAX_HELD);
+    for text in ["a", "bc", "quotes \\\"", " of", "s"] {
+        let piece = Bytes::from(said(text) + &said("and"));
+        let passed = withheld.follow(piece.clone(), UsageIs::Theirs, scrub);
+        assert_eq!((passed.as_ptr(), passed.len()), (piece.as_ptr(), piece.len()), "{text}");
+    }
+}
+
+#[test]
+fn an_overlong_event_is_judged_as_it_passes() {
+    let long = "x".repeat(2 * MAX_HELD);
+    let tools = format!("{{\"tools\":[{{\"error\":1}}],\"delta\":\"{long}\"}}");
+    let harmless = format!("data: {{\"choices\":[],\"error\" : null,\"t\":{tools}}}\n\n");
+    let cut = |event: &str| format!("{}\n\n{TOLD}", event.split_once("\"sk-1").unwrap().0);
+    let behind = format!("data: {{\"choices\":[],\"text\":\"{long}\",\"error\":\"sk-1\",\"x\":\"y\"}}\n\n");
     for (event, expected) in [
-        (format!("data: {{\"error\":{{\"message\":\"{long}\"}}}}\n\n"), "data: an error\n\n"),
-        (format!("event: error\ndata: {long}\r\n\r\n"), "data: an error\n\n"),
-        (format!("data: {{\"type\":\"error\",\"message\":\"{long}\"}}\n\n"), "data: an error\n\n"),
-        (harmless.clone(), harmless.as_str()),
+        (format!("data: {{\"error\":{{\"message\":\"{long}\"}}}}\n\n"), TOLD.to_owned()),
+        (format!("event: error\ndata: {long}\r\n\r\n"), TOLD.to_owned()),
+        (format!("data: {{\"type\":\"error\",\"choices\":[],\"message\":\"{long}\"}}\n\n"), TOLD.to_owned()),
+        (long.clone() + "\n\n", TOLD.to_owned()),
+        (harmless.clone(), harmless.clone()),
+        (harmless.replace('\n', "\r\n"), harmless.replace('\n', "\r\n")),
+        (behind.clone(), cut(&behind)),
     ] {
-        for size in [1, 2, 7, LONGEST - 1, LONGEST + 1, event.len() - 1, event.len() + 1] {
+        for size in [1, 2, 7, MAX_HELD - 1, MAX_HELD + 1, event.len() - 1, event.len() + 1] {
             let passed = passed(&format!("{event}{DONE}"), size);
+            let expected = format!("{expected}{DONE}");
             assert!(
-                passed == format!("{expected}{DONE}"),
+                passed == expected,
                 "in pieces of {size}: {}",
-                &passed[..99.min(passed.len())]
+                &passed[passed.len().saturating_sub(99)..]
             );
+        }
+    }
+}
+
+#[test]
+fn what_does_not_end_is_not_held_for_ever() {
+    let mut withheld = withheld(CHAT, MAX_HELD);
+    let begin = "data: {\"choices\":[],\"x\":\"";
+    let piece = begin.to_owned() + &"x".repeat(MAX_HELD - begin.len());
+    assert_eq!(withheld.follow(piece.into(), UsageIs::Ours, scrub).len(), 0);
+    assert_eq!(withheld.follow("y".into(), UsageIs::Ours, scrub).len(), MAX_HELD + 1);
+    assert!(!withheld.leaves_whole_events());
+}
+
+/// What a client reads in the texts of a chat.
+fn joined(stream: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stream);
+    let events = text.lines().filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok());
+    events
+        .map(|event: serde_json::Value| {
+            event["choices"][0]["delta"]["content"].as_str().unwrap_or_default().to_owned()
+        })
+        .collect()
+}
+
+fn json_escaped(text: &str, every: usize) -> String {
+    let escape = |(at, letter): (usize, char)| match at % every {
+        0 => format!("\\u{:04x}", u32::from(letter)),
+        _ => letter.to_string(),
+    };
+    text.chars().enumerate().map(escape).collect()
+}
+
+#[test]
+fn a_secret_over_several_events_is_masked() {
+    for parts in 1..=KEY.len() {
+        let texts: Vec<_> = KEY.as_bytes().chunks(parts).map(|part| str::from_utf8(part).unwrap()).collect();
+        for between in ["", ":\n\n", "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"s\"}}]}\n\n"]
+        {
+            let stream: String = texts.iter().map(|text| said(text) + between).collect();
+            let stream = format!("{}{stream}{}{DONE}", said("It is "), said(" I think"));
+            for size in [1, 40, stream.len()] {
+                let all = passed_of(withheld(CHAT, MAX_HELD), stream.as_bytes(), size);
+                let text = joined(&all);
+                assert!(!text.contains(KEY) && text.contains('*') && text.contains("I think"), "{text}");
+                assert_eq!(all.len(), stream.len());
+            }
+            assert!(
+                joined(stream.as_bytes()).replace('s', "").contains(&KEY.replace('s', "")),
+                "the control"
+            );
+        }
+    }
+}
+
+#[test]
+fn only_half_a_secret_makes_an_event_wait() {
+    let mut withheld = withheld(CHAT, MAX_HELD);
+    let mut follow = |text: &str| withheld.follow(said(text).into(), UsageIs::Theirs, scrub);
+    for text in ["thi", "s", " k", "s", "k-own-0", "s"] {
+        assert_eq!(follow(text), said(text), "{text}");
+    }
+    let begun = &KEY[..KEY.len() - 1];
+    assert_eq!(follow(begun), "");
+    assert_eq!(follow("x"), said(begun) + &said("x"), "it was none");
+    assert_eq!(follow(begun), "");
+    let rest = withheld.rest(scrub);
+    assert_eq!(rest, said(begun), "the stream ends");
+}
+
+#[test]
+fn other_texts_that_clients_join_are_watched() {
+    let arguments = |text: &str| {
+        format!(
+            "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"tool_calls\":[{{\"index\":0,\"function\":{{\"arguments\":\"{text}\"}}}}]}}}}]}}\n\n"
+        )
+    };
+    let message = |text: &str| {
+        format!(
+            "event: content_block_delta\ndata: {{\"type\":\"content_block_delta\",\"index\":1,\"delta\":{{\"type\":\"text_delta\",\"text\":\"{text}\"}}}}\n\n"
+        )
+    };
+    let response = |text: &str| {
+        format!(
+            "data: {{\"type\":\"response.output_text.delta\",\"output_index\":0,\"delta\":\"{text}\"}}\n\n"
+        )
+    };
+    let makers: [(Route, &dyn Fn(&str) -> String); 3] =
+        [(CHAT, &arguments), (Route::Messages, &message), (Route::Responses, &response)];
+    for (route, event) in makers {
+        let stream = event(&KEY[..12]) + &event(&KEY[12..]);
+        let all = passed_of(withheld(route, MAX_HELD), stream.as_bytes(), 50);
+        let all = String::from_utf8(all).unwrap();
+        assert!(!all.contains(&KEY[..12]) && !all.contains(&KEY[12..]), "{route:?}: {all}");
+        assert!(!withheld(route, MAX_HELD).has_failed());
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_split_of_a_stream_lets_a_secret_pass(
+        before in "[sk\\-own0-9 ]{0,30}",
+        every in 1_usize..30,
+        cuts in proptest::collection::vec(1_usize..9, 1..40),
+        size in 1_usize..200,
+    ) {
+        let whole = format!("{before}{KEY} and on");
+        let mut texts = Vec::new();
+        let (mut rest, mut cuts) = (&whole[..], cuts.into_iter().cycle());
+        while !rest.is_empty() {
+            let (text, after) = rest.split_at(cuts.next().unwrap().min(rest.len()));
+            texts.push(said(&json_escaped(text, every)));
+            rest = after;
+        }
+        let stream = texts.concat() + DONE;
+        let all = passed_of(withheld(CHAT, MAX_HELD), stream.as_bytes(), size);
+        let text = joined(&all);
+        prop_assert!(!text.contains(KEY), "{}", text);
+        prop_assert!(joined(stream.as_bytes()).contains(KEY), "the control");
+        prop_assert_eq!(all.len(), stream.len());
+    }
+
+    #[test]
+    fn a_stream_without_a_secret_is_not_delayed(texts in proptest::collection::vec("[a-z \\\\n]{0,12}", 1..20)) {
+        let mut withheld = withheld(CHAT, MAX_HELD);
+        for text in texts {
+            let event = said(&serde_json::to_string(&text).unwrap().trim_matches('"').to_owned());
+            let passed = withheld.follow(event.clone().into(), UsageIs::Theirs, scrub);
+            prop_assert_eq!(passed, event);
         }
     }
 }

@@ -1,0 +1,155 @@
+//! overlong: an event that is too long to be held is read while it passes, and cut off where it is no answer any more.
+
+use bytes::Bytes;
+use memchr::memchr2;
+
+use super::{
+    Withheld,
+    event::{Verdict, judge, tidied},
+    pieces::{Passed, Searched, event_end},
+};
+use crate::mask::Masked;
+
+/// As much of an event that goes nowhere stays behind, so that its end is seen wherever it was split.
+const END: usize = 3;
+/// Ends an event that was cut off.
+const CUT: &[u8] = b"\n\n";
+
+/// The state of an event that is too long to be held.
+#[derive(Debug)]
+pub(super) enum Overlong {
+    /// There is none.
+    None,
+    /// The rest of its one line passes.
+    Passes(Masked),
+    /// The rest of it goes nowhere, because it is no answer.
+    Goes,
+}
+
+impl Overlong {
+    pub(super) const fn is_none(&self) -> bool {
+        matches!(self, Self::None)
+    }
+}
+
+/// The line behind a line's end.
+enum NextLine {
+    /// It is blank; both ends together are so long.
+    Blank(usize),
+    Other,
+    /// It has not come.
+    Unknown,
+}
+
+impl NextLine {
+    fn of(bytes: &[u8]) -> Self {
+        let first = match bytes {
+            [b'\r', b'\n', ..] => 2,
+            [b'\r'] | [] => return Self::Unknown,
+            _ => 1,
+        };
+        match &bytes[first..] {
+            [] | [b'\r'] => Self::Unknown,
+            [b'\r', b'\n', ..] => Self::Blank(first + 2),
+            [b'\r' | b'\n', ..] => Self::Blank(first + 1),
+            _ => Self::Other,
+        }
+    }
+}
+
+impl Withheld {
+    /// Judges an event by the beginning that could be held.
+    pub(super) fn begin_overlong(
+        &mut self,
+        rest: &mut Bytes,
+        passed: &mut Passed,
+        scrub: &impl Fn(&[u8]) -> Bytes,
+    ) {
+        self.searched = Searched::default();
+        self.spread.rest(|event| passed.push(event));
+        let came = rest.len();
+        self.skip_mark(rest, passed);
+        let length = self.longest - (came - rest.len());
+        // A line end is read with the line behind it.
+        let beginning = rest[..length].trim_ascii_end().len();
+        let head = rest.split_to(beginning);
+        let is_data = ends_in_data(&head);
+        let head = match judge(&head, &mut self.shape) {
+            Verdict::Unfinished | Verdict::Answer if is_data => head,
+            Verdict::Cluttered if is_data => tidied(&head),
+            _ => return self.cut(passed, scrub),
+        };
+        let mut masked = Masked::by(self.spread.shared_mask());
+        passed.push(masked.follow(head));
+        self.overlong = Overlong::Passes(masked);
+    }
+
+    /// Lets go of as much of an overlong event as is there. Returns whether its end was.
+    pub(super) fn pass_overlong(
+        &mut self,
+        rest: &mut Bytes,
+        passed: &mut Passed,
+        scrub: &impl Fn(&[u8]) -> Bytes,
+    ) -> bool {
+        let Overlong::Passes(masked) = &mut self.overlong else {
+            return self.drop_overlong(rest);
+        };
+        let line = rest.split_to(memchr2(b'\n', b'\r', rest).unwrap_or(rest.len()));
+        let good = self.shape.read(&line, 0);
+        passed.push(masked.follow(line.slice(..good)));
+        if !self.shape.looks_like_an_answer() {
+            self.cut(passed, scrub);
+            return true;
+        }
+        match NextLine::of(rest) {
+            NextLine::Unknown => false,
+            NextLine::Blank(length) if self.shape.is_answer() => {
+                passed.push(masked.rest());
+                passed.push(rest.split_to(length));
+                self.overlong = Overlong::None;
+                true
+            }
+            // No model API spreads a document of that size over several lines.
+            NextLine::Blank(_) | NextLine::Other => {
+                self.cut(passed, scrub);
+                true
+            }
+        }
+    }
+
+    /// Drops what is there of an event that goes nowhere. Returns whether its end was.
+    fn drop_overlong(&mut self, rest: &mut Bytes) -> bool {
+        let end = event_end(rest, &mut self.searched);
+        self.searched = Searched::default();
+        drop(rest.split_to(end.unwrap_or(rest.len().saturating_sub(END))));
+        if end.is_some() {
+            self.overlong = Overlong::None;
+        }
+        end.is_some()
+    }
+
+    /// Ends the event where it stands, and tells of an error instead of its rest.
+    fn cut(&mut self, passed: &mut Passed, scrub: &impl Fn(&[u8]) -> Bytes) {
+        if let Overlong::Passes(masked) = &mut self.overlong {
+            passed.push(masked.rest());
+            passed.push(Bytes::from_static(CUT));
+        }
+        passed.push(self.spread.mask().cover(scrub(b"")));
+        (self.overlong, self.failed) = (Overlong::Goes, true);
+    }
+
+    /// Returns what is left of an overlong event when the stream ends.
+    pub(super) fn end_overlong(&mut self, rest: Bytes) -> Bytes {
+        match &mut self.overlong {
+            Overlong::Passes(masked) => [masked.rest(), rest].concat().into(),
+            Overlong::Goes | Overlong::None => Bytes::new(),
+        }
+    }
+}
+
+/// Returns whether the last line of `event` holds data, and no other does.
+fn ends_in_data(event: &[u8]) -> bool {
+    let begin = memchr::memrchr2(b'\n', b'\r', event).map_or(0, |at| at + 1);
+    let mut earlier = event[..begin].split(|byte| matches!(byte, b'\n' | b'\r'));
+    event[begin..].starts_with(b"data:") && !earlier.any(|line| line.starts_with(b"data"))
+}
