@@ -71,8 +71,23 @@ enum Next {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Inside {
     Nothing,
-    String { is_name: bool, has_escapes: bool, escapes: bool },
+    String(Quoted),
     Scalar,
+}
+
+/// A string that has begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Quoted {
+    role: Role,
+    has_escapes: bool,
+    /// The next byte belongs to a backslash.
+    escapes: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Name,
+    Value,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -137,7 +152,7 @@ impl Shape {
         let mut at = 0;
         while at < piece.len() && !self.is_wrong {
             match self.inside {
-                Inside::String { .. } => at = self.string(piece, at, offset),
+                Inside::String(quoted) => at = self.string(quoted, piece, at, offset),
                 Inside::Scalar => at = self.scalar(piece, at),
                 Inside::Nothing => {
                     self.token(piece[at], offset + at);
@@ -221,16 +236,16 @@ impl Shape {
 
     fn open_string(&mut self, at: usize, next: Next) {
         let is_name = matches!(self.next, Next::Name | Next::FirstName);
+        let role = if is_name { Role::Name } else { Role::Value };
         self.word.clear();
-        self.inside = Inside::String { is_name, has_escapes: false, escapes: false };
+        self.inside = Inside::String(Quoted { role, has_escapes: false, escapes: false });
         (self.string, self.next) = (at + 1, next);
     }
 
     /// Reads on in a string, and returns how far.
-    fn string(&mut self, piece: &[u8], at: usize, offset: usize) -> usize {
-        let Inside::String { is_name, mut has_escapes, escapes } = self.inside else { return at };
+    fn string(&mut self, mut quoted: Quoted, piece: &[u8], at: usize, offset: usize) -> usize {
         let mut from = at;
-        if escapes {
+        if std::mem::take(&mut quoted.escapes) {
             self.keep(&piece[from..=from]);
             from += 1;
         }
@@ -238,19 +253,19 @@ impl Shape {
             self.keep(&piece[from..found]);
             if piece[found] == b'"' {
                 self.inside = Inside::Nothing;
-                self.end_string(offset + found, is_name, has_escapes);
+                self.end_string(quoted, offset + found);
                 return found + 1;
             }
-            has_escapes = true;
+            quoted.has_escapes = true;
             let Some(next) = piece.get(found + 1..found + 2) else {
-                self.inside = Inside::String { is_name, has_escapes, escapes: true };
+                self.inside = Inside::String(Quoted { escapes: true, ..quoted });
                 return piece.len();
             };
             self.keep(next);
             from = found + 2;
         }
         self.keep(piece.get(from..).unwrap_or_default());
-        self.inside = Inside::String { is_name, has_escapes, escapes: false };
+        self.inside = Inside::String(quoted);
         piece.len()
     }
 
@@ -259,11 +274,11 @@ impl Shape {
         self.word.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
-    fn end_string(&mut self, to: usize, is_name: bool, has_escapes: bool) {
+    fn end_string(&mut self, quoted: Quoted, to: usize) {
         let place = self.place();
-        if is_name {
+        if quoted.role == Role::Name {
             // No model API escapes letters of a name; where names decide, this hides one.
-            self.is_wrong |= has_escapes && place != Some(Place::Other);
+            self.is_wrong |= quoted.has_escapes && place != Some(Place::Other);
             self.name = Name::of(&self.word);
             return;
         }

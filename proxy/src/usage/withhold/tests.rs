@@ -300,13 +300,15 @@ fn other_texts_that_clients_join_are_watched() {
             "data: {{\"type\":\"response.output_text.delta\",\"output_index\":0,\"delta\":\"{text}\"}}\n\n"
         )
     };
-    let makers: [(Route, &dyn Fn(&str) -> String); 3] =
-        [(CHAT, &arguments), (Route::Messages, &message), (Route::Responses, &response)];
-    for (route, event) in makers {
-        let stream = event(&KEY[..12]) + &event(&KEY[12..]);
+    let (first, second) = KEY.split_at(12);
+    for (route, stream) in [
+        (CHAT, arguments(first) + &arguments(second)),
+        (Route::Messages, message(first) + &message(second)),
+        (Route::Responses, response(first) + &response(second)),
+    ] {
         let all = passed_of(withheld(route, MAX_HELD), stream.as_bytes(), 50);
         let all = String::from_utf8(all).unwrap();
-        assert!(!all.contains(&KEY[..12]) && !all.contains(&KEY[12..]), "{route:?}: {all}");
+        assert!(!all.contains(first) && !all.contains(second), "{route:?}: {all}");
         assert!(!withheld(route, MAX_HELD).has_failed());
     }
 }
@@ -339,7 +341,7 @@ proptest! {
     fn a_stream_without_a_secret_is_not_delayed(texts in proptest::collection::vec("[a-z \\\\n]{0,12}", 1..20)) {
         let mut withheld = withheld(CHAT, MAX_HELD);
         for text in texts {
-            let event = said(&serde_json::to_string(&text).unwrap().trim_matches('"').to_owned());
+            let event = said(serde_json::to_string(&text).unwrap().trim_matches('"'));
             let passed = withheld.follow(event.clone().into(), UsageIs::Theirs, scrub);
             prop_assert_eq!(passed, event);
         }
