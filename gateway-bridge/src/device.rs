@@ -7,7 +7,10 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use platform_core::{limit::ByteSize, secret::Secret};
-use platform_runtime::file::{self, Link, Unread};
+use platform_runtime::{
+    file::{self, Unread},
+    trust::Exposure,
+};
 use ring::{
     rand::SystemRandom,
     signature::{Ed25519KeyPair, KeyPair},
@@ -26,14 +29,9 @@ pub struct DeviceKey {
 /// Why there is no key.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
-    /// Others may read or write it.
-    #[error("the device key {} has mode {mode:03o}, it must be 600: change it, and pair anew if somebody may have read it", path.display())]
-    Mode {
-        /// The file.
-        path: PathBuf,
-        /// Its mode.
-        mode: u32,
-    },
+    /// Other users can read or change it. Who may have read it can pass for this device.
+    #[error("{0}, and pair anew")]
+    Exposed(Exposure),
     /// It is something else.
     #[error("{} is not a device key: expected base64url of an Ed25519 key in PKCS #8", path.display())]
     NotAKey {
@@ -78,8 +76,8 @@ impl DeviceKey {
     /// # Errors
     /// As for [`DeviceKey::open`], and if nothing is there.
     pub fn read(path: &Path) -> Result<Self, DeviceError> {
-        let text = file::private(path, Link::Refuse, LARGEST).map_err(|unread| match unread {
-            Unread::Exposed { mode } => DeviceError::Mode { path: path.to_owned(), mode },
+        let text = file::private(path, LARGEST).map_err(|unread| match unread {
+            Unread::Exposed(exposure) => DeviceError::Exposed(exposure),
             Unread::Io(source) => DeviceError::io("read", path)(source),
         })?;
         Self::parse(&text).ok_or_else(|| DeviceError::NotAKey { path: path.to_owned() })
@@ -165,7 +163,7 @@ mod tests {
         let path = dir.path().join("device.key");
         DeviceKey::open(&path).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-        assert!(matches!(DeviceKey::open(&path), Err(DeviceError::Mode { mode: 0o640, .. })));
+        assert!(matches!(DeviceKey::open(&path), Err(DeviceError::Exposed(_))));
         let link = dir.path().join("link");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         std::os::unix::fs::symlink(&path, &link).unwrap();

@@ -1,17 +1,21 @@
 //! What the proxy works with, resolved: the settings, and the key and secrets they lead to. Read at the start and again at
 //! each reload, always whole, and with every mistake at once.
 
-use std::{fs, path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc};
 
 use http::{HeaderValue, uri::PathAndQuery};
-use platform_core::{name, secret::Secret, token::Secrets};
+use platform_core::{limit::ByteSize, name, secret::Secret, token::Secrets};
 use platform_runtime::{
     config::{About, Environment, Mistakes, Objection, Sources, Values},
-    report,
+    file, report,
     settings::{self, Settings, token_secrets},
+    trust::Trusted,
 };
 
 use crate::{budget::Prices, exchange::Snapshot, mask::Mask, metrics::Models, run::Terms, upstream};
+
+/// The largest file that is taken for a key.
+const MAX_KEY: ByteSize = ByteSize::kib(64);
 
 /// Where the configuration comes from. The file and what it names are read again each time, the rest was given once.
 #[derive(Debug)]
@@ -46,12 +50,14 @@ impl Origins {
 
     /// Reads what `settings` name, and says what is wrong with it.
     fn look(&self, settings: &Settings) -> Result<Found, Vec<Objection>> {
+        let mut objections = settings.proxy.exposures(&Trusted::own());
         match (self.authorization(settings), self.secrets(settings), target(&settings.upstream)) {
-            (Ok(authorization), Ok(secrets), Ok(target)) => {
+            (Ok(authorization), Ok(secrets), Ok(target)) if objections.is_empty() => {
                 Ok(Found { authorization, secrets: Arc::new(secrets), upstream: Arc::new(target) })
             }
             (authorization, secrets, target) => {
-                Err([authorization.err(), secrets.err(), target.err()].into_iter().flatten().collect())
+                objections.extend([authorization.err(), secrets.err(), target.err()].into_iter().flatten());
+                Err(objections)
             }
         }
     }
@@ -74,11 +80,10 @@ impl Origins {
         let (key, about) = match &settings.upstream.key_file {
             Some(path) => {
                 let about = About::Setting("upstream.key_file".to_owned());
-                let read = fs::read_to_string(path);
                 let problem = |error| format!("cannot read upstream.key_file {}: {error}", path.display());
-                let text =
-                    read.map_err(|error| Objection { about: about.clone(), problem: problem(error) })?;
-                (bearer(&Secret::new(text)), about)
+                let key = file::secret(path, MAX_KEY)
+                    .map_err(|error| Objection { about: about.clone(), problem: problem(error) })?;
+                (bearer(&key), about)
             }
             None => match &self.key {
                 Some(key) => (bearer(key), About::Variable(name::env::LITELLM_MASTER_KEY)),

@@ -5,12 +5,13 @@
 
 use std::{
     fs::{self, File, OpenOptions},
-    io,
-    os::unix::fs::{FileExt, OpenOptionsExt},
+    io::{self, Read},
+    os::unix::fs::FileExt,
     path::{Path, PathBuf},
 };
 
 use platform_core::id::RunId;
+use platform_runtime::file;
 use rustix::fs::{FallocateFlags, fallocate};
 
 /// Space that is set aside behind the end of a file: for some hundred lines.
@@ -36,8 +37,10 @@ impl Log {
     /// # Errors
     /// If the file cannot be read or written.
     pub(crate) fn open(path: &Path, is_whole: impl Fn(&str) -> bool) -> io::Result<(Self, String)> {
-        let file = private().truncate(false).read(true).open(path)?;
-        let mut text = fs::read_to_string(path)?;
+        let options = &mut OpenOptions::new();
+        let mut file = file::open_own(options.create(true).truncate(false).read(true).write(true), path)?;
+        let mut text = String::new();
+        file.read_to_string(&mut text)?;
         let whole = text.rfind('\n').map_or(0, |at| at + 1);
         let mut unstored = Vec::new();
         if is_whole(&text[whole..]) {
@@ -92,7 +95,9 @@ impl Log {
 
     fn replace(&mut self, lines: &str) -> io::Result<()> {
         let (path, dir) = (self.path.with_extension("new"), self.path.parent().unwrap_or(Path::new("/")));
-        let file = private().truncate(true).open(&path)?;
+        // What a crash has left there, or a link.
+        drop(fs::remove_file(&path));
+        let file = file::open_own(OpenOptions::new().write(true).create_new(true), &path)?;
         file.write_all_at(lines.as_bytes(), 0)?;
         let mut new =
             Self { path: path.clone(), file, length: lines.len() as u64, set_aside: 0, unstored: Vec::new() };
@@ -119,13 +124,6 @@ impl Log {
         }
         Ok(())
     }
-}
-
-/// Only this user reads it.
-fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.create(true).write(true).mode(0o600);
-    options
 }
 
 /// Opens a log whose lines are runs, and returns it with them, the oldest first.

@@ -1,23 +1,28 @@
 //! The small files that are replaced whole: how far the journal was read and summed up. What they mean is their owners'.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, OpenOptions},
     io::{self, Write},
     path::Path,
 };
 
+use platform_runtime::file::{open_own, own};
+
 /// What is in `file`; nothing if it is not there.
 pub(crate) fn read(file: &Path) -> io::Result<String> {
-    match fs::read_to_string(file) {
+    match own(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
-        read => read,
+        Err(error) => Err(error),
+        Ok(content) => String::from_utf8(content).map_err(io::Error::other),
     }
 }
 
 /// Replaces `file` whole: a crash leaves the old or the new one.
 pub(crate) fn replace(file: &Path, content: &[u8]) -> io::Result<()> {
     let (new, dir) = (file.with_extension("new"), file.parent().unwrap_or(Path::new("/")));
-    let mut out = File::create(&new)?;
+    // What a crash has left there, or a link.
+    drop(fs::remove_file(&new));
+    let mut out = open_own(OpenOptions::new().write(true).create_new(true), &new)?;
     out.write_all(content)?;
     out.sync_all()?;
     fs::rename(&new, file)?;

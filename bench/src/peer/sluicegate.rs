@@ -30,8 +30,7 @@ pub(super) const BY_TOKEN: Peer = Peer {
     lacks: "",
     control: None,
     launch: |site| {
-        fs::write(site.dir.join("tokens"), format!("bench:{TOKEN_SECRET}\n"))?;
-        fs::set_permissions(site.dir.join("tokens"), fs::Permissions::from_mode(0o600))?;
+        private(&site.dir.join("tokens"), &format!("bench:{TOKEN_SECRET}\n"))?;
         let config = site.configure(include_str!("../../peers/sluicegate-token.toml"))?;
         start(site, pinned(proxy(site)), (&config, shared))
     },
@@ -78,9 +77,15 @@ fn launch(site: &Site, command: Command) -> io::Result<Launch> {
 type Asked = fn(&Site) -> io::Result<Target>;
 
 fn start(site: &Site, mut command: Command, (config, target): (&Path, Asked)) -> io::Result<Launch> {
-    fs::write(site.dir.join("key"), "sk-bench")?;
+    private(&site.dir.join("key"), "sk-bench")?;
     command.arg("--config").arg(config).env_clear().env("SLUICE_LOG", "warn");
     Ok(Launch { command: Some(command), ready: Target::Unix(control(site)), target })
+}
+
+/// Writes a file that only its owner can read: the proxy takes no other secrets.
+fn private(path: &Path, text: &str) -> io::Result<()> {
+    fs::write(path, text)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))
 }
 
 fn proxy(site: &Site) -> PathBuf {

@@ -1,64 +1,116 @@
-//! Small files of ours: those that nobody but their owner may read, and those that are there whole or not at all. Not here: what is
-//! in them, and files that a group may read.
+//! Small files: secrets that other users must not read, state of this user's own, and files that are there whole or not at all.
+//! Not here: what is in them.
 
 use std::{
-    fs::{self, File, OpenOptions, Permissions},
+    fs::{self, File, Metadata, OpenOptions, Permissions},
     io::{self, Read, Write},
     os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
     path::Path,
 };
 
 use platform_core::{limit::ByteSize, secret::Secret};
-use rustix::fs::OFlags;
+use rustix::{fs::OFlags, io::Errno};
 
-use crate::random;
+use crate::{
+    random,
+    trust::{self, Exposure, Others, Trusted},
+};
 
-/// Permissions of everybody but the owner.
+/// Permissions of all but the owner.
 const OTHERS: u32 = 0o077;
+/// The mode of a file of this user's own.
+const OWN: u32 = 0o600;
 
-/// Why a file that is private is not read.
+/// Why a file of secrets is not read.
 #[derive(Debug, thiserror::Error)]
 pub enum Unread {
-    /// Others than its owner may read or write it.
-    #[error("it has mode {mode:03o}")]
-    Exposed {
-        /// Its mode.
-        mode: u32,
-    },
+    /// Other users can read or change it.
+    #[error(transparent)]
+    Exposed(#[from] Exposure),
     /// The system said no, or it is larger than it may be.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// What is done with a symbolic link in a file's place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Link {
-    /// It leads to the file: operators and orchestrators link secrets.
-    Follow,
-    /// It is none of ours.
-    Refuse,
-}
-
-/// The text in `path`, of at most `largest` bytes. Who may read it is asked of the very file that is read.
+/// Returns the secret in `path`, of at most `largest` bytes. Links are followed: operators and orchestrators link secrets.
 ///
 /// # Errors
-/// If others than its owner may read or write it, if it is larger or no text, or if the system refuses.
-pub fn private(path: &Path, link: Link, largest: ByteSize) -> Result<Secret, Unread> {
-    let flags = match link {
-        Link::Follow => OFlags::empty(),
-        Link::Refuse => OFlags::NOFOLLOW,
-    };
-    let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    let mode = file.metadata()?.mode() & 0o777;
-    if mode & OTHERS != 0 {
-        return Err(Unread::Exposed { mode });
+/// If [`trust`] finds that other users can read or change it, if it is larger or no text, or if the system refuses.
+pub fn secret(path: &Path, largest: ByteSize) -> Result<Secret, Unread> {
+    let (file, found) = open(OpenOptions::new().read(true), OFlags::empty(), path)?;
+    trust::check_opened(path, &found, &Trusted::own())?;
+    Ok(Secret::new(bounded(file, largest)?))
+}
+
+/// The same for a file that this program made: only its owner may read it, and a link is refused.
+///
+/// # Errors
+/// As for [`secret`].
+pub fn private(path: &Path, largest: ByteSize) -> Result<Secret, Unread> {
+    let (file, found) = open(OpenOptions::new().read(true), OFlags::NOFOLLOW, path)?;
+    trust::check_opened(path, &found, &Trusted::own())?;
+    if found.mode() & OTHERS != 0 {
+        return Err(Exposure::Readable { path: path.to_owned(), to: Others::EveryoneAndGroup }.into());
     }
+    Ok(Secret::new(bounded(file, largest)?))
+}
+
+/// Returns the text in `path`, of at most `largest` bytes.
+///
+/// # Errors
+/// If it is no regular file, larger or no text, or if the system refuses.
+pub fn text(path: &Path, largest: ByteSize) -> io::Result<String> {
+    bounded(open(OpenOptions::new().read(true), OFlags::empty(), path)?.0, largest)
+}
+
+/// Opens a state file of this user's own with `options`. The mode becomes 0600, whatever the umask says and whatever it was.
+///
+/// # Errors
+/// If a symbolic link or something else than a file is there, if it belongs to another user, or if the system refuses.
+pub fn open_own(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let (file, found) = open(options.mode(OWN), OFlags::NOFOLLOW, path)?;
+    let own = rustix::process::geteuid().as_raw();
+    if found.uid() != own {
+        let words = format!("it belongs to uid {}, not to this process's uid {own}", found.uid());
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, words));
+    }
+    if found.mode() & 0o7777 != OWN {
+        file.set_permissions(Permissions::from_mode(OWN))?;
+    }
+    Ok(file)
+}
+
+/// Returns what is in a state file of this user's own.
+///
+/// # Errors
+/// As for [`open_own`].
+pub fn own(path: &Path) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    open_own(OpenOptions::new().read(true), path)?.read_to_end(&mut content)?;
+    Ok(content)
+}
+
+/// Opens a regular file. Does not wait for the other end of a pipe that is there instead.
+fn open(options: &mut OpenOptions, flags: OFlags, path: &Path) -> io::Result<(File, Metadata)> {
+    let flags =
+        i32::try_from((flags | OFlags::NONBLOCK | OFlags::NOCTTY).bits()).map_err(io::Error::other)?;
+    let file =
+        options.custom_flags(flags).open(path).map_err(|error| match Errno::from_io_error(&error) {
+            Some(Errno::LOOP) => io::Error::new(error.kind(), "it is a symbolic link: remove it"),
+            _ => error,
+        })?;
+    let found = file.metadata()?;
+    if !found.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+    }
+    Ok((file, found))
+}
+
+fn bounded(file: File, largest: ByteSize) -> io::Result<String> {
     let mut text = String::new();
     file.take(largest.0 + 1).read_to_string(&mut text)?;
-    let text = Secret::new(text);
-    if text.expose().len() as u64 > largest.0 {
-        return Err(io::Error::from(io::ErrorKind::FileTooLarge).into());
+    if text.len() as u64 > largest.0 {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is larger than {largest}")));
     }
     Ok(text)
 }
@@ -109,18 +161,48 @@ mod tests {
     const LARGEST: ByteSize = ByteSize(8);
 
     #[test]
-    fn what_others_may_read_and_what_is_too_large_is_not_read() {
+    fn what_others_may_read_is_not_read() {
         let dir = tempfile::tempdir().unwrap();
         let (path, link) = (dir.path().join("file"), dir.path().join("link"));
         std::os::unix::fs::symlink(&path, &link).unwrap();
         replace(&path, 0o600, b"12345678").unwrap();
-        assert_eq!(private(&path, Link::Refuse, LARGEST).unwrap().expose(), "12345678");
-        assert_eq!(private(&link, Link::Follow, LARGEST).unwrap().expose(), "12345678");
-        assert!(private(&link, Link::Refuse, LARGEST).is_err());
+        assert_eq!(private(&path, LARGEST).unwrap().expose(), "12345678");
+        assert_eq!(secret(&link, LARGEST).unwrap().expose(), "12345678");
+        assert!(private(&link, LARGEST).is_err());
         for (mode, content) in [(0o640, "12345678"), (0o604, "12345678"), (0o600, "123456789")] {
             replace(&path, mode, content.as_bytes()).unwrap();
-            assert!(private(&path, Link::Follow, LARGEST).is_err(), "{mode:o} {content}");
+            assert!(private(&path, LARGEST).is_err(), "{mode:o} {content}");
         }
+        for (mode, content) in [(0o604, "12345678"), (0o600, "123456789")] {
+            replace(&path, mode, content.as_bytes()).unwrap();
+            assert!(secret(&path, LARGEST).is_err(), "{mode:o} {content}");
+        }
+    }
+
+    #[test]
+    fn a_pipe_or_device_is_refused_and_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+        for path in [&pipe, Path::new("/dev/zero"), dir.path()] {
+            assert!(text(path, LARGEST).unwrap_err().to_string().contains("not a regular file"), "{path:?}");
+            assert!(secret(path, LARGEST).is_err() && own(path).is_err(), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn state_is_private_and_never_behind_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, link) = (dir.path().join("state"), dir.path().join("link"));
+        fs::write(&path, "state").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o666)).unwrap();
+        assert_eq!(own(&path).unwrap(), b"state");
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o600);
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        let refused = open_own(OpenOptions::new().append(true).create(true), &link).unwrap_err();
+        assert!(refused.to_string().contains("is a symbolic link"), "{refused}");
+        std::os::unix::fs::chown(&path, Some(12345), None).expect("this test must run as root");
+        assert!(own(&path).unwrap_err().to_string().contains("belongs to uid 12345"));
     }
 
     #[test]

@@ -16,3 +16,4 @@ pub mod socket;
 pub mod task;
 pub mod telemetry;
 pub mod terminal;
+pub mod trust;

@@ -87,6 +87,17 @@ pub async fn connect(path: &Path) -> io::Result<UnixStream> {
     UnixStream::connect(format!("/proc/self/fd/{}", found.as_raw_fd())).await
 }
 
+/// Returns `path` with the links on its way resolved, so that two names of one socket are equal. The socket itself is not
+/// followed.
+#[must_use]
+pub fn resolved(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_error| path.to_owned());
+    match path.parent().zip(path.file_name()) {
+        Some((dir, name)) => fs::canonicalize(dir).unwrap_or_else(|_missing| resolved(dir)).join(name),
+        None => path,
+    }
+}
+
 /// Makes `path` a directory of this user's own with exactly `mode`, whatever the umask says.
 ///
 /// # Errors
@@ -94,7 +105,10 @@ pub async fn connect(path: &Path) -> io::Result<UnixStream> {
 pub fn private_dir(path: &Path, mode: u32) -> Result<(), Error> {
     match fs::DirBuilder::new().mode(mode).create(path) {
         Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check_own(path, Kind::Directory)?,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let found = fs::symlink_metadata(path).map_err(Error::io("look at", path))?;
+            check_own(path, &found, Kind::Directory)?;
+        }
         Err(error) => return Err(Error::io("create directory", path)(error)),
     }
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(Error::io("set the mode of", path))
@@ -118,9 +132,9 @@ impl PrivateSocket {
         if path.as_os_str().len().max(aside.as_os_str().len()) > SOCKET_PATH_MAX {
             return Err(Error::PathTooLong { path: path.to_owned() });
         }
-        match check_own(path, Kind::Socket) {
-            Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
-            other => other?,
+        match fs::symlink_metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            found => check_own(path, &found.map_err(Error::io("look at", path))?, Kind::Socket)?,
         }
         let listener = UnixListener::bind(&aside).map_err(Error::io("bind", path))?;
         let placed = place(&aside, path, mode).inspect_err(|_error| drop(fs::remove_file(&aside)))?;
@@ -130,11 +144,16 @@ impl PrivateSocket {
 }
 
 fn place(aside: &Path, path: &Path, mode: u32) -> Result<PrivateSocket, Error> {
-    fs::set_permissions(aside, fs::Permissions::from_mode(mode))
+    // Whatever is put in its place now, what was opened is what is changed: others may be able to write to the directory.
+    let made = open(aside, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|errno| Error::io("look at", path)(errno.into()))?;
+    let opened = PathBuf::from(format!("/proc/self/fd/{}", made.as_raw_fd()));
+    let found = fs::metadata(&opened).map_err(Error::io("look at", path))?;
+    check_own(&opened, &found, Kind::Socket)?;
+    fs::set_permissions(&opened, fs::Permissions::from_mode(mode))
         .map_err(Error::io("set the mode of", path))?;
-    let made = fs::symlink_metadata(aside).map_err(Error::io("look at", path))?;
     fs::rename(aside, path).map_err(Error::io("put in place", path))?;
-    Ok(PrivateSocket { path: path.to_owned(), inode: (made.dev(), made.ino()) })
+    Ok(PrivateSocket { path: path.to_owned(), inode: (found.dev(), found.ino()) })
 }
 
 impl Drop for PrivateSocket {
@@ -156,8 +175,7 @@ enum Kind {
     Socket,
 }
 
-fn check_own(path: &Path, kind: Kind) -> Result<(), Error> {
-    let found = fs::symlink_metadata(path).map_err(Error::io("look at", path))?;
+fn check_own(path: &Path, found: &fs::Metadata, kind: Kind) -> Result<(), Error> {
     let (fits, expected) = match kind {
         Kind::Directory => (found.is_dir(), "a directory"),
         Kind::Socket => (found.file_type().is_socket(), "a socket"),

@@ -1,12 +1,13 @@
 //! Lines in the journal's files: finding one by its number, and reading on from there, from file to file.
 
 use std::{
-    fs::File,
+    fs::{File, OpenOptions},
     io::{self, BufRead, BufReader, Seek, SeekFrom},
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
 };
 
+use platform_runtime::file;
 use serde::de::DeserializeOwned;
 
 use super::{
@@ -87,7 +88,8 @@ impl Reader {
     }
 
     fn of(dir: &Path, gaps: &Gaps, segment: Segment) -> Result<Self, Error> {
-        let file = File::open(&segment.path).map_err(Error::io("open", &segment.path))?;
+        let file = file::open_own(OpenOptions::new().read(true), &segment.path)
+            .map_err(Error::io("open", &segment.path))?;
         Ok(Self {
             dir: dir.to_owned(),
             path: segment.path,

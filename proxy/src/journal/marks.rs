@@ -18,8 +18,9 @@ use std::{
 };
 
 use platform_core::record::ExchangeRecord;
+use platform_runtime::file;
 
-use super::{Error, segments::private};
+use super::Error;
 
 /// Size of a slot: a record without tools has less than 2 KiB, and no mark lies on two pages.
 const SLOT: usize = 4096;
@@ -71,9 +72,9 @@ impl Slot {
 impl Marks {
     /// Opens the file at `path`, or makes it, and returns the whole marks in it. They have to be cleared before it is used.
     pub(super) fn open(path: &Path) -> Result<(Self, Vec<Found>), Error> {
-        let file = private(OpenOptions::new().create(true).truncate(false).read(true).write(true))
-            .open(path)
-            .map_err(Error::io("open", path))?;
+        let file =
+            file::open_own(OpenOptions::new().create(true).truncate(false).read(true).write(true), path)
+                .map_err(Error::io("open", path))?;
         let length = file.metadata().map_err(Error::io("look at", path))?.len();
         let count = u32::try_from(length / SLOT as u64).unwrap_or(u32::MAX);
         let clean: Vec<_> = (0..count).rev().map(Slot).collect();

@@ -41,7 +41,10 @@ use platform_core::{
     id::RunId,
     record::{ExchangeRecord, Lost, SCHEMA_VERSION},
 };
-use platform_runtime::settings::{self, Durability};
+use platform_runtime::{
+    settings::{self, Durability},
+    socket,
+};
 use tokio::sync::watch;
 
 pub(crate) use self::{
@@ -109,6 +112,9 @@ pub enum Error {
         /// Its directory.
         path: PathBuf,
     },
+    /// Its directory cannot be had for this process alone.
+    #[error(transparent)]
+    Directory(#[from] socket::Error),
     /// A write failed before; nothing is appended after a gap.
     #[error("the journal stopped after a failed write")]
     Stopped,
@@ -174,7 +180,7 @@ impl Journal {
     /// If the directory cannot be used, or holds something that is no journal.
     pub(crate) fn open(state_dir: &Path, settings: settings::Journal) -> Result<Self, Error> {
         let dir = state_dir.join("journal");
-        std::fs::create_dir_all(&dir).map_err(Error::io("make", &dir))?;
+        socket::private_dir(&dir, 0o700)?;
         let lock = segments::lock(&dir)?;
         let id = segments::journal_id(&dir)?;
         let expected = checkpoint::expected(&dir, &id)?;

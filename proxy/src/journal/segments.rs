@@ -6,18 +6,19 @@
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
     io::{self, Write},
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
 use platform_core::record::{NO_LINE, hash};
+use platform_runtime::file;
 
 use super::{
     Error,
     checkpoint::Expected,
     lines::{self, line_end_before},
 };
+use crate::state;
 
 /// Longest wait for a proxy that is ending.
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
@@ -38,7 +39,7 @@ impl Segment {
 
     /// Makes the file, or empties one that a crash has left without a line.
     pub(super) fn create(&self) -> io::Result<File> {
-        private(OpenOptions::new().create(true).truncate(true).read(true).write(true)).open(&self.path)
+        file::open_own(OpenOptions::new().create(true).truncate(true).read(true).write(true), &self.path)
     }
 }
 
@@ -59,32 +60,25 @@ pub(super) fn list(dir: &Path) -> Result<Vec<Segment>, Error> {
 /// The id kept in `dir`, made on first use.
 pub(super) fn journal_id(dir: &Path) -> Result<String, Error> {
     let path = dir.join("id");
-    match fs::read_to_string(&path) {
+    match state::read(&path) {
         Ok(id) if !id.trim().is_empty() => return Ok(id.trim().to_owned()),
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io("read", &path)(error)),
+        Err(error) => return Err(Error::io("read", &path)(error)),
         // None yet, or a crash has left it empty before the first line was written.
         _ => {}
     }
     let id = format!("{:032x}", platform_runtime::random::bits());
-    let mut file = private(OpenOptions::new().create(true).truncate(true).write(true))
-        .open(&path)
+    let mut file = file::open_own(OpenOptions::new().create(true).truncate(true).write(true), &path)
         .map_err(Error::io("create", &path))?;
     file.write_all(id.as_bytes()).map_err(Error::io("write", &path))?;
     file.sync_all().map_err(Error::io("write", &path))?;
     Ok(id)
 }
 
-/// Only this user reads it.
-pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    options.mode(0o600)
-}
-
 /// Takes the journal in `dir` for this process, until the file is closed however the process ends. A proxy that was killed a
 /// moment ago may still be on its way out.
 pub(super) fn lock(dir: &Path) -> Result<File, Error> {
     let path = dir.join("lock");
-    let file = private(OpenOptions::new().create(true).truncate(false).write(true))
-        .open(&path)
+    let file = file::open_own(OpenOptions::new().create(true).truncate(false).write(true), &path)
         .map_err(Error::io("open", &path))?;
     let deadline = Instant::now() + LOCK_PATIENCE;
     loop {
@@ -136,7 +130,7 @@ pub(super) fn open_at_end(dir: &Path, expected: Option<&Expected>) -> Result<End
 /// Returns the number of the last line in `segment`; of an empty one, that of the line before; `None` if it is no journal's.
 pub(super) fn last_number(segment: &Segment) -> Result<Option<u64>, Error> {
     let path = &segment.path;
-    let file = File::open(path).map_err(Error::io("open", path))?;
+    let file = file::open_own(OpenOptions::new().read(true), path).map_err(Error::io("open", path))?;
     let length = file.metadata().map_err(Error::io("look at", path))?.len();
     let end = line_end_before(&file, length).map_err(Error::io("read", path))?;
     if end == 0 {
@@ -152,8 +146,7 @@ fn last_end(dir: &Path) -> Result<End, Error> {
     let mut segments = list(dir)?;
     let segment = segments.pop().unwrap_or_else(|| Segment::new(dir, 1));
     let path = &segment.path;
-    let file = private(OpenOptions::new().create(true).truncate(false).read(true).write(true))
-        .open(path)
+    let file = file::open_own(OpenOptions::new().create(true).truncate(false).read(true).write(true), path)
         .map_err(Error::io("open", path))?;
     let length = file.metadata().map_err(Error::io("look at", path))?.len();
     let whole = line_end_before(&file, length).map_err(Error::io("read", path))?;
@@ -174,7 +167,8 @@ fn last_end(dir: &Path) -> Result<End, Error> {
             Err(Error::Missing { seq: 1 })
         };
     };
-    let file_before = File::open(&before.path).map_err(Error::io("open", &before.path))?;
+    let file_before = file::open_own(OpenOptions::new().read(true), &before.path)
+        .map_err(Error::io("open", &before.path))?;
     let length = file_before.metadata().map_err(Error::io("look at", &before.path))?.len();
     match last(&file_before, &before.path, length) {
         Ok((seq, hash)) if segment.first == seq + 1 => Ok(End { file, length: 0, seq, hash, segment }),

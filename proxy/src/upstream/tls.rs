@@ -4,6 +4,8 @@
 
 use std::{fmt, io, path::PathBuf, sync::Arc};
 
+use platform_core::limit::ByteSize;
+use platform_runtime::file;
 use rustls::{
     CertificateError, ClientConfig, InvalidMessage, RootCertStore,
     crypto::ring,
@@ -11,6 +13,9 @@ use rustls::{
 };
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsConnector, client::TlsStream};
+
+/// The largest file of CA certificates that is read.
+const MAX_CA_FILE: ByteSize = ByteSize::mib(4);
 
 /// Why TLS cannot be had from the settings.
 #[derive(Debug, thiserror::Error)]
@@ -98,7 +103,8 @@ impl Tls {
 fn of_file(path: PathBuf) -> Result<RootCertStore, SetupError> {
     let mut roots = RootCertStore::empty();
     let unreadable = |source| SetupError::CaFile { path: path.clone(), source };
-    for certificate in CertificateDer::pem_file_iter(&path).map_err(unreadable)? {
+    let text = file::text(&path, MAX_CA_FILE).map_err(|error| unreadable(pem::Error::Io(error)))?;
+    for certificate in CertificateDer::pem_slice_iter(text.as_bytes()) {
         let certificate = certificate.map_err(unreadable)?;
         roots.add(certificate).map_err(|source| SetupError::Certificate { path: path.clone(), source })?;
     }

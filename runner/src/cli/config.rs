@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use platform_runtime::settings::Settings;
+use platform_runtime::{settings::Settings, terminal};
 
 use super::{Context, Error, exit::Exit};
 
@@ -14,8 +14,19 @@ pub(super) enum Command {
     Schema,
 }
 
-/// The configuration was read to get here, so it is right.
+/// Reports what other users can change or read of all that is configured. The configuration was read to get here, so it is
+/// right.
 pub(super) fn check(context: &Context) -> Result<Exit, Error> {
+    let exposed = context.settings.exposures();
+    for exposure in &exposed {
+        writeln!(io::stderr(), "{}", terminal::safe(&exposure.to_string()))?;
+    }
+    for exposure in context.settings.exposed_sockets() {
+        writeln!(io::stderr(), "warning: {}", terminal::safe(&exposure.to_string()))?;
+    }
+    if !exposed.is_empty() {
+        return Ok(Exit::Usage);
+    }
     writeln!(io::stdout(), "the configuration is valid, {} agents", context.settings.agents.len())?;
     Ok(Exit::Success)
 }

@@ -4,7 +4,10 @@ use std::{io, path::PathBuf, time::Duration};
 
 use gateway_bridge::{DeviceError, InvalidEndpoint, InvalidHeaders, InvalidSession};
 use platform_core::id::{AccountId, GatewayId, InvalidId};
-use platform_runtime::settings::{NoGateway, token_secrets};
+use platform_runtime::{
+    settings::{NoGateway, token_secrets},
+    trust::Exposure,
+};
 
 /// Why a run cannot be a session of a gateway.
 #[derive(Debug, thiserror::Error)]
@@ -31,12 +34,9 @@ pub(crate) enum Error {
         #[source]
         source: io::Error,
     },
-    /// Everybody on this host can read what only we should.
-    #[error("{} is open to other users of this host: `chmod go= {}`", path.display(), path.display())]
-    Exposed {
-        /// The file.
-        path: PathBuf,
-    },
+    /// Other users can read or change what only this one should.
+    #[error(transparent)]
+    Exposed(Exposure),
     /// A file has something else in it.
     #[error("{} has no {what}", path.display())]
     NotOne {

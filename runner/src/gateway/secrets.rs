@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use platform_core::{control::Correlation, limit::ByteSize, secret::Secret};
-use platform_runtime::file::{self, Link, Unread};
+use platform_runtime::file::{self, Unread};
 
 use super::Error;
 
@@ -30,8 +30,8 @@ pub(super) fn slots(path: &Path) -> Result<Vec<Correlation>, Error> {
 }
 
 fn read(what: &'static str, path: &Path) -> Result<Secret, Error> {
-    file::private(path, Link::Follow, LARGEST).map_err(|unread| match unread {
-        Unread::Exposed { .. } => Error::Exposed { path: path.to_owned() },
+    file::secret(path, LARGEST).map_err(|unread| match unread {
+        Unread::Exposed(exposure) => Error::Exposed(exposure),
         Unread::Io(source) => Error::File { what, path: path.to_owned(), source },
     })
 }
@@ -55,7 +55,7 @@ mod tests {
         let (_dir, path) = written("canary-word\n", 0o600);
         assert_eq!(token(&path).unwrap().expose(), "canary-word");
         for (text, mode) in
-            [("canary-word\n", 0o640), ("canary-word\n", 0o604), ("", 0o600), ("canary two", 0o600)]
+            [("canary-word\n", 0o606), ("canary-word\n", 0o604), ("", 0o600), ("canary two", 0o600)]
         {
             let (_dir, path) = written(text, mode);
             let error = token(&path).unwrap_err().to_string();

@@ -3,6 +3,7 @@
 
 use std::{path::Path, sync::Arc};
 
+use platform_core::limit::ByteSize;
 use rustls::{
     ClientConfig, RootCertStore,
     crypto::ring,
@@ -11,11 +12,16 @@ use rustls::{
 
 use super::Error;
 
+/// The largest file of CA certificates that is read.
+const MAX_FILE: ByteSize = ByteSize::mib(4);
+
 /// TLS that trusts the CA certificates in `file`, and no others.
 pub(super) fn only(file: &Path) -> Result<Arc<ClientConfig>, Error> {
     let not_one = || Error::NotOne { what: "CA certificate that can be used", path: file.to_owned() };
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(file).map_err(|_error| not_one())? {
+    let unread = |source| Error::File { what: "the CA certificates", path: file.to_owned(), source };
+    let text = platform_runtime::file::text(file, MAX_FILE).map_err(unread)?;
+    for certificate in CertificateDer::pem_slice_iter(text.as_bytes()) {
         roots.add(certificate.map_err(|_error| not_one())?).map_err(|_error| not_one())?;
     }
     if roots.is_empty() {

@@ -2,25 +2,26 @@
 
 use std::{
     fmt,
-    fs::{File, OpenOptions},
-    io::Read,
-    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    fs::OpenOptions,
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     str::FromStr,
 };
 
-use platform_core::secret::Secret;
-use platform_runtime::settings;
+use platform_core::{limit::ByteSize, secret::Secret};
+use platform_runtime::{
+    file::{self, Unread},
+    settings,
+    trust::{self, Trusted},
+};
 use sqlx::{ConnectOptions, any::AnyConnectOptions};
 
 use super::{backend::Backend, error::Error, identity::own_dir};
 
 /// Longest password that is read from a file.
-const PASSWORD: u64 = 4096;
+const PASSWORD: ByteSize = ByteSize::kib(4);
 /// How the driver is told a password, also where the URL has no host.
 const PASSWORD_KEY: &str = "password";
-/// Permissions of everybody who is neither owner nor group.
-const OTHERS: u32 = 0o007;
 
 /// Where a store is. Shown without its password.
 #[derive(Clone)]
@@ -91,25 +92,17 @@ impl Address {
         }
         let mut file = OpenOptions::new();
         let file = file.read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
-        let file = file.map_err(failed("open"))?;
-        closed_to_others(&file, path)
+        drop(file.map_err(failed("open"))?);
+        trust::check_secret(path, &Trusted::own()).map_err(Error::Exposed)
     }
-}
-
-pub(super) fn closed_to_others(file: &File, path: &Path) -> Result<(), Error> {
-    let failed = |source| Error::File { action: "look at", path: path.to_owned(), source };
-    if file.metadata().map_err(failed)?.mode() & OTHERS != 0 {
-        return Err(Error::Exposed { path: path.to_owned() });
-    }
-    Ok(())
 }
 
 fn password(path: &Path) -> Result<Secret, Error> {
-    let failed = |source| Error::File { action: "read store.password_file", path: path.to_owned(), source };
-    let file = File::open(path).map_err(failed)?;
-    closed_to_others(&file, path)?;
-    let mut text = String::new();
-    file.take(PASSWORD).read_to_string(&mut text).map_err(failed)?;
-    let text = Secret::new(text);
+    let text = file::secret(path, PASSWORD).map_err(|unread| match unread {
+        Unread::Exposed(exposure) => Error::Exposed(exposure),
+        Unread::Io(source) => {
+            Error::File { action: "read store.password_file", path: path.to_owned(), source }
+        }
+    })?;
     Ok(Secret::new(text.expose().trim_end_matches(['\r', '\n']).to_owned()))
 }

@@ -3,6 +3,7 @@
 use std::{io, path::PathBuf};
 
 use platform_core::{id::RunId, limit::Millis};
+use platform_runtime::trust::Exposure;
 
 use super::{Class, bounds::Full, host::Served, identity::HostId};
 use crate::lifecycle::{Illegal, State};
@@ -27,12 +28,9 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// Everybody on this host can read what only we should.
-    #[error("{} is open to every user of this host: `chmod o= {}`", path.display(), path.display())]
-    Exposed {
-        /// The file.
-        path: PathBuf,
-    },
+    /// Other users can read or change what only this one should.
+    #[error(transparent)]
+    Exposed(Exposure),
     /// Nobody answers, or not to us.
     #[error("cannot open the store {store}")]
     Unreachable {
@@ -304,7 +302,7 @@ impl Error {
             | Self::Backwards { .. } => Class::Refused,
             Self::Address { .. }
             | Self::File { .. }
-            | Self::Exposed { .. }
+            | Self::Exposed(_)
             | Self::HostId { .. }
             | Self::OnlyReads
             | Self::Unreachable { .. }

@@ -4,23 +4,26 @@
 
 use std::{
     fmt, fs,
-    io::{self, Read, Write},
+    io::{self, Write},
     os::unix::fs::OpenOptionsExt,
     path::Path,
 };
 
-use platform_runtime::{random, socket::private_dir};
-use rustix::fs::OFlags;
-
-use super::{
-    address::closed_to_others,
-    error::{Error, IdFault},
+use platform_core::limit::ByteSize;
+use platform_runtime::{
+    file::{self, Unread},
+    random,
+    socket::private_dir,
 };
+
+use super::error::{Error, IdFault};
 
 /// Name of the file in `sandbox.state_dir`.
 const FILE: &str = "host-id";
 /// Digits of an id.
 const DIGITS: usize = 32;
+/// The largest file that is taken for one with an id.
+const MAX_FILE: ByteSize = ByteSize(2 * DIGITS as u64);
 /// Longest host name that is stored, as DNS has it.
 const MAX_NAME: usize = 253;
 
@@ -87,17 +90,13 @@ fn fault(path: &Path, fault: IdFault) -> Error {
 
 /// Reads the id, if the file is there. Symbolic links are refused: the file says which runs may be taken over.
 fn read(path: &Path) -> Result<Option<HostId>, Error> {
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC).bits().cast_signed();
-    let file = match fs::OpenOptions::new().read(true).custom_flags(flags).open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(fault(path, IdFault::Unusable { action: "read", source })),
+    let text = match file::private(path, MAX_FILE) {
+        Ok(text) => text,
+        Err(Unread::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(Unread::Io(source)) => return Err(fault(path, IdFault::Unusable { action: "read", source })),
+        Err(Unread::Exposed(exposure)) => return Err(Error::Exposed(exposure)),
     };
-    closed_to_others(&file, path)?;
-    let mut text = String::new();
-    let read = file.take(2 * DIGITS as u64).read_to_string(&mut text);
-    read.map_err(|source| fault(path, IdFault::Unusable { action: "read", source }))?;
-    HostId::parse(text.trim_end()).map(Some).ok_or_else(|| fault(path, IdFault::NoId))
+    HostId::parse(text.expose().trim_end()).map(Some).ok_or_else(|| fault(path, IdFault::NoId))
 }
 
 /// Creates the file with all it holds, so that no other process reads half of it. If two do at once, the first wins.

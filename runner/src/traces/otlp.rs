@@ -1,8 +1,7 @@
 //! The collector, over OTLP/HTTP in JSON. A connection per request: batches are rare.
 
 use std::{
-    fs, io,
-    os::unix::fs::PermissionsExt,
+    io,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -12,8 +11,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use platform_core::secret::Secret;
+use platform_core::limit::ByteSize;
 use platform_runtime::{
+    file::{self, Unread},
     settings::{BaseUrl, Telemetry},
     task,
 };
@@ -23,6 +23,8 @@ use tokio::{net::TcpStream, time::timeout};
 const PATH: &str = "/v1/traces";
 /// How long one request may take.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The largest file of headers that is read.
+const MAX_HEADERS: ByteSize = ByteSize::kib(64);
 /// Longest answer. Only what it says of refused spans matters.
 const LARGEST: usize = 64 << 10;
 
@@ -36,13 +38,7 @@ pub(crate) enum Unusable {
         path: PathBuf,
         /// Why not.
         #[source]
-        source: io::Error,
-    },
-    /// Everybody on this host can read what only we should.
-    #[error("{} is open to every user of this host: `chmod o= {}`", path.display(), path.display())]
-    Exposed {
-        /// The file.
-        path: PathBuf,
+        source: Unread,
     },
     /// What is in it are no headers. It may be a secret, and is not shown.
     #[error("{}:{line}: expected `name: value`", path.display())]
@@ -151,11 +147,8 @@ fn rejected(answer: &[u8]) -> u64 {
 
 /// Headers that a file has, one a line.
 fn headers(path: &Path) -> Result<HeaderMap, Unusable> {
-    let unreadable = |source| Unusable::Unreadable { path: path.to_owned(), source };
-    if fs::metadata(path).map_err(unreadable)?.permissions().mode() & 0o007 != 0 {
-        return Err(Unusable::Exposed { path: path.to_owned() });
-    }
-    let text = Secret::new(fs::read_to_string(path).map_err(unreadable)?);
+    let text = file::secret(path, MAX_HEADERS)
+        .map_err(|source| Unusable::Unreadable { path: path.to_owned(), source })?;
     let mut headers = HeaderMap::new();
     for (at, line) in text.expose().lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let parsed = line.split_once(':').and_then(|(name, value)| {

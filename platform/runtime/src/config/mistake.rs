@@ -61,6 +61,15 @@ pub struct Objection {
     pub problem: String,
 }
 
+impl fmt::Display for Objection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.about {
+            About::Setting(key) => write!(f, "{key}: {}", self.problem),
+            About::Variable(name) => write!(f, "environment variable {name}: {}", self.problem),
+        }
+    }
+}
+
 /// What an [`Objection`] is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum About {

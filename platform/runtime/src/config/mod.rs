@@ -13,9 +13,9 @@ mod reader;
 mod schema;
 mod value;
 
-use std::{collections::BTreeMap, fs, io, path::PathBuf};
+use std::{collections::BTreeMap, io, path::PathBuf};
 
-use platform_core::{name, secret::Secret};
+use platform_core::{limit::ByteSize, name, secret::Secret};
 
 pub(crate) use self::value::{kind, written_as_word};
 pub use self::{
@@ -25,9 +25,13 @@ pub use self::{
     schema::json_schema,
     value::Value,
 };
+use crate::file;
 
 /// Where configuration is looked for when nobody says otherwise.
 pub const DEFAULT_FILE: &str = "/etc/sluicegate/sluice.toml";
+
+/// The largest configuration file that is read.
+const MAX_FILE: ByteSize = ByteSize::mib(4);
 
 /// The process's environment, captured once.
 #[derive(Debug, Clone, Default)]
@@ -107,7 +111,7 @@ impl Sources {
     ) -> Result<Self, Mistakes> {
         let named = flag.or_else(|| environment.get(name::env::SLUICE_CONFIG).map(PathBuf::from));
         let path = named.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FILE));
-        let file = match fs::read_to_string(&path) {
+        let file = match file::text(&path, MAX_FILE) {
             Ok(text) => Some((path, text)),
             Err(error) if named.is_none() && error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(Mistakes::unreadable(&path, &error)),

@@ -6,6 +6,7 @@
 mod agents;
 mod api;
 mod budgets;
+mod exposure;
 pub mod gateways;
 mod journal;
 mod part;

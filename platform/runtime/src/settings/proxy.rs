@@ -176,6 +176,12 @@ impl Proxy {
         self.control_dir().join("control.sock")
     }
 
+    /// Directories of the proxy's own, which no run's socket of the configuration may be in.
+    #[must_use]
+    pub fn own_dirs(&self) -> [PathBuf; 3] {
+        [self.control_dir(), self.listeners_dir(), self.kept_dir()]
+    }
+
     /// Longest time from a stop to the end of the process.
     #[must_use]
     pub const fn longest_stop(&self) -> Millis {

@@ -1,6 +1,6 @@
 //! Runs that the proxy opens by itself, for sandboxes that somebody else starts.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, fs, os::unix::fs::MetadataExt, path::PathBuf};
 
 use platform_core::{
     budget::Budget,
@@ -11,7 +11,11 @@ use platform_core::{
 };
 
 use super::{DEFAULT_AGENT, Part, Settings, agents, budgets};
-use crate::config::{About, Objection, Section, written_as_word};
+use crate::{
+    config::{About, Objection, Section, written_as_word},
+    socket,
+    trust::{Exposure, Trusted},
+};
 
 /// `[runs."id"]`
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +24,22 @@ pub struct StaticRun {
     pub grant: RunGrant,
     /// Its socket; absent if it calls on the listener that runs share.
     pub socket: Option<PathBuf>,
+}
+
+impl StaticRun {
+    /// Returns what lets its agent write to the directory of its socket: it could put something else in the socket's place.
+    #[must_use]
+    pub fn exposed_directory(&self, trusted: &Trusted) -> Option<Exposure> {
+        let dir = self.socket.as_deref()?.parent()?;
+        let found = fs::metadata(dir).ok()?;
+        let is_agents = |peer_uid: u32| found.uid() == peer_uid && !trusted.contains(peer_uid);
+        match self.grant.listener {
+            Listener::Unix { peer_uid } if is_agents(peer_uid) => {
+                Some(Exposure::Foreign { path: dir.to_owned(), owner: peer_uid, own: trusted.own_uid() })
+            }
+            _ => trusted.check_writers(dir, &found).err(),
+        }
+    }
 }
 
 written_as_word!(Tap { Off: "off", Text: "text" });
@@ -101,6 +121,7 @@ fn grant(section: &Section<'_>, run_id: RunId, account: Option<AccountId>, liste
 /// What is wrong with runs beside each other and beside other settings.
 pub(super) fn objections(settings: &Settings) -> Vec<Objection> {
     let mut taken = BTreeMap::new();
+    let reserved = settings.proxy.own_dirs().map(|dir| socket::resolved(&dir));
     let mut objections = Vec::new();
     for (id, run) in &settings.runs {
         let problem = match &run.socket {
@@ -111,7 +132,14 @@ pub(super) fn objections(settings: &Settings) -> Vec<Objection> {
             Some(socket) if socket.as_os_str().len() > SOCKET_PATH_MAX => {
                 Some(format!("the path of its socket has more than {SOCKET_PATH_MAX} bytes"))
             }
-            Some(socket) => taken.insert(socket, id).map(|other| format!("run {other} has the same socket")),
+            Some(socket) => {
+                let path = socket::resolved(socket);
+                if reserved.iter().any(|dir| path.starts_with(dir)) {
+                    Some("its socket is in a directory of the proxy's own sockets".to_owned())
+                } else {
+                    taken.insert(path, id).map(|other| format!("run {other} has the same socket"))
+                }
+            }
         };
         let about = About::Setting(format!("runs.{id}"));
         objections.extend(problem.map(|problem| Objection { about, problem }));

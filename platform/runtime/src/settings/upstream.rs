@@ -59,7 +59,7 @@ impl Upstream {
             base_url: field("base_url", "Scheme, host and port of the upstream, without a path.")
                 .variable(name::env::LITELLM_BASE_URL)
                 .or("http://127.0.0.1:4000".to_owned()),
-            key_file: field("key_file", "File that holds the upstream's key and nothing else; it should be readable by the proxy's user only.")
+            key_file: field("key_file", "File that holds the upstream's key and nothing else; closed to other users.")
                 .optional(),
             default_model: field("default_model", "Model for agents whose entry names none.").optional(),
             connect: field("connect", "Longest wait for a connection to the upstream.").or(limit::data_plane::CONNECT),

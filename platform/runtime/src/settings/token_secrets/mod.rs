@@ -7,12 +7,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::{
-    fs::File,
-    io::{self, Read},
-    os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use platform_core::{
     id::SecretId,
@@ -22,42 +17,25 @@ use platform_core::{
     token::{NamedSecret, Secrets, Unusable},
 };
 
+use crate::file::{self, Unread};
+
 /// Name of the secret that comes from the environment.
 pub const FROM_ENVIRONMENT: &str = "env";
 
 /// Eight long secrets with remarks fit many times.
 const LARGEST: ByteSize = ByteSize::kib(64);
 
-/// Permissions of everybody who is neither owner nor group.
-const OTHERS: u32 = 0o007;
-
 /// Why the secrets are not to be had.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file cannot be read.
+    /// The file cannot be read, or other users can read or change it.
     #[error("cannot read proxy.token_secrets_file {}", path.display())]
     File {
         /// The file.
         path: PathBuf,
         /// Why not.
         #[source]
-        source: io::Error,
-    },
-    /// Whoever reads the file can be any run, and on this host everybody can.
-    #[error(
-        "proxy.token_secrets_file {} is open to every user of this host: `chmod o= {}`, and replace its secrets",
-        path.display(),
-        path.display()
-    )]
-    Exposed {
-        /// The file.
-        path: PathBuf,
-    },
-    /// It is something else than a file of secrets.
-    #[error("proxy.token_secrets_file {} is larger than {LARGEST}", path.display())]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
+        source: Unread,
     },
     /// A file that is there and says nothing is a mistake.
     #[error("proxy.token_secrets_file {} holds no secret: expected lines of `id:secret`", path.display())]
@@ -115,20 +93,8 @@ fn in_environment(secret: Option<&Secret>) -> Result<Secrets, Error> {
         .map_err(|source| Error::Unusable { origin: name::env::PROXY_SHARED_SECRET.to_owned(), source })
 }
 
-/// The file's text. Who may read it is asked of the very file that is read.
 fn text_of(path: &Path) -> Result<Secret, Error> {
-    let unreadable = |source| Error::File { path: path.to_owned(), source };
-    let file = File::open(path).map_err(unreadable)?;
-    if file.metadata().map_err(unreadable)?.mode() & OTHERS != 0 {
-        return Err(Error::Exposed { path: path.to_owned() });
-    }
-    let mut text = String::new();
-    file.take(LARGEST.0 + 1).read_to_string(&mut text).map_err(unreadable)?;
-    let text = Secret::new(text);
-    if text.expose().len() > LARGEST.as_usize() {
-        return Err(Error::TooLarge { path: path.to_owned() });
-    }
-    Ok(text)
+    file::secret(path, LARGEST).map_err(|source| Error::File { path: path.to_owned(), source })
 }
 
 fn parse(path: &Path, text: &Secret) -> Result<Vec<NamedSecret>, Error> {
