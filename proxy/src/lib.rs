@@ -36,8 +36,11 @@ mod usage;
 mod worker;
 
 use std::{
-    fs, io,
+    fs,
+    future::ready,
+    io,
     net::{self, SocketAddr},
+    os::unix::fs::DirBuilderExt,
     path::PathBuf,
     sync::Arc,
     thread,
@@ -45,14 +48,13 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use platform_core::control::NotReady;
 use platform_runtime::{
     notify::Notifier,
     settings::{self, Settings},
     shutdown::{Asked, Shutdown, Signals},
     socket, task,
 };
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::Notify, task::JoinHandle};
 
 pub use self::config::{Config, Origins};
 use self::{
@@ -112,9 +114,6 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// Runs of the configuration cannot be opened.
-    #[error("cannot open {}", not_open(.0))]
-    Runs(Vec<NotReady>),
     /// The run for calls that are nobody's cannot be made, which its fixed ids make impossible.
     #[error("cannot make the run {}", runs::NOBODY)]
     Nobody(#[source] http::Error),
@@ -124,14 +123,6 @@ pub enum Error {
     /// A thread cannot be started.
     #[error("cannot start a data-plane thread")]
     Thread(#[source] io::Error),
-}
-
-fn not_open(runs: &[NotReady]) -> String {
-    let told = runs.iter().filter_map(|reason| match reason {
-        NotReady::RunNotOpen { run, why } => Some(format!("run {run}: {why}")),
-        _ => None,
-    });
-    told.collect::<Vec<_>>().join("; ")
 }
 
 /// A proxy that serves calls, and whose control socket is bound: whoever connects there is answered once it runs.
@@ -183,7 +174,8 @@ impl App {
         let keeper =
             Keeper::start(Arc::clone(&journal), move |run| closed.contains(run)).map_err(Error::Thread)?;
         let (workers, threads) = start_workers(&config, &parts, shared_listeners)?;
-        let runs = Runs::new(Place { dir: listeners, directory, shared }, past, terms, workers);
+        let place = Place { dir: listeners, reserved: proxy.own_dirs(), directory, shared };
+        let runs = Runs::new(place, past, terms, workers);
         open_runs(&runs, &config).await?;
         runs.listen().await;
         let upstream = Upstream::new(Arc::clone(&config.upstream));
@@ -192,7 +184,7 @@ impl App {
             socket,
             control: Control {
                 stop: stop.watch(),
-                origins,
+                origins: Arc::new(origins),
                 reloading: tokio::sync::Mutex::default(),
                 config: ArcSwap::from_pointee(config),
                 runs,
@@ -225,18 +217,14 @@ impl App {
         let clocked = Arc::clone(&control);
         let clock = task::spawn("ends of runs", async move { clocked.runs.watch_clock().await });
         let tapped = Arc::clone(&control);
-        let taps = task::spawn("rings of taps", async move {
-            loop {
-                tokio::time::sleep(TIDY).await;
-                tapped.taps.tidy(Instant::now());
-            }
+        let taps = every(TIDY, "rings of taps", move || {
+            tapped.taps.tidy(Instant::now());
+            ready(())
         });
         let changed = Arc::clone(&control);
-        let changes = task::spawn("changes that are not stored", async move {
-            loop {
-                tokio::time::sleep(STORE_RETRY_INTERVAL).await;
-                changed.store_changes();
-            }
+        let changes = every(STORE_RETRY_INTERVAL, "changes that are not stored", move || {
+            changed.store_changes();
+            ready(())
         });
         let metrics = self
             .metrics
@@ -245,12 +233,21 @@ impl App {
         let notifier = Arc::new(notifier);
         notifier.ready();
         let watched = task::spawn("watchdog", watch_over(Arc::clone(&control), Arc::clone(&notifier)));
+        let hangups = Arc::new(Notify::new());
+        let reloads = task::spawn(
+            "reloads",
+            reload_when_asked(Arc::clone(&control), Arc::clone(&notifier), Arc::clone(&hangups)),
+        );
+        let retried = Arc::clone(&control);
+        let retries = every(RETRY_INTERVAL, "runs that are not open", move || {
+            let control = Arc::clone(&retried);
+            async move { control::reload::retry(&control).await }
+        });
         while signals.next().await == Asked::Reload {
-            notifier.reloading();
-            // It has said why in the log.
-            drop(control::reload::reload(&control).await);
-            notifier.ready();
+            hangups.notify_one();
         }
+        reloads.abort();
+        retries.abort();
         let config = control.config.load_full();
         let proxy = &config.settings.proxy;
         tracing::info!(drain = %proxy.drain, "stopping, calls in flight may end");
@@ -262,7 +259,7 @@ impl App {
         taps.abort();
         changes.abort();
         control.runs.shut_down(proxy.drain.duration(), proxy.drain_cut.duration(), signals.stop()).await;
-        metrics.inspect(tokio::task::JoinHandle::abort);
+        metrics.inspect(JoinHandle::abort);
         watched.abort();
         join(self.threads).await;
         self.keeper.stop();
@@ -295,8 +292,16 @@ impl Left {
 
 /// Makes the directories, unless another proxy is at home there.
 fn claim(proxy: &settings::Proxy) -> Result<(), Error> {
-    for dir in [&proxy.run_dir, &proxy.state_dir] {
-        fs::create_dir_all(dir).map_err(|source| Error::Directory { path: dir.clone(), source })?;
+    // Below `run_dir`, members of the control group reach the control socket.
+    for (dir, mode) in [(&proxy.run_dir, 0o755), (&proxy.state_dir, 0o700)] {
+        if dir.is_dir() {
+            continue;
+        }
+        if let Some(parent) = dir.parent() {
+            let made = fs::DirBuilder::new().recursive(true).mode(0o755).create(parent);
+            made.map_err(|source| Error::Directory { path: parent.to_owned(), source })?;
+        }
+        socket::private_dir(dir, mode)?;
     }
     if std::os::unix::net::UnixStream::connect(proxy.control_socket()).is_ok() {
         return Err(Error::AlreadyRunning { path: proxy.control_socket() });
@@ -304,21 +309,15 @@ fn claim(proxy: &settings::Proxy) -> Result<(), Error> {
     Ok(())
 }
 
-/// Opens those that were open before, then those of the configuration.
+/// Opens those that were open before, then those of the configuration. One that cannot be opened is tried again later: it
+/// must not keep the others from being served.
 async fn open_runs(runs: &Runs, config: &Config) -> Result<(), Error> {
     let kept = config.settings.proxy.kept_dir();
     let restored = runs.restore().await.map_err(|source| Error::State { path: kept, source })?;
-    let standing = &config.settings.runs;
-    let taken = runs.taken(standing).into_iter().map(|run| NotReady::RunNotOpen {
-        run,
-        why: "a run of this name is open and not the configuration's, or the name is reserved: choose another one, or remove what is kept of it in the directory `kept` of proxy.run_dir".to_owned(),
-    });
-    let mut failed: Vec<_> = taken.collect();
-    if failed.is_empty() {
-        failed = runs.stand(&Standing::new(), standing, Duration::ZERO).await;
-    }
-    tracing::info!(restored, configured = standing.len(), "runs are open");
-    if failed.is_empty() { Ok(()) } else { Err(Error::Runs(failed)) }
+    let configured = &config.settings.runs;
+    let not_open = runs.stand(&Standing::new(), configured, Duration::ZERO).await.len();
+    tracing::info!(restored, configured = configured.len(), not_open, "runs are open");
+    Ok(())
 }
 
 /// Shows the service manager that every thread gets round to what it is asked, as long as it is polled.
@@ -332,6 +331,34 @@ async fn watch_over(control: Arc<Control>, notifier: Arc<Notifier>) {
     }
 }
 
+/// Does `step` again and again, and waits for `interval` before each time.
+fn every<F: Future<Output = ()> + Send + 'static>(
+    interval: Duration,
+    name: &'static str,
+    step: impl Fn() -> F + Send + 'static,
+) -> JoinHandle<()> {
+    task::spawn(name, async move {
+        loop {
+            tokio::time::sleep(interval).await;
+            let done = step();
+            done.await;
+        }
+    })
+}
+
+/// Reads the configuration again each time it is asked to. What is asked meanwhile is one more time, however often.
+async fn reload_when_asked(control: Arc<Control>, notifier: Arc<Notifier>, hangups: Arc<Notify>) {
+    loop {
+        hangups.notified().await;
+        notifier.reloading();
+        // It has said why in the log.
+        drop(control::reload::reload(&control).await);
+        notifier.ready();
+    }
+}
+
+/// Time between two attempts to open what could not be opened.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// How often changes are tried again that the disk did not take.
 const STORE_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// How often rings of taps are looked through.

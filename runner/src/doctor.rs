@@ -1,6 +1,6 @@
 //! `sluice doctor`: is everything there that a run needs, and if not, how to mend it.
 
-use platform_core::control::{Readiness, UpstreamHealth, UpstreamState};
+use platform_core::control::{NotReady, Readiness, UpstreamHealth, UpstreamState};
 use platform_runtime::{report, settings::Settings};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -61,6 +61,8 @@ const PROXY: &str = "proxy";
 const UPSTREAM: &str = "upstream";
 const GATEWAYS: &str = "gateways";
 const SOCKET: &str = "socket in a container";
+const PRIVATE: &str = "private files";
+const NOT_OPEN: &str = "runs that are not open";
 
 /// Looks at everything. `probe` is the run that shows whether a container reaches its socket.
 pub(crate) async fn examine(
@@ -88,7 +90,7 @@ pub(crate) async fn examine(
     checks.push(store_check(&store));
     let workspaces = Workspaces::open(&settings.sandbox);
     checks.push(workspaces_check(workspaces.as_ref()));
-    let proxy = proxy(&data_plane).await;
+    let (proxy, not_open) = proxy(&data_plane).await;
     let proxy_is_there = proxy.is_ok();
     checks.push(proxy);
     checks.push(if proxy_is_there { upstream(&data_plane).await } else { Check::unknown(UPSTREAM, PROXY) });
@@ -101,7 +103,18 @@ pub(crate) async fn examine(
         _ => Check::unknown(SOCKET, needed.unwrap_or(DOCKER)),
     });
     checks.extend(gateways(settings).await);
+    checks.extend(private(settings));
+    checks.extend(not_open);
     checks
+}
+
+/// Checks that other users can neither change nor read state and secrets, and that agents cannot write where sockets are.
+fn private(settings: &Settings) -> Option<Check> {
+    let mut exposed = settings.exposures();
+    exposed.extend(settings.exposed_sockets());
+    let found: Vec<_> = exposed.iter().map(ToString::to_string).collect();
+    let fix = "run the commands in backquotes, and replace secrets that others may have read";
+    (!found.is_empty()).then(|| Check::broken(PRIVATE, found.join("; "), fix))
 }
 
 /// Whether every gateway that is configured is up; what else may be wrong with one `sluice gateway check` says.
@@ -191,37 +204,47 @@ fn workspaces_check(workspaces: Result<&Workspaces, &workspace::Error>) -> Check
     }
 }
 
-async fn proxy(data_plane: &DataPlane) -> Check {
+/// Checks the proxy, and the runs and gateways that it could not open, if there are any.
+async fn proxy(data_plane: &DataPlane) -> (Check, Option<Check>) {
     let looked =
         async { Ok::<_, data_plane::Error>((data_plane.health().await?, data_plane.ready().await?)) };
-    match looked.await {
-        Ok((health, _)) if !health.unstored.is_empty() => Check::broken(
-            PROXY,
-            format!("pid {} holds what its disk refuses: {}", health.pid, serde_json::json!(health.unstored)),
-            "free space in proxy.state_dir: a restart would forget it; it is tried again every second",
-        ),
-        Ok((health, _)) if !health.lost.is_empty() => Check::broken(
-            PROXY,
-            format!("lines of its journal are gone: {}", serde_json::json!(health.lost)),
-            "restore the files in journal/ below proxy.state_dir and restart the proxy; `sluice audit verify` says more",
-        ),
-        Ok((health, Readiness { ready: true, .. })) => Check::ok(
-            PROXY,
-            format!(
-                "version {}, pid {}, {} runs, journal at {}",
-                health.version, health.pid, health.runs, health.journal_seq
-            ),
-        ),
-        Ok((health, Readiness { reasons, .. })) => Check::broken(
-            PROXY,
-            format!("pid {} is not ready: {}", health.pid, serde_json::json!(reasons)),
-            "look at the proxy's log",
-        ),
-        Err(error) => Check::broken(
-            PROXY,
-            report::chain(&error),
-            "start it with `sluice up`, or set proxy.run_dir to where it runs",
-        ),
+    let (health, Readiness { ready, reasons }) = match looked.await {
+        Ok(found) => found,
+        Err(error) => {
+            let fix = "start it with `sluice up`, or set proxy.run_dir to where it runs";
+            return (Check::broken(PROXY, report::chain(&error), fix), None);
+        }
+    };
+    let (of_one, of_all): (Vec<_>, Vec<_>) = reasons.iter().partition(|reason| reason.is_of_one());
+    let proxy = if !health.unstored.is_empty() {
+        let found =
+            format!("pid {} holds what its disk refuses: {}", health.pid, serde_json::json!(health.unstored));
+        let fix = "free space in proxy.state_dir: a restart would forget it; it is tried again every second";
+        Check::broken(PROXY, found, fix)
+    } else if !health.lost.is_empty() {
+        let found = format!("lines of its journal are gone: {}", serde_json::json!(health.lost));
+        let fix = "restore the files in journal/ below proxy.state_dir and restart the proxy; `sluice audit verify` says more";
+        Check::broken(PROXY, found, fix)
+    } else if ready {
+        let found = format!(
+            "version {}, pid {}, {} runs, journal at {}",
+            health.version, health.pid, health.runs, health.journal_seq
+        );
+        Check::ok(PROXY, found)
+    } else {
+        let found = format!("pid {} is not ready: {}", health.pid, serde_json::json!(of_all));
+        Check::broken(PROXY, found, "look at the proxy's log")
+    };
+    let told: Vec<_> = of_one.into_iter().filter_map(not_open).collect();
+    let fix = "remove what is in the way; the proxy tries again every second";
+    (proxy, (!told.is_empty()).then(|| Check::broken(NOT_OPEN, told.join("; "), fix)))
+}
+
+fn not_open(reason: &NotReady) -> Option<String> {
+    match reason {
+        NotReady::RunNotOpen { run, why } => Some(format!("run {run}: {why}")),
+        NotReady::GatewayNotOpen { gateway, why } => Some(format!("gateway {gateway}: {why}")),
+        _ => None,
     }
 }
 

@@ -10,7 +10,7 @@
 //! | `GET /v1/metrics` | Prometheus' text, `text/plain; version=0.0.4` |
 //! | `GET /v1/upstream` | [`UpstreamHealth`] |
 //! | `GET /v1/runs` | list of [`RunView`] |
-//! | `PUT /v1/runs/{run}` with [`Register`] | [`Registered`], once agents can connect; 409 `fenced` if the run is in a later epoch |
+//! | `PUT /v1/runs/{run}` with [`Register`] | [`Registered`], once agents can connect; 409 `fenced` if the run is in a later epoch, `socket_in_use` if its directory is another's |
 //! | `GET /v1/runs/{run}` | [`RunView`] |
 //! | `DELETE /v1/runs/{run}?drain_ms=N&epoch=N` | [`RunView`], after the calls in flight have ended or were cut; 409 `fenced` if the run is in a later epoch |
 //! | `PUT /v1/runs/{run}/traces/{id}`, `PUT /v1/runs/{run}/slots/{id}` | `{}`; calls with this [`Correlation`] are the run's |
@@ -18,7 +18,7 @@
 //! | `PUT /v1/runs/{run}/revoked` | [`Revoked`]; no token of the run holds any more, for good, and calls in flight that came by one are cut; 507 `not_stored` as below |
 //! | `PUT /v1/sockets/{dir}` | [`SocketDir`], empty, for a run that is registered with it later |
 //! | `DELETE /v1/sockets/{dir}` | `{}`; no run came for it, and it is gone. 409 `socket_in_use` if one did |
-//! | `PUT /v1/gateways/{gateway}` with [`GatewayDoor`] | [`SocketDir`]; a gateway's calls are heard there, each of which proves whose it is |
+//! | `PUT /v1/gateways/{gateway}` with [`GatewayDoor`] | [`SocketDir`]; a gateway's calls are heard there, each of which proves whose it is; 409 `socket_in_use` if the directory is another's |
 //! | `DELETE /v1/gateways/{gateway}` | `{}`; nobody is heard there any more, and the directory is gone |
 //! | `GET /v1/frozen` | list of [`Frozen`] |
 //! | `POST /v1/freeze` or `/v1/thaw` with a list of [`Frozen`] | [`FreezeChange`]; what is frozen has its calls in flight cut; 507 `not_stored` if it holds and the disk did not take it |
@@ -40,7 +40,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     budget::{Budget, LimitView},
     grant::RunGrant,
-    id::{AccountId, ModelName, RunId, SocketDirName},
+    id::{AccountId, GatewayId, ModelName, RunId, SocketDirName},
     record::{CallEnd, Lost},
 };
 pub use crate::{
@@ -347,15 +347,24 @@ impl UpstreamState {
 /// Whether calls would pass, as far as the proxy can say without making one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Readiness {
-    /// Whether there is nothing against it.
+    /// Whether calls pass; those of single runs may not.
     pub ready: bool,
-    /// What there is against it.
+    /// What there is against it, and the runs whose calls do not pass.
     pub reasons: Vec<NotReady>,
 }
 
 impl From<Vec<NotReady>> for Readiness {
     fn from(reasons: Vec<NotReady>) -> Self {
-        Self { ready: reasons.is_empty(), reasons }
+        Self { ready: reasons.iter().all(NotReady::is_of_one), reasons }
+    }
+}
+
+impl NotReady {
+    /// Returns whether it stands against the calls of one run or gateway only. The others are served: one of them must
+    /// not have the proxy taken out of service.
+    #[must_use]
+    pub const fn is_of_one(&self) -> bool {
+        matches!(self, Self::RunNotOpen { .. } | Self::GatewayNotOpen { .. })
     }
 }
 
@@ -377,10 +386,17 @@ pub enum NotReady {
     },
     /// The proxy was told to stop.
     Draining,
-    /// A run of the configuration could not be opened.
+    /// A run of the configuration, or of the proxy before, could not be opened. It is tried again.
     RunNotOpen {
         /// The run.
         run: RunId,
+        /// Why not, in words.
+        why: String,
+    },
+    /// The socket of a gateway that the proxy before heard could not be opened. It is tried again.
+    GatewayNotOpen {
+        /// The gateway.
+        gateway: GatewayId,
         /// Why not, in words.
         why: String,
     },

@@ -63,9 +63,7 @@ impl Error {
             Self::Register(runs::Error::Conflict { .. }) => (StatusCode::CONFLICT, "run_conflict"),
             Self::Register(runs::Error::Closed { .. }) => (StatusCode::CONFLICT, "run_closed"),
             Self::Register(runs::Error::Fenced { .. }) => (StatusCode::CONFLICT, "fenced"),
-            Self::Register(runs::Error::InUse { .. } | runs::Error::HeardThere { .. }) => {
-                (StatusCode::CONFLICT, "socket_in_use")
-            }
+            Self::Register(runs::Error::SocketInUse { .. }) => (StatusCode::CONFLICT, "socket_in_use"),
             Self::Register(runs::Error::GatewayConflict { .. }) => (StatusCode::CONFLICT, "gateway_conflict"),
             Self::Taken(_) => (StatusCode::CONFLICT, "correlation_taken"),
             Self::Register(runs::Error::NoSuchListener { .. }) => (StatusCode::CONFLICT, "no_such_listener"),

@@ -55,7 +55,7 @@ pub(crate) struct Control {
     pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
     pub(crate) config: ArcSwap<Config>,
     /// Where the configuration is read again.
-    pub(crate) origins: Origins,
+    pub(crate) origins: Arc<Origins>,
     /// Held by whoever does.
     pub(crate) reloading: tokio::sync::Mutex<()>,
     /// Whether a stop was asked for.

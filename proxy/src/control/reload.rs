@@ -8,6 +8,7 @@ use platform_runtime::{
     config::{Mistakes, Values},
     settings::{Owner, Part, Proxy},
 };
+use tokio::task::JoinError;
 
 use super::Control;
 use crate::config::Config;
@@ -36,6 +37,9 @@ pub(crate) enum Error {
     /// What there is now is no configuration.
     #[error("nothing was changed")]
     Mistakes(#[from] Mistakes),
+    /// Reading it failed in a way that is a defect.
+    #[error("nothing was changed: reading the configuration failed")]
+    Panicked(#[source] JoinError),
     /// It changes what cannot change.
     #[error("nothing was changed: {} needs a restart", .0.join(", "))]
     NeedsRestart(Vec<String>),
@@ -61,7 +65,10 @@ pub(crate) async fn reload(control: &Control) -> Result<Reloaded, Error> {
 
 async fn replace(control: &Control) -> Result<Reloaded, Error> {
     let before = control.config.load_full();
-    let after = Arc::new(control.origins.read()?);
+    let origins = Arc::clone(&control.origins);
+    // A file system that hangs keeps this reload waiting, and nothing else.
+    let read = tokio::task::spawn_blocking(move || origins.read()).await.map_err(Error::Panicked)?;
+    let after = Arc::new(read?);
     let mut changed = differing(&before.values, &after.values);
     let fixed: Vec<_> = changed.iter().filter(|key| !begins(key, &CHANGES)).cloned().collect();
     if !fixed.is_empty() {
@@ -81,6 +88,16 @@ async fn replace(control: &Control) -> Result<Reloaded, Error> {
     control.config.store(Arc::clone(&after));
     let not_open = control.runs.stand(&before.settings.runs, wanted, drain.duration()).await;
     Ok(Reloaded { changed, not_open })
+}
+
+/// Tries again to open what could not be opened.
+pub(crate) async fn retry(control: &Control) {
+    if control.runs.not_open().is_empty() {
+        return;
+    }
+    let _one_at_a_time = control.reloading.lock().await;
+    let config = control.config.load_full();
+    control.runs.retry(&config.settings.runs).await;
 }
 
 /// Returns the settings of the proxy that are not the same. A section that nobody owns counts as the proxy's.

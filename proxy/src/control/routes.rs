@@ -64,7 +64,7 @@ async fn route(control: Arc<Control>, request: Request<Incoming>) -> Result<Answ
         (&Method::PUT, ["v1", "runs", run, "revoked"]) => revoke(&control, &run_id(run)?),
         (&Method::PUT, ["v1", "sockets", dir]) => Ok(json(&control.runs.reserve(&socket_dir(dir)?)?)),
         (&Method::DELETE, ["v1", "sockets", dir]) => {
-            control.runs.release(&socket_dir(dir)?).await?;
+            control.runs.release(&socket_dir(dir)?)?;
             Ok(json(&serde_json::json!({})))
         }
         (&Method::PUT, ["v1", "gateways", gateway]) => {

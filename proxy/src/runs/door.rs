@@ -1,9 +1,9 @@
 //! Where a run's calls come in, and the directory that is there for it.
 
-use std::{fs, io, os::unix::fs::DirBuilderExt, path::PathBuf};
+use std::{fs, io, path::PathBuf};
 
 use platform_core::control::SocketDir;
-use platform_runtime::settings::StaticRun;
+use platform_runtime::{settings::StaticRun, socket};
 
 /// Where a run's calls come in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,14 +30,12 @@ impl Door {
         }
     }
 
-    /// Makes the directory of a socket that the configuration names, if only that is missing. If that fails, the socket says
-    /// why.
-    pub(super) fn make_parent(&self) {
-        if let Self::Path(path) = self
-            && let Some(dir) = path.parent().filter(|dir| !dir.exists())
-            && let Err(error) = fs::DirBuilder::new().mode(0o711).create(dir)
-        {
-            tracing::warn!(dir = %dir.display(), %error, "cannot make the directory of a socket");
+    /// Makes the directory of a socket that the configuration names, if only that is missing.
+    pub(super) fn make_parent(&self) -> Result<(), socket::Error> {
+        let Self::Path(path) = self else { return Ok(()) };
+        match path.parent().filter(|dir| !dir.exists()) {
+            Some(dir) => socket::private_dir(dir, 0o711),
+            None => Ok(()),
         }
     }
 

@@ -5,6 +5,7 @@ use std::{io, path::PathBuf};
 use platform_core::id::{GatewayId, RunId};
 use platform_runtime::socket;
 
+use super::claims::Owner;
 use crate::worker;
 
 /// Why a run was not opened, changed or closed.
@@ -46,21 +47,39 @@ pub(crate) enum Error {
         /// The directory.
         path: PathBuf,
     },
-    /// Its socket directory is not to be had back.
-    #[error("run {run} has its socket in this directory: it goes with the run")]
-    InUse {
+    /// A socket directory belongs to another run or gateway.
+    #[error("socket directory {} belongs to {owner}: close that first, or choose another name", path.display())]
+    SocketInUse {
+        /// The directory.
+        path: PathBuf,
+        /// The owner.
+        owner: Owner,
+    },
+    /// A run that was registered has the name of a run of the configuration, or that name is reserved.
+    #[error(
+        "a run {run} is open already and not the configuration's, or the name is reserved: close that run, or give this one another name"
+    )]
+    NameTaken {
         /// The run.
         run: RunId,
+    },
+    /// Another run of the configuration has its socket at the same place.
+    #[error("socket {} is that of run {other}: choose another path", path.display())]
+    SameSocket {
+        /// The socket, links resolved.
+        path: PathBuf,
+        /// The other run.
+        other: RunId,
+    },
+    /// A run of the configuration has its socket among the proxy's own.
+    #[error("socket {} is in a directory of the proxy's own sockets: choose another directory", path.display())]
+    Reserved {
+        /// The socket, links resolved.
+        path: PathBuf,
     },
     /// The gateway is heard elsewhere.
     #[error("gateway {gateway} is heard at another socket; close that first")]
     GatewayConflict {
-        /// The gateway.
-        gateway: GatewayId,
-    },
-    /// A gateway's socket directory is not to be had back.
-    #[error("gateway {gateway} is heard in this directory: it goes with the gateway")]
-    HeardThere {
         /// The gateway.
         gateway: GatewayId,
     },

@@ -11,15 +11,19 @@ use std::{
 };
 
 use platform_core::{
-    control::{GatewayDoor, SocketDir},
-    id::{GatewayId, SocketDirName},
+    control::{GatewayDoor, NotReady, SocketDir},
+    id::GatewayId,
     name::path::SOCKET_FILE,
 };
-use platform_runtime::file;
+use platform_runtime::{file, report};
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use super::{Error, Runs, door::Door};
+use super::{
+    Error, Runs,
+    claims::{Claim, Owner},
+    door::Door,
+};
 use crate::worker::GatewaySocket;
 
 /// All gateways that are heard.
@@ -36,6 +40,9 @@ struct Open {
     closing: CancellationToken,
     /// Ends when all of them are gone, and their calls recorded.
     left: mpsc::Receiver<Infallible>,
+    /// Held as long as its directory is its own.
+    #[expect(dead_code, reason = "dropping it gives the directory up")]
+    claim: Claim,
 }
 
 impl Gateways {
@@ -59,11 +66,12 @@ impl Runs {
             Some(_) => return Err(Error::GatewayConflict { gateway }),
             None => {}
         }
+        let claim = self.claim(&door.socket_dir, Owner::Gateway(gateway.clone()))?;
         self.gateways
             .kept
             .write(&gateway, &door)
             .map_err(|source| Error::KeepGateway { gateway: gateway.clone(), source })?;
-        let opened = self.hear(&gateway, door).await;
+        let opened = self.hear(&gateway, door, claim).await;
         match opened {
             Ok((dir, heard)) => {
                 open.insert(gateway, heard);
@@ -76,7 +84,12 @@ impl Runs {
         }
     }
 
-    async fn hear(&self, gateway: &GatewayId, door: GatewayDoor) -> Result<(SocketDir, Open), Error> {
+    async fn hear(
+        &self,
+        gateway: &GatewayId,
+        door: GatewayDoor,
+        claim: Claim,
+    ) -> Result<(SocketDir, Open), Error> {
         let dir = self.reserve(&door.socket_dir)?;
         let closing = CancellationToken::new();
         let (here, left) = mpsc::channel(1);
@@ -88,7 +101,7 @@ impl Runs {
             here,
         };
         self.next_worker().open_gateway(socket).await?;
-        Ok((dir, Open { door, closing, left }))
+        Ok((dir, Open { door, closing, left, claim }))
     }
 
     /// Hears a gateway no more, and removes its directory. Its connections are cut; when this returns, their calls are recorded. One
@@ -111,28 +124,30 @@ impl Runs {
         Ok(())
     }
 
-    /// Hears those again that a proxy before this one heard. One that cannot be is logged, and tried again by the next proxy.
+    /// Hears those again that a proxy before this one heard and that are not heard yet. Returns those that cannot be.
     ///
     /// # Errors
     /// If it cannot be read which they were.
-    pub(super) async fn restore_gateways(&self) -> io::Result<()> {
+    pub(super) async fn restore_gateways(&self) -> io::Result<Vec<NotReady>> {
         let mut open = self.gateways.open.lock().await;
+        let mut not_open = Vec::new();
         for (gateway, door) in self.gateways.kept.all()? {
-            match self.hear(&gateway, door).await {
+            if open.contains_key(&gateway) {
+                continue;
+            }
+            let claim = self.claim(&door.socket_dir, Owner::Gateway(gateway.clone()));
+            let heard = match claim {
+                Ok(claim) => self.hear(&gateway, door, claim).await,
+                Err(error) => Err(error),
+            };
+            match heard {
                 Ok((_, heard)) => drop(open.insert(gateway, heard)),
                 Err(error) => {
-                    let error = &error as &dyn std::error::Error;
-                    tracing::error!(%gateway, error, "the gateway's socket does not come back");
+                    not_open.push(NotReady::GatewayNotOpen { gateway, why: report::chain(&error) });
                 }
             }
         }
-        Ok(())
-    }
-
-    /// The gateway that is heard in the directory of this name.
-    pub(super) async fn gateway_in(&self, name: &SocketDirName) -> Option<GatewayId> {
-        let open = self.gateways.open.lock().await;
-        open.iter().find(|(_, open)| open.door.socket_dir == *name).map(|(gateway, _)| gateway.clone())
+        Ok(not_open)
     }
 }
 
@@ -167,7 +182,7 @@ impl KeptGateways {
                 continue;
             }
             let gateway = path.file_stem().and_then(|name| GatewayId::parse(name.to_str()?).ok());
-            let door = fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok());
+            let door = file::own(&path).ok().and_then(|text| serde_json::from_slice(&text).ok());
             match (gateway, door) {
                 (Some(gateway), Some(door)) => all.push((gateway, door)),
                 _ => tracing::error!(path = %path.display(), "a gateway does not come back: this is none"),

@@ -5,9 +5,10 @@ use std::{io, sync::Arc};
 use futures_util::future::join_all;
 use platform_core::{
     budget::Budget,
-    control::{Correlation, RunView},
+    control::{Correlation, NotReady, RunView},
     id::RunId,
 };
+use platform_runtime::report;
 
 use super::{Error, Live, Runs, kept::Kept};
 use crate::{clock, directory::Taken, run::Run};
@@ -16,16 +17,29 @@ impl Runs {
     /// Opens the runs again that were open when a proxy before this one ended, and the gateways' sockets; returns how many runs.
     ///
     /// # Errors
-    /// If it cannot be read which they were. One that cannot be opened is logged, and tried again by the next proxy.
+    /// If it cannot be read which they were. One that cannot be opened is tried again later.
     pub(crate) async fn restore(&self) -> io::Result<usize> {
-        let kept = self.kept.all()?;
         self.rest_on()?;
-        self.restore_gateways().await?;
-        let restored = join_all(kept.into_iter().map(|kept| self.restore_one(kept))).await;
-        Ok(restored.into_iter().filter(|restored| *restored).count())
+        self.restore_missing().await
     }
 
-    async fn restore_one(&self, kept: Kept) -> bool {
+    /// Opens what is kept and not open, and returns how many runs.
+    pub(super) async fn restore_missing(&self) -> io::Result<usize> {
+        let (missing, mut not_open) = self.kept.all(|run| self.find(run).is_none())?;
+        not_open.extend(self.restore_gateways().await?);
+        let mut count = 0;
+        for restored in join_all(missing.into_iter().map(|kept| self.restore_one(kept))).await {
+            match restored {
+                Ok(restored) => count += usize::from(restored),
+                Err(reason) => not_open.push(reason),
+            }
+        }
+        self.not_restored.replace(not_open);
+        Ok(count)
+    }
+
+    /// Opens one again. Returns `false` for one whose time is over.
+    async fn restore_one(&self, kept: Kept) -> Result<bool, NotReady> {
         let run = kept.grant.run_id.clone();
         let is_over = kept.grant.expires.is_some_and(|expires| clock::now().as_secs() >= expires.0);
         if is_over && let Err(error) = self.closed.add(&run) {
@@ -36,21 +50,18 @@ impl Runs {
             self.rest(&run, kept.correlations.iter().copied().filter(is_slot).collect());
             self.door(&kept).remove();
             self.kept.remove(&run);
-            return false;
+            return Ok(false);
         }
         let correlations = kept.correlations.clone();
         let live = match self.open_again(kept).await {
             Ok(live) => live,
-            Err(error) => {
-                tracing::error!(%run, error = &error as &dyn std::error::Error, "the run does not come back");
-                return false;
-            }
+            Err(error) => return Err(NotReady::RunNotOpen { run, why: report::chain(&error) }),
         };
         let taken = |correlation| self.directory.correlate(correlation, &live.run).err();
         for taken in correlations.into_iter().filter_map(taken) {
             tracing::error!(%run, %taken, "a correlation does not come back");
         }
-        true
+        Ok(true)
     }
 
     async fn open_again(&self, kept: Kept) -> Result<Arc<Live>, Error> {

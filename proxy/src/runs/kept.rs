@@ -11,7 +11,7 @@ use std::{
 
 use platform_core::{
     budget::Budget,
-    control::Correlation,
+    control::{Correlation, NotReady},
     grant::RunGrant,
     id::{RunId, SocketDirName},
 };
@@ -74,30 +74,46 @@ impl KeptRuns {
         }
     }
 
-    /// All that are kept. What cannot be understood is logged and left alone.
-    pub(super) fn all(&self) -> io::Result<Vec<Kept>> {
-        self.read("json")
+    /// Returns what is kept of runs that are `wanted`, and the runs whose files cannot be read, which are left alone.
+    pub(super) fn all(&self, wanted: impl Fn(&RunId) -> bool) -> io::Result<(Vec<Kept>, Vec<NotReady>)> {
+        let (mut all, mut unreadable) = (Vec::new(), Vec::new());
+        for (run, path) in self.files("json")?.into_iter().filter(|(run, _)| wanted(run)) {
+            match read(&path) {
+                Ok(kept) => all.push(kept),
+                Err(error) => {
+                    let why = format!("cannot read {}: {error}", path.display());
+                    unreadable.push(NotReady::RunNotOpen { run, why });
+                }
+            }
+        }
+        Ok((all, unreadable))
     }
 
-    /// What rests of closed runs, likewise.
+    /// Returns what rests of closed runs. What cannot be read is logged and left alone.
     pub(super) fn all_resting(&self) -> io::Result<Vec<Resting>> {
-        self.read("rest")
-    }
-
-    fn read<T: DeserializeOwned>(&self, kind: &str) -> io::Result<Vec<T>> {
         let mut all = Vec::new();
-        for entry in fs::read_dir(&self.0)? {
-            let path = entry?.path();
-            if path.extension().is_some_and(|extension| extension == kind) {
-                match serde_json::from_slice(&fs::read(&path)?) {
-                    Ok(kept) => all.push(kept),
-                    Err(error) => {
-                        tracing::error!(path = %path.display(), %error, "a run does not come back: its file is not one");
-                    }
+        for (run, path) in self.files("rest")? {
+            match read(&path) {
+                Ok(resting) => all.push(resting),
+                Err(error) => {
+                    tracing::error!(%run, %error, "the run's slots do not rest: their file cannot be read")
                 }
             }
         }
         Ok(all)
+    }
+
+    /// Lists the files of a kind, each named after its run.
+    fn files(&self, kind: &str) -> io::Result<Vec<(RunId, PathBuf)>> {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(&self.0)? {
+            let path = entry?.path();
+            let run = path.file_stem().and_then(|name| RunId::parse(name.to_str()?).ok());
+            if path.extension().is_some_and(|extension| extension == kind) {
+                files.extend(run.map(|run| (run, path)));
+            }
+        }
+        Ok(files)
     }
 
     fn path(&self, run: &RunId) -> PathBuf {
@@ -108,6 +124,10 @@ impl KeptRuns {
     pub(super) fn resting_path(&self, run: &RunId) -> PathBuf {
         self.0.join(format!("{run}.rest"))
     }
+}
+
+fn read<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
+    Ok(serde_json::from_slice(&file::own(path)?)?)
 }
 
 fn put(path: &Path, what: &impl Serialize) -> io::Result<()> {
@@ -144,13 +164,16 @@ mod tests {
         runs.write(&kept).unwrap();
         fs::write(dir.path().join("r2.json"), "{\"grant\":").unwrap();
         fs::write(dir.path().join("r3.new"), "").unwrap();
-        assert_eq!(runs.all().unwrap(), [kept.clone()]);
+        let (all, unreadable) = runs.all(|_| true).unwrap();
+        assert_eq!(all, [kept.clone()]);
+        assert!(matches!(&unreadable[..], [NotReady::RunNotOpen { run, .. }] if run.as_str() == "r2"));
+        assert_eq!(runs.all(|_| false).unwrap(), (vec![], vec![]));
         kept.correlations.clear();
         runs.write(&kept).unwrap();
-        assert_eq!(KeptRuns::open(dir.path()).unwrap().all().unwrap(), [kept.clone()]);
+        assert_eq!(KeptRuns::open(dir.path()).unwrap().all(|_| true).unwrap().0, [kept.clone()]);
         runs.remove(&kept.grant.run_id);
         runs.remove(&kept.grant.run_id);
-        assert_eq!(runs.all().unwrap(), []);
+        assert_eq!(runs.all(|_| true).unwrap().0, []);
         assert!(dir.path().join("r2.json").exists());
     }
 }

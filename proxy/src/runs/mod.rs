@@ -4,12 +4,14 @@
 //! who was not told. It outlives the proxy: a container has it mounted, and finds the socket in it again, because the
 //! next proxy opens the run by itself. Runs of the configuration have their socket where that says.
 
+mod claims;
 mod closing;
 mod door;
 mod error;
 mod gateways;
 mod keeping;
 mod kept;
+mod not_open;
 mod opening;
 mod reserving;
 mod resting;
@@ -30,12 +32,18 @@ use arc_swap::ArcSwap;
 use dashmap::DashMap;
 use futures_util::future::join_all;
 use platform_core::{
-    control::{NotReady, RunView},
+    control::RunView,
     id::{ModelName, RunId},
 };
 use tokio::sync::SetOnce;
 
-use self::{door::Door, gateways::Gateways, kept::Kept};
+use self::{
+    claims::{Claim, Claims},
+    door::Door,
+    gateways::Gateways,
+    kept::Kept,
+    not_open::NotOpen,
+};
 pub(crate) use self::{error::Error, kept::KeptRuns, standing::Standing};
 use crate::{
     accounts::Accounts,
@@ -55,6 +63,8 @@ pub(crate) const NOBODY: &str = "unattributed";
 pub(crate) struct Place {
     /// Directory of the socket directories.
     pub(crate) dir: PathBuf,
+    /// Directories in which no run of the configuration may have its socket.
+    pub(crate) reserved: [PathBuf; 3],
     /// Where calls on the shared listener look.
     pub(crate) directory: Arc<Directory>,
     /// The shared listener.
@@ -76,6 +86,9 @@ pub(crate) struct Past {
 #[derive(Debug)]
 pub(crate) struct Runs {
     dir: PathBuf,
+    reserved: [PathBuf; 3],
+    /// Whose the directories in `dir` are.
+    claims: Claims,
     directory: Arc<Directory>,
     shared: Option<SocketAddr>,
     terms: ArcSwap<Terms>,
@@ -90,7 +103,9 @@ pub(crate) struct Runs {
     kept: KeptRuns,
     gateways: Gateways,
     /// Runs of the configuration that could not be opened.
-    not_open: ArcSwap<Vec<NotReady>>,
+    not_open: NotOpen,
+    /// Runs and gateways of the proxy before that could not be opened again.
+    not_restored: NotOpen,
     /// Runs that are closing and have left their place to others.
     retired: Mutex<Vec<Weak<Run>>>,
 }
@@ -103,6 +118,9 @@ struct Live {
     opened: SetOnce<Opened>,
     /// What is on disk of it; nothing of a run of the configuration.
     kept: Option<Mutex<Kept>>,
+    /// Held as long as its directory is its own.
+    #[expect(dead_code, reason = "dropping it gives the directory up")]
+    claim: Option<Claim>,
 }
 
 /// How opening a run has ended.
@@ -117,12 +135,14 @@ enum Opened {
 impl Live {
     /// One of the configuration, which has its place only when it is open.
     fn standing(run: Run, door: Door) -> Self {
-        Self { run: Arc::new(run), door, opened: SetOnce::new_with(Some(Opened::Open)), kept: None }
+        let opened = SetOnce::new_with(Some(Opened::Open));
+        Self { run: Arc::new(run), door, opened, kept: None, claim: None }
     }
 
     /// One that was registered, and is being opened.
-    fn registered(run: Run, door: Door, kept: Kept) -> Self {
-        Self { run: Arc::new(run), door, opened: SetOnce::new(), kept: Some(Mutex::new(kept)) }
+    fn registered(run: Run, door: Door, claim: Option<Claim>, kept: Kept) -> Self {
+        let kept = Some(Mutex::new(kept));
+        Self { run: Arc::new(run), door, opened: SetOnce::new(), kept, claim }
     }
 
     /// Whether it is a run of the configuration.
@@ -143,10 +163,12 @@ impl Live {
 
 impl Runs {
     pub(crate) fn new(place: Place, past: Past, terms: Terms, workers: Vec<Worker>) -> Self {
-        let Place { dir, directory, shared } = place;
+        let Place { dir, reserved, directory, shared } = place;
         let Past { accounts, spent, closed, journal, kept } = past;
         Self {
             dir,
+            reserved,
+            claims: Claims::default(),
             directory,
             shared,
             terms: ArcSwap::from_pointee(terms),
@@ -159,7 +181,8 @@ impl Runs {
             journal,
             gateways: Gateways::new(kept.dir()),
             kept,
-            not_open: ArcSwap::default(),
+            not_open: NotOpen::default(),
+            not_restored: NotOpen::default(),
             retired: Mutex::default(),
         }
     }

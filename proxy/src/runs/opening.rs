@@ -15,7 +15,12 @@ use platform_core::{
 };
 use platform_runtime::random;
 
-use super::{Error, Live, NOBODY, Opened, Runs, door::Door, kept::Kept};
+use super::{
+    Error, Live, NOBODY, Opened, Runs,
+    claims::{Claim, Owner},
+    door::Door,
+    kept::Kept,
+};
 use crate::run::{Run, Spent};
 
 impl Runs {
@@ -89,7 +94,9 @@ impl Runs {
         if let Some(budget) = &kept.budget {
             new.spending.allow(budget);
         }
-        let live = Arc::new(Live::registered(new, self.door(&kept), kept));
+        let claim =
+            kept.socket_dir.as_ref().map(|name| self.claim(name, Owner::Run(run.clone()))).transpose()?;
+        let live = Arc::new(Live::registered(new, self.door(&kept), claim, kept));
         match self.live.entry(run.clone()) {
             Entry::Occupied(_) => Err(Error::Conflict { run }),
             Entry::Vacant(place) => Ok(Arc::clone(&place.insert(live))),
@@ -123,6 +130,12 @@ impl Runs {
         };
         // Nobody else settles it.
         drop(live.opened.set(opened));
+    }
+
+    /// Claims a socket directory, which has to be free or `owner`'s already.
+    pub(super) fn claim(&self, name: &SocketDirName, owner: Owner) -> Result<Claim, Error> {
+        let taken = |owner| Error::SocketInUse { path: self.socket_dir(name).path, owner };
+        self.claims.claim(name, owner).map_err(taken)
     }
 
     pub(super) fn door(&self, kept: &Kept) -> Door {

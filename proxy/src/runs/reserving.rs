@@ -3,10 +3,7 @@
 //! They outlive the proxy like those of runs, and nothing is kept of them: whoever asked for one registers a run with its name,
 //! or gives it back.
 
-use platform_core::{
-    control::SocketDir,
-    id::{RunId, SocketDirName},
-};
+use platform_core::{control::SocketDir, id::SocketDirName};
 use platform_runtime::socket;
 
 use super::{Error, Runs, door::Door};
@@ -20,24 +17,16 @@ impl Runs {
         Ok(dir)
     }
 
-    /// Removes a directory that no run came for. Nobody may register one with it meanwhile.
-    pub(crate) async fn release(&self, name: &SocketDirName) -> Result<(), Error> {
+    /// Removes a directory that no run came for. The caller sees to it that none is registered with it meanwhile.
+    pub(crate) fn release(&self, name: &SocketDirName) -> Result<(), Error> {
         let dir = self.socket_dir(name);
-        if let Some(run) = self.who_has(&dir) {
-            return Err(Error::InUse { run });
-        }
-        if let Some(gateway) = self.gateway_in(name).await {
-            return Err(Error::HeardThere { gateway });
-        }
         let path = dir.path.clone();
+        if let Some(owner) = self.claims.owner(name) {
+            return Err(Error::SocketInUse { path, owner });
+        }
         Door::Directory(dir).remove();
         // The log says why.
         if path.is_dir() { Err(Error::Leftover { path }) } else { Ok(()) }
-    }
-
-    fn who_has(&self, dir: &SocketDir) -> Option<RunId> {
-        let has = self.live.iter().find(|live| live.door.dir() == Some(dir));
-        has.map(|live| live.key().clone())
     }
 
     pub(super) fn socket_dir(&self, name: &SocketDirName) -> SocketDir {

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use platform_core::{budget::Budget, control::NotReady, grant::RunGrant, id::RunId};
-use platform_runtime::{report, settings::StaticRun};
+use platform_runtime::{report, settings::StaticRun, socket, trust::Trusted};
 
 use super::{Error, Live, NOBODY, Runs, door::Door};
 use crate::run::{Closing, Run, Spent};
@@ -22,9 +22,30 @@ fn fixed(grant: &RunGrant) -> RunGrant {
 impl Runs {
     /// Those of `wanted` whose name is another run's already.
     pub(crate) fn taken(&self, wanted: &Standing) -> Vec<RunId> {
-        let is_taken =
-            |run: &&RunId| run.as_str() == NOBODY || self.find(run).is_some_and(|live| !live.is_standing());
-        wanted.keys().filter(is_taken).cloned().collect()
+        wanted.keys().filter(|run| self.is_taken(run)).cloned().collect()
+    }
+
+    fn is_taken(&self, run: &RunId) -> bool {
+        run.as_str() == NOBODY || self.find(run).is_some_and(|live| !live.is_standing())
+    }
+
+    /// Returns the runs of `wanted` that must not have the sockets they name, links resolved.
+    fn misplaced(&self, wanted: &Standing) -> BTreeMap<RunId, Error> {
+        let reserved = self.reserved.each_ref().map(|dir| socket::resolved(dir));
+        let mut taken = BTreeMap::new();
+        let mut misplaced = BTreeMap::new();
+        for (run, socket) in wanted.iter().filter_map(|(run, wanted)| Some((run, wanted.socket.as_ref()?))) {
+            let path = socket::resolved(socket);
+            let error = if reserved.iter().any(|dir| path.starts_with(dir)) {
+                Some(Error::Reserved { path })
+            } else {
+                let other: Option<&RunId> = taken.get(&path).copied();
+                taken.entry(path.clone()).or_insert(run);
+                other.map(|other| Error::SameSocket { path, other: other.clone() })
+            };
+            misplaced.extend(error.map(|error| (run.clone(), error)));
+        }
+        misplaced
     }
 
     /// Opens, changes and closes runs until they are those `wanted`, of which the configuration `before` said something else.
@@ -36,18 +57,20 @@ impl Runs {
         for run in gone.iter().filter(|run| !wanted.contains_key(*run)) {
             self.withdraw_run(run, grace);
         }
+        let misplaced = self.misplaced(wanted);
         let opened = join_all(wanted.iter().map(|(run, wanted)| async {
-            let failed = self.stand_one(before.get(run), wanted, grace).await.err()?;
-            Some(NotReady::RunNotOpen { run: run.clone(), why: report::chain(&failed) })
+            let opened = match misplaced.get(run) {
+                Some(error) => Err(report::chain(error)),
+                None => self
+                    .stand_one(before.get(run), wanted, grace)
+                    .await
+                    .map_err(|error| report::chain(&error)),
+            };
+            Some(NotReady::RunNotOpen { run: run.clone(), why: opened.err()? })
         }));
         let not_open: Vec<_> = opened.await.into_iter().flatten().collect();
-        self.not_open.store(Arc::new(not_open.clone()));
+        self.not_open.replace(not_open.clone());
         not_open
-    }
-
-    /// Runs of the configuration that could not be opened.
-    pub(crate) fn not_open(&self) -> Vec<NotReady> {
-        Vec::clone(&self.not_open.load())
     }
 
     async fn stand_one(
@@ -57,8 +80,13 @@ impl Runs {
         grace: Duration,
     ) -> Result<(), Error> {
         let id = &wanted.grant.run_id;
+        if self.is_taken(id) {
+            return Err(Error::NameTaken { run: id.clone() });
+        }
         if self.closed.contains(id) {
-            tracing::warn!(run = %id, "the run was closed for good: to have it again, give it another name");
+            if before != Some(wanted) {
+                tracing::warn!(run = %id, "the run was closed for good: to have it again, give it another name");
+            }
             return Ok(());
         }
         let old = self.find(id);
@@ -72,7 +100,7 @@ impl Runs {
             return Ok(());
         }
         let live = Arc::new(self.standing(wanted)?);
-        live.door.make_parent();
+        live.door.make_parent()?;
         self.open(&live).await.inspect_err(|_error| {
             // The purse is the same.
             if let Some(old) = &old {
@@ -80,6 +108,9 @@ impl Runs {
             }
         })?;
         self.live.insert(id.clone(), Arc::clone(&live));
+        if let Some(why) = wanted.exposed_directory(&Trusted::own()) {
+            tracing::warn!(run = %id, %why, "what can write a socket's directory can keep the run from its socket");
+        }
         if let Some(old) = old {
             self.directory.replace(&old.run, &live.run);
             self.retire(&old.run, Closing::Replaced, grace);

@@ -1,0 +1,102 @@
+//! Claims on socket directories: each belongs to one run or one gateway at a time.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use platform_core::id::{GatewayId, RunId, SocketDirName};
+
+/// An owner of a socket directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// A run that was registered.
+    Run(RunId),
+    /// A gateway.
+    Gateway(GatewayId),
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Run(run) => write!(f, "run {run}"),
+            Self::Gateway(gateway) => write!(f, "gateway {gateway}"),
+        }
+    }
+}
+
+/// The directories that have owners.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Claims(Arc<Mutex<BTreeMap<SocketDirName, Claimed>>>);
+
+#[derive(Debug)]
+struct Claimed {
+    owner: Owner,
+    /// Claims of this owner that were not dropped yet.
+    count: usize,
+}
+
+impl Claims {
+    /// Claims a directory for `owner` until the claim is dropped. An owner may claim what it has once more.
+    ///
+    /// # Errors
+    /// The owner, if that is another one.
+    pub(super) fn claim(&self, name: &SocketDirName, owner: Owner) -> Result<Claim, Owner> {
+        let mut claimed = self.claimed();
+        let entry = claimed.entry(name.clone()).or_insert_with(|| Claimed { owner: owner.clone(), count: 0 });
+        if entry.owner != owner {
+            return Err(entry.owner.clone());
+        }
+        entry.count += 1;
+        Ok(Claim { name: name.clone(), claims: self.clone() })
+    }
+
+    /// Returns the owner of a directory.
+    pub(super) fn owner(&self, name: &SocketDirName) -> Option<Owner> {
+        self.claimed().get(name).map(|claimed| claimed.owner.clone())
+    }
+
+    fn claimed(&self) -> MutexGuard<'_, BTreeMap<SocketDirName, Claimed>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A claim on a directory. Given up on drop.
+#[derive(Debug)]
+pub(super) struct Claim {
+    name: SocketDirName,
+    claims: Claims,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let mut claimed = self.claims.claimed();
+        let Some(entry) = claimed.get_mut(&self.name) else { return };
+        entry.count -= 1;
+        if entry.count == 0 {
+            claimed.remove(&self.name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_has_one_owner_until_its_last_claim() {
+        let (claims, name) = (Claims::default(), SocketDirName::from_random(7));
+        let run = |id: &str| Owner::Run(RunId::parse(id).unwrap());
+        let first = claims.claim(&name, run("r1")).unwrap();
+        let again = claims.claim(&name, run("r1")).unwrap();
+        assert_eq!(claims.claim(&name, run("r2")).unwrap_err(), run("r1"));
+        drop(first);
+        let gateway = Owner::Gateway(GatewayId::parse("r1").unwrap());
+        assert_eq!(claims.claim(&name, gateway.clone()).unwrap_err(), run("r1"));
+        drop(again);
+        assert_eq!(claims.owner(&name), None);
+        let _theirs = claims.claim(&name, gateway.clone()).unwrap();
+        assert_eq!(claims.owner(&name), Some(gateway));
+    }
+}
