@@ -11,6 +11,8 @@ mod errors;
 mod headers;
 mod leaks;
 mod paths;
+mod sockets;
+mod state;
 mod tools;
 mod trailers;
 mod usage;
@@ -89,6 +91,8 @@ fn no_family_of_attacks_shrinks_unseen() {
         ("leaks", leaks::count(), 306),
         ("usage", usage::attacks().len(), 34),
         ("errors in other shapes, and our own secrets", errors::count(), 838),
+        ("places of sockets", sockets::PLANTS.len() + sockets::SECONDS.len(), 10),
+        ("state and secrets on disk", state::LINKED.len() + state::EXPOSED.len(), 18),
     ];
     for (family, count, floor) in families {
         assert!(count >= floor, "{family}: {count} attacks, there were {floor}");
