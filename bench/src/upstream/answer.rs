@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use super::{
     api::Api,
     ask::Ask,
-    ledger::Call,
-    script::{Content, Cost, Figures, Script},
+    ledger::{Call, Reported},
+    script::{Content, Cost, Fate, Figures, Script},
     steps::{self, Step},
     usage::{Price, Usage},
 };
@@ -81,6 +81,16 @@ impl Answer {
             price,
             echoes: if ask.api == Api::Responses { ask.echoes() } else { Map::new() },
         }
+    }
+
+    /// Returns the usage that stands in the answer, if it is sent to its end.
+    pub(super) fn reported(&self, ask: &Ask, script: &Script) -> Option<Reported> {
+        let is_told = match ask.api {
+            Api::Chat | Api::Completions => !ask.is_streamed() || ask.wants_usage_chunk(),
+            Api::Responses | Api::Messages | Api::Embeddings => true,
+        };
+        let breaks_off = matches!(script.fate, Fate::ErrorMid(_));
+        self.usage.filter(|_| is_told && !breaks_off).map(|usage| usage.reported(ask.api))
     }
 
     pub(super) fn id(&self, prefix: &str) -> String {

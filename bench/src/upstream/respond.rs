@@ -107,7 +107,7 @@ async fn answer(mut call: Call, api: Api, body: &[u8]) -> Outcome {
 
 fn play(mut call: Call, ask: &Ask, script: &Script) -> Response<Playback> {
     let answer = Answer::to(ask, script, &call);
-    call.reports(answer.usage.map(|usage| usage.reported(ask.api)));
+    call.reports(answer.reported(ask, script));
     let cost = answer.price.map(|price| price.header());
     let streamed = ask.is_streamed();
     let built =
