@@ -7,9 +7,11 @@
 #
 # Does a fuzzer find anything at all? `control` builds with the feature `spoiled`, in which each oracle has one thing
 # wrong: it forbids a field that is allowed (body), a slot that ends in `e` (path), a header that passes (header), many
-# attempts (token), two placeholders side by side (answer), four calls at a time (limits), an event with two data
-# lines (stream) and a chat event of the turn's own (gateway). None of the seeds trips over it, so each has to be found. That takes seconds, for a body up to a minute;
+# attempts (token), the reported usage where a word is repeated (answer, stream), that of a call which used more than was set
+# aside (limits) and a chat event of the turn's own (gateway). None of the seeds trips over it, so each has to be found. That takes seconds, for a body up to a minute;
 # what is not found in SECONDS_EACH fails.
+#
+# TARGETS="stream answer" has only these run.
 #
 # usage: fuzz.sh run               SECONDS_EACH (30) per target, from SEED (0: any)
 #        fuzz.sh control           at most SECONDS_EACH per target
@@ -19,7 +21,7 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 HOME_OF_ALL=target/fuzz
-TARGETS=(body stream header token path answer limits gateway)
+read -ra TARGETS <<<"${TARGETS:-body stream header token path answer limits gateway}"
 SECONDS_EACH=${SECONDS_EACH:-30}
 # Of libFuzzer: the same walk from the same corpus each time; 0 is another one each time.
 SEED=${SEED:-0}
@@ -133,7 +135,7 @@ record() {
       '{$name, $seconds, $executions, $exec_per_s, $coverage, $corpus, $crashes}')")
   done
   mkdir -p "$(dirname "$1")"
-  printf '%s\n' "${rows[@]}" | jq -s --arg command "make fuzz-record RECORD_SECONDS=$SECONDS_EACH" --arg commit "$(git rev-parse HEAD)" \
+  printf '%s\n' "${rows[@]}" | jq -s --arg command "make fuzz-record RECORD_SECONDS=$SECONDS_EACH TARGETS='${TARGETS[*]}' RECORD=$1" --arg commit "$(git rev-parse HEAD)" \
     --arg machine "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores, Linux $(uname -r)" \
     --arg date "$(date -u +%FT%TZ)" '{$command, $commit, $machine, $date, targets: .}' >"$1"
 }

@@ -1,5 +1,5 @@
 //! Error texts of an upstream. An input is such a text, in which single control bytes stand for what must not get out:
-//! 0x01 the upstream's key, 0x02 its address, 0x03 somebody's key, 0x04 the hash of a key, 0x05 an address, 0x06 a URL.
+//! 0x00 at the very beginning that the rest is a whole answer whose usage is known (`truth`), 0x01 the upstream's key, 0x02 its address, 0x03 somebody's key, 0x04 the hash of a key, 0x05 an address, 0x06 a URL.
 //!
 //! Whatever stands around them, the upstream's own never get out; the others do not unless letters, digits or what
 //! belongs to a name grow right onto them. A document stays one, with nothing in it but what clients read, and so does
@@ -8,7 +8,7 @@
 use proxy::parts;
 use serde_json::Value;
 
-use crate::SPOILED;
+use crate::truth;
 
 const OWN: [&str; 2] = ["sk-up.Stream/Key+1=", "gw.internal:4000"];
 const HOST: &str = "gw.internal";
@@ -48,6 +48,9 @@ const SAID: [&str; 5] = ["choices", "output", "instructions", "tools", "input"];
 /// # Panics
 /// If a property does not hold.
 pub fn holds(input: &[u8]) {
+    if let [0, known @ ..] = input {
+        return truth::whole(known);
+    }
     let Ok(marked) = std::str::from_utf8(input) else { return };
     let mut text = String::new();
     let mut apart = [0; 4];
@@ -83,7 +86,6 @@ pub fn holds(input: &[u8]) {
             is_clean_event(&told);
         }
     }
-    assert!(!SPOILED || !told.contains("[key][hash]"), "the control: these two never meet");
 }
 
 /// One event, of which the name is a word and the data a document.

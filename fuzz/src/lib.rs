@@ -13,6 +13,7 @@ pub mod token;
 
 mod json;
 mod reach;
+mod truth;
 mod words;
 
 use platform_core::grant::RunGrant;

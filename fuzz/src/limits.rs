@@ -1,16 +1,16 @@
 //! Limits. An input is events of four letters each: `a` or `b`, a call of one of two runs of an account begins, and the
 //! letters say how much it asks for (input, output, answers); `e`, a call ends, having used so many of 255 parts of what
-//! was set aside; `d`, it is dropped; `r`, the proxy is killed and starts again with what the journal knows. After `e` and
-//! `d` comes which call.
+//! was set aside; `x`, it has used so many times what was set aside; `d`, it is dropped; `r`, the proxy is killed and starts again with what the journal knows. After `e`,
+//! `x` and `d` comes which call.
 //!
-//! Never is more used and set aside than a limit allows, it is exactly what the calls say, and a call that is alone is
-//! refused only if it does not fit.
+//! What was really used is booked whole, also if it is more than was set aside. No call begins beyond a limit, what is used
+//! and set aside is exactly what the calls say, and a call that is alone is refused only if it does not fit.
 
 use platform_core::{
     budget::{Budget, Limit, Price},
     control::Usage,
     money::NanoDollars,
-    record::{Outcome, Tokens},
+    record::Tokens,
 };
 use proxy::parts::Limits;
 
@@ -35,6 +35,13 @@ const LIMITS: [Limit; 6] = [
     Limit::CostNanodollars,
 ];
 
+/// What calls have really used.
+#[derive(Debug, Default, Clone, Copy)]
+struct Sums {
+    calls: u64,
+    tokens: Tokens,
+}
+
 /// A call in flight, and what is set aside for it.
 struct Call {
     run: usize,
@@ -46,7 +53,8 @@ struct Call {
 /// # Panics
 /// If a property does not hold.
 pub fn holds(input: &[u8]) {
-    let mut usage = [Usage::default(); 3];
+    let mut usage = [Sums::default(); 3];
+    let mut beyond = [[0; 6]; 3];
     let mut limits = start(&usage);
     let mut calls: Vec<Call> = Vec::new();
     for event in input.chunks_exact(4) {
@@ -57,17 +65,22 @@ pub fn holds(input: &[u8]) {
                 let most = begin(&mut limits, run, rest, &usage, &calls);
                 calls.extend(most.map(|most| Call { run, most }));
             }
-            b'e' | b'd' if !calls.is_empty() => {
+            b'e' | b'x' | b'd' if !calls.is_empty() => {
                 let at = usize::from(rest[0]) % calls.len();
                 let Call { run, most } = calls.swap_remove(at);
-                let part = |all: u64, of: u8| all * u64::from(of) / 255;
+                let part = |all: u64, of: u8| match kind {
+                    b'x' => all * u64::from(of),
+                    _ => all * u64::from(of) / 255,
+                };
                 let used = tokens(part(most.input, rest[1]), part(most.output, rest[2]));
-                limits.end(at, (*kind == b'e').then(|| (used, cost(&used))));
-                if *kind == b'e' {
+                limits.end(at, (*kind != b'd').then(|| (used, cost(&used))));
+                if *kind != b'd' {
                     for at in [run, 2] {
-                        usage[at].add(Outcome::Complete, 1, &used, cost(&used));
+                        usage[at].add(&used, &most, &mut beyond[at]);
                     }
                 }
+                // The control: this call has used a token more than it says.
+                usage[run].tokens.output += u64::from(SPOILED && *kind == b'x' && calls.len() == 2);
             }
             b'r' => {
                 calls.clear();
@@ -76,13 +89,27 @@ pub fn holds(input: &[u8]) {
             _ => return,
         }
         for (whose, usage) in usage.iter().enumerate() {
-            agrees(&limits, whose, usage, &calls);
+            agrees(&limits, (whose, usage, &beyond[whose]), &calls);
         }
-        assert!(!SPOILED || calls.len() < 4, "the control: so many at a time");
     }
 }
 
-fn start(usage: &[Usage; 3]) -> Limits {
+impl Sums {
+    /// Adds what a call has used, and to `beyond` by how much that is more than `most`.
+    fn add(&mut self, used: &Tokens, most: &Tokens, beyond: &mut [u64; 6]) {
+        self.calls += 1;
+        self.tokens.input += used.input;
+        self.tokens.output += used.output;
+        let (used, most) = (amounts(0, 0, used), amounts(0, 0, most));
+        (0..6).for_each(|at| beyond[at] += used[at].saturating_sub(most[at]));
+    }
+
+    fn usage(&self) -> Usage {
+        Usage { calls: self.calls, refused: 0, tokens: self.tokens, cost_nanodollars: cost(&self.tokens) }
+    }
+}
+
+fn start(usage: &[Sums; 3]) -> Limits {
     let budget = |[requests, calls, input, output, total, cost]: [u64; 6]| Budget {
         requests: Some(requests),
         requests_per_minute: None,
@@ -92,7 +119,7 @@ fn start(usage: &[Usage; 3]) -> Limits {
         total_tokens: Some(total),
         cost_nanodollars: Some(NanoDollars(cost)),
     };
-    Limits::new(&[0, 1, 2].map(|at| (budget(ALLOWED[at]), usage[at])))
+    Limits::new(&[0, 1, 2].map(|at| (budget(ALLOWED[at]), usage[at].usage())))
 }
 
 /// What a call is granted that asks for what `letters` say.
@@ -100,7 +127,7 @@ fn begin(
     limits: &mut Limits,
     run: usize,
     letters: &[u8],
-    usage: &[Usage; 3],
+    usage: &[Sums; 3],
     calls: &[Call],
 ) -> Option<Tokens> {
     let [input, output, answers] = [letters[0], letters[1], letters[2]].map(u64::from);
@@ -111,6 +138,11 @@ fn begin(
     match granted {
         Some(most) => {
             assert_eq!((most.input, most.output % answers), (input, 0), "another prompt");
+            for whose in [run, 2] {
+                let (held, more) = (held(calls, whose), amounts(1, 1, &most));
+                let fits = |it: usize| used(&usage[whose])[it] + held[it] + more[it] <= ALLOWED[whose][it];
+                assert!((0..6).all(fits), "{most:?} begins beyond a limit of {whose}: {usage:?}");
+            }
             assert!((1..=output).contains(&(most.output / answers)), "{most:?} for {output} of {answers}");
         }
         None => {
@@ -123,21 +155,27 @@ fn begin(
 }
 
 /// Holds the view of a run or of the account against what its calls say.
-fn agrees(limits: &Limits, whose: usize, usage: &Usage, calls: &[Call]) {
+fn agrees(limits: &Limits, (whose, usage, beyond): (usize, &Sums, &[u64; 6]), calls: &[Call]) {
+    let (held, used) = (held(calls, whose), used(usage));
+    for view in limits.view(whose) {
+        let Some(at) = LIMITS.iter().position(|limit| *limit == view.limit) else { continue };
+        assert_eq!((view.used, view.reserved), (used[at], held[at]), "{} of {whose}", view.limit);
+        let most = ALLOWED[whose][at] + beyond[at];
+        assert!(view.used + view.reserved <= most, "{} of {whose}: too much", view.limit);
+    }
+}
+
+/// Returns what is set aside for the calls of a run or of the account.
+fn held(calls: &[Call], whose: usize) -> [u64; 6] {
     let mut held = [0; 6];
     for call in calls.iter().filter(|call| whose == 2 || call.run == whose) {
         let amounts = amounts(1, 1, &call.most);
         (0..6).for_each(|at| held[at] += amounts[at]);
     }
-    let used = used(usage);
-    for view in limits.view(whose) {
-        let Some(at) = LIMITS.iter().position(|limit| *limit == view.limit) else { continue };
-        assert_eq!((view.used, view.reserved), (used[at], held[at]), "{} of {whose}", view.limit);
-        assert!(view.used + view.reserved <= ALLOWED[whose][at], "{} of {whose}: too much", view.limit);
-    }
+    held
 }
 
-fn used(usage: &Usage) -> [u64; 6] {
+fn used(usage: &Sums) -> [u64; 6] {
     amounts(usage.calls, 0, &usage.tokens)
 }
 
