@@ -27,6 +27,7 @@ pub mod init;
 pub mod lines;
 pub mod lingering;
 pub mod litellm;
+pub mod metering;
 pub mod metrics;
 pub mod models;
 pub mod mounts;

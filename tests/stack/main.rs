@@ -14,6 +14,7 @@ mod endings;
 mod ephemeral;
 mod gateway;
 mod killed;
+mod metering;
 mod openclaw;
 mod openclaw_frames;
 mod openclaw_plugin;

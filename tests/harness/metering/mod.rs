@@ -1,0 +1,130 @@
+//! Random calls through the real LiteLLM, and whether the journal has what the upstream reported. The upstream's ledger says
+//! what that is; no code of the proxy has a part in it.
+//!
+//! Calls are streamed and whole, on every route, with models that LiteLLM knows and that it does not know. They write the
+//! words by which answers are read wherever an answer repeats them, up to many megabytes, and are cut at random: by the
+//! upstream, or because their client leaves.
+
+mod hostile;
+mod judge;
+mod plan;
+
+use std::time::Duration;
+
+use bench::upstream::ScriptedUpstream;
+use futures_util::{StreamExt, stream};
+use http::Method;
+use platform_core::{
+    grant::{CallLimits, RunGrant},
+    limit::ByteSize,
+};
+use tokio::time::timeout;
+
+use self::plan::{Leaving, MAX_OUTPUT, Plan};
+use crate::{
+    agent::Agent,
+    canary::CANARY_KEY,
+    eventually::eventually_within,
+    litellm::LiteLlm,
+    random::Random,
+    world::{World, grant},
+};
+
+pub use self::{
+    judge::{Call, End, Evidence, Figures, Findings},
+    plan::{Kind, Mode},
+};
+
+/// Calls at a time: LiteLLM has one worker, and the answers are large.
+const AT_ONCE: usize = 4;
+/// LiteLLM takes seconds for the largest.
+const SETTLED_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// A play.
+#[derive(Debug, Clone, Copy)]
+pub struct Metering {
+    /// Where the random numbers come from.
+    pub seed: u64,
+    /// Calls in all.
+    pub calls: usize,
+    /// Calls among them whose answers are the largest.
+    pub giants: usize,
+    /// Bytes of the largest answers.
+    pub largest: usize,
+}
+
+impl Metering {
+    /// Makes the calls, and returns what was seen.
+    ///
+    /// # Panics
+    /// If a call cannot be made, or its record never comes.
+    pub async fn play(&self) -> Evidence {
+        let upstream = ScriptedUpstream::start().await.unwrap();
+        let litellm = LiteLlm::in_front_of(&upstream, CANARY_KEY).await;
+        let world = World::in_front_of(upstream, &litellm.base_url, "").await;
+        let mut random = Random::of(self.seed);
+        let plans: Vec<_> = (0..self.calls).map(|number| self.plan(&mut random, number)).collect();
+        let calls = plans.into_iter().enumerate().map(|(number, plan)| call(&world, number, plan));
+        let calls: Vec<_> = stream::iter(calls).buffered(AT_ONCE).collect().await;
+        // A call that its client has left may still be answered by the upstream.
+        let ledger = || async { world.upstream.ledger().all() };
+        let ended =
+            |entries: &Vec<bench::upstream::Entry>| entries.iter().all(|entry| !entry.ending.is_open());
+        let ledger =
+            eventually_within(SETTLED_TIMEOUT, "the upstream has ended all calls", ledger, ended).await;
+        Evidence::of(calls, &ledger, world.journal().await)
+    }
+
+    fn plan(&self, random: &mut Random, number: usize) -> Plan {
+        let size = match random.below(100) {
+            _ if (number + 1).is_multiple_of((self.calls / self.giants.max(1)).max(1)) => self.largest,
+            0 => random.below(self.largest.min(4 << 20)),
+            1..=9 => random.below(256 << 10),
+            _ => random.below(4096),
+        };
+        Plan::of(random, number, size)
+    }
+}
+
+/// Makes one call, as a run of its own, and waits for its record.
+async fn call(world: &World, number: usize, plan: Plan) -> Call {
+    let limits =
+        CallLimits { request_body: ByteSize::mib(64), output_tokens: MAX_OUTPUT, ..CallLimits::default() };
+    let run = world.run_with(RunGrant { limits, ..grant(&judge::run_id(number), "acct-1") }).await;
+    let Plan { kind, body, leaving } = plan;
+    let body = body.to_string();
+    let request = body.len() as u64;
+    let (answer, end) = ask(&run.agent, kind.path, body, leaving).await;
+    let id = &run.grant.run_id;
+    let look = || async { world.control.run(id).await.unwrap() };
+    eventually_within(SETTLED_TIMEOUT, "the call has ended", look, |view| {
+        view.in_flight == 0 && view.usage.calls + view.usage.refused > 0
+    })
+    .await;
+    world.control.close(id, 0).await.unwrap();
+    Call { kind, request, answer, end }
+}
+
+/// Returns how many bytes of the answer came, and how it ended.
+async fn ask(agent: &Agent, path: &str, body: String, leaving: Leaving) -> (u64, End) {
+    let sent = agent.send(Method::POST, path, body.into());
+    let answer = match leaving {
+        Leaving::After(moment) => match timeout(moment, sent).await {
+            Ok(answer) => answer,
+            Err(_elapsed) => return (0, End::Left),
+        },
+        Leaving::Never | Leaving::AfterBytes(_) => sent.await,
+    };
+    let Ok(mut answer) = answer else { return (0, End::Broken) };
+    let mut came = 0;
+    loop {
+        if matches!(leaving, Leaving::AfterBytes(bytes) if came >= bytes) {
+            return (came as u64, End::Left);
+        }
+        match answer.next().await {
+            Ok(Some((piece, _))) => came += piece.len(),
+            Ok(None) => return (came as u64, End::Answered(answer.status)),
+            Err(_broken) => return (came as u64, End::Broken),
+        }
+    }
+}
