@@ -285,3 +285,38 @@ async fn hidden_usage_evades_no_limit() {
     let used_up = Some(Refusal::LimitUsedUp);
     assert_eq!(refusals, [None, None, used_up, None, None, used_up]);
 }
+
+/// What is written to a cache for an hour costs twice the prompt's price, in Anthropic's names and in LiteLLM's; the control
+/// is a write for five minutes.
+#[tokio::test]
+async fn a_cache_write_of_an_hour_costs_twice() {
+    let puppet = Puppet::start().await;
+    let prices = "[prices.m]\ninput = \"1.00\"\noutput = \"5.00\"\n";
+    let upstream = ScriptedUpstream::start().await.unwrap();
+    let world = World::in_front_of(upstream, &puppet.base_url(), prices).await;
+    let run = world.run("r1", "acct-1").await;
+    let written = r#""cache_creation_input_tokens":1000"#;
+    let table = [
+        (MESSAGES, format!(r#""input_tokens":0,"output_tokens":10,{written}"#), 1_250_000),
+        (
+            MESSAGES,
+            format!(
+                r#""input_tokens":0,"output_tokens":10,{written},"cache_creation":{{"ephemeral_1h_input_tokens":1000}}"#
+            ),
+            2_000_000,
+        ),
+        (
+            CHAT,
+            format!(
+                r#""prompt_tokens":1000,"completion_tokens":10,{written},"prompt_tokens_details":{{"cache_creation_token_details":{{"ephemeral_1h_input_tokens":1000}}}}"#
+            ),
+            2_000_000,
+        ),
+    ];
+    for (calls, (path, figures, prompt)) in (1..).zip(table) {
+        puppet.say(&[&answer(JSON, &format!("{{\"usage\":{{{figures}}}}}"), End::Whole)]);
+        assert_eq!(status(&told(&run.agent, &request(path)).await), 200);
+        let record = world.records(calls).await.pop().unwrap().record;
+        assert_eq!(record.cost_nanodollars.unwrap().0, prompt + 10 * 5000, "{figures}: {:?}", record.tokens);
+    }
+}
