@@ -182,7 +182,7 @@ async fn a_tag_that_moves_under_a_run_changes_nothing_of_it() {
     assert!(world.stop_proxy().await);
     let scraps = Scraps::of(&world);
     let image = scraps.image("moving", "first").await;
-    world.reconfigure("protocol = 'text'", &format!("protocol = 'text'\nimage = '{image}'"));
+    world.reconfigure("image = 'sluicegate/sandbox-runtime:latest'", &format!("image = '{image}'"));
     let mut up = Up::start(world.sluice().env("SLUICE_FAILPOINT", "prepared:kill")).await;
     order(&world, "r1", "test:sh").await;
     assert_eq!(up.child.wait().await.unwrap().signal(), Some(9));

@@ -112,7 +112,8 @@ async fn a_secret_that_control_or_an_answer_tells_is_found() {
     let mut world = World::with(&agents).await;
     let run = world.run_with(grant(CANARY_KEY, &format!("{CANARY_SECRET}acct"))).await;
     for answering in [Answering::Whole, Answering::Streamed] {
-        let body = saying(CHAT, "fake-echo", answering, &format!("my key is {CANARY_KEY}"));
+        // The upstream's key would be overwritten on its way; the proxy does not know this secret.
+        let body = saying(CHAT, "fake-echo", answering, &format!("my secret is {CANARY_SECRET}"));
         assert_eq!(run.agent.post(CHAT, &body).await.status, 200);
         assert_found(&canary::found(), &["answer on /tmp/"]);
     }

@@ -55,6 +55,14 @@ pub enum Adopted {
     },
 }
 
+/// Purpose of a lock on the row that names the host. A transaction that will change the row takes the stronger one at once: two
+/// that first shared it would wait for each other.
+#[derive(Debug, Clone, Copy)]
+enum Lock {
+    Keep,
+    Change,
+}
+
 const FIND: &str = "SELECT host, name, since, seen FROM hosts WHERE installation = $1";
 /// Leaves a row that is there as it is, and returns it.
 const FIRST: &str = "INSERT INTO hosts (installation, host, name, since, seen, lease_until) VALUES ($1, $2, $3, $4, $4, $4) \
@@ -102,7 +110,7 @@ impl Store {
         let action = "record that this host is at work";
         self.retrying(Again::Always, async |_| {
             let mut tx = self.begin().await?;
-            let here = self.check_host(&mut tx).await?;
+            let here = self.claim_host(&mut tx, Lock::Change).await?;
             let query = sqlx::query(SEEN).bind(&here.name).bind(tx.now).bind(tx.after(span));
             let query = query.bind(self.installation.as_str());
             query.execute(tx.connection()).await.map_err(failed(action))?;
@@ -136,7 +144,7 @@ impl Store {
         let action = "move the store to this host";
         let mut tx = self.begin().await?;
         let installation = self.installation.as_str();
-        let Some(before) = tx.find_host(installation, " FOR UPDATE").await? else {
+        let Some(before) = tx.find_host(installation, Lock::Change).await? else {
             let now_served = tx.first_host(installation, host).await?;
             tx.commit(action).await?;
             return if now_served.host.id == host.id {
@@ -168,9 +176,13 @@ impl Store {
 
     /// Shows that the store serves this program's host, until `tx` ends.
     pub(super) async fn check_host(&self, tx: &mut Tx) -> Result<&HostIdentity, Error> {
+        self.claim_host(tx, Lock::Keep).await
+    }
+
+    async fn claim_host(&self, tx: &mut Tx, lock: Lock) -> Result<&HostIdentity, Error> {
         let here = self.host.as_ref().ok_or(Error::OnlyReads)?;
         let installation = self.installation.as_str();
-        let served = match tx.find_host(installation, " FOR SHARE").await? {
+        let served = match tx.find_host(installation, lock).await? {
             Some(served) => served,
             None => tx.first_host(installation, here).await?,
         };
@@ -185,8 +197,12 @@ impl Store {
 
 impl Tx {
     /// Returns the host that the store serves; `lock` keeps it so. SQLite has one writer and needs none.
-    async fn find_host(&mut self, installation: &str, lock: &str) -> Result<Option<Served>, Error> {
-        let lock = if self.backend == Backend::Postgres { lock } else { "" };
+    async fn find_host(&mut self, installation: &str, lock: Lock) -> Result<Option<Served>, Error> {
+        let lock = match (self.backend, lock) {
+            (Backend::Sqlite, _) => "",
+            (Backend::Postgres, Lock::Keep) => " FOR SHARE",
+            (Backend::Postgres, Lock::Change) => " FOR UPDATE",
+        };
         let row = sqlx::query(AssertSqlSafe(format!("{FIND}{lock}"))).bind(installation);
         let row = row.fetch_optional(self.connection()).await;
         let row = row.map_err(failed("look which host the store serves"))?;
