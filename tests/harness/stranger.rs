@@ -52,7 +52,8 @@ pub async fn ask_as(uid: u32, socket: &Path, request: Raw) -> Got {
 /// # Panics
 /// If a mode cannot be set.
 pub fn open_to_everybody(path: &Path) {
-    for path in path.ancestors().take_while(|path| *path != Path::new("/tmp")) {
-        fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
-    }
+    let open = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    open(path, 0o777);
+    // Directories that others could write would be refused at the next start.
+    path.ancestors().skip(1).take_while(|dir| *dir != Path::new("/tmp")).for_each(|dir| open(dir, 0o755));
 }

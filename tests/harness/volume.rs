@@ -32,7 +32,7 @@ impl Volume {
     #[must_use]
     pub fn on(path: &Path, kind: FileSystem, mib: u64) -> Self {
         let mount = match kind {
-            FileSystem::Tmpfs => r#"mount -t tmpfs -o "size=$2M" sluicegate-test "$1""#,
+            FileSystem::Tmpfs => r#"mount -t tmpfs -o "size=$2M,mode=0700" sluicegate-test "$1""#,
             FileSystem::Ext4 => {
                 r#"truncate -s "$2M" "$1.image" && mkfs.ext4 -q -F "$1.image" && mount -o loop "$1.image" "$1""#
             }

@@ -60,7 +60,7 @@ async fn what_cannot_be_is_told_with_the_way_to_mend_it() {
     assert_eq!(checked.code, Some(1), "{checked:?}");
     assert_eq!(codes(&checked, 0), ["gateway_away", "secret_exposed"]);
     assert_eq!(codes(&checked, 1), ["gateway_away", "secret_exposed"]);
-    assert!(checked.stdout.contains("chmod go="), "{checked:?}");
+    assert!(checked.stdout.contains("chmod o="), "{checked:?}");
     let doctor = world.sluice().run(&["doctor"]).await;
     assert!(doctor.stdout.contains("here is down, there is down"), "{doctor:?}");
     world.assert_nothing_left().await;
