@@ -66,6 +66,9 @@ pub(super) struct Sums {
     /// The last line that is counted in on the disk.
     #[serde(skip)]
     written: u64,
+    /// Bytes that lines of calls that were not sent use of their share.
+    #[serde(default)]
+    unsent: u64,
 }
 
 /// The lines that must be there, as far as a checkpoint tells.
@@ -76,14 +79,16 @@ pub(super) struct Expected {
     /// The last that is known, and its hash.
     pub(super) seq: u64,
     pub(super) hash: [u8; 64],
+    /// Bytes that lines of calls that were not sent use of their share.
+    pub(super) unsent: u64,
 }
 
 /// Reads which lines of `journal` must be in `dir`.
 pub(super) fn expected(dir: &Path, journal: &str) -> Result<Option<Expected>, Error> {
     let path = path_in(dir);
     let text = state::read(&path).map_err(Error::io("read", &path))?;
-    Ok(Sums::parse(&text, journal).and_then(|Sums { oldest, seq, hash, .. }| {
-        Some(Expected { oldest, seq, hash: hash.as_bytes().try_into().ok()? })
+    Ok(Sums::parse(&text, journal).and_then(|Sums { oldest, seq, hash, unsent, .. }| {
+        Some(Expected { oldest, seq, hash: hash.as_bytes().try_into().ok()?, unsent })
     }))
 }
 
@@ -95,7 +100,7 @@ impl Sums {
     fn of_nothing(journal: &str) -> Self {
         let hash = String::from_utf8_lossy(&NO_LINE).into_owned();
         let (accounts, runs) = (BTreeMap::new(), BTreeMap::new());
-        Self { journal: journal.to_owned(), oldest: 0, seq: 0, hash, accounts, runs, written: 0 }
+        Self { journal: journal.to_owned(), oldest: 0, seq: 0, hash, accounts, runs, unsent: 0, written: 0 }
     }
 
     /// Reads those of `journal`; `None` if the text holds anything else.
@@ -212,6 +217,7 @@ impl Journal {
             let synced = File::open(&segment.path).and_then(|file| file.sync_data());
             synced.map_err(Error::io("sync", &segment.path))?;
         }
+        sums.unsent = self.floods.used();
         let path = path_in(&self.dir);
         let text = serde_json::to_vec(&sums).map_err(|error| Error::io("write", &path)(error.into()))?;
         state::replace(&path, &text).map_err(Error::io("write", &path))?;

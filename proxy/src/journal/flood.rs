@@ -2,7 +2,13 @@
 //! run they are counted and summed up, so that nobody fills the disk with them. The same happens to them when there is no space
 //! for lines. They have used nothing that costs.
 //!
-//! In memory only: a proxy that is killed loses what was counted in the last second.
+//! All their lines together have a share of the journal, so that they push no record of a call that was sent out of it. A run
+//! may use as much of the share as is left: one that floods leaves half of it, a second one a quarter, and another run always
+//! finds some. Single lines have one half of the share, sums the other. What was used comes back with time, and with each
+//! record of a call that was sent.
+//!
+//! Counts are in memory only: a proxy that is killed loses what was counted in the last second, or minute where the share is
+//! used up. How much of the share is used is kept with the sums of full segments.
 
 use std::{
     collections::HashMap,
@@ -15,20 +21,41 @@ use platform_core::{
     limit::journal::{UNSENT_AT_ONCE, UNSENT_PER_SECOND},
     record::ExchangeRecord,
 };
+use platform_runtime::settings;
 
 /// Sums of one run that are kept apart by what was decided; agents choose some of the words.
 const APART: usize = 64;
+/// Part of the journal that these lines may have, and of each other line that comes back to them.
+const PARTS: u64 = 16;
+/// Interval at which sums are written where single lines have used up their half of the share.
+const SCARCE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// What was counted, by run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Floods {
-    runs: Mutex<HashMap<RunId, Flood>>,
+    /// Bytes that these lines may have.
+    share: u64,
+    /// Time in which all of the share comes back.
+    keep: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    runs: HashMap<RunId, Flood>,
+    /// Bytes of the share that are used, by runs that are over and by all.
+    used_before: u64,
+    used: u64,
+    /// Bytes that have come back with time.
+    returned: u64,
 }
 
 #[derive(Debug, Default)]
 struct Flood {
     /// When all that was written one by one fits the rate.
     due: Duration,
+    /// Bytes of the share that it uses.
+    used: u64,
     sums: Vec<Sum>,
 }
 
@@ -40,17 +67,36 @@ struct Sum {
     first: Duration,
 }
 
+/// Sums to write.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Flush<'r> {
+    /// All of a run that ends.
+    Run(&'r RunId),
+    /// Those whose time has come.
+    Due,
+    /// All, because the proxy ends.
+    All,
+}
+
 impl Floods {
+    /// Returns counts of nothing, whose lines have a share of a journal with such `settings`; proxies before have `used` some.
+    pub(super) fn new(settings: &settings::Journal, used: u64) -> Self {
+        let keep = settings.keep.duration().max(Duration::from_secs(1));
+        let state = State { used_before: used, used, ..State::default() };
+        Self { share: settings.disk_budget.0 / PARTS, keep, state: Mutex::new(state) }
+    }
+
     /// Whether `record` is to be written at `now`. If not, it is counted.
     pub(super) fn passes(&self, record: &ExchangeRecord, now: Duration) -> bool {
         let between = Duration::from_secs(1) / UNSENT_PER_SECOND;
-        let mut runs = self.runs();
-        let flood = match runs.get_mut(&record.run_id) {
+        let mut state = self.state();
+        let left = (self.share / 2).saturating_sub(state.used);
+        let flood = match state.runs.get_mut(&record.run_id) {
             Some(flood) => flood,
-            None => runs.entry(record.run_id.clone()).or_default(),
+            None => state.runs.entry(record.run_id.clone()).or_default(),
         };
         let due = flood.due.max(now) + between;
-        if due > now + between * UNSENT_AT_ONCE {
+        if due > now + between * UNSENT_AT_ONCE || flood.used >= left {
             flood.count(record, now);
             return false;
         }
@@ -60,25 +106,71 @@ impl Floods {
 
     /// Counts `record`, which is not written.
     pub(super) fn count(&self, record: &ExchangeRecord, now: Duration) {
-        self.runs().entry(record.run_id.clone()).or_default().count(record, now);
+        self.state().runs.entry(record.run_id.clone()).or_default().count(record, now);
     }
 
-    /// Takes what was counted, of `run` or of all.
-    pub(super) fn take(&self, run: Option<&RunId>, now: Duration) -> Vec<ExchangeRecord> {
-        let mut runs = self.runs();
+    /// Notes that a line of `run` was written.
+    pub(super) fn wrote(&self, run: &RunId, bytes: u64) {
+        let mut state = self.state();
+        state.used += bytes;
+        match state.runs.get_mut(run) {
+            Some(flood) => flood.used += bytes,
+            None => state.used_before += bytes,
+        }
+    }
+
+    /// Returns how much of the share is used.
+    pub(super) fn used(&self) -> u64 {
+        self.state().used
+    }
+
+    /// Gives back what has become free by `now`, while calls that were sent have had `sent` bytes written: to all who use the
+    /// share alike.
+    pub(super) fn give_back(&self, sent: u64, now: Duration) {
+        let mut state = self.state();
+        let share = u128::from(self.share);
+        let in_time = u64::try_from(share * now.as_millis() / self.keep.as_millis()).unwrap_or(u64::MAX);
+        let bytes = in_time.saturating_sub(state.returned) + sent / PARTS;
+        state.returned = state.returned.max(in_time);
+        let State { runs, used_before, used, .. } = &mut *state;
+        let users = || runs.values().filter(|flood| flood.used > 0).count() as u64;
+        let each = bytes.div_ceil(users() + 1);
+        let all = runs.values_mut().map(|flood| &mut flood.used).chain([used_before]);
+        for its in all {
+            let back = each.min(*its);
+            *its -= back;
+            *used -= back;
+        }
+    }
+
+    /// Takes what was counted.
+    pub(super) fn take(&self, flush: Flush<'_>, now: Duration) -> Vec<ExchangeRecord> {
+        let mut state = self.state();
         let mut taken = Vec::new();
-        match run {
-            Some(run) => taken.extend(runs.remove(run).into_iter().flat_map(|flood| flood.sums)),
-            None => runs.retain(|_, flood| {
-                taken.append(&mut flood.sums);
-                flood.due > now
-            }),
+        match flush {
+            Flush::Run(run) => {
+                let flood = state.runs.remove(run).unwrap_or_default();
+                state.used_before += flood.used;
+                taken.extend(flood.sums);
+            }
+            Flush::All => state.runs.values_mut().for_each(|flood| taken.append(&mut flood.sums)),
+            Flush::Due if state.used >= self.share => {}
+            Flush::Due => {
+                let is_scarce = state.used >= self.share / 2;
+                state.runs.retain(|_, flood| {
+                    let first = flood.sums.first().map_or(now, |sum| sum.first);
+                    if !is_scarce || now.saturating_sub(first) >= SCARCE_INTERVAL {
+                        taken.append(&mut flood.sums);
+                    }
+                    flood.due > now || flood.used > 0 || !flood.sums.is_empty()
+                });
+            }
         }
         taken.into_iter().map(|sum| sum.record).collect()
     }
 
-    fn runs(&self) -> MutexGuard<'_, HashMap<RunId, Flood>> {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -13,7 +13,7 @@ use std::{
 
 use platform_core::id::RunId;
 
-use super::{Error, Journal};
+use super::{Error, Journal, flood::Flush};
 
 /// How often it is looked.
 const TICK: Duration = Duration::from_secs(1);
@@ -67,7 +67,7 @@ impl Duty {
                 tracing::warn!(error = &error as &dyn std::error::Error, "the journal is not looked after");
             }
         }
-        self.journal.sum_up(None);
+        self.journal.sum_up(Flush::All);
         self.journal.marks.sweep();
         if let Err(error) = self.journal.make_checkpoint(&self.is_closed) {
             tracing::warn!(error = &error as &dyn std::error::Error, "what was spent is not summed up");
@@ -76,7 +76,7 @@ impl Duty {
 
     fn tick(&mut self, now: SystemTime) -> Result<(), Error> {
         let journal = &self.journal;
-        journal.sum_up(None);
+        journal.sum_up(Flush::Due);
         journal.marks.sweep();
         journal.find_space();
         journal.end_old_segment(now)?;

@@ -51,8 +51,14 @@ pub(crate) use self::{
     checkpoint::SoFar, consumers::Unacknowledged, follow::Follower, keeper::Keeper, space::Room, sync::Synced,
 };
 use self::{
-    checkpoint::Sums, consumers::Consumers, flood::Floods, gaps::Gaps, marks::Marks, space::Space,
-    sync::Disk, tail::Tail,
+    checkpoint::Sums,
+    consumers::Consumers,
+    flood::{Floods, Flush},
+    gaps::Gaps,
+    marks::Marks,
+    space::Space,
+    sync::Disk,
+    tail::{Appended, Tail},
 };
 use crate::clock;
 
@@ -151,6 +157,8 @@ pub(crate) struct Journal {
     marks: Arc<Marks>,
     space: Arc<Space>,
     floods: Floods,
+    /// Bytes of records of calls that were sent, since it was last looked.
+    sent: AtomicU64,
     consumers: Consumers,
     /// At durability `disk`.
     sync: Option<Disk>,
@@ -185,6 +193,7 @@ impl Journal {
         let id = segments::journal_id(&dir)?;
         let expected = checkpoint::expected(&dir, &id)?;
         let end = segments::open_at_end(&dir, expected.as_ref())?;
+        let unsent = expected.as_ref().map_or(0, |expected| expected.unsent);
         let gaps = Gaps::find(&dir, expected.map_or(0, |expected| expected.oldest))?;
         let (marks, found) = Marks::open(&dir.join("marks"))?;
         let (marks, space) = (Arc::new(marks), Arc::new(Space::default()));
@@ -197,10 +206,11 @@ impl Journal {
             .map_err(Error::io("sync", &dir))?;
         let journal = Self {
             id,
+            floods: Floods::new(&settings, unsent),
+            sent: AtomicU64::new(0),
             settings,
             marks,
             space,
-            floods: Floods::default(),
             consumers: Consumers::open(state_dir.join("consumers"))?,
             sync,
             stopped,
@@ -292,13 +302,14 @@ impl Journal {
             let now = clock::uptime(Instant::now());
             if self.floods.passes(record, now) {
                 match room.or_else(|| self.room()) {
-                    Some(_room) => drop(self.write(record)?),
+                    Some(_room) => self.floods.wrote(&record.run_id, self.write(record)?.1),
                     None => self.floods.count(record, now),
                 }
             }
             return Ok(Synced::Now);
         };
-        let file = self.write(record)?;
+        let (file, bytes) = self.write(record)?;
+        self.sent.fetch_add(bytes, Ordering::Relaxed);
         match &self.sync {
             None => {
                 self.marks.release(slot);
@@ -308,14 +319,14 @@ impl Journal {
         }
     }
 
-    /// Appends `record` and returns the file that it is in.
-    fn write(&self, record: &ExchangeRecord) -> Result<Arc<File>, Error> {
+    /// Appends `record` and returns the file that it is in, and how many bytes it has there.
+    fn write(&self, record: &ExchangeRecord) -> Result<(Arc<File>, u64), Error> {
         let mut tail = self.tail();
         if self.stopped.load(Ordering::Relaxed) {
             return Err(Error::Stopped);
         }
         let before = Arc::clone(tail.file());
-        let seq = tail.append(record).map_err(|source| {
+        let Appended { seq, bytes } = tail.append(record).map_err(|source| {
             self.stopped.store(true, Ordering::Relaxed);
             Error::io("append to", &tail.segment().0.path)(source)
         })?;
@@ -325,23 +336,30 @@ impl Journal {
         if let Some(sync) = self.sync.as_ref().filter(|_| !Arc::ptr_eq(&before, &file)) {
             sync.rotated(&before, &self.dir);
         }
-        Ok(file)
+        Ok((file, bytes))
     }
 
-    /// Writes what was counted of calls, of `run` or of all; what finds no space is counted on.
-    pub(crate) fn sum_up(&self, run: Option<&RunId>) {
+    /// Writes what was counted of calls of `run`, which ends.
+    pub(crate) fn sum_up_run(&self, run: &RunId) {
+        self.sum_up(Flush::Run(run));
+    }
+
+    /// Writes what was counted of calls; what finds no space is counted on.
+    fn sum_up(&self, flush: Flush<'_>) {
         let now = clock::uptime(Instant::now());
-        for record in self.floods.take(run, now) {
+        self.floods.give_back(self.sent.swap(0, Ordering::Relaxed), now);
+        for record in self.floods.take(flush, now) {
             let Some(_room) = self.room() else {
                 self.floods.count(&record, now);
                 continue;
             };
-            if let Err(error) = self.write(&record) {
-                tracing::error!(
+            match self.write(&record) {
+                Ok((_, bytes)) => self.floods.wrote(&record.run_id, bytes),
+                Err(error) => tracing::error!(
                     calls = record.calls,
                     error = &error as &dyn std::error::Error,
                     "calls that were counted are not in the journal"
-                );
+                ),
             }
         }
     }

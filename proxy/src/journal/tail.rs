@@ -52,6 +52,13 @@ pub(super) struct Counted {
     pub(super) hash: [u8; 64],
 }
 
+/// A line that was written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Appended {
+    pub(super) seq: u64,
+    pub(super) bytes: u64,
+}
+
 /// Whether the next line begins a new segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fullness {
@@ -119,8 +126,8 @@ impl Tail {
         File::open(&self.dir)?.sync_all()
     }
 
-    /// Appends a line, in a new segment if the last one is full, and returns its number.
-    pub(super) fn append(&mut self, record: &ExchangeRecord) -> io::Result<u64> {
+    /// Appends a line, in a new segment if the last one is full.
+    pub(super) fn append(&mut self, record: &ExchangeRecord) -> io::Result<Appended> {
         if self.is_full()
             && self.is_time()
             && let Err(error) = self.rotate()
@@ -138,12 +145,13 @@ impl Tail {
         let hash = hash(&self.line);
         self.line.push(b'\n');
         self.file.write_all_at(&self.line, self.length)?;
-        self.length += self.line.len() as u64;
-        self.space.used(self.line.len() as u64);
+        let bytes = self.line.len() as u64;
+        self.length += bytes;
+        self.space.used(bytes);
         (self.seq, self.hash) = (seq, hash);
         self.lost.clear();
         self.counted.add(record);
-        Ok(seq)
+        Ok(Appended { seq, bytes })
     }
 
     /// Sets aside what rooms need.

@@ -60,7 +60,7 @@ impl Runs {
         // Its socket must not come when its directory is gone.
         live.opened.wait().await;
         live.run.close(reason, grace).await;
-        self.journal.sum_up(Some(run));
+        self.journal.sum_up_run(run);
         let view = RunView { socket: None, ..live.view() };
         if self.live.remove(run).is_some() {
             live.run.stop_telling();

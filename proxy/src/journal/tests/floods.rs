@@ -6,7 +6,11 @@ use platform_core::{
     untrusted::JournalText,
 };
 
-use super::{lines, open, record};
+use platform_core::limit::ByteSize;
+use platform_runtime::settings;
+
+use super::{append, lines, open, record};
+use crate::journal::{Journal, flood::Flush};
 
 fn refused(run: &str, refusal: Refusal) -> ExchangeRecord {
     ExchangeRecord { outcome: Outcome::Refused, refusal: Some(refusal), ..record(run) }
@@ -28,12 +32,12 @@ fn a_flood_is_summed_up_and_no_call_is_lost() {
     let single = told(state.path());
     assert!((101..200).contains(&single.len()), "{}", single.len());
     assert!(single.iter().all(|record| record.calls == 1));
-    journal.sum_up(None);
+    journal.sum_up(Flush::Due);
     let all = told(state.path());
     assert_eq!(all.len(), single.len() + 2, "a line for each refusal");
     assert_eq!(all.iter().map(|record| record.calls).sum::<u64>(), 5001);
     assert_eq!(all.iter().map(|record| record.request_bytes).sum::<u64>(), 5001);
-    journal.sum_up(None);
+    journal.sum_up(Flush::Due);
     assert_eq!(told(state.path()).len(), all.len(), "and none twice");
     let spent = journal.spent(|_| false).unwrap();
     assert_eq!(spent.by_run.values().map(|tally| tally.usage.refused).sum::<u64>(), 5001);
@@ -47,7 +51,7 @@ fn calls_that_ended_differently_are_summed_up_apart() {
     for n in 0..3000 {
         drop(journal.append(&ExchangeRecord { outcome: ends[n % 3], ..record("r1") }, None).unwrap());
     }
-    journal.sum_up(None);
+    journal.sum_up(Flush::Due);
     let all = told(state.path());
     assert!(all.len() < 200, "{}", all.len());
     for end in ends {
@@ -70,8 +74,68 @@ fn words_that_agents_choose_make_no_more_lines_than_there_may_be() {
         drop(journal.append(&ExchangeRecord { rule, ..refused("r1", Refusal::FieldUnknown) }, None).unwrap());
     }
     let before = told(state.path()).len();
-    journal.sum_up(None);
+    journal.sum_up(Flush::Due);
     let all = told(state.path());
     assert!(all.len() - before <= 65, "{}", all.len() - before);
     assert_eq!(all.iter().map(|record| record.calls).sum::<u64>(), 1000);
+}
+
+/// A journal of one megabyte, of which lines of refused calls may have a sixteenth.
+fn open_with_share(state: &std::path::Path) -> Journal {
+    let (disk_budget, segment_size) = (ByteSize::mib(1), ByteSize::kib(64));
+    Journal::open(state, settings::Journal { disk_budget, segment_size, ..settings::Journal::default() })
+        .unwrap()
+}
+
+fn refuse(journal: &Journal, run: &str, calls: usize) {
+    for _ in 0..calls {
+        drop(journal.append(&refused(run, Refusal::RouteUnknown), None).unwrap());
+    }
+}
+
+/// Sixty runs that flood write two megabytes where nothing bounds them all together.
+#[test]
+fn floods_push_no_sent_call_out_of_the_journal() {
+    let state = tempfile::tempdir().unwrap();
+    let journal = open_with_share(state.path());
+    (0..300).for_each(|_| assert!(append(&journal, &record("sent")) > 0));
+    let sent = lines(state.path()).concat().len();
+    for flood in 0..60 {
+        refuse(&journal, &format!("flood-{flood}"), 200);
+    }
+    journal.sum_up(Flush::Due);
+    journal.sum_up(Flush::Due);
+    let refused = lines(state.path()).concat().len() - sent;
+    assert!(refused < 96 << 10, "{refused} bytes of lines of refused calls");
+    journal.sum_up(Flush::All);
+    let last = journal.make_checkpoint(&|_| false).unwrap();
+    journal.remove_old(last, std::time::SystemTime::now()).unwrap();
+    let kept = told(state.path());
+    assert_eq!(kept.iter().filter(|record| record.run_id.as_str() == "sent").count(), 300);
+    let refused: u64 =
+        kept.iter().filter(|record| record.outcome == Outcome::Refused).map(|record| record.calls).sum();
+    assert_eq!(refused, 60 * 200, "each is counted");
+}
+
+#[test]
+fn a_flood_leaves_a_share_to_each_other_run() {
+    let state = tempfile::tempdir().unwrap();
+    let journal = open_with_share(state.path());
+    let runs = ["r1", "r2", "r3", "r4"];
+    runs.iter().for_each(|run| refuse(&journal, run, 200));
+    let single = |run: &str| told(state.path()).iter().filter(|record| record.run_id.as_str() == run).count();
+    let counts = runs.map(single);
+    assert!(counts.is_sorted_by(|one, next| one > next) && counts[3] > 0, "{counts:?}");
+    refuse(&journal, "other", 1);
+    assert_eq!(single("other"), 1);
+    // Calls that are sent bring some of it back.
+    let before = journal.floods.used();
+    (0..100).for_each(|_| assert!(append(&journal, &record("sent")) > 0));
+    journal.sum_up(Flush::Due);
+    assert!(journal.floods.used() < before + (4 << 10), "their sums and what came back");
+    // A restart does not.
+    journal.make_checkpoint(&|_| false).unwrap();
+    let used = journal.floods.used();
+    drop(journal);
+    assert_eq!(open_with_share(state.path()).floods.used(), used);
 }

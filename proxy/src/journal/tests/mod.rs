@@ -67,9 +67,13 @@ fn open_small(state: &Path) -> Journal {
     Journal::open(state, settings::Journal { segment_size, ..settings::Journal::default() }).unwrap()
 }
 
-/// Appends as a call does that was let through.
+/// Appends as a call does that was sent.
 fn append(journal: &Journal, record: &ExchangeRecord) -> u64 {
-    drop(journal.append(record, journal.room()).unwrap());
+    let mut room = journal.room();
+    if let Some(room) = &mut room {
+        drop(journal.mark(room, record).unwrap());
+    }
+    drop(journal.append(record, room).unwrap());
     journal.last_seq()
 }
 
