@@ -148,8 +148,7 @@ impl App {
         let proxy = &config.settings.proxy;
         claim(proxy)?;
         let journal = Arc::new(Journal::open(&proxy.state_dir, config.settings.journal.clone())?);
-        let listeners = proxy.listeners_dir();
-        socket::private_dir(&listeners, 0o700)?;
+        socket::private_dir(&proxy.listeners_dir(), 0o700)?;
         let socket = Socket::bind(&config)?;
         let Left { past, directory, freezes } = Left::read(&config.settings, &journal)?;
         let snapshot = Arc::new(ArcSwap::from_pointee(config.snapshot(None)));
@@ -174,7 +173,7 @@ impl App {
         let keeper =
             Keeper::start(Arc::clone(&journal), move |run| closed.contains(run)).map_err(Error::Thread)?;
         let (workers, threads) = start_workers(&config, &parts, shared_listeners)?;
-        let place = Place { dir: listeners, reserved: proxy.own_dirs(), directory, shared };
+        let place = Place { dir: proxy.listeners_dir(), reserved: proxy.own_dirs(), directory, shared };
         let runs = Runs::new(place, past, terms, workers);
         open_runs(&runs, &config).await?;
         runs.listen().await;
@@ -190,6 +189,7 @@ impl App {
                 runs,
                 journal,
                 bodies,
+                heads: parts.rooms.heads(),
                 taps: Arc::default(),
                 metrics,
                 freezes,

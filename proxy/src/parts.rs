@@ -16,7 +16,7 @@ use platform_core::{
 use platform_runtime::settings;
 
 use crate::{
-    budget::{Ask, Reservation, Spending},
+    budget::{Ask, Reservation, Spending, pace},
     exchange::{Policy, parts},
     journal::{self, Journal},
     mask::Mask,
@@ -264,7 +264,8 @@ impl Limits {
         price: Price,
     ) -> Option<Tokens> {
         let (run, account) = (self.spending.get(run)?, self.spending.last()?);
-        let mut call = Reservation::enter(run, account, Duration::ZERO).ok()?;
+        pace(run, account, Duration::ZERO).ok()?;
+        let mut call = Reservation::enter(run, account).ok()?;
         let granted = call.grow(&Ask { input, output, answers, price: Some(price) }).ok()?;
         self.calls.push(call);
         Some(granted.tokens)

@@ -22,6 +22,7 @@ pub mod events;
 pub mod eventually;
 mod gate;
 pub mod gateway;
+pub mod heads;
 pub mod idle_soak;
 pub mod init;
 pub mod lines;

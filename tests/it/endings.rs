@@ -9,15 +9,18 @@ use harness::{
     bridge::free_port,
     events::{events, spoken},
     grant,
+    raw::Raw,
 };
 use http::Method;
 use platform_core::{
     grant::{CallLimits, CallTimes, RunGrant},
     limit::Millis,
-    record::{ExchangeRecord, Outcome},
+    record::{ExchangeRecord, Outcome, Tokens},
     refusal::Refusal,
 };
+use rustix::process::Signal;
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
 
 const CHAT: &str = "/v1/chat/completions";
 const MESSAGES: &str = "/v1/messages";
@@ -260,4 +263,34 @@ async fn answers_without_a_body_are_as_complete_as_others() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// A client that half-closes behind its request has left. With connections to the upstream at hand the call would have been
+/// sent, and booked at all that it could use, before that was noticed.
+#[tokio::test]
+async fn a_half_close_before_sending_costs_nothing() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    let call = Raw::post("/v1/chat/completions", &chat_body("fake", Answering::Whole));
+    let mut count = 0;
+    for leaves in [true, false] {
+        assert_eq!(run.agent.chat("fake").await.status, 200, "a connection is at hand");
+        // Held, so that request and half-close are there at once when it looks.
+        world.signal_proxy(Signal::STOP);
+        let mut wire = call.begin(&run.agent).await;
+        if leaves {
+            wire.shutdown().await.unwrap();
+        }
+        world.signal_proxy(Signal::CONT);
+        count += 2;
+        let record = world.records(count).await.pop().unwrap().record;
+        if leaves {
+            assert_eq!((record.outcome, record.tokens), (Outcome::ClientGone, Tokens::default()));
+            assert_eq!(world.upstream.ledger().len(), 1, "it was not sent");
+        } else {
+            // Control: the same call, by a client that stays.
+            assert_eq!(record.outcome, Outcome::Complete);
+            assert_eq!(world.upstream.ledger().len(), 3);
+        }
+    }
 }

@@ -210,6 +210,28 @@ async fn calls_that_come_too_fast_or_too_many_at_once_are_told_when_to_come_agai
     assert_eq!(code(&many.agent.chat("fake").await), refused(400, "limit_used_up"), "four requests are made");
 }
 
+/// Three calls a minute: what is refused before it is looked into is a call as well.
+#[tokio::test]
+async fn refused_calls_count_against_the_rate() {
+    let world = World::start().await;
+    let budget = Budget { requests_per_minute: Some(3), ..Budget::default() };
+    let run = world.run_with(limited("fast", "acct-1", budget)).await;
+    let unknown = async |run: &Run| code(&run.agent.post("/v1/unknown", &json!({})).await);
+    for _ in 0..3 {
+        assert_eq!(unknown(&run).await, refused(404, "route_unknown"));
+    }
+    assert_eq!(unknown(&run).await, refused(429, "too_fast"));
+    assert_eq!(code(&run.agent.chat("fake").await), refused(429, "too_fast"));
+    let models = run.agent.request(Method::GET, "/v1/models", String::new().into()).await.unwrap();
+    assert_eq!(code(&models), refused(429, "too_fast"), "what is answered here is a call, too");
+    // Control: without a limit.
+    let free = world.run("free", "acct-1").await;
+    for _ in 0..10 {
+        assert_eq!(unknown(&free).await, refused(404, "route_unknown"));
+    }
+    assert_eq!(free.agent.chat("fake").await.status, 200);
+}
+
 #[tokio::test]
 async fn an_accounts_limit_holds_over_all_its_runs_and_for_nobody_else() {
     let world = World::with("[accounts.'*']\ntotal_tokens = 100000\n[accounts.'acct-1']\nrequests = 3").await;

@@ -17,7 +17,7 @@ use platform_core::{
     limit::Millis,
     record::{Outcome, Timeout},
 };
-use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::time::timed;
@@ -158,8 +158,9 @@ async fn is_served(agent: &Agent) -> bool {
 
 #[tokio::test]
 async fn connections_are_bounded_per_run_and_over_all_and_harm_nobody_who_is_there() {
-    let world = world_with("run_connections = 3\nconnections = 5").await;
+    let world = world_with("run_connections = 3\nconnections = 6").await;
     let (one, other) = (world.run("r1", "acct-1").await, world.run("r2", "acct-2").await);
+    let third = world.run("r3", "acct-3").await;
     let mut held = Vec::new();
     for (run, room) in [(&one, 3), (&other, 2)] {
         for _ in 0..room {
@@ -170,6 +171,7 @@ async fn connections_are_bounded_per_run_and_over_all_and_harm_nobody_who_is_the
         assert!(!is_served(&run.agent).await, "there are {room} already");
     }
     assert!(!is_served(&one.agent).await && world.control.health().await.is_ok());
+    assert!(is_served(&third.agent).await, "one is always left for a run that has none");
     for wire in &mut held {
         assert!(call_on(wire, None).await.starts_with("HTTP/1.1 200"), "those that are there go on");
     }
@@ -209,6 +211,41 @@ fn keepalive_timers(address: SocketAddr) -> Vec<bool> {
     let lines = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     let established = lines.filter(|fields| fields[1] == local && fields[3] == "01");
     established.map(|fields| fields[5].starts_with("02:")).collect()
+}
+
+/// With 256 descriptors there is room for some eighty connections: a run that wants all of them gets half.
+#[tokio::test]
+async fn one_run_cannot_take_every_descriptor() {
+    let mut world = World::start().await;
+    assert!(world.stop_proxy().await);
+    let was = getrlimit(Resource::Nofile);
+    // The proxy raises its limit as far as it may, which is no further.
+    let tight = Rlimit { current: Some(256), maximum: Some(256) };
+    setrlimit(Resource::Nofile, tight).unwrap();
+    world.start_proxy().await;
+    setrlimit(Resource::Nofile, was).unwrap();
+    let (greedy, other) = (world.run("greedy", "acct-1").await, world.run("other", "acct-2").await);
+    let mut held = Vec::new();
+    for _ in 0..120 {
+        let mut wire = greedy.agent.connect().await.unwrap();
+        wire.write_all(b"GET /health HTTP/1.1\r\nhost: h\r\n\r\n").await.ok();
+        held.push(wire);
+    }
+    let mut served = 0;
+    for wire in &mut held {
+        let mut start = [0; 12];
+        wire.read_exact(&mut start).await.unwrap();
+        served += usize::from(&start == b"HTTP/1.1 200");
+    }
+    assert!((20..60).contains(&served), "{served} of 120");
+    // Control: there would have been room for more, and others have it.
+    assert_eq!(other.agent.chat("fake").await.status, 200);
+    let mut more = Vec::new();
+    for _ in 0..10 {
+        let mut wire = other.agent.connect().await.unwrap();
+        assert!(call_on(&mut wire, None).await.starts_with("HTTP/1.1 200"));
+        more.push(wire);
+    }
 }
 
 fn descriptors(world: &World) -> u64 {

@@ -161,6 +161,10 @@ pub mod data_plane {
     pub const RUN_CONNECTIONS: u32 = 512;
     /// Connections on the shared listener at a time.
     pub const LISTEN_CONNECTIONS: u32 = 4096;
+    /// Memory of the unfinished request heads of all connections: four listeners that are flooded.
+    pub const HEADER_BYTES: ByteSize = ByteSize::mib(64);
+    /// Memory of the unfinished request heads of one listener: a thousand heads of ordinary size.
+    pub const LISTENER_HEADER_BYTES: ByteSize = ByteSize::mib(16);
     /// Idle upstream connections are not used any more before the upstream closes them: uvicorn waits 5 s, gunicorn 2 s.
     pub const POOL_IDLE: Millis = Millis(1500);
     /// How long a run token holds beyond its expiry: whoever minted it may have another clock.

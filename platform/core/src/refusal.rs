@@ -17,7 +17,7 @@ pub enum Refusal {
     HeadInvalid,
     /// The head is larger than any SDK sends.
     HeadTooLarge,
-    /// The head did not arrive whole in time. No call has begun that could be recorded.
+    /// The head did not arrive whole in time, or others needed the memory that it held.
     HeadTooSlow,
     /// The body is larger than the run may send.
     BodyTooLarge,

@@ -22,7 +22,7 @@ use platform_core::{
 pub(crate) use self::{
     pot::Shortage,
     prices::Prices,
-    reservation::{Granted, Reservation},
+    reservation::{Granted, Reservation, pace},
 };
 use self::{
     pot::{Pot, UNLIMITED},

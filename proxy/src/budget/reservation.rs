@@ -23,19 +23,23 @@ pub(crate) struct Granted {
     pub(crate) tokens: Tokens,
 }
 
+/// Counts a call that comes at `now`, since any one moment, against the rates of its run and account. One that is refused
+/// later for another reason counts as well: only so is a flood of such calls bounded.
+pub(crate) fn pace(run: &Spending, account: &Spending, now: Duration) -> Result<(), Short> {
+    let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+    let taken = run.rate.take(now).map_err(|wait| Short::TooFast(Whose::Run, wait))?;
+    account.rate.take(now).map(drop).map_err(|wait| {
+        run.rate.give_back(taken);
+        Short::TooFast(Whose::Account, wait)
+    })
+}
+
 impl Reservation {
-    /// A call that comes at `now`, since any one moment: one request, in flight from now on.
-    pub(crate) fn enter(run: &Arc<Spending>, account: &Arc<Spending>, now: Duration) -> Result<Self, Short> {
-        let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+    /// One request more, in flight from now on.
+    pub(crate) fn enter(run: &Arc<Spending>, account: &Arc<Spending>) -> Result<Self, Short> {
         let mut entered =
             Self { run: Arc::clone(run), account: Arc::clone(account), amounts: Amounts::default() };
-        // Room first: a call that finds none must not have used up the time of another.
         entered.add(&ENTRY)?;
-        let taken = run.rate.take(now).map_err(|wait| Short::TooFast(Whose::Run, wait))?;
-        if let Err(wait) = account.rate.take(now) {
-            run.rate.give_back(taken);
-            return Err(Short::TooFast(Whose::Account, wait));
-        }
         Ok(entered)
     }
 

@@ -14,7 +14,7 @@ use platform_core::{
 };
 use proptest::prelude::*;
 
-use super::{Ask, Reservation, Short, Shortage, Spending, Whose, pot::Pot};
+use super::{Ask, Reservation, Short, Shortage, Spending, Whose, pace, pot::Pot};
 
 const NOW: Duration = Duration::ZERO;
 
@@ -36,7 +36,7 @@ fn tokens(input: u64, output: u64) -> Tokens {
 
 /// A call that has set aside what it needs, with the most that each of its answers may have.
 fn call(run: &Arc<Spending>, account: &Arc<Spending>, ask: Ask) -> Result<(Reservation, u64), Short> {
-    let mut reservation = Reservation::enter(run, account, NOW)?;
+    let mut reservation = Reservation::enter(run, account)?;
     let granted = reservation.grow(&ask)?;
     Ok((reservation, granted.output_each))
 }
@@ -68,12 +68,12 @@ fn an_answer_is_cut_down_to_what_is_left_but_not_to_what_others_hold() {
 fn a_call_that_is_too_fast_for_its_account_takes_nothing_of_its_runs_rate() {
     let at = |per_minute| spending(Budget { requests_per_minute: Some(per_minute), ..Budget::default() });
     let (run, slow, fast) = (at(5), at(1), at(100));
-    Reservation::enter(&run, &slow, NOW).unwrap().settle(tokens(1, 1), NanoDollars(0));
+    assert_eq!(pace(&run, &slow, NOW), Ok(()));
     for _ in 0..100 {
-        let short = Reservation::enter(&run, &slow, NOW).unwrap_err();
+        let short = pace(&run, &slow, NOW).unwrap_err();
         assert!(matches!(short, Short::TooFast(Whose::Account, _)), "{short:?}");
     }
-    let passed = (0..100).filter(|_| Reservation::enter(&run, &fast, NOW).is_ok()).count();
+    let passed = (0..100).filter(|_| pace(&run, &fast, NOW).is_ok()).count();
     assert_eq!(passed, 4, "all that it had left");
 }
 
@@ -127,7 +127,7 @@ fn several_answers_are_several_times_the_tokens() {
     assert_eq!((output, state(&run, Limit::OutputTokens).1), (12, 96));
     drop(call);
     let absurd = Ask { answers: u64::MAX, ..ask(1, 8192) };
-    assert!(Reservation::enter(&unlimited(), &unlimited(), NOW).unwrap().grow(&absurd).is_err());
+    assert!(Reservation::enter(&unlimited(), &unlimited()).unwrap().grow(&absurd).is_err());
 }
 
 #[test]
@@ -206,7 +206,7 @@ proptest! {
             match event {
                 Event::Begin { run, input, output, answers } => {
                     let ask = Ask { input, output, answers, price: None };
-                    if let Ok(mut entered) = Reservation::enter(&spending[run], &spending[2], NOW)
+                    if let Ok(mut entered) = Reservation::enter(&spending[run], &spending[2])
                         && let Ok(granted) = entered.grow(&ask)
                     {
                         prop_assert!(granted.output_each >= 1 && granted.output_each <= output);
@@ -284,7 +284,7 @@ fn absurd_usage_uses_a_limit_up_for_good() {
     let told = Usage { tokens: tokens(u64::MAX, 5), ..Usage::default() };
     let limit = Budget { total_tokens: Some(u64::MAX - 1), ..Budget::default() };
     let spending = Arc::new(Spending::new(&limit, &told));
-    let entered = Reservation::enter(&spending, &unlimited(), NOW).unwrap();
+    let entered = Reservation::enter(&spending, &unlimited()).unwrap();
     entered.settle(tokens(u64::MAX, u64::MAX), NanoDollars(u64::MAX));
     assert_eq!(spending.pot(Limit::TotalTokens).map(Pot::used), Some(u64::MAX));
     assert_eq!(spending.pot(Limit::CostNanodollars).map(Pot::used), Some(u64::MAX));

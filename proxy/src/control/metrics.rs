@@ -54,6 +54,7 @@ pub(super) fn text(control: &Control) -> String {
         taps: control.runs.watchers() as u64,
         tap_bytes: control.taps.held(),
         body_bytes: control.bodies.used(),
+        head_bytes: control.heads.used(),
         reserved: Reserved {
             requests: reserved(Limit::Requests),
             input_tokens: reserved(Limit::InputTokens),

@@ -30,7 +30,7 @@ use self::spare::Spares;
 use crate::{
     bodies::Allowance,
     config::{Config, Origins},
-    exchange::{Complaints, Snapshot, pause},
+    exchange::{Complaints, HeadMemory, Snapshot, pause},
     freezes::Freezes,
     journal::Journal,
     metrics::Metrics,
@@ -46,6 +46,8 @@ pub(crate) struct Control {
     pub(crate) journal: Arc<Journal>,
     /// Memory for the request bodies of all runs.
     pub(crate) bodies: Arc<Allowance>,
+    /// Memory for unfinished request heads.
+    pub(crate) heads: Arc<HeadMemory>,
     /// Memory for what streams by of all runs.
     pub(crate) taps: Arc<Rings>,
     pub(crate) metrics: Arc<Metrics>,

@@ -6,44 +6,37 @@
 //! costs those that are there nothing.
 
 use std::{
-    convert::Infallible,
-    io::{self, Write},
-    net,
-    os::unix::net::UnixListener as StdListener,
-    path::Path,
-    pin::Pin,
-    sync::Arc,
+    convert::Infallible, io, net, os::unix::net::UnixListener as StdListener, path::Path, pin::Pin, sync::Arc,
 };
 
 use http::{Request, Response};
 use hyper::{body::Incoming, server::conn::http1};
 use hyper_util::rt::TokioIo;
-use platform_core::{grant, refusal::Refusal};
+use platform_core::grant;
 use platform_runtime::{
     settings::Serves,
     socket::{self, PrivateSocket},
     task,
 };
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    net::{TcpListener, UnixListener, UnixStream},
-};
+use tokio::net::{TcpListener, UnixListener, UnixStream};
 
 use super::{
-    Plane,
+    Plane, admit,
     carried::Carried,
+    head_memory::HeadPermit,
     identify::{Entrance, Way},
-    patience::{Passed, Quiet},
+    patience::Quiet,
     room::Places,
     serve,
-    timed::{Ended, Timed},
+    timed::Timed,
+    unserved::{end, turn_away},
     unwritten::{Owed, Owing},
-    wire::Wire,
+    wire::{Socket, Wire},
 };
-use crate::{refusal, run::Run, worker::GatewaySocket};
+use crate::{run::Run, worker::GatewaySocket};
 
-/// Most that is read from a client at once, and so the most that a request's head may have, bytes. hyper would read up to
-/// 400 KiB ahead per connection; a body that fits comes in one piece and is not copied.
+/// Most that is read from a client at once, bytes. hyper would read up to 400 KiB ahead per connection; a body that fits
+/// comes in one piece and is not copied.
 const READ_BUFFER: usize = 256 << 10;
 
 /// A run's listener, bound.
@@ -128,7 +121,8 @@ async fn own(plane: Arc<Plane>, run: Arc<Run>, stream: UnixStream, places: Place
     let entrance = Entrance { way: Way::Own(Arc::clone(&run)), carried: carried.clone() };
     // Before it is looked for the first time, so that nothing changes unseen in between.
     let mut changes = run.changes();
-    let mut connection = serving(Arc::clone(&plane), entrance, stream);
+    let Places { connection: places, heads } = places;
+    let mut connection = serving(Arc::clone(&plane), entrance.clone(), heads, stream);
     let ended = loop {
         if run.cut().is_some() || carried.is_cut(&plane.freezes) {
             return;
@@ -142,7 +136,7 @@ async fn own(plane: Arc<Plane>, run: Arc<Run>, stream: UnixStream, places: Place
             Ok(()) = changes.changed() => {}
         }
     };
-    end(connection, ended);
+    end((&plane, &entrance), connection, ended);
     drop(places);
 }
 
@@ -250,14 +244,12 @@ fn is_the_gateway(heard: &GatewaySocket, stream: &UnixStream) -> bool {
 }
 
 /// Serves a connection until it ends, or the call it carries is cut.
-async fn shared<S>(plane: Arc<Plane>, entrance: Entrance, stream: S, places: Places)
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+async fn shared<S: Socket>(plane: Arc<Plane>, entrance: Entrance, stream: S, places: Places) {
     let cut = entrance.carried.clone().until_cut(Arc::clone(&plane));
-    let mut connection = serving(plane, entrance, stream);
+    let Places { connection: places, heads } = places;
+    let mut connection = serving(Arc::clone(&plane), entrance.clone(), heads, stream);
     tokio::select! {
-        ended = &mut connection => end(connection, ended),
+        ended = &mut connection => end((&plane, &entrance), connection, ended),
         () = cut => {}
     }
     drop(places);
@@ -270,43 +262,15 @@ fn quiet(plane: &Plane) -> Quiet {
 
 /// A connection that is served when it is polled. Time is watched here, not by hyper, whose timer is made anew for every
 /// request and does not tell a head from a pause.
-fn serving<S>(plane: Arc<Plane>, entrance: Entrance, stream: S) -> Timed<S>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+fn serving<S: Socket>(plane: Arc<Plane>, entrance: Entrance, heads: HeadPermit, stream: S) -> Timed<S> {
     let (carried, owed) = (entrance.carried.clone(), Owed::new(Arc::clone(&plane.unwritten)));
     let wire = Wire::new(stream, carried.clone(), owed.clone());
     let connection = http1::Builder::new()
         .header_read_timeout(None)
+        .max_header_size(admit::MAX_HEAD)
         .max_buf_size(READ_BUFFER)
         .serve_connection(TokioIo::new(wire), Service { plane, entrance, owed });
-    Timed::new(connection, carried)
-}
-
-/// Takes leave of a connection that has ended.
-fn end<S>(connection: Timed<S>, ended: Ended)
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    match ended {
-        Ended::Alone(Ok(())) => {}
-        Ended::Alone(Err(error)) => tracing::debug!(%error, "connection ended"),
-        Ended::Passed(passed) => {
-            tracing::debug!(?passed, "connection waited for too long");
-            if passed == Passed::Head {
-                connection.end_with(refusal::raw(Refusal::HeadTooSlow).as_bytes());
-            }
-        }
-    }
-}
-
-/// Tells a client that there is no room for it, as far as that can be done at once. Nothing of it is kept.
-fn turn_away<S: Write>(stream: io::Result<S>) {
-    let told =
-        stream.and_then(|mut stream| stream.write_all(refusal::raw(Refusal::TooManyConnections).as_bytes()));
-    if let Err(error) = told {
-        tracing::debug!(%error, "a connection too many was not told so");
-    }
+    Timed::new(connection, carried, heads)
 }
 
 /// Answers the requests of one connection.

@@ -6,17 +6,28 @@
 use http::{Method, Version, header, request::Parts};
 use platform_core::{refusal::Refusal, route::Route};
 
-/// Most that the target and headers of a request may have together, bytes. SDKs send one or two thousand.
-const HEAD: usize = 64 << 10;
+use super::inbound::Target;
+
+/// Most bytes of a request's head. SDKs send one or two thousand. hyper refuses larger ones before they are whole.
+pub(super) const MAX_HEAD: usize = 64 << 10;
+/// Bytes of a head besides target, names and values: `POST  HTTP/1.1`, and the empty line.
+const FRAME: usize = 17;
+/// Bytes of a header besides name and value: a colon, a blank, the end of the line.
+const FRAME_OF_HEADER: usize = 4;
+
+/// Returns the bytes that `head` has in the usual spelling.
+pub(super) fn size(head: &Parts) -> usize {
+    let headers = head.headers.iter();
+    let headers: usize =
+        headers.map(|(name, value)| name.as_str().len() + value.len() + FRAME_OF_HEADER).sum();
+    FRAME + headers + head.uri.path_and_query().map_or(0, |target| target.as_str().len())
+}
 
 /// Whether every reader sees the same request in this head (RFC 9112, 3.2 and 6.1). What hyper refuses itself is not
 /// asked again: two lengths, folded lines, what no chunk can be. A length beside chunked it drops, and closes behind the answer.
-pub(super) fn head(head: &Parts) -> Result<(), Refusal> {
+/// A fragment is part of no target.
+pub(super) fn head(head: &Parts, target: Target) -> Result<(), Refusal> {
     let headers = &head.headers;
-    let size: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-    if size + head.uri.path_and_query().map_or(0, |target| target.as_str().len()) > HEAD {
-        return Err(Refusal::HeadTooLarge);
-    }
     let mut encodings = headers.get_all(header::TRANSFER_ENCODING).iter();
     let is_framed_once = match (encodings.next(), encodings.next()) {
         (None, _) => true,
@@ -25,7 +36,11 @@ pub(super) fn head(head: &Parts) -> Result<(), Refusal> {
     };
     let hosts = headers.get_all(header::HOST).iter().count();
     let is_addressed_once = hosts == 1 || (hosts == 0 && head.version < Version::HTTP_11);
-    if is_framed_once && is_addressed_once { Ok(()) } else { Err(Refusal::HeadInvalid) }
+    if is_framed_once && is_addressed_once && target == Target::Plain {
+        Ok(())
+    } else {
+        Err(Refusal::HeadInvalid)
+    }
 }
 
 /// The route of the call, if it is on the list. The query string takes no part: it is never forwarded.

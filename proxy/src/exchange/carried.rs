@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Plane,
     identify::Caller,
+    inbound::{Inbound, Target},
     patience::{Passed, Patience, Quiet},
 };
 use crate::{freezes::Freezes, refusal::Refused, run::Run};
@@ -49,6 +50,20 @@ struct Call {
     identity: Identity,
     stage: Stage,
     patience: Patience,
+    inbound: Inbound,
+}
+
+/// State of a connection that has nothing to do at the moment.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    /// When the next limit of time passes.
+    pub(super) due: Option<Instant>,
+    /// The limit that the call was told of and has not acted on.
+    pub(super) told: Option<Timeout>,
+    /// Bytes that hyper holds and that belong to no call.
+    pub(super) held: u64,
+    /// Whether the client has left a call that is in flight.
+    pub(super) is_abandoned: bool,
 }
 
 #[derive(Debug, Default)]
@@ -79,6 +94,7 @@ impl Carried {
             identity: Identity::None,
             stage: Stage::Idle,
             patience: Patience::new(Instant::now()),
+            inbound: Inbound::new(),
         };
         let (call, is_of_another_run) = (Mutex::new(call), Notify::new());
         Self(Arc::new(Connection { call, is_of_another_run, quiet, unheard }))
@@ -106,6 +122,7 @@ impl Carried {
         let mut call = self.call();
         call.stage = Stage::Idle;
         call.patience.end(Instant::now());
+        call.inbound.expect_head();
     }
 
     /// Whether the connection has to go.
@@ -165,13 +182,60 @@ impl Carried {
     }
 }
 
-/// Time.
+/// Bytes.
 impl Carried {
-    /// Bytes have come from the client.
-    pub(super) fn came(&self) {
-        self.call().patience.came(Instant::now);
+    /// Notes that `bytes` have come from the client.
+    pub(super) fn came(&self, bytes: &[u8]) {
+        let mut call = self.call();
+        call.patience.came(Instant::now);
+        call.inbound.came(bytes);
     }
 
+    /// Notes that the client will send nothing more. As at nginx that ends its call: a bridge turns a close into it.
+    pub(super) fn has_ended(&self) {
+        self.call().inbound.end();
+    }
+
+    /// Notes that hyper has passed on a head of `size` bytes.
+    pub(super) fn take_head(&self, size: usize) -> Target {
+        self.call().inbound.take_head(size as u64)
+    }
+
+    /// Notes that bytes that come now belong to the body of a call that is settled.
+    pub(super) fn discards(&self) {
+        self.call().inbound.discard();
+    }
+
+    /// Notes that so many bytes of it came.
+    pub(super) fn discarded(&self, bytes: usize) {
+        self.call().inbound.take(bytes as u64);
+    }
+
+    /// Returns whether a call is in flight.
+    pub(super) fn has_call(&self) -> bool {
+        self.call().patience.has_call()
+    }
+
+    /// Returns whether the client has left the call that is in flight.
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.call().is_abandoned()
+    }
+
+    /// Returns what the connection waits for.
+    pub(super) fn waiting(&self) -> Waiting {
+        let call = self.call();
+        let next = call.patience.next(self.0.quiet, &call.times());
+        Waiting {
+            due: next.map(|(at, _)| at),
+            told: call.patience.told(),
+            held: call.inbound.held(),
+            is_abandoned: call.is_abandoned(),
+        }
+    }
+}
+
+/// Time.
+impl Carried {
     /// The client takes nothing for now.
     pub(super) fn is_unread(&self) {
         self.call().patience.is_unread(Instant::now());
@@ -189,7 +253,9 @@ impl Carried {
 
     /// So many bytes of it came.
     pub(super) fn got_body(&self, bytes: usize, times: &CallTimes) {
-        self.call().patience.got_body(bytes as u64, times.body_bytes().max(1), Instant::now);
+        let mut call = self.call();
+        call.patience.got_body(bytes as u64, times.body_bytes().max(1), Instant::now);
+        call.inbound.take(bytes as u64);
     }
 
     /// The upstream is to answer within `timeout`. The limit that has passed, if one has.
@@ -234,6 +300,10 @@ impl Carried {
 }
 
 impl Call {
+    const fn is_abandoned(&self) -> bool {
+        self.patience.has_call() && self.inbound.has_ended()
+    }
+
     fn stopped(&self, freezes: &Freezes) -> Option<Refused> {
         let model = match &self.stage {
             Stage::Idle => return None,

@@ -71,6 +71,18 @@ pub(super) struct Caller {
     pub(super) identity: Identity,
 }
 
+impl Caller {
+    /// Returns the caller on a socket of `run`.
+    pub(super) fn on_socket(run: &Arc<Run>) -> Self {
+        Self { run: Arc::clone(run), identity: Identity::Socket }
+    }
+
+    /// Returns the caller of a call of which nothing says whose it is.
+    pub(super) fn unattributed(plane: &Plane) -> Self {
+        Self { run: Arc::clone(&plane.nobody), identity: Identity::None }
+    }
+}
+
 /// The caller, and the path without what named the caller.
 pub(super) fn identify<'h>(
     plane: &Plane,
@@ -79,7 +91,7 @@ pub(super) fn identify<'h>(
 ) -> Result<(Caller, &'h str), Refusal> {
     let path = head.uri.path();
     match &entrance.way {
-        Way::Own(run) => Ok((Caller { run: Arc::clone(run), identity: Identity::Socket }, path)),
+        Way::Own(run) => Ok((Caller::on_socket(run), path)),
         Way::Shared(Serves::Clients) => {
             let run = by_token(plane, &entrance.way, &head.headers)?.ok_or(Refusal::TokenMissing)?;
             Ok((Caller { run, identity: Identity::Token }, path))

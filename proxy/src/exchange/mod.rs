@@ -12,7 +12,9 @@ mod carried;
 mod complain;
 mod draft;
 mod forward;
+mod head_memory;
 mod identify;
+mod inbound;
 mod models;
 mod observe;
 #[cfg(feature = "parts")]
@@ -24,6 +26,7 @@ mod room;
 mod scrub;
 mod settle;
 mod timed;
+mod unserved;
 mod unwritten;
 mod wire;
 
@@ -32,11 +35,12 @@ use std::{sync::Arc, time::Duration};
 use arc_swap::ArcSwap;
 use http::{HeaderValue, Method, Request, Response, header, request::Parts};
 use hyper::body::Incoming;
-use platform_core::{record::Identity, route::Route, token::Secrets};
+use platform_core::{route::Route, token::Secrets};
 
 pub(crate) use self::{
     accept::{GatewayListener, Listener, SharedListener},
     body::{Body, BrokenOff},
+    head_memory::HeadMemory,
     rewrite::{Identification, Label, Policy, Reason, Rejection},
     room::{Complaints, Rooms, pause, raise_descriptor_limit},
     unwritten::Unwritten,
@@ -44,6 +48,7 @@ pub(crate) use self::{
 use self::{
     complain::Words,
     identify::{Caller, Entrance, Way, identify},
+    inbound::Target,
     settle::Exchange,
 };
 use crate::{
@@ -106,22 +111,23 @@ pub(crate) struct Plane {
 
 /// Answers one request that came in on a connection.
 async fn serve(plane: &Arc<Plane>, entrance: &Entrance, request: Request<Incoming>) -> Response<Body> {
-    if request.uri().path() == "/health" && request.method() == Method::GET {
+    let (head, mut body) = request.into_parts();
+    let target = entrance.carried.take_head(admit::size(&head));
+    if head.uri.path() == "/health" && head.method == Method::GET && target == Target::Plain {
         entrance.carried.end();
         return health(entrance);
     }
-    let (head, mut body) = request.into_parts();
     let (caller, path) = match identify(plane, entrance, &head) {
         Ok(identified) => identified,
         Err(reason) => {
-            let nobody = Caller { run: Arc::clone(&plane.nobody), identity: Identity::None };
-            let exchange = Exchange::begin(plane, &nobody, &entrance.carried);
+            let exchange = Exchange::begin(plane, &Caller::unattributed(plane), &entrance.carried);
             return refuse(exchange, &reason.into(), entrance, (&head, &mut body)).await;
         }
     };
     let mut exchange = Exchange::begin(plane, &caller, &entrance.carried);
-    if let Err(reason) = admit::head(&head) {
-        return refuse(exchange, &reason.into(), entrance, (&head, &mut body)).await;
+    let checked = exchange.pace().and_then(|()| admit::head(&head, target).map_err(Refused::from));
+    if let Err(refused) = checked {
+        return refuse(exchange, &refused, entrance, (&head, &mut body)).await;
     }
     if models::is_asked(&head, path) {
         return match models::respond(&mut exchange, path) {
@@ -149,7 +155,7 @@ async fn refuse(
     released(exchange.refuse(refused)).await;
     // Who waits to be asked for the body is not asked, and who was too slow is not waited for.
     if !head.headers.contains_key(header::EXPECT) && refused.timeout.is_none() {
-        rewrite::discard(body).await;
+        rewrite::discard(body, &entrance.carried).await;
         // What came belonged to this call and begins no other.
         entrance.carried.end();
     }

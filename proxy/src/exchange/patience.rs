@@ -120,6 +120,11 @@ impl Patience {
         self.told = None;
     }
 
+    /// Returns whether a call is in flight.
+    pub(super) const fn has_call(&self) -> bool {
+        self.call.is_some()
+    }
+
     /// The limit that the call was told of and has not acted on yet.
     pub(super) const fn told(&self) -> Option<Timeout> {
         self.told

@@ -1,5 +1,6 @@
 //! How many connections there may be: of one run, on the shared listener, and of all, so that descriptors are left for the
-//! upstream, the journal and control.
+//! upstream, the journal and control. One listener never has more than are left for all others, so that however few there
+//! may be, a run without any finds one.
 
 use std::{
     io,
@@ -10,8 +11,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use platform_core::limit::ByteSize;
 use platform_runtime::settings::Connections;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::head_memory::{HeadMemory, HeadPermit};
 
 /// A number of things that there may be at a time.
 #[derive(Debug)]
@@ -37,6 +41,17 @@ impl Room {
         let fits = |taken: u64| taken.checked_add(count).filter(|sum| *sum <= self.most);
         self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
         Some(Place { room: Arc::clone(self), taken: count })
+    }
+
+    /// The same, where there may be `most` at the moment.
+    fn enter_below(self: &Arc<Self>, most: u64) -> Option<Place> {
+        let fits = |taken: u64| (taken < self.most.min(most)).then_some(taken + 1);
+        self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
+        Some(Place { room: Arc::clone(self), taken: 1 })
+    }
+
+    fn left(&self) -> u64 {
+        self.most.saturating_sub(self.taken.load(Ordering::Relaxed))
     }
 
     /// The same for what is there whether or not there is room.
@@ -67,13 +82,26 @@ pub(crate) struct Rooms {
     /// Counted in descriptors; listeners of runs take some of it.
     descriptors: Arc<Room>,
     connections: Arc<Room>,
-    shared: Arc<Room>,
+    shared: ListenerLimits,
     of_a_run: u64,
+    heads: Arc<HeadMemory>,
+    heads_of_listener: ByteSize,
     complaints: Arc<Complaints>,
 }
 
+/// Limits of the connections of one listener.
+#[derive(Debug, Clone)]
+pub(crate) struct ListenerLimits {
+    connections: Arc<Room>,
+    heads: Arc<HeadMemory>,
+}
+
 /// What one connection takes, until it is dropped.
-pub(crate) type Places = [Place; 3];
+#[derive(Debug)]
+pub(super) struct Places {
+    pub(super) connection: [Place; 3],
+    pub(super) heads: HeadPermit,
+}
 
 impl Rooms {
     /// For `threads` threads under this process's limit of descriptors.
@@ -85,16 +113,29 @@ impl Rooms {
         Self {
             descriptors: Arc::new(Room::new(descriptors)),
             connections: Arc::new(Room::new(all)),
-            // Whoever can reach that listener must not be able to shut out those with a socket of their own.
-            shared: Arc::new(Room::new(u64::from(caps.listen).min(all.div_ceil(2)))),
+            shared: ListenerLimits {
+                // Whoever can reach that listener must not be able to shut out those with a socket of their own.
+                connections: Arc::new(Room::new(u64::from(caps.listen).min(all.div_ceil(2)))),
+                heads: Arc::new(HeadMemory::new(caps.listener_heads)),
+            },
             of_a_run: caps.run.into(),
+            heads: Arc::new(HeadMemory::new(caps.all_heads)),
+            heads_of_listener: caps.listener_heads,
             complaints: Arc::default(),
         }
     }
 
-    /// Room for the connections of one run.
-    pub(super) fn of_a_run(&self) -> Arc<Room> {
-        Arc::new(Room::new(self.of_a_run))
+    /// Returns the memory of the unfinished heads of all connections.
+    pub(crate) fn heads(&self) -> Arc<HeadMemory> {
+        Arc::clone(&self.heads)
+    }
+
+    /// Returns limits for the connections of one run.
+    pub(super) fn of_a_run(&self) -> ListenerLimits {
+        ListenerLimits {
+            connections: Arc::new(Room::new(self.of_a_run)),
+            heads: Arc::new(HeadMemory::new(self.heads_of_listener)),
+        }
     }
 
     /// A listener takes a descriptor.
@@ -107,11 +148,15 @@ impl Rooms {
         self.enter(&self.shared)
     }
 
-    /// Room for a connection that `own` has room for.
-    pub(super) fn enter(&self, own: &Arc<Room>) -> Option<Places> {
-        let places =
-            || Some([own.enter(1)?, self.connections.enter(1)?, self.descriptors.enter(PER_CONNECTION)?]);
-        let places = places();
+    /// Room for a connection of a listener that has so many at most, and no more than are left for all others.
+    pub(super) fn enter(&self, own: &ListenerLimits) -> Option<Places> {
+        let left = self.connections.left().min(self.descriptors.left() / PER_CONNECTION);
+        let places = || {
+            let own = own.connections.enter_below(left)?;
+            Some([own, self.connections.enter(1)?, self.descriptors.enter(PER_CONNECTION)?])
+        };
+        let heads = || HeadPermit::new(Arc::clone(&own.heads), Arc::clone(&self.heads));
+        let places = places().map(|connection| Places { connection, heads: heads() });
         if places.is_none() {
             self.complaints
                 .tell(|untold| tracing::warn!(untold, "as many connections are open as there may be"));
@@ -175,23 +220,52 @@ mod tests {
 
     use super::*;
 
+    fn rooms(all: u32, run: u32) -> Rooms {
+        let (header_read, keep_alive) = (Millis::seconds(1), Millis::seconds(1));
+        let (all_heads, listener_heads) = (ByteSize::mib(1), ByteSize::mib(1));
+        let caps = Connections {
+            all: Some(all),
+            run,
+            listen: 4096,
+            header_read,
+            keep_alive,
+            all_heads,
+            listener_heads,
+        };
+        Rooms::new(caps, 2)
+    }
+
+    fn fill(rooms: &Rooms, own: &ListenerLimits) -> Vec<Places> {
+        std::iter::from_fn(|| rooms.enter(own)).collect()
+    }
+
     #[test]
     fn there_are_never_more_than_there_is_room_for() {
-        let (header_read, keep_alive) = (Millis::seconds(1), Millis::seconds(1));
-        let caps = Connections { all: Some(5), run: 3, listen: 4096, header_read, keep_alive };
-        let rooms = Rooms::new(caps, 2);
+        let rooms = rooms(6, 3);
         let (one, other) = (rooms.of_a_run(), rooms.of_a_run());
-        let of_one: Vec<_> = std::iter::from_fn(|| rooms.enter(&one)).collect();
-        let of_other: Vec<_> = std::iter::from_fn(|| rooms.enter(&other)).collect();
-        assert_eq!((of_one.len(), of_other.len()), (3, 2));
-        assert!(rooms.enter_shared().is_none());
+        let of_one = fill(&rooms, &one);
+        let of_other = fill(&rooms, &other);
+        assert_eq!((of_one.len(), of_other.len()), (3, 2), "and one is left for a third");
         drop(of_one);
         let shared: Vec<_> = std::iter::from_fn(|| rooms.enter_shared()).collect();
-        assert_eq!(shared.len(), 3, "half of all, rounded up");
-        drop((shared, of_other));
-        for room in [&rooms.connections, &rooms.shared, &rooms.descriptors, &one, &other] {
+        assert_eq!(shared.len(), 2, "as many as are left");
+        drop(of_other);
+        let more: Vec<_> = std::iter::from_fn(|| rooms.enter_shared()).collect();
+        assert_eq!(more.len(), 1, "half of all");
+        drop((shared, more));
+        let of_listeners = [&rooms.shared, &one, &other].map(|limits| &limits.connections);
+        for room in of_listeners.into_iter().chain([&rooms.connections, &rooms.descriptors]) {
             assert_eq!(room.taken.load(Ordering::Relaxed), 0);
         }
+    }
+
+    #[test]
+    fn many_greedy_runs_leave_one_for_another() {
+        let rooms = rooms(88, 512);
+        let greedy: Vec<_> = (0..5).map(|_| fill(&rooms, &rooms.of_a_run())).collect();
+        let counts: Vec<_> = greedy.iter().map(Vec::len).collect();
+        assert_eq!(counts, [44, 22, 11, 6, 3]);
+        assert!(rooms.enter(&rooms.of_a_run()).is_some());
     }
 
     #[test]

@@ -23,7 +23,7 @@ use platform_core::{
 
 use super::{NO_ROUTE, Plane, carried::Carried, draft::Draft, identify::Caller, rewrite::Checked};
 use crate::{
-    budget::{Ask, Granted, Reservation},
+    budget::{self, Ask, Granted, Reservation},
     clock,
     journal::{Room, Synced},
     refusal::{self, Late, Refused},
@@ -77,6 +77,11 @@ impl Exchange {
         exchange
     }
 
+    /// Counts the call against the rates of its run and account, whatever becomes of it.
+    pub(super) fn pace(&self) -> Result<(), Refused> {
+        Ok(budget::pace(&self.run.spending, &self.run.account, clock::uptime(self.began))?)
+    }
+
     /// Takes the call's place in the run, if run and journal are open.
     pub(super) fn admit(&mut self, route: Route) -> Result<(), Refused> {
         self.route = route;
@@ -92,8 +97,7 @@ impl Exchange {
             return Err(Refusal::TokenRevoked.into());
         }
         self.is_let_go_on(None)?;
-        let entered = Reservation::enter(&self.run.spending, &self.run.account, clock::uptime(self.began))?;
-        self.reservation = Some(entered);
+        self.reservation = Some(Reservation::enter(&self.run.spending, &self.run.account)?);
         self.trace(|| Step::Admitted { route });
         Ok(())
     }
@@ -194,6 +198,10 @@ impl Exchange {
 
     /// The request is about to go to the upstream: the call is marked, and whoever drops the future has not sent it.
     pub(super) async fn sending(&mut self) -> Result<(), Refusal> {
+        if self.carried.is_abandoned() {
+            // Nothing was sent, and nothing is: the connection ends now, and the call with it.
+            std::future::pending::<()>().await;
+        }
         let duration = self.elapsed_us();
         let (Some(draft), Some(room)) = (&mut self.draft, &mut self.room) else {
             return Err(Refusal::JournalUnavailable);

@@ -14,20 +14,27 @@ use std::{
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::{
-    io::{AsyncRead, AsyncWrite},
+    io::AsyncWrite,
     time::{Sleep, sleep_until},
 };
 
-use super::{accept::Service, carried::Carried, patience::Passed, wire::Wire};
+use super::{
+    accept::Service,
+    carried::Carried,
+    head_memory::{HeadPermit, Standing},
+    patience::Passed,
+    wire::{Socket, Wire},
+};
 
 /// The connection.
 #[derive(Debug)]
 pub(super) struct Timed<S>
 where
-    S: AsyncRead + AsyncWrite + Unpin,
+    S: Socket,
 {
     connection: http1::Connection<TokioIo<Wire<S>>, Service>,
     carried: Carried,
+    heads: HeadPermit,
     alarm: Pin<Box<Sleep>>,
 }
 
@@ -38,15 +45,23 @@ pub(super) enum Ended {
     Alone(hyper::Result<()>),
     /// It waited for too long.
     Passed(Passed),
+    /// Its client has left a call.
+    Abandoned,
+    /// Its head is unfinished, and others need the memory.
+    Evicted,
 }
 
 impl<S> Timed<S>
 where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: Socket,
 {
-    pub(super) fn new(connection: http1::Connection<TokioIo<Wire<S>>, Service>, carried: Carried) -> Self {
+    pub(super) fn new(
+        connection: http1::Connection<TokioIo<Wire<S>>, Service>,
+        carried: Carried,
+        heads: HeadPermit,
+    ) -> Self {
         let first = carried.due().unwrap_or_else(Instant::now);
-        Self { connection, carried, alarm: Box::pin(sleep_until(first.into())) }
+        Self { connection, carried, heads, alarm: Box::pin(sleep_until(first.into())) }
     }
 
     /// It ends with the call that it carries, or now if it carries none.
@@ -58,28 +73,29 @@ where
     pub(super) fn end_with(self, text: &[u8]) {
         let mut stream = self.connection.into_parts().io.into_inner();
         let mut cx = Context::from_waker(Waker::noop());
-        drop(Pin::new(&mut stream).poll_write(&mut cx, text));
+        stream.say(&mut cx, text);
         drop(Pin::new(&mut stream).poll_shutdown(&mut cx));
     }
 
-    /// Which limit has passed, once one has.
-    fn poll_alarm(&mut self, cx: &mut Context<'_>) -> Poll<Passed> {
+    /// Which limit has passed, once one has; the next one is `due` then.
+    fn poll_alarm(&mut self, mut due: Option<Instant>, cx: &mut Context<'_>) -> Poll<Passed> {
         loop {
-            let Some(due) = self.carried.due().map(Into::into) else { return Poll::Pending };
-            if due < self.alarm.deadline() || self.alarm.is_elapsed() {
-                self.alarm.as_mut().reset(due);
+            let Some(at) = due.map(Into::into) else { return Poll::Pending };
+            if at < self.alarm.deadline() || self.alarm.is_elapsed() {
+                self.alarm.as_mut().reset(at);
             }
             std::task::ready!(self.alarm.as_mut().poll(cx));
             if let Some(passed) = self.carried.pass(Instant::now()) {
                 return Poll::Ready(passed);
             }
+            due = self.carried.due();
         }
     }
 }
 
 impl<S> Future for Timed<S>
 where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: Socket,
 {
     type Output = Ended;
 
@@ -89,10 +105,17 @@ where
             if let Poll::Ready(ended) = Pin::new(&mut this.connection).poll(cx) {
                 return Poll::Ready(Ended::Alone(ended));
             }
-            if let Some(timeout) = this.carried.told() {
+            let waiting = this.carried.waiting();
+            if let Some(timeout) = waiting.told {
                 return Poll::Ready(Ended::Passed(Passed::Call(timeout)));
             }
-            let passed = std::task::ready!(this.poll_alarm(cx));
+            if waiting.is_abandoned {
+                return Poll::Ready(Ended::Abandoned);
+            }
+            if this.heads.hold(waiting.held, cx.waker()) == Standing::Evicted {
+                return Poll::Ready(Ended::Evicted);
+            }
+            let passed = std::task::ready!(this.poll_alarm(waiting.due, cx));
             if this.carried.told().is_none() {
                 return Poll::Ready(Ended::Passed(passed));
             }

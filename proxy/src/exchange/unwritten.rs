@@ -76,6 +76,11 @@ impl Owed {
         answer.map(|body| Owing { body, owed: self.clone() })
     }
 
+    /// Returns whether no answer of ours is there or under way.
+    pub(super) fn is_none(&self) -> bool {
+        self.0.stage.load(Ordering::Relaxed) == NONE
+    }
+
     /// The stream has nothing left to write.
     pub(super) fn flushed(&self) {
         if self.0.stage.load(Ordering::Relaxed) == BUFFERED {

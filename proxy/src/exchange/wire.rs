@@ -7,9 +7,33 @@ use std::{
     task::{Context, Poll},
 };
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use platform_core::refusal::Refusal;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, Interest, ReadBuf},
+    net::{TcpStream, UnixStream},
+};
 
 use super::{carried::Carried, unwritten::Owed};
+use crate::refusal;
+
+/// Stream of a client.
+pub(super) trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
+    /// Returns whether a read that has just emptied the stream was the last one. No system call: asks what the kernel has
+    /// told with the bytes.
+    fn has_ended(&self) -> bool;
+}
+
+impl Socket for UnixStream {
+    fn has_ended(&self) -> bool {
+        self.try_io(Interest::READABLE, || Ok(())).is_ok()
+    }
+}
+
+impl Socket for TcpStream {
+    fn has_ended(&self) -> bool {
+        self.try_io(Interest::READABLE, || Ok(())).is_ok()
+    }
+}
 
 /// A stream that tells what it carries when bytes come, when they are stuck, and when none are left.
 #[derive(Debug)]
@@ -34,7 +58,23 @@ impl<S> Wire<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Wire<S> {
+impl<S: Socket> Wire<S> {
+    /// Says in our words what hyper says of itself in `status_line`, about a request that it does not understand.
+    fn refuse(&mut self, cx: &mut Context<'_>, status_line: &[u8]) {
+        // It has no answer to tell of any other.
+        let is_long =
+            [b"HTTP/1.1 431", b"HTTP/1.1 414"].iter().any(|status| status_line.starts_with(*status));
+        let reason = if is_long { Refusal::HeadTooLarge } else { Refusal::HeadInvalid };
+        self.say(cx, refusal::raw(reason).as_bytes());
+    }
+
+    /// Writes `text` as far as the client takes it at once.
+    pub(super) fn say(&mut self, cx: &mut Context<'_>, text: &[u8]) {
+        drop(Pin::new(&mut self.stream).poll_write(cx, text));
+    }
+}
+
+impl<S: Socket> AsyncRead for Wire<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -43,14 +83,21 @@ impl<S: AsyncRead + Unpin> AsyncRead for Wire<S> {
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(cx, buffer);
         if buffer.filled().len() > before {
-            self.carried.came();
+            self.carried.came(&buffer.filled()[before..]);
+            if buffer.remaining() > 0 && self.stream.has_ended() {
+                self.carried.has_ended();
+            }
         }
         polled
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
+impl<S: Socket> AsyncWrite for Wire<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if self.owed.is_none() {
+            self.refuse(cx, bytes);
+            return Poll::Ready(Ok(bytes.len()));
+        }
         let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.written(polled)
     }
@@ -60,6 +107,10 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
         cx: &mut Context<'_>,
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if self.owed.is_none() {
+            self.refuse(cx, pieces.first().map_or(&[], |piece| piece));
+            return Poll::Ready(Ok(pieces.iter().map(|piece| piece.len()).sum()));
+        }
         let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
         self.written(polled)
     }

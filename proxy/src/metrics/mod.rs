@@ -47,6 +47,7 @@ pub(crate) struct Gauges {
     pub(crate) tap_bytes: u64,
     /// Bytes of request bodies in memory.
     pub(crate) body_bytes: u64,
+    pub(crate) head_bytes: u64,
     pub(crate) reserved: Reserved,
     /// Idle connections to the upstream.
     pub(crate) idle_connections: u64,

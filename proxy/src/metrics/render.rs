@@ -98,6 +98,7 @@ fn present(text: &mut Exposition, gauges: &Gauges) {
     gauge("sluicegate_runs_open", gauges.runs, "Runs that are open or closing.");
     gauge("sluicegate_in_flight", gauges.in_flight, "Calls in flight.");
     gauge("sluicegate_body_bytes_in_flight", gauges.body_bytes, "Bytes of request bodies in memory.");
+    gauge("sluicegate_head_bytes_in_flight", gauges.head_bytes, "Bytes that unfinished request heads hold.");
     gauge("sluicegate_taps", gauges.taps, "Watchers of what streams by.");
     gauge(
         "sluicegate_tap_bytes",

@@ -9,6 +9,7 @@ pub(crate) mod bodies;
 mod correlations;
 mod errors;
 mod headers;
+mod heads;
 mod leaks;
 mod paths;
 mod sockets;
@@ -76,6 +77,7 @@ fn with_lines(lines: &[u8]) -> Vec<u8> {
 fn no_family_of_attacks_shrinks_unseen() {
     let families = [
         ("headers of requests", headers::count(), 116),
+        ("heads that are no request", heads::unread().len(), 12),
         ("trailers", trailers::TRAILERS.len(), 5),
         ("headers that ours would have to stand beside", crate::identity::spoofs().len(), 52),
         ("heads and framing of answers", answers::attacks().len(), 69),

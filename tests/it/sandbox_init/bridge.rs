@@ -7,8 +7,10 @@ use harness::{
     Agent, Bridge, Init, World,
     agent::{Answering, Stream, Wire, chat_body, saying},
     eventually,
+    raw::Raw,
 };
 use http::Method;
+use platform_core::record::Outcome;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::UnixStream,
@@ -258,4 +260,32 @@ async fn without_a_proxy_a_client_is_hung_up_on_and_the_next_proxy_is_found() {
     let mut client = connect(&init).await;
     client.write_all(b"?").await.unwrap();
     assert_eq!(peer.accept().await.read_u8().await.unwrap(), b'?');
+}
+
+/// An agent that leaves its call is half-closed by the bridge, which the proxy takes for the end of the call, as nginx does.
+#[tokio::test]
+async fn a_cancel_through_a_bridge_ends_the_call() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    let (init, socat) = (Init::to(&run.socket).await, Bridge::to(&run.socket).await);
+    let mut count = 0;
+    for agent in [&init.agent, &socat.agent] {
+        // In the middle of a stream.
+        let mut stream = agent.stream("fake-stall1").await;
+        stream.next().await.unwrap();
+        drop(stream);
+        // Before there is an answer.
+        let hang = Raw::post("/v1/chat/completions", &chat_body("fake-hang", Answering::Whole));
+        let wire = hang.begin(agent).await;
+        count += 2;
+        let asked = || async { world.upstream.ledger().len() };
+        eventually("the upstream is asked", asked, |asked| *asked == count).await;
+        drop(wire);
+        let ended = world.upstream.ledger().wait_for_ending(count as u64, Duration::from_secs(5)).await;
+        assert!(matches!(ended.unwrap().ending, bench::upstream::Ending::ClientGone { .. }), "cancelled");
+        let records = world.records(count).await;
+        assert!(records[count - 2..].iter().all(|line| line.record.outcome == Outcome::ClientGone));
+        let said = &records[count - 2].record.tokens;
+        assert!(said.output < 100, "what was said and no more: {said:?}");
+    }
 }

@@ -63,6 +63,10 @@ pub struct Connections {
     pub header_read: Millis,
     /// How long a client's connection may be idle between two calls.
     pub keep_alive: Millis,
+    /// Memory of the unfinished request heads of all connections.
+    pub all_heads: ByteSize,
+    /// Memory of the unfinished request heads of one listener.
+    pub listener_heads: ByteSize,
 }
 
 impl Connections {
@@ -88,6 +92,16 @@ impl Connections {
                 "How long a client's connection may be idle between two calls before it is closed.",
             )
             .or(limit::data_plane::KEEP_ALIVE),
+            all_heads: field(
+                "max_header_bytes_in_flight",
+                "Memory of the unfinished request heads of all connections. Beyond it the oldest of them are closed.",
+            )
+            .or(limit::data_plane::HEADER_BYTES),
+            listener_heads: field(
+                "max_listener_header_bytes_in_flight",
+                "Memory of the unfinished request heads of one listener, a run's own or the shared one. Beyond it the oldest of them are closed.",
+            )
+            .or(limit::data_plane::LISTENER_HEADER_BYTES),
         }
     }
 }

@@ -10,7 +10,11 @@ use hyper::body::Incoming;
 use platform_core::refusal::Refusal;
 use tokio::time::timeout;
 
-use crate::{bodies::Held, exchange::settle::Exchange, refusal::Refused};
+use crate::{
+    bodies::Held,
+    exchange::{carried::Carried, settle::Exchange},
+    refusal::Refused,
+};
 
 /// How much of a refused body is still read, and for how long.
 const LINGER_BYTES: usize = 128 << 20;
@@ -69,13 +73,16 @@ pub(in crate::exchange) async fn read_body(
 
 /// Reads what a refused client still sends, within bounds: one that is in the middle of its body would meet a
 /// broken connection instead of the refusal (RFC 9112, 9.6), a bridge in between all the more.
-pub(in crate::exchange) async fn discard(body: &mut Incoming) {
+pub(in crate::exchange) async fn discard(body: &mut Incoming, carried: &Carried) {
+    carried.discards();
     let reading = async {
         let mut left = LINGER_BYTES;
         while left > 0
             && let Some(Ok(frame)) = body.frame().await
         {
-            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+            let bytes = frame.data_ref().map_or(0, Bytes::len);
+            carried.discarded(bytes);
+            left = left.saturating_sub(bytes);
         }
     };
     // Whoever is slower than that has had his chance.

@@ -131,7 +131,9 @@ impl Case<'_> {
             (Refusal::HeadInvalid, _) => why("the head can be read in two ways (RFC 9112); the client has to send another"),
             (Refusal::HeadTooLarge, _) => why("the head is larger than any SDK sends; the client has to send a smaller one"),
             (Refusal::HeadTooSlow, _) => {
-                why("the head did not come in time").setting("proxy", "header_read", None)
+                why("the head did not come in time, or other heads needed its memory")
+                    .setting("proxy", "header_read", None)
+                    .setting("proxy", "max_header_bytes_in_flight", None)
             }
             (Refusal::BodyTooSlow, _) => why("the body came more slowly than the run's grant takes")
                 .setting(&self.agent(), "body_time", None)

@@ -1,0 +1,223 @@
+//! Limits the memory that unfinished request heads hold, of one listener's connections and of all.
+//!
+//! A head that comes in one piece never gets here. Beyond a limit the connections whose heads are unfinished for the longest
+//! time are closed first, so that a flood of them costs those who come later nothing. Bodies have limits of their own: they
+//! belong to a call, which is refused when there is no memory for it, and one client's heads must not refuse another's call.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    task::Waker,
+};
+
+use platform_core::limit::ByteSize;
+
+/// Memory that many connections share.
+#[derive(Debug)]
+pub(crate) struct HeadMemory {
+    limit: u64,
+    /// Number of the next unfinished head.
+    next: AtomicU64,
+    unfinished: Mutex<Unfinished>,
+}
+
+#[derive(Debug, Default)]
+struct Unfinished {
+    bytes: u64,
+    by_age: BTreeMap<u64, Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    bytes: u64,
+    eviction: Arc<Eviction>,
+}
+
+/// Order to a connection to close.
+#[derive(Debug)]
+struct Eviction {
+    is_due: AtomicBool,
+    connection: Waker,
+    shares: Shares,
+}
+
+/// Memory of a listener, and of all.
+type Shares = [Arc<HeadMemory>; 2];
+
+impl Eviction {
+    fn is_due(&self) -> bool {
+        self.is_due.load(Ordering::Relaxed)
+    }
+
+    /// Closes the connection. Its memory counts no more: it must not be the reason to close others.
+    fn order(&self, number: u64) {
+        self.is_due.store(true, Ordering::Relaxed);
+        self.shares.iter().for_each(|memory| memory.remove(number));
+        self.connection.wake_by_ref();
+    }
+}
+
+impl HeadMemory {
+    /// Returns memory of which nothing is used.
+    pub(crate) fn new(limit: ByteSize) -> Self {
+        Self { limit: limit.0, next: AtomicU64::new(0), unfinished: Mutex::default() }
+    }
+
+    /// Returns the bytes that unfinished heads hold at the moment.
+    pub(crate) fn used(&self) -> u64 {
+        self.unfinished().bytes
+    }
+
+    /// Counts `held`. Returns those that have to close.
+    fn set(&self, held: &Held) -> Vec<(u64, Arc<Eviction>)> {
+        let mut unfinished = self.unfinished();
+        let entry = Entry { bytes: held.bytes, eviction: Arc::clone(&held.eviction) };
+        let before = unfinished.by_age.insert(held.number, entry).map_or(0, |entry| entry.bytes);
+        unfinished.bytes = unfinished.bytes - before + held.bytes;
+        let mut evicted = Vec::new();
+        while unfinished.bytes > self.limit
+            && let Some((number, oldest)) = unfinished.by_age.pop_first()
+        {
+            unfinished.bytes -= oldest.bytes;
+            evicted.push((number, oldest.eviction));
+        }
+        evicted
+    }
+
+    fn remove(&self, number: u64) {
+        let mut unfinished = self.unfinished();
+        if let Some(entry) = unfinished.by_age.remove(&number) {
+            unfinished.bytes -= entry.bytes;
+        }
+    }
+
+    fn unfinished(&self) -> MutexGuard<'_, Unfinished> {
+        self.unfinished.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Share of one connection in the memory of its listener and of all. Given back on drop.
+#[derive(Debug)]
+pub(super) struct HeadPermit {
+    shares: Shares,
+    held: Option<Held>,
+}
+
+#[derive(Debug)]
+struct Held {
+    number: u64,
+    bytes: u64,
+    eviction: Arc<Eviction>,
+}
+
+/// Answer to a connection that asks for memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// The connection may stay.
+    Stays,
+    /// Others have come for whom there is no memory left: the connection has to close.
+    Evicted,
+}
+
+impl HeadPermit {
+    /// Returns a share of nothing.
+    pub(super) const fn new(of_listener: Arc<HeadMemory>, of_all: Arc<HeadMemory>) -> Self {
+        Self { shares: [of_listener, of_all], held: None }
+    }
+
+    /// Sets the share to `bytes`, of the connection that is polled with `waker`.
+    pub(super) fn hold(&mut self, bytes: u64, waker: &Waker) -> Standing {
+        match &mut self.held {
+            None if bytes == 0 => return Standing::Stays,
+            None => {
+                let (is_due, connection) = (AtomicBool::new(false), waker.clone());
+                let eviction = Eviction { is_due, connection, shares: self.shares.clone() };
+                let [_, all] = &self.shares;
+                let number = all.next.fetch_add(1, Ordering::Relaxed);
+                self.held = Some(Held { number, bytes, eviction: Arc::new(eviction) });
+            }
+            // A head that became whole at the last moment is whole.
+            Some(_) if bytes == 0 => {
+                self.release();
+                return Standing::Stays;
+            }
+            Some(held) if held.eviction.is_due() => return Standing::Evicted,
+            Some(held) if held.bytes == bytes => return Standing::Stays,
+            Some(held) => held.bytes = bytes,
+        }
+        let Some(held) = &self.held else { return Standing::Stays };
+        for memory in &self.shares {
+            // One that its listener has no memory for must not close others.
+            if !held.eviction.is_due() {
+                memory.set(held).iter().for_each(|(number, eviction)| eviction.order(*number));
+            }
+        }
+        if held.eviction.is_due() { Standing::Evicted } else { Standing::Stays }
+    }
+
+    fn release(&mut self) {
+        if let Some(held) = self.held.take() {
+            self.shares.iter().for_each(|memory| memory.remove(held.number));
+        }
+    }
+}
+
+impl Drop for HeadPermit {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory(limit: u64) -> Arc<HeadMemory> {
+        Arc::new(HeadMemory::new(ByteSize(limit)))
+    }
+
+    fn hold(permit: &mut HeadPermit, bytes: u64) -> Standing {
+        permit.hold(bytes, Waker::noop())
+    }
+
+    #[test]
+    fn the_oldest_heads_give_way_to_newcomers() {
+        let (all, listener) = (memory(1000), memory(30));
+        let mut permits: Vec<_> =
+            (0..5).map(|_| HeadPermit::new(Arc::clone(&listener), Arc::clone(&all))).collect();
+        for permit in &mut permits {
+            assert_eq!(hold(permit, 10), Standing::Stays);
+        }
+        let standing: Vec<_> = permits.iter_mut().map(|permit| hold(permit, 10)).collect();
+        assert_eq!(standing[..2], [Standing::Evicted; 2]);
+        assert_eq!(standing[2..], [Standing::Stays; 3]);
+        assert_eq!(listener.used(), 30);
+        assert_eq!(hold(&mut permits[3], 0), Standing::Stays, "its head is whole");
+        assert_eq!(hold(&mut permits[3], 10), Standing::Stays, "and its next one is new");
+        assert_eq!(hold(&mut permits[4], 20), Standing::Stays);
+        assert_eq!(hold(&mut permits[2], 10), Standing::Evicted);
+        drop(permits);
+        assert_eq!((listener.used(), all.used()), (0, 0));
+    }
+
+    #[test]
+    fn one_listener_cannot_take_the_memory_of_another() {
+        let all = memory(50);
+        let (one, other) = (memory(30), memory(30));
+        let mut flood: Vec<_> =
+            (0..100).map(|_| HeadPermit::new(Arc::clone(&one), Arc::clone(&all))).collect();
+        let mut slow = HeadPermit::new(other, Arc::clone(&all));
+        hold(&mut slow, 10);
+        for permit in &mut flood {
+            hold(permit, 10);
+        }
+        assert_eq!(one.used(), 30);
+        assert_eq!(hold(&mut slow, 20), Standing::Stays, "older, and of another listener");
+        assert_eq!(hold(&mut flood[99], 40), Standing::Evicted, "more than there is for one listener");
+        drop(flood);
+        assert_eq!(all.used(), 20);
+    }
+}

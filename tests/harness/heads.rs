@@ -1,0 +1,99 @@
+//! Clients that send half of a request's head and no more, many at once.
+
+use std::{fs, time::Instant};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde::Serialize;
+use tokio::io::AsyncWriteExt;
+
+use crate::{
+    agent::{Agent, Wire},
+    eventually::eventually,
+    world::World,
+};
+
+/// Proxy's figures under a flood of unfinished heads.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Flooded {
+    /// Connections that were opened.
+    pub connections: usize,
+    /// Bytes of head that each has sent.
+    pub head_bytes: usize,
+    /// Resident memory before, KiB.
+    pub rss_before_kib: u64,
+    /// Resident memory while all were open, KiB.
+    pub rss_after_kib: u64,
+    /// Growth for each connection that was opened, KiB.
+    pub kib_per_connection: u64,
+    /// Bytes that the proxy counted at the end.
+    pub counted_bytes: u64,
+    /// Time until all had sent what they send, milliseconds.
+    pub milliseconds: u128,
+}
+
+/// Opens `connections` at `agent`'s address, each with `bytes` of a head that does not end, and keeps them open meanwhile.
+///
+/// # Panics
+/// If the proxy does not settle.
+pub async fn flood(
+    world: &World,
+    agent: &Agent,
+    connections: usize,
+    bytes: usize,
+) -> (Flooded, Vec<Box<dyn Wire>>) {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
+    let head = half_a_head(bytes);
+    let (rss_before_kib, began) = (rss_kib(world), Instant::now());
+    let mut open = Vec::new();
+    for _ in 0..connections {
+        let mut wire = agent.connect().await.unwrap();
+        // One that is closed meanwhile has been heard.
+        drop(wire.write_all(&head).await);
+        open.push(wire);
+    }
+    let milliseconds = began.elapsed().as_millis();
+    let twice = || async {
+        let before = (rss_kib(world), head_bytes(world).await);
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        (before, (rss_kib(world), head_bytes(world).await))
+    };
+    let (_, (rss_after_kib, counted_bytes)) =
+        eventually("memory has settled", twice, |(before, after)| before == after && after.1 > 0).await;
+    let grown = rss_after_kib.saturating_sub(rss_before_kib);
+    let kib_per_connection = grown / connections as u64;
+    let flooded = Flooded {
+        connections,
+        head_bytes: bytes,
+        rss_before_kib,
+        rss_after_kib,
+        kib_per_connection,
+        counted_bytes,
+        milliseconds,
+    };
+    (flooded, open)
+}
+
+/// A head of `bytes` that does not end.
+#[must_use]
+pub fn half_a_head(bytes: usize) -> Vec<u8> {
+    let mut head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\nx-padding: ".to_vec();
+    head.resize(bytes, b'x');
+    head
+}
+
+/// Bytes that the proxy counts for unfinished heads.
+///
+/// # Panics
+/// If it does not tell.
+pub async fn head_bytes(world: &World) -> u64 {
+    let metrics = world.control.send(http::Method::GET, "/v1/metrics", String::new()).await.text();
+    let value = metrics.lines().find_map(|line| line.strip_prefix("sluicegate_head_bytes_in_flight "));
+    value.unwrap().parse().unwrap()
+}
+
+fn rss_kib(world: &World) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", world.proxy_pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
