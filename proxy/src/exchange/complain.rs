@@ -137,7 +137,7 @@ pub(super) async fn instead(
     let dialect = exchange.route().dialect();
     let snapshot = exchange.plane().snapshot.load_full();
     let told = match words {
-        Words::Theirs if !is_about_budget(&text) => scrub::document(&text, &snapshot.unspoken),
+        Words::Theirs if !is_about_budget(&text) => scrub::error(&text, &snapshot.unspoken),
         Words::Theirs | Words::Ours => None,
     };
     let Some(told) = told else {

@@ -262,7 +262,7 @@ fn own_keys() -> Vec<(Api, Answering, String)> {
     let mut all = vec![
         (chat, Answering::Whole, whole(CANARY_KEY)),
         (chat, Answering::Whole, whole(&escaped)),
-        (chat, Answering::Whole, whole(CANARY_SECRET)),
+        (chat, Answering::Whole, whole(&format!("{CANARY_SECRET}new"))),
         (chat, Answering::Whole, whole(&("x".repeat(70_000) + CANARY_KEY))),
         (chat, Answering::Whole, whole("x").replace("\"index\"", &format!("\"{CANARY_KEY}\""))),
     ];

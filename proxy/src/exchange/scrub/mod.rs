@@ -38,6 +38,21 @@ const CHOICE: [&str; 7] = ["index", "delta", "message", "text", "finish_reason",
 
 /// What may be told of an error that is a JSON document; none if that is nothing.
 pub(super) fn document(text: &[u8], known: &[String]) -> Option<String> {
+    cleaned(text, known).map(|document| document.to_string())
+}
+
+/// The same where no status says that it is an error: none if clients would not find one in what is left.
+pub(super) fn error(text: &[u8], known: &[String]) -> Option<String> {
+    let is_there = |error: Option<&Value>| error.is_some_and(|error| !error.is_null());
+    let tells = |document: &Value| {
+        is_there(document.get("error"))
+            || is_there(document.pointer("/response/error"))
+            || document.get("type").is_some_and(|kind| kind == "error")
+    };
+    cleaned(text, known).filter(tells).map(|document| document.to_string())
+}
+
+fn cleaned(text: &[u8], known: &[String]) -> Option<Value> {
     let mut document: Value = serde_json::from_slice(text).ok()?;
     if let Value::Object(members) = &mut document {
         members.retain(|name, _| DOCUMENT.contains(&name.as_str()));
@@ -46,14 +61,14 @@ pub(super) fn document(text: &[u8], known: &[String]) -> Option<String> {
         }
     }
     clean(&mut document, known);
-    Some(document.to_string())
+    Some(document)
 }
 
 /// What may be told of a stream's event that tells of an error in JSON.
 pub(super) fn event(event: &[u8], known: &[String]) -> Option<String> {
     let lines = || std::str::from_utf8(event).unwrap_or_default().split(['\n', '\r']);
     let data: Vec<_> = lines().filter_map(|line| line.strip_prefix("data:")).collect();
-    let document = document(data.join("\n").as_bytes(), known)?;
+    let document = error(data.join("\n").as_bytes(), known)?;
     let is_name =
         |name: &&str| name.bytes().all(|byte| byte.is_ascii_lowercase() || matches!(byte, b'.' | b'_'));
     let mut names = lines().filter_map(|line| line.strip_prefix("event:")).map(str::trim).filter(is_name);

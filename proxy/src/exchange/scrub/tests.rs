@@ -128,6 +128,7 @@ fn of_an_event_pass_its_name_and_its_document() {
         ("event: sk-abcdef\ndata: {\"error\":1}\n: 10.1.2.3\n\n", Some("data: {\"error\":1}\n\n")),
         ("event: gw.internal\ndata: {\"error\":1}\n\n", Some("data: {\"error\":1}\n\n")),
         ("event: error\ndata: sk-abcdef\n\n", None),
+        ("data: {\"detail\":\"x\"}\n\n", None),
         ("event: error\ndata: {\"error\":\"sk-abc", None),
     ];
     for (text, expected) in cases {
