@@ -78,7 +78,7 @@ async fn an_agent_that_fails_after_a_good_call_has_failed_itself_and_one_that_an
 async fn what_the_proxy_refuses_is_told_apart() {
     let world = World::with(
         &(shell_agent(&format!("{}; {} || exit 7", asks("fake"), asks("fake")), "requests = 1")
-            + "[agents.'test:one']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['node', '/agent/run.mjs']\nmodels = ['fake']\nmodel = 'fake'\nprotocol = 'text'\n"
+            + "[agents.'test:one']\nimage = 'sluicegate/sandbox-runtime:latest'\nmodels = ['fake']\nmodel = 'fake'\nprotocol = 'text'\n"
             + &format!(
                 "argv = ['bash', '-c', {}]\n",
                 super::toml_argument(&format!("{} || exit 7", asks("fake-echo")))

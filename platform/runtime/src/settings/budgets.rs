@@ -112,6 +112,7 @@ pub(super) fn prices(root: &Section<'_>) -> BTreeMap<String, Price> {
             "cache_written_1h",
             "The same for tokens written to a cache that keeps them for an hour; twice `input` if absent.",
         )
+        .may_be_zero()
         .optional();
         let (Some(input), Some(output)) = (input, output) else {
             section
