@@ -265,7 +265,7 @@ fn nested(words: &[String]) -> Value {
     value
 }
 
-/// Returns the same beside a text of more than a megabyte.
+/// Returns the same beside a text that is longer than a meter keeps.
 fn large(words: &[String]) -> Value {
-    json!({ "description": " ".repeat((1 << 20) + 17), "parameters": nested(words) })
+    json!({ "description": " ".repeat(parts::MAX_KEPT + 17), "parameters": nested(words) })
 }

@@ -15,14 +15,15 @@ use bench::upstream::ScriptedUpstream;
 use futures_util::{StreamExt, stream};
 use http::Method;
 use platform_core::{
+    control::RunView,
     grant::{CallLimits, RunGrant},
     limit::ByteSize,
 };
-use tokio::time::timeout;
+use tokio::time::sleep;
 
 use self::plan::{Leaving, MAX_OUTPUT, Plan};
 use crate::{
-    agent::Agent,
+    agent::{BoxError, Stream},
     canary::CANARY_KEY,
     eventually::eventually_within,
     litellm::LiteLlm,
@@ -94,9 +95,13 @@ async fn call(world: &World, number: usize, plan: Plan) -> Call {
     let Plan { kind, body, leaving } = plan;
     let body = body.to_string();
     let request = body.len() as u64;
-    let (answer, end) = ask(&run.agent, kind.path, body, leaving).await;
     let id = &run.grant.run_id;
     let look = || async { world.control.run(id).await.unwrap() };
+    let begun = async {
+        let is_seen = |view: &RunView| view.in_flight + view.usage.calls + view.usage.refused > 0;
+        eventually_within(SETTLED_TIMEOUT, "the proxy has seen the call", look, is_seen).await;
+    };
+    let (answer, end) = ask(run.agent.send(Method::POST, kind.path, body.into()), leaving, begun).await;
     eventually_within(SETTLED_TIMEOUT, "the call has ended", look, |view| {
         view.in_flight == 0 && view.usage.calls + view.usage.refused > 0
     })
@@ -105,13 +110,17 @@ async fn call(world: &World, number: usize, plan: Plan) -> Call {
     Call { kind, request, answer, end }
 }
 
-/// Returns how many bytes of the answer came, and how it ended.
-async fn ask(agent: &Agent, path: &str, body: String, leaving: Leaving) -> (u64, End) {
-    let sent = agent.send(Method::POST, path, body.into());
+/// Returns how many bytes of the answer came, and how it ended. A client that leaves after some time does so once its call
+/// has `begun`: before, there is no call.
+async fn ask(
+    sent: impl Future<Output = Result<Stream, BoxError>>,
+    leaving: Leaving,
+    begun: impl Future<Output = ()>,
+) -> (u64, End) {
     let answer = match leaving {
-        Leaving::After(moment) => match timeout(moment, sent).await {
-            Ok(answer) => answer,
-            Err(_elapsed) => return (0, End::Left),
+        Leaving::After(moment) => tokio::select! {
+            answer = sent => answer,
+            () = async { begun.await; sleep(moment).await } => return (0, End::Left),
         },
         Leaving::Never | Leaving::AfterBytes(_) => sent.await,
     };
