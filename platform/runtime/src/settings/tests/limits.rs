@@ -12,10 +12,11 @@ fn mistake(text: &str) -> String {
 #[test]
 fn no_limit_can_be_zero() {
     // Those of which zero is said to mean something.
-    const MEAN_SOMETHING: [&str; 12] = [
+    const MEAN_SOMETHING: [&str; 13] = [
         "agents.*.warm",
         "gateways.*.drain",
         "prices.*.cache_written",
+        "prices.*.cache_written_1h",
         "prices.*.cached",
         "prices.*.input",
         "prices.*.output",
