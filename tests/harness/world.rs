@@ -174,6 +174,15 @@ impl World {
         kill_process(Pid::from_raw(self.proxy_pid().cast_signed()).unwrap(), signal).unwrap();
     }
 
+    /// Stops the proxy where it is; returns once it stands still.
+    pub async fn hold_proxy(&self) {
+        self.signal_proxy(Signal::STOP);
+        let stat = format!("/proc/{}/stat", self.proxy_pid());
+        let state =
+            || async { fs::read_to_string(&stat).unwrap().rsplit_once(") ").unwrap().1[..1].to_owned() };
+        eventually("the proxy stands still", state, |state| state == "T").await;
+    }
+
     /// Process id of the proxy.
     #[must_use]
     pub fn proxy_pid(&self) -> u32 {

@@ -276,7 +276,7 @@ async fn a_half_close_before_sending_costs_nothing() {
     for leaves in [true, false] {
         assert_eq!(run.agent.chat("fake").await.status, 200, "a connection is at hand");
         // Held, so that request and half-close are there at once when it looks.
-        world.signal_proxy(Signal::STOP);
+        world.hold_proxy().await;
         let mut wire = call.begin(&run.agent).await;
         if leaves {
             wire.shutdown().await.unwrap();

@@ -1,7 +1,8 @@
 //! Limits the memory that unfinished request heads hold, of one listener's connections and of all.
 //!
 //! A head that comes in one piece never gets here. Beyond a limit the connections whose heads are unfinished for the longest
-//! time are closed first, so that a flood of them costs those who come later nothing. Bodies have limits of their own: they
+//! time are closed first, so that a flood of them costs those who come later nothing. A connection closes when its thread gets
+//! round to it: where as much memory again waits for that, newcomers are closed, too. Bodies have limits of their own: they
 //! belong to a call, which is refused when there is no memory for it, and one client's heads must not refuse another's call.
 
 use std::{
@@ -28,6 +29,20 @@ pub(crate) struct HeadMemory {
 struct Unfinished {
     bytes: u64,
     by_age: BTreeMap<u64, Entry>,
+    /// Bytes of connections that are to close, by number.
+    closing: BTreeMap<u64, u64>,
+    closing_bytes: u64,
+}
+
+impl Unfinished {
+    /// Takes a connection that is to close out of the count.
+    fn close(&mut self, number: u64) -> Option<Arc<Eviction>> {
+        let Entry { bytes, eviction } = self.by_age.remove(&number)?;
+        self.bytes -= bytes;
+        self.closing_bytes += bytes;
+        self.closing.insert(number, bytes);
+        Some(eviction)
+    }
 }
 
 #[derive(Debug)]
@@ -52,10 +67,10 @@ impl Eviction {
         self.is_due.load(Ordering::Relaxed)
     }
 
-    /// Closes the connection. Its memory counts no more: it must not be the reason to close others.
+    /// Closes the connection. Its memory must not be the reason to close older ones.
     fn order(&self, number: u64) {
         self.is_due.store(true, Ordering::Relaxed);
-        self.shares.iter().for_each(|memory| memory.remove(number));
+        self.shares.iter().for_each(|memory| drop(memory.unfinished().close(number)));
         self.connection.wake_by_ref();
     }
 }
@@ -79,19 +94,22 @@ impl HeadMemory {
         unfinished.bytes = unfinished.bytes - before + held.bytes;
         let mut evicted = Vec::new();
         while unfinished.bytes > self.limit
-            && let Some((number, oldest)) = unfinished.by_age.pop_first()
+            && let Some(number) = unfinished.by_age.keys().next().copied()
         {
-            unfinished.bytes -= oldest.bytes;
-            evicted.push((number, oldest.eviction));
+            evicted.extend(unfinished.close(number).map(|eviction| (number, eviction)));
+        }
+        if unfinished.bytes + unfinished.closing_bytes > self.limit.saturating_mul(2) {
+            evicted.extend(unfinished.close(held.number).map(|eviction| (held.number, eviction)));
         }
         evicted
     }
 
+    /// Forgets a connection that is closed, or whose head is whole.
     fn remove(&self, number: u64) {
         let mut unfinished = self.unfinished();
-        if let Some(entry) = unfinished.by_age.remove(&number) {
-            unfinished.bytes -= entry.bytes;
-        }
+        unfinished.close(number);
+        let bytes = unfinished.closing.remove(&number).unwrap_or_default();
+        unfinished.closing_bytes -= bytes;
     }
 
     fn unfinished(&self) -> MutexGuard<'_, Unfinished> {
@@ -203,20 +221,37 @@ mod tests {
         assert_eq!((listener.used(), all.used()), (0, 0));
     }
 
+    /// Threads are busy, and none of the connections that are to close has closed.
+    #[test]
+    fn what_waits_to_close_is_bounded_too() {
+        let (all, listener) = (memory(1000), memory(30));
+        let mut permits: Vec<_> =
+            (0..20).map(|_| HeadPermit::new(Arc::clone(&listener), Arc::clone(&all))).collect();
+        let standing: Vec<_> = permits.iter_mut().map(|permit| hold(permit, 10)).collect();
+        assert_eq!(standing[..6], [Standing::Stays; 6]);
+        assert_eq!(standing[6..], [Standing::Evicted; 14]);
+        permits.truncate(3);
+        drop(permits);
+        let mut next = HeadPermit::new(Arc::clone(&listener), Arc::clone(&all));
+        assert_eq!(hold(&mut next, 10), Standing::Stays, "there is room again");
+    }
+
     #[test]
     fn one_listener_cannot_take_the_memory_of_another() {
         let all = memory(50);
         let (one, other) = (memory(30), memory(30));
-        let mut flood: Vec<_> =
-            (0..100).map(|_| HeadPermit::new(Arc::clone(&one), Arc::clone(&all))).collect();
         let mut slow = HeadPermit::new(other, Arc::clone(&all));
         hold(&mut slow, 10);
-        for permit in &mut flood {
-            hold(permit, 10);
+        let mut flood = Vec::new();
+        for _ in 0..100 {
+            let mut permit = HeadPermit::new(Arc::clone(&one), Arc::clone(&all));
+            hold(&mut permit, 10);
+            flood.push(permit);
+            flood.retain_mut(|permit| hold(permit, 10) == Standing::Stays);
         }
         assert_eq!(one.used(), 30);
         assert_eq!(hold(&mut slow, 20), Standing::Stays, "older, and of another listener");
-        assert_eq!(hold(&mut flood[99], 40), Standing::Evicted, "more than there is for one listener");
+        assert_eq!(hold(&mut flood[2], 40), Standing::Evicted, "more than there is for one listener");
         drop(flood);
         assert_eq!(all.used(), 20);
     }

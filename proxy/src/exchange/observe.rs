@@ -46,6 +46,8 @@ pub(crate) struct Observed {
     meter: Meter,
     passage: Passage,
     ahead: Ahead,
+    /// Bytes that a document was announced to have beyond those that came before it broke off.
+    missing: Option<u64>,
     mask: Arc<Mask>,
     words: Words,
     /// Whether the upstream's next bytes are waited for.
@@ -114,9 +116,18 @@ pub(super) async fn respond(
     } else {
         Passage::Document(Box::new(Document::by(Arc::clone(&mask))))
     };
-    let (state, ahead) = (State::Done, Ahead::None);
-    let mut observed =
-        Observed { state, meter, passage, ahead, mask, words, waits: false, speaks: false, exchange };
+    let mut observed = Observed {
+        state: State::Done,
+        meter,
+        passage,
+        ahead: Ahead::None,
+        missing: None,
+        mask,
+        words,
+        waits: false,
+        speaks: false,
+        exchange,
+    };
     if has_no_body {
         // hyper never asks for a body that is known to be empty.
         released(observed.finish(connection)).await;
@@ -228,7 +239,8 @@ impl Observed {
         let to_come = match &self.state {
             State::Streaming(body, _) => body.size_hint().exact(),
             State::Done => Some(0),
-            _ => None,
+            // A client sees by the length that it has a part.
+            State::Syncing(..) | State::Flushing(_) | State::Aborting(_) => self.missing,
         };
         let held = (ahead + document.held()) as u64;
         to_come.map(|length| http_body::SizeHint::with_exact(length + held)).unwrap_or_default()
@@ -249,6 +261,7 @@ impl Observed {
                 Poll::Pending => {
                     self.waits = true;
                     if let Some(timeout) = self.exchange.carried().wants(Timeout::BetweenBytes) {
+                        self.missing = body.size_hint().exact();
                         return self.break_off(BrokenOff::Late(timeout), cx);
                     }
                     self.state = State::Streaming(body, connection);
@@ -271,6 +284,7 @@ impl Observed {
                 }
                 Poll::Ready(None) => return self.finish_with(Bytes::new(), connection, cx),
                 Poll::Ready(Some(Err(error))) => {
+                    self.missing = body.size_hint().exact();
                     return self.break_off(BrokenOff::Upstream(error), cx);
                 }
             }

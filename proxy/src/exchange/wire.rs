@@ -3,37 +3,29 @@
 
 use std::{
     io::{self, IoSlice},
+    os::fd::AsFd,
     pin::Pin,
     task::{Context, Poll},
 };
 
 use platform_core::refusal::Refusal;
-use tokio::{
-    io::{AsyncRead, AsyncWrite, Interest, ReadBuf},
-    net::{TcpStream, UnixStream},
-};
+use rustix::net::{RecvFlags, recv};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::{carried::Carried, unwritten::Owed};
 use crate::refusal;
 
 /// Stream of a client.
-pub(super) trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
-    /// Returns whether a read that has just emptied the stream was the last one. No system call: asks what the kernel has
-    /// told with the bytes.
-    fn has_ended(&self) -> bool;
-}
-
-impl Socket for UnixStream {
+pub(super) trait Socket: AsFd + AsyncRead + AsyncWrite + Unpin + Send + 'static {
+    /// Returns whether a read that has just emptied the stream was the last one. The event loop does not know that yet: it may
+    /// have heard of the bytes alone. One system call for each request, 0.3 µs.
     fn has_ended(&self) -> bool {
-        self.try_io(Interest::READABLE, || Ok(())).is_ok()
+        let peek = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        recv(self, &mut [0; 1], peek).is_ok_and(|(_, received)| received == 0)
     }
 }
 
-impl Socket for TcpStream {
-    fn has_ended(&self) -> bool {
-        self.try_io(Interest::READABLE, || Ok(())).is_ok()
-    }
-}
+impl<S: AsFd + AsyncRead + AsyncWrite + Unpin + Send + 'static> Socket for S {}
 
 /// A stream that tells what it carries when bytes come, when they are stuck, and when none are left.
 #[derive(Debug)]

@@ -78,20 +78,21 @@ async fn is_open(wire: &mut Box<dyn Wire>) -> bool {
     timeout(Duration::from_millis(20), wire.read_to_end(&mut text)).await.is_err()
 }
 
-/// Three hundred heads of 60 KiB, with a token's listener and on a run's own socket.
+/// Heads of 60 KiB on the listener of tokens, where a thousand would be 60 MiB, and on a run's own socket.
 #[tokio::test]
 async fn unfinished_heads_hold_bounded_memory() {
-    const HEADS: usize = 300;
+    const HEADS: usize = 1000;
     let (world, run, shared) = limited("2 MiB", "3 MiB").await;
-    for agent in [&shared, &run.agent] {
-        let (flooded, mut open) = flood(&world, agent, HEADS, 60 << 10).await;
+    for (agent, heads) in [(&shared, HEADS), (&run.agent, 400)] {
+        let (flooded, mut open) = flood(&world, agent, heads, 60 << 10).await;
         assert!(flooded.counted_bytes <= 2 * MIB, "{flooded:?}");
-        assert!(flooded.rss_after_kib < flooded.rss_before_kib + (10 << 10), "{flooded:?}");
+        // Those that give way are closed a moment later, so that more of them are there than count.
+        assert!(flooded.rss_after_kib < flooded.rss_before_kib + (30 << 10), "{flooded:?}");
         // The oldest give way, and are told so; the last ones to come are there.
         let mut text = String::new();
         open[0].read_to_string(&mut text).await.ok();
         assert!(text.starts_with("HTTP/1.1 408 ") || text.is_empty(), "{text}");
-        assert!(is_open(&mut open[HEADS - 1]).await && !is_open(&mut open[HEADS / 2]).await);
+        assert!(is_open(&mut open[heads - 1]).await && !is_open(&mut open[heads / 2]).await);
         // Others are served, also one whose head comes in two pieces.
         let call = Raw::post(CHAT, &chat_body("fake", Answering::Whole))
             .header("x-run-token", &token("shared", 0, "new", 3600));
@@ -108,7 +109,7 @@ async fn unfinished_heads_hold_bounded_memory() {
     // Control: where the limits are wide, memory grows with what is sent.
     let (world, _run, shared) = limited("1 GiB", "1 GiB").await;
     let (flooded, _open) = flood(&world, &shared, HEADS, 60 << 10).await;
-    assert!(flooded.rss_after_kib > flooded.rss_before_kib + (15 << 10), "{flooded:?}");
+    assert!(flooded.rss_after_kib > flooded.rss_before_kib + (50 << 10), "{flooded:?}");
 }
 
 /// One call in flight each, and behind it seven kilobytes that belong to no call.

@@ -82,7 +82,7 @@ fn no_family_of_attacks_shrinks_unseen() {
         ("headers that ours would have to stand beside", crate::identity::spoofs().len(), 52),
         ("heads and framing of answers", answers::attacks().len(), 69),
         ("paths", paths::PATHS.len(), 88),
-        ("query", paths::QUERIES.len(), 13),
+        ("query", paths::QUERIES.len(), 12),
         ("fields of bodies", bodies::fields().len(), 28),
         ("media and tools as egress", bodies::egress().len(), 22),
         ("references to stored objects", bodies::stored().len(), 13),

@@ -90,7 +90,8 @@ fn usage(figures: &str) -> String {
 
 fn hidden() -> Vec<Attack> {
     let long = format!("\"instructions\":\"{}\",", " ".repeat(1_100_000));
-    let deep = format!("\"metadata\":{}{},", "[".repeat(200_000), "]".repeat(200_000));
+    // As deep as a request may be that is echoed.
+    let deep = format!("\"metadata\":{}{},", "[".repeat(126), "]".repeat(126));
     let echoes = [
         ("a delta in a tool's schema", r#""tools":[{"parameters":{"default":{"delta":"x"}}}],"#),
         ("a delta in the format", r#""text":{"format":{"schema":{"delta":"x"}}},"#),

@@ -15,6 +15,8 @@ use tokio::{
 use crate::sandbox::shell_agent;
 
 const CONFIG: &str = "[accounts.'acct-1']\nrequests = 100\n[prices.'*']\ninput = '1'\noutput = '2'";
+/// A limit of cost needs a price for each model that may be called.
+const PRICES: &str = "[prices.'*']\ninput = '1'\noutput = '2'\n";
 
 async fn sluice(world: &World, arguments: &[&str]) -> String {
     let outcome = world.sluice().run(arguments).await;
@@ -148,7 +150,7 @@ async fn on_a_terminal_bars_grow_in_place_until_the_run_is_closed() {
 
 #[tokio::test]
 async fn one_run_can_be_given_less_than_its_agent_and_never_more() {
-    let world = World::with(&shell_agent("echo done", "total_tokens = 20000")).await;
+    let world = World::with(&(shell_agent("echo done", "total_tokens = 20000") + PRICES)).await;
     for (run, asked, allowed) in [("less", "5000", 5000), ("more", "90000", 20_000)] {
         let arguments =
             ["run", "--agent", "test:sh", "--run-id", run, "--total-tokens", asked, "--cost", "1.25", "q"];

@@ -12,6 +12,12 @@ use crate::journal::{
 
 const LINES: u64 = 20;
 
+/// Ends a journal's work, as a proxy does that stops.
+fn stop(journal: &Journal) {
+    journal.marks.sweep();
+    journal.make_checkpoint(&|_| false).unwrap();
+}
+
 /// Leaves a journal of many files, as a proxy does that was stopped.
 fn stopped(state: &Path) -> Vec<Segment> {
     let journal = open_small(state);
@@ -19,7 +25,7 @@ fn stopped(state: &Path) -> Vec<Segment> {
         append(&journal, &record("r1"));
     }
     journal.spent(|_| false).unwrap();
-    journal.make_checkpoint(&|_| false).unwrap();
+    stop(&journal);
     segments::list(&state.join("journal")).unwrap()
 }
 
@@ -72,7 +78,7 @@ fn a_lost_file_takes_no_sum_and_no_number_along() {
             assert_eq!((line.seq, line.lost), (seq, lost), "{name}: the next line tells");
             last = append(&journal, &record("r1"));
             assert!(!read(&journal).last().unwrap().contains("lost"), "{name}: and only that");
-            journal.make_checkpoint(&|_| false).unwrap();
+            stop(&journal);
         }
     }
 }
@@ -88,7 +94,7 @@ fn starts_after_a_loss_do_not_eat_numbers() {
         let journal = open_small(state.path());
         assert_eq!((calls(&journal), journal.last_seq()), (LINES, LINES + MAX_UNSUMMED));
         assert_eq!(journal.lost(), [Lost { from: 1, to: LINES + MAX_UNSUMMED }]);
-        journal.make_checkpoint(&|_| false).unwrap();
+        stop(&journal);
     }
 }
 

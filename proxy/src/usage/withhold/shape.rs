@@ -8,8 +8,8 @@ use platform_core::route::Route;
 
 use super::names::{Kind, Name, Place, recognises};
 
-/// As deep as `serde_json` reads.
-const MAX_DEPTH: usize = 128;
+/// Deeper than any answer: a request has at most 127 levels, and its echo stands a few below the answer's own.
+const MAX_DEPTH: usize = 160;
 /// Most texts of one event that are noted. One word or two of a model are in a few.
 const MAX_LEAVES: usize = 256;
 /// Most of a name or word that is compared with those that matter.
