@@ -116,13 +116,23 @@ impl World {
 
     /// The same, with variables in its environment.
     pub async fn start_proxy_with(&mut self, variables: &[(&str, &str)]) {
+        let mut command = Command::new(binary("sluice-proxy"));
+        self.launch_proxy(command.env_clear().envs(variables.iter().copied())).await;
+    }
+
+    /// The same, with so many file descriptors and no right to more.
+    pub async fn start_proxy_within(&mut self, descriptors: u32) {
+        let mut within = Command::new("prlimit");
+        within.env_clear().arg(format!("--nofile={descriptors}:{descriptors}")).arg(binary("sluice-proxy"));
+        self.launch_proxy(&mut within).await;
+    }
+
+    async fn launch_proxy(&mut self, command: &mut Command) {
         let log = fs::OpenOptions::new().create(true).append(true).open(self.proxy_log()).unwrap();
-        let child = Command::new(binary("sluice-proxy"))
+        let child = command
             .arg("--config")
             .arg(self.config())
-            .env_clear()
             .env("SLUICE_LOG", self.log)
-            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)

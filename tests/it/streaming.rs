@@ -83,7 +83,8 @@ const DEPARTURES: [Departure; 5] = [
     Departure { model: "fake-hang", answering: Answering::Whole, read: "", after_events: 0 },
     Departure { model: "fake-firstbyte60000ms", answering: Answering::Streamed, read: "", after_events: 0 },
     Departure { model: "fake-stall3", answering: Answering::Streamed, read: " the\"", after_events: 3 },
-    Departure { model: "fake-stall1", answering: Answering::Whole, read: "\"object\"", after_events: 0 },
+    // Of an answer in one piece nothing passes before it has come.
+    Departure { model: "fake-stall1", answering: Answering::Whole, read: "", after_events: 0 },
 ];
 
 #[tokio::test]
