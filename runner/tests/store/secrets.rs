@@ -13,7 +13,9 @@ async fn a_password_opens_the_database_and_is_never_shown() {
     let place = Place::postgres_with_password().await;
     let address = Address::parse(&place.url(), Some(&secret())).unwrap();
     let store = open(&address).await.unwrap();
-    let file = place.path().join("password-file");
+    // The database's own directory is another user's.
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("password-file");
     fs::write(&file, format!("{SECRET}\n")).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     let (keep_events, keep_events_of) = (Millis::seconds(60), 1);

@@ -177,12 +177,6 @@ fn guessed() -> Vec<Attack> {
         ),
         attack("large embeddings without usage", EMBEDDINGS, (JSON, &embedding("")), Books::Estimated(0)),
         attack(
-            "an answer of another kind",
-            CHAT,
-            ("application/octet-stream", &filler),
-            Books::Estimated(8192),
-        ),
-        attack(
             "a long chat",
             CHAT,
             (JSON, &format!("{{\"choices\":[{{\"message\":{{\"content\":\"{filler}\"}}}}]}}")),
@@ -264,6 +258,18 @@ async fn usage_is_booked_for_what_it_is() {
         let record = world.records(calls).await.pop().unwrap().record;
         assert_booked(attack.row, &record, attack.books);
     }
+}
+
+/// An answer that is none is told in other words, and booked all the same: at most as much as its call had set aside.
+#[tokio::test]
+async fn an_answer_of_another_kind_is_booked() {
+    let puppet = Puppet::start().await;
+    let world = in_front_of(&puppet).await;
+    let run = world.run("r1", "acct-1").await;
+    puppet.say(&[&answer("application/octet-stream", &"x".repeat(17 << 20), End::Whole)]);
+    assert_eq!(status(&told(&run.agent, &request(CHAT)).await), 502);
+    let record = world.records(1).await.pop().unwrap().record;
+    assert_booked("another kind", &record, Books::Estimated(8192));
 }
 
 /// An agent that repeats the one call that hid its usage gets no further than an honest one.
