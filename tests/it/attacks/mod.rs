@@ -91,7 +91,7 @@ fn no_family_of_attacks_shrinks_unseen() {
         ("tokens", crate::shared::bad_tokens().len(), 16),
         ("correlations", correlations::attacks().len(), 64),
         ("leaks", leaks::count(), 306),
-        ("usage", usage::attacks().len(), 34),
+        ("usage", usage::attacks().len(), 33),
         ("errors in other shapes, and our own secrets", errors::count(), 838),
         ("places of sockets", sockets::PLANTS.len() + sockets::SECONDS.len(), 10),
         ("state and secrets on disk", state::LINKED.len() + state::EXPOSED.len(), 18),
