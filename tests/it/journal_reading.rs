@@ -265,7 +265,7 @@ async fn so_is_a_flood_of_calls_that_are_answered_without_the_upstream() {
     assert_eq!(world.control.run(&flood.grant.run_id).await.unwrap().usage, usage);
 }
 
-/// Somebody removes a file of the journal: what was spent stays, no number is used twice, and it is told wherever one looks.
+/// A file of the journal is removed: what was spent stays, no number is used twice, and it is told wherever one looks.
 #[tokio::test]
 async fn a_lost_file_is_told_and_its_spending_stays() {
     let mut world = World::with(SMALL).await;

@@ -1,6 +1,6 @@
 //! Tells names that this proxy has heard of from mistyped ones.
 //!
-//! An emergency stop is never refused for its name. It says which names match nothing, so that nobody takes a mistyped one
+//! An emergency stop is never refused for its name. It says which names match nothing, so that no mistyped one is taken
 //! for a stop.
 
 use platform_core::{

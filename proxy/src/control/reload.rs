@@ -100,7 +100,7 @@ pub(crate) async fn retry(control: &Control) {
     control.runs.retry(&config.settings.runs).await;
 }
 
-/// Returns the settings of the proxy that are not the same. A section that nobody owns counts as the proxy's.
+/// Returns the settings of the proxy that are not the same. A section without an owner counts as the proxy's.
 fn differing(before: &Values, after: &Values) -> Vec<String> {
     let keys: BTreeSet<_> = before.keys().chain(after.keys()).collect();
     let is_ours = |key: &str| Part::of(key).is_none_or(|part| part.owner() == Owner::Proxy);

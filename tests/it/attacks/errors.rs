@@ -16,7 +16,7 @@ use crate::shared::{Shared, good};
 
 /// A key that is not ours, in the upstream's words.
 const THEIRS: &str = "sk-theirs-9f86d081884c7d65";
-/// Text of the model, which nobody may touch.
+/// Text of the model, which passes untouched.
 const SAID: &str = "see http://10.9.9.9/sk-mine-1234";
 
 /// A route, an ordinary event of its streams with a text, and what makes an object look like one.

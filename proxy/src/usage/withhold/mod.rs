@@ -1,7 +1,7 @@
 //! Keeps from an agent what is not for it: the event it did not ask for, in which a stream tells its usage; whatever is no
 //! event of an answer; and the proxy's own secrets.
 //!
-//! An event that has not come whole is held back, since nobody could use it yet. Only events that are recognised as an
+//! An event that has not come whole is held back: it is of no use yet. Only events that are recognised as an
 //! answer's pass as they are, and usually without a copy. Works on bytes; knows nothing of calls.
 
 mod document;

@@ -77,7 +77,7 @@ impl Policy {
         }
     }
 
-    /// Returns whether the operator lets a field that is on no list through. LiteLLM's controls stay out whoever names them.
+    /// Returns whether the operator lets a field that is on no list through. LiteLLM's controls stay out always.
     fn lets_through(&self, field: &[u8]) -> bool {
         let named = self.extra_fields.iter().find(|name| name.as_bytes() == field);
         named.is_some_and(|name| !litellm::is_control(name))
