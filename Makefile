@@ -12,8 +12,10 @@ RECORD_SECONDS ?= 600
 RECORD ?= tests/records/fuzz.json
 # Fuzz targets; all of them if empty.
 TARGETS ?=
+# All tests, the house rules first: they take seconds. CI runs these, too, and adds its own.
+TEST_STAGES := setup tidy build proxy-image unit it stack
 
-.PHONY: help demo test setup images proxy-image build lint deny unit it stack ci clean
+.PHONY: help demo test setup images proxy-image build lint deny tidy docs unit it stack ci clean
 .PHONY: test-openclaw
 .PHONY: fuzz fuzz-control fuzz-record
 .PHONY: bench bench-quick bench-starts bench-openclaw bench-micro bench-before bench-check bench-accept bench-build
@@ -25,7 +27,7 @@ demo: ## Run one agent through everything and show what was recorded (LITELLM_BA
 	@scripts/demo.sh
 
 test: ## Set up and run every test
-	@scripts/stages.sh setup build proxy-image unit it stack
+	@scripts/stages.sh $(TEST_STAGES)
 
 setup: ## Install what is missing: Docker, images, LiteLLM, OpenClaw, SDKs, tools
 	@scripts/setup.sh all
@@ -53,6 +55,9 @@ lint: ## Format, clippy, documentation, shell scripts
 deny: ## Licences, sources and banned crates
 	cargo-deny --locked --offline check bans licenses sources
 	cargo-deny --locked --offline --manifest-path fuzz/Cargo.toml --config deny.toml check bans licenses sources
+
+tidy: ## House rules: imports, loops, documents, language (`cargo run -p tidy --bin measure` prints the figures)
+	$(CARGO) nextest run --locked -p tidy
 
 unit: ## Tests beside the code, documentation examples, the sandbox agent's own tests
 	$(CARGO) nextest run --workspace --locked --lib --bins -E 'not package(tests)'
@@ -92,10 +97,10 @@ bench-quick: bench-build ## The same, shorter and not kept (2 minutes)
 bench-before: bench-build ## Put this build aside: `bench run --peers before,sluicegate` then compares a change with it
 	cp target/release/sluice-proxy target/release/sluice-proxy.before
 
-bench-starts: ## Measure how long runs take to begin, cold, warm and as the predecessor did; renew the README's table (5 minutes)
+bench-starts: ## Measure how long runs take to begin, cold, warm and as the predecessor did; renew the table of docs/src/explanation/benchmarks.md (5 minutes)
 	@$(MAKE) --no-print-directory images
 	$(CARGO) build --release --locked --quiet --workspace --bins
-	$(CARGO) run --release --locked --quiet -p tests --example bench-starts -- bench/runs/starts.json README.md
+	$(CARGO) run --release --locked --quiet -p tests --example bench-starts -- bench/runs/starts.json docs/src/explanation/benchmarks.md
 
 bench-openclaw: ## Measure how long sandbox:openclaw takes to its first call, and its memory; renew its README's table (4 minutes)
 	@$(MAKE) --no-print-directory images
@@ -117,7 +122,12 @@ bench-build:
 	$(CARGO) build --release --locked --quiet -p bench -p proxy --bins
 
 ci: ## Everything CI runs, with seconds per stage
-	@scripts/stages.sh setup lint deny build proxy-image unit it stack fuzz bench-check
+	@scripts/stages.sh setup lint deny $(filter-out setup,$(TEST_STAGES)) fuzz bench-check
+
+docs: ## Build the book into target/book with mdBook (built once, minutes) and check links, anchors and paths
+	@scripts/setup.sh book
+	mdbook build docs
+	$(CARGO) nextest run --locked -p tidy --test documents
 
 clean: ## Remove what was built; the cache in $(CACHE) stays
 	$(CARGO) clean

@@ -1,0 +1,128 @@
+//! crates tests the manifests and the module graph: dependencies point down, and no loop is new.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tidy::{
+    file::SourceFile,
+    modules::{self, Graph},
+    ratchet::Ratchet,
+    sources::Repository,
+};
+
+/// The crates of this repository that each crate, by its directory, may depend on.
+const BELOW: [(&str, &[&str]); 10] = [
+    ("platform/core", &[]),
+    ("platform/runtime", &["platform-core"]),
+    ("gateway-bridge", &["platform-core", "platform-runtime"]),
+    ("proxy", &["platform-core", "platform-runtime"]),
+    ("runner", &["platform-core", "platform-runtime", "gateway-bridge"]),
+    ("services/sandbox-init", &["platform-core"]),
+    ("bench", &[]),
+    ("fuzz", &["platform-core", "proxy", "gateway-bridge"]),
+    // Failpoints and what is stored from the runner, the handle from the bridge; all else is seen from outside.
+    ("tests", &["platform-core", "platform-runtime", "bench", "gateway-bridge", "runner"]),
+    // The settings' schema is compared with its file; all else is text here.
+    ("tests/tidy", &["platform-runtime"]),
+];
+
+fn repository() -> Repository {
+    Repository::open().expect("the repository is read")
+}
+
+#[test]
+fn crates_depend_only_downwards() {
+    let repository = repository();
+    let allowed = BTreeMap::from(BELOW);
+    let own: BTreeSet<_> = repository.crates().iter().map(|each| each.name.as_str()).collect();
+    let dirs: BTreeSet<_> = repository.crates().iter().map(|each| each.dir.as_str()).collect();
+    assert_eq!(dirs, allowed.keys().copied().collect(), "the crates there are, and those this rule knows");
+    for each in repository.crates() {
+        let allowed: BTreeSet<_> = allowed[each.dir.as_str()].iter().copied().collect();
+        let used: BTreeSet<_> = each.dependencies().into_iter().filter(|name| own.contains(name)).collect();
+        let forbidden: Vec<_> = used.difference(&allowed).collect();
+        assert!(forbidden.is_empty(), "{} must not depend on {forbidden:?}", each.dir);
+    }
+}
+
+#[test]
+fn every_crate_inherits_the_lints() {
+    for each in repository().crates() {
+        let lints = each.manifest.get("lints").and_then(|lints| lints.get("workspace"));
+        let inherits = lints.and_then(toml::Value::as_bool);
+        assert_eq!(inherits, Some(true), "{}/Cargo.toml does not inherit the workspace's lints", each.dir);
+    }
+}
+
+/// Returns the packages of a lock file, each with its version.
+fn versions(repository: &Repository, path: &str) -> Vec<(String, String)> {
+    let lock: toml::Table =
+        repository.text(path).expect("the lock file is read").parse().expect("it is TOML");
+    let packages = lock["package"].as_array().expect("a lock file lists packages").iter();
+    let text = |package: &toml::Value, key| package[key].as_str().expect("a package has both").to_owned();
+    packages.map(|package| (text(package, "name"), text(package, "version"))).collect()
+}
+
+#[test]
+fn fuzzed_versions_are_shipped_versions() {
+    let repository = repository();
+    let shipped = versions(&repository, "Cargo.lock");
+    let fuzzed = versions(&repository, "fuzz/Cargo.lock");
+    assert!(fuzzed.len() > 50, "fuzz/Cargo.lock lists what is fuzzed");
+    for fuzzed in fuzzed {
+        let other = shipped.iter().find(|(name, _)| *name == fuzzed.0);
+        assert!(other.is_none() || shipped.contains(&fuzzed), "{fuzzed:?} in fuzz/Cargo.lock, but {other:?}");
+    }
+}
+
+#[test]
+fn no_loop_between_modules_is_new() {
+    let repository = repository();
+    let allowed = Ratchet::read(&repository).expect("the ratchet is read").loops();
+    let mut today = BTreeMap::new();
+    for each in repository.crates() {
+        let looped = modules::top_level(&repository, each).expect("every file parses").looped();
+        if !looped.is_empty() {
+            today.insert(each.dir.clone(), looped);
+        }
+    }
+    for (dir, modules) in &today {
+        let allowed = allowed.get(dir).cloned().unwrap_or_default();
+        let new: Vec<_> = modules.difference(&allowed).collect();
+        assert!(
+            new.is_empty(),
+            "{dir}: {new:?} import each other in a loop; break it with a module below both"
+        );
+    }
+    assert_eq!(allowed, today, "loops that are gone: write the right side to [loops] in ratchet.toml");
+}
+
+#[test]
+fn loop_rule_sees_loops_and_nothing_else() {
+    let mut graph = Graph::default();
+    for (from, to) in [("a", "b"), ("b", "c"), ("c", "a"), ("d", "a"), ("e", "f"), ("f", "e"), ("g", "g")] {
+        graph.connect(from, to);
+    }
+    let names = |group: &BTreeSet<String>| group.iter().cloned().collect::<String>();
+    assert_eq!(graph.loops().iter().map(names).collect::<Vec<_>>(), ["abc", "ef"]);
+}
+
+#[test]
+fn modules_are_named_after_their_files() {
+    let repository = repository();
+    for (path, module) in [
+        ("proxy/src/lib.rs", ""),
+        ("proxy/src/main.rs", ""),
+        ("proxy/src/exchange/mod.rs", "exchange"),
+        ("proxy/src/exchange/accept.rs", "exchange::accept"),
+        ("tests/harness/lib.rs", ""),
+        ("tests/harness/canary/docker.rs", "canary::docker"),
+        ("tests/it/attacks/mod.rs", "attacks"),
+        ("bench/tests/peers.rs", ""),
+        ("bench/tests/provider/client.rs", "client"),
+        ("tests/tidy/src/bin/measure.rs", ""),
+    ] {
+        let file = SourceFile::new(path, "");
+        let own = repository.crate_of(&file.path).expect("the file lies in a crate");
+        assert_eq!(own.module_of(&file.path).join("::"), module, "{path}");
+    }
+}

@@ -1,0 +1,157 @@
+//! imports tests which modules may name which: the hot path, the pure core, and whatever has one place.
+
+use std::collections::BTreeSet;
+
+use tidy::{Offender, crates::parent, file::SourceFile, imports, sources::Repository};
+
+/// Control decides slowly and may wait; a call must not.
+const CONTROL: [&str; 4] = ["crate::control", "crate::runs", "crate::worker", "dashmap"];
+
+/// Everything by which a pure crate would touch the world. Data types of `core::net` are allowed.
+const IMPURE: [&str; 12] = [
+    "std::fs",
+    "std::env",
+    "std::net",
+    "std::process",
+    "std::thread",
+    "std::time::SystemTime",
+    "std::time::Instant",
+    "tokio",
+    "hyper",
+    "tracing",
+    "rustix",
+    "getrandom",
+];
+
+const ENVIRONMENT: [&str; 4] = ["std::env::var", "std::env::var_os", "std::env::vars", "std::env::vars_os"];
+
+/// Files that may read the environment: of the product, and of a sandbox, where there is nothing else to read.
+const READERS: [&str; 2] = ["platform/runtime/src/config/mod.rs", "services/sandbox-init/src/settings.rs"];
+
+/// The module that speaks to Docker.
+const DOCKER: &str = "runner/src/sandbox/docker/";
+
+fn repository() -> Repository {
+    Repository::open().expect("the repository is read")
+}
+
+fn reaching<'f>(
+    repository: &Repository,
+    files: impl Iterator<Item = &'f SourceFile>,
+    banned: &[&str],
+) -> Vec<Offender> {
+    imports::reaching(repository, files, banned).expect("every file parses")
+}
+
+/// Returns what the rule sees in a source that would lie in the repository.
+fn seen(repository: &Repository, source: &SourceFile, banned: &[&str]) -> Vec<String> {
+    let found = reaching(repository, [source].into_iter(), banned);
+    found.into_iter().map(|offender| offender.what).collect()
+}
+
+#[test]
+fn hot_path_does_not_import_control() {
+    let repository = repository();
+    let is_hot =
+        |path: &str| ["exchange/", "usage/"].iter().any(|dir| path.starts_with(&format!("proxy/src/{dir}")));
+    let hot: Vec<_> = repository.rust().filter(|file| is_hot(&file.path)).collect();
+    assert!(hot.len() > 40, "the hot path has moved: name its directories here");
+    assert_eq!(reaching(&repository, hot.into_iter(), &CONTROL), [], "imports of control on the hot path");
+}
+
+#[test]
+fn hot_path_rule_sees_every_form_of_import() {
+    let repository = repository();
+    for (source, expected) in [
+        ("use crate::{refusal, worker::GatewaySocket};", "crate::worker::GatewaySocket"),
+        ("use super::super::{run::Run, runs::{self, Runs as R}};", "crate::runs"),
+        ("use crate::control::*;", "crate::control::*"),
+        ("use crate::*;", "crate::*"),
+        ("use crate as own; fn f() { own::runs::open(); }", "crate::runs::open"),
+        ("fn f(runs: &crate::runs::Runs) {}", "crate::runs::Runs"),
+        ("fn f() { tracing::debug!(runs = crate::runs::count(), \"open\"); }", "crate::runs::count"),
+        ("#[serde(default = \"crate::control::port\")] struct S;", "crate::control::port"),
+        ("mod inner { use super::super::super::worker::Worker; }", "crate::worker::Worker"),
+        ("fn f() { use ::dashmap::DashMap; }", "dashmap::DashMap"),
+    ] {
+        let seen = seen(&repository, &SourceFile::new("proxy/src/exchange/sample.rs", source), &CONTROL);
+        assert!(seen.contains(&expected.to_owned()), "{source} names {expected}, and the rule sees {seen:?}");
+    }
+}
+
+#[test]
+fn hot_path_rule_passes_what_is_allowed() {
+    let repository = repository();
+    let source = "
+        //! Not an import: [`crate::control`], crate::worker.
+        use crate::{refusal, run::Run, worker_count};
+        pub(in crate::runs) fn f() -> &'static str { \"crate::runs::Runs\" }
+        mod control { pub fn f() {} }
+        fn g() { control::f(); }
+        #[cfg(test)]
+        mod tests { use crate::runs::Runs; }
+    ";
+    assert_eq!(
+        seen(&repository, &SourceFile::new("proxy/src/exchange/sample.rs", source), &CONTROL),
+        [""; 0]
+    );
+}
+
+#[test]
+fn core_is_pure() {
+    let repository = repository();
+    let core: Vec<_> = repository.rust().filter(|file| file.path.starts_with("platform/core/")).collect();
+    assert!(core.len() > 20, "platform/core has moved: name its directory here");
+    assert_eq!(reaching(&repository, core.into_iter(), &IMPURE), [], "impure imports of platform/core");
+    let manifest = repository.crate_of("platform/core/Cargo.toml").expect("platform/core is a crate");
+    let dependencies = manifest.manifest.get("dependencies").and_then(toml::Value::as_table);
+    let names: BTreeSet<_> =
+        dependencies.into_iter().flat_map(toml::Table::keys).map(String::as_str).collect();
+    assert!(!names.is_empty(), "the manifest of platform/core names its dependencies");
+    let impure: Vec<_> = IMPURE.iter().filter(|name| names.contains(*name)).collect();
+    assert!(impure.is_empty(), "platform/core depends on {impure:?}");
+}
+
+#[test]
+fn core_rule_sees_every_form_of_import() {
+    let repository = repository();
+    for (source, expected) in [
+        ("use std::{net::SocketAddr, path::PathBuf};", "std::net::SocketAddr"),
+        ("use std::time::{Duration, SystemTime as Clock};", "std::time::SystemTime"),
+        ("use std::time; fn f() { time::Instant::now(); }", "std::time::Instant::now"),
+        ("use std::time::*;", "std::time::*"),
+        ("use std::*;", "std::*"),
+        ("fn f() { std::fs::read(\"/etc/passwd\"); }", "std::fs::read"),
+        ("extern crate tokio as t; fn f() { t::spawn(()); }", "tokio::spawn"),
+    ] {
+        let seen = seen(&repository, &SourceFile::new("platform/core/src/sample.rs", source), &IMPURE);
+        assert!(seen.contains(&expected.to_owned()), "{source} names {expected}, and the rule sees {seen:?}");
+    }
+    let allowed = "use core::net::SocketAddr; use std::{path::PathBuf, time::{self, Duration}};";
+    assert_eq!(seen(&repository, &SourceFile::new("platform/core/src/sample.rs", allowed), &IMPURE), [""; 0]);
+}
+
+#[test]
+fn one_module_imports_the_docker_client() {
+    let repository = repository();
+    let naming = repository.rust().filter(|file| file.text.contains("bollard"));
+    let importers = reaching(&repository, naming, &["bollard"]);
+    let dirs: BTreeSet<_> = importers.iter().map(|import| format!("{}/", parent(&import.path))).collect();
+    assert!(!dirs.is_empty(), "nothing imports the Docker client: the rule looks for the wrong name");
+    let strange: Vec<_> = dirs.iter().filter(|dir| !dir.starts_with(DOCKER)).collect();
+    assert!(strange.is_empty(), "only {DOCKER} may import the Docker client, and so do {strange:?}");
+}
+
+#[test]
+fn one_place_reads_the_environment() {
+    let repository = repository();
+    let mut readers = BTreeSet::new();
+    for file in repository.rust().filter(|file| file.text.contains("env")) {
+        // Tests, too: a variable of the machine must not decide whether they pass.
+        let imports = imports::of_file(&repository, file).expect("every file parses");
+        if imports.iter().any(|import| ENVIRONMENT.iter().any(|read| import.reaches(read))) {
+            readers.insert(file.path.as_str());
+        }
+    }
+    assert_eq!(readers, BTreeSet::from(READERS), "files that read the environment");
+}

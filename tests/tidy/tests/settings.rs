@@ -1,0 +1,23 @@
+//! settings tests that the published schema is that of the code, and that the example shows every setting.
+
+use tidy::sources::Repository;
+
+#[test]
+fn example_shows_every_setting() {
+    let repository = Repository::open().expect("the repository is read");
+    let schema = repository.text("platform/config/sluice.schema.json").expect("the schema is read");
+    let own = format!("{:#}", platform_runtime::settings::Settings::json_schema());
+    assert_eq!(schema.trim_end(), own, "run `sluice config schema`");
+    let example = repository.text("platform/config/sluice.example.toml").expect("the example is read");
+    let schema: serde_json::Value = serde_json::from_str(&schema).expect("the schema is JSON");
+    let sections = schema["properties"].as_object().expect("the schema lists sections");
+    assert!(sections.len() > 5, "the schema lists sections");
+    for (section, settings) in sections {
+        // Sections of which there are several, under names that a user chooses.
+        let each = &settings["additionalProperties"];
+        let settings = if each.is_object() { each } else { settings };
+        for key in settings["properties"].as_object().expect("a section lists settings").keys() {
+            assert!(example.contains(&format!("{key} = ")), "the example does not show {section}.{key}");
+        }
+    }
+}
