@@ -3,13 +3,14 @@
 # images, LiteLLM, OpenClaw, official SDKs, cargo tools. Uses package registries only and installs only what is missing.
 # Not for production hosts: there the engine, the images, LiteLLM and OpenClaw are somebody's considered choice.
 #
-# usage: setup.sh [all|docker|images|litellm|openclaw|sdks|tools]
+# usage: setup.sh [all|docker|images|litellm|openclaw|sdks|tools|book]
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/sluicegate
 CARGO_DENY=0.20.2
 CARGO_FUZZ=0.13.2
+MDBOOK=0.5.4
 CARGO_NEXTEST=0.9.143
 
 say() { echo "setup: $*" >&2; }
@@ -136,9 +137,14 @@ tools() {
     cargo_tool cargo-nextest "$CARGO_NEXTEST"
 }
 
+book() {
+  [[ -x $CACHE/cargo/bin/mdbook && $("$CACHE/cargo/bin/mdbook" --version) == "mdbook v$MDBOOK" ]] ||
+    cargo_tool mdbook "$MDBOOK" --no-default-features --features search
+}
+
 case "$#:${1:-all}" in
   [01]:all) tools; images; litellm; openclaw; sdks ;;
   1:docker) docker_ ;;
-  1:images | 1:litellm | 1:openclaw | 1:sdks | 1:tools) "$1" ;;
+  1:images | 1:litellm | 1:openclaw | 1:sdks | 1:tools | 1:book) "$1" ;;
   *) echo "usage: scripts/setup.sh [all|docker|images|litellm|openclaw|sdks|tools]" >&2; exit 64 ;;
 esac

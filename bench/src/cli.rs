@@ -92,10 +92,10 @@ struct Instructions {
     dumps: Option<PathBuf>,
 }
 
-/// Does what was asked for.
+/// Executes the subcommand.
 ///
 /// # Errors
-/// If it cannot, or if instructions have become too many.
+/// If it fails, or if instructions have become too many.
 pub async fn run(arguments: Arguments) -> io::Result<()> {
     match arguments.command {
         Command::Run(run) => measure(run).await,
@@ -135,7 +135,7 @@ async fn share(arguments: Fairness) -> io::Result<()> {
     std::fs::write(file, format!("{record:#}\n"))
 }
 
-/// The named peers; all that are always measured if none is named.
+/// Returns the named peers, or all that are always measured if none is named.
 fn peers(wanted: &[String]) -> io::Result<Vec<peer::Peer>> {
     let mut known = peer::ALL.to_vec();
     if !wanted.is_empty() {
@@ -145,7 +145,7 @@ fn peers(wanted: &[String]) -> io::Result<Vec<peer::Peer>> {
     chosen(&known, wanted, |peer| peer.name)
 }
 
-/// Those of `all` that are named; all if none is.
+/// Returns the named items of `all`, or all if none is named.
 fn chosen<T: Copy>(all: &[T], wanted: &[String], name: fn(&T) -> &'static str) -> io::Result<Vec<T>> {
     if let Some(unknown) = wanted.iter().find(|wanted| !all.iter().any(|one| name(one) == wanted.as_str())) {
         let known: Vec<_> = all.iter().map(name).collect();
@@ -182,12 +182,12 @@ async fn count(arguments: Instructions) -> io::Result<()> {
     )))
 }
 
-/// A directory that goes when the run ends.
+/// A temporary directory, removed when the run ends.
 struct Scratch(PathBuf);
 
 impl Scratch {
     fn new() -> io::Result<Self> {
-        // Short, because a unix socket's path may have 107 bytes.
+        // The name is short, because a unix socket's path has at most 107 bytes.
         let dir = std::env::temp_dir().join(format!("sb-{}", std::process::id()));
         std::fs::create_dir_all(&dir)?;
         Ok(Self(dir))
@@ -200,7 +200,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Tells the person who waits, or where things went wrong.
+/// Prints a line on stderr: progress for the person who waits, or an error.
 #[expect(clippy::print_stderr, reason = "progress for the person who waits")]
 pub fn say(line: &str) {
     eprintln!("{line}");

@@ -1,9 +1,9 @@
-//! Two accounts on one proxy thread: what the one feels of the other.
+//! Measures two accounts on one proxy thread: how much one affects the other.
 //!
-//! The modest account's calls are paced and their latency is what is measured: alone, while the greedy one holds all the
-//! calls it may have in flight and sends more that are refused, and, to compare with, while it has no limits and as many of
-//! its calls are served. Load generator and upstream share a processor of their own, and a part of what is measured is
-//! theirs; the two loads cost them about the same.
+//! The modest account's calls are paced, and their latency is measured. First it calls alone. Then the greedy account
+//! holds all the calls it may have in flight, and sends more that are refused. For comparison, the greedy account has
+//! no limits and as many of its calls are served. Load generator and upstream share one processor of their own, and
+//! they cause a part of the measured latency. The two loads cost them about the same.
 
 use std::{
     io,
@@ -28,13 +28,13 @@ use crate::{
 };
 
 const GREEDY: &str = "acct-greedy";
-/// What the greedy account may have in flight, and has.
+/// Limit of the greedy account's calls in flight, which it always reaches.
 const HELD: u64 = 8;
 /// Connections of each account.
 const CONNECTIONS: u32 = 16;
 /// Calls a second of the modest account.
 const MODEST: u32 = 500;
-/// What is measured: how many calls a second the greedy account sends, and what becomes of them.
+/// Cases: calls per second of the greedy account, and whether they are served.
 const CASES: [Case; 5] = [
     Case { name: "alone", per_second: 0, greedy: Greedy::Refused },
     Case { name: "1,000/s refused", per_second: 1000, greedy: Greedy::Refused },
@@ -50,16 +50,16 @@ struct Case {
     greedy: Greedy,
 }
 
-/// What becomes of the greedy account's calls.
+/// Treatment of the greedy account's calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Greedy {
-    /// It is at its limits.
+    /// The account is at its limits.
     Refused,
-    /// It has none.
+    /// The account has no limits.
     Served,
 }
 
-/// What a case brought to light: of each round, the modest account's latency in microseconds.
+/// Results of a case: the modest account's latency in microseconds, for each round.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Figures {
     case: &'static str,
@@ -67,7 +67,7 @@ pub struct Figures {
     p99_us: Vec<u64>,
     /// Calls of the modest account, all of them served.
     calls: u64,
-    /// Calls of the greedy account a second, as they were really answered.
+    /// Answered calls of the greedy account per second, as measured.
     greedy_per_second: Vec<u64>,
 }
 
@@ -130,7 +130,7 @@ async fn sample(
     Ok(())
 }
 
-/// Has as many calls in flight as the greedy account may have.
+/// Keeps as many calls in flight as the greedy account may have.
 async fn hold(greedy: &Target) -> io::Result<Vec<JoinHandle<io::Result<()>>>> {
     let mut held = Vec::new();
     for _ in 0..HELD {
@@ -139,7 +139,7 @@ async fn hold(greedy: &Target) -> io::Result<Vec<JoinHandle<io::Result<()>>>> {
             connection.exchange(&chat("fast-hold600000ms", 1024)).await.map(drop)
         }));
     }
-    // Until all are there, one more is served.
+    // One more call is served until all held calls are in flight.
     let mut connection = Connection::open(greedy).await?;
     while connection.status(&chat("fast", 1024)).await? == 200 {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -147,8 +147,8 @@ async fn hold(greedy: &Target) -> io::Result<Vec<JoinHandle<io::Result<()>>>> {
     Ok(held)
 }
 
-/// Sends calls of which each is answered as `expected`, and counts them. It does not wait for the slow: who is behind
-/// stays behind.
+/// Sends calls, checks that each is answered as `expected`, and counts them. A connection that falls behind does not
+/// catch up.
 fn flood(
     greedy: &Target,
     per_second: u32,
@@ -174,7 +174,7 @@ fn flood(
     (0..CONNECTIONS).map(start).collect()
 }
 
-/// The figures for people: the median of all rounds.
+/// Returns the figures as a table for people: the median of all rounds.
 #[must_use]
 pub fn table(all: &[Figures]) -> String {
     let median = |values: &[u64]| percentile(&mut values.to_vec(), 500);

@@ -1,7 +1,7 @@
-//! Equipment to test and measure the other crates with.
+//! Equipment for tests and measurements of the other crates.
 //!
-//! Nothing here is part of the product, nothing in the product depends on it, and it depends on none of the
-//! product's crates: what checks a program should not share its code.
+//! It is not part of the product, and nothing in the product depends on it. It depends on none of the product's crates:
+//! a test should not share code with the program it checks.
 
 pub mod cli;
 pub mod fairness;

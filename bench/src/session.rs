@@ -1,5 +1,5 @@
-//! One run of the benchmark: every peer is started once, then rounds go over all workloads and, within a workload, over
-//! all peers, so that what changes on the machine meanwhile changes for all of them.
+//! Runs the benchmark. Every peer is started once. Each round goes over all workloads and, within a workload, over all
+//! peers, so that changes on the machine affect all of them.
 
 use std::{io, path::Path, time::Duration};
 
@@ -11,16 +11,16 @@ use crate::{
     workload::{Sample, Workload},
 };
 
-/// What is measured, and how long.
+/// Peers, workloads and length of a measurement.
 #[derive(Debug)]
 pub struct Plan {
-    /// Who is loaded.
+    /// Peers under load.
     pub peers: Vec<Peer>,
-    /// With what.
+    /// Workloads for each peer.
     pub workloads: Vec<Workload>,
-    /// How often.
+    /// Number of rounds.
     pub rounds: usize,
-    /// How long one peer is loaded with one workload in one round.
+    /// Time that one peer is under one workload in one round.
     pub span: Duration,
 }
 
@@ -28,12 +28,12 @@ pub struct Plan {
 struct Subject {
     peer: Peer,
     running: Running,
-    /// Its memory before any load, bytes.
+    /// Memory of the peer before any load, bytes.
     idle: u64,
 }
 
 impl Plan {
-    /// Measures. Configurations and logs of the peers are left in `dir`; `progress` is told what is being done.
+    /// Measures all peers. Leaves their configurations and logs in `dir`, and reports each step to `progress`.
     ///
     /// # Errors
     /// The first peer that does not start or does not answer.

@@ -1,9 +1,13 @@
-//! Error texts of an upstream. An input is such a text, in which single control bytes stand for what must not get out:
-//! 0x00 at the very beginning that the rest is a whole answer whose usage is known (`truth`), 0x01 the upstream's key, 0x02 its address, 0x03 somebody's key, 0x04 the hash of a key, 0x05 an address, 0x06 a URL.
+//! Checks the scrubbing of an upstream's error texts. An input is such a text, in which control bytes stand for
+//! secrets:
 //!
-//! Whatever stands around them, the upstream's own never get out; the others do not unless letters, digits or what
-//! belongs to a name grow right onto them. A document stays one, with nothing in it but what clients read, and so does
-//! an event of a stream.
+//! * 0x00 at the very beginning: the rest is a whole answer whose usage is known (`truth`);
+//! * 0x01: the upstream's key; 0x02: its address;
+//! * 0x03: another key; 0x04: the hash of a key; 0x05: an address; 0x06: a URL.
+//!
+//! The upstream's own secrets never get out, whatever stands around them. The others do not get out unless letters,
+//! digits or characters of a name touch them. A document stays a document and an event stays an event, with nothing in
+//! them but what clients read.
 
 use proxy::parts;
 use serde_json::Value;
@@ -18,10 +22,10 @@ const OTHERS: [&str; 4] = [
     "10.1.2.3:18080",
     "https://user:pw@litellm.svc/v1?key=AIza&alt=sse",
 ];
-/// What of them must not be found: of an address the host, of a URL the host and the key in its query.
+/// Parts of these that must not be found: the host of an address, the host of a URL and the key in its query.
 const TRACES: [[&str; 2]; 4] = [[OTHERS[0]; 2], [OTHERS[1]; 2], ["10.1.2.3"; 2], ["litellm.svc", "AIza"]];
 
-/// What clients read of an error document, and of its `error`.
+/// Members that clients read in an error document, and in its `error`.
 const DOCUMENT: [&str; 15] = [
     "choices",
     "code",
@@ -40,7 +44,7 @@ const DOCUMENT: [&str; 15] = [
     "type",
 ];
 const ERROR: [&str; 4] = ["message", "type", "param", "code"];
-/// What the model said or the agent asked for.
+/// Members that hold the model's or the agent's own words.
 const SAID: [&str; 5] = ["choices", "output", "instructions", "tools", "input"];
 
 /// Checks one input.
@@ -74,7 +78,7 @@ pub fn holds(input: &[u8]) {
     }
     for (traces, apart) in TRACES.iter().zip(apart) {
         for trace in traces {
-            // One more that is spelled out may be anywhere.
+            // One more that is spelled out in the input may be anywhere.
             let hidden = text.matches(trace).count() == apart && told.contains(trace);
             assert!(!hidden, "{trace} gets out: {told:?}");
         }
@@ -88,7 +92,7 @@ pub fn holds(input: &[u8]) {
     }
 }
 
-/// One event, of which the name is a word and the data a document.
+/// Checks one event: its name is a word and its data a document.
 fn is_clean_event(event: &str) {
     let lines: Vec<&str> = event.split('\n').collect();
     let (name, data) = match lines[..] {
@@ -101,7 +105,7 @@ fn is_clean_event(event: &str) {
     is_clean_document(data.strip_prefix("data: ").expect("data"));
 }
 
-/// JSON, in which nothing of the upstream's own stands, but in what the model said or the agent asked.
+/// Checks a JSON document: only the model's and the agent's own words may hold a secret of the upstream.
 fn is_clean_document(told: &str) {
     let document: Value = serde_json::from_str(told).expect("a document is told as one");
     for name in document.as_object().into_iter().flat_map(serde_json::Map::keys) {
@@ -131,7 +135,7 @@ fn is_clean(value: &Value) {
     }
 }
 
-/// Whether what comes before ends there: in something that stands apart, or in an escape of JSON.
+/// Returns whether the text before a mark ends there: at a character that stands apart, or at an escape of JSON.
 fn apart_before(before: &[char]) -> bool {
     match before {
         [.., '\\', 'b' | 'f' | 'n' | 'r' | 't'] => true,
@@ -140,7 +144,7 @@ fn apart_before(before: &[char]) -> bool {
     }
 }
 
-/// Whether `character` ends the word before it.
+/// Returns whether `character` ends the word before it.
 fn stands_apart(character: char) -> bool {
     !character.is_ascii_alphanumeric() && !matches!(character, '_' | '-' | '.' | '\u{1}'..='\u{6}')
 }

@@ -1,9 +1,12 @@
-//! Request bodies. An input is a letter for the route, then the body: `c` chat, `p` completions, `r` responses, `m`
-//! messages, `t` count_tokens, `e` embeddings. As a capital letter the run was granted everything and may name any
-//! model; as a small one nothing, and `m` or `gpt-4o`. With its highest bit set, the body is spelled in `words`.
+//! Checks request bodies. An input is a letter for the route, then the body.
 //!
-//! What passes is one JSON object as serde_json reads it, without a name that is there twice; what is sent differs from
-//! it in Sluicegate's own fields and in nothing else; and where nothing is granted, it reaches no further than the model.
+//! The letters are `c` chat, `p` completions, `r` responses, `m` messages, `t` count_tokens and `e` embeddings. With a
+//! capital letter the run was granted everything and may name any model. With a small letter it was granted nothing,
+//! and may name `m` or `gpt-4o`. With its highest bit set, the body is spelled in `words`.
+//!
+//! A body that passes is one JSON object as serde_json reads it, without a name that occurs twice. The body that is
+//! sent differs from it in Sluicegate's own fields and in nothing else. Without a grant it reaches no further than the
+//! model.
 
 use std::sync::LazyLock;
 
@@ -18,7 +21,7 @@ use crate::{
     reach, words,
 };
 
-/// The most tokens an answer may have.
+/// Most tokens an answer may have.
 const MOST: u64 = 1000;
 
 /// Orders to LiteLLM that no body may carry.
@@ -36,7 +39,7 @@ const NEVER: [&str; 14] = [
     "litellm_metadata",
     "extra_body",
     "num_retries",
-    // No order at all: only for the control, where it is expected never to pass.
+    // Not an order: only for the control, where it is expected never to pass.
     "min_p",
 ];
 
@@ -101,7 +104,7 @@ pub fn holds(input: &[u8]) {
     assert_eq!(again.sent, rewritten.sent, "and would not be changed again");
 }
 
-/// Holds what is sent against what came: Sluicegate's fields have its values, all others the text they had.
+/// Compares the body that is sent with the one that came: Sluicegate's fields have its values, all others their text.
 fn same_but_for_ours(route: Route, before: &Members<'_>, after: &Members<'_>) {
     let streams =
         matches!(route, Route::ChatCompletions | Route::Completions) && before.get("stream") == Some("true");
@@ -121,7 +124,7 @@ fn same_but_for_ours(route: Route, before: &Members<'_>, after: &Members<'_>) {
     };
     let mut expected: Vec<(String, String)> =
         before.0.iter().filter_map(|(name, value)| Some((name.clone(), ours(name, value)?))).collect();
-    // What a model may think is cut down with its answer.
+    // The limit on thinking falls with that on the answer.
     expected.retain(|(name, _)| name != "thinking");
     let missing = |name: &str| before.get(name).is_none();
     if streams && missing("stream_options") {
@@ -149,7 +152,7 @@ fn same_but_for_ours(route: Route, before: &Members<'_>, after: &Members<'_>) {
     assert_eq!(sent, expected, "something else was changed");
 }
 
-/// The fields of `route` that limit how long an answer is, first the one that is set where there is none.
+/// Returns the fields of `route` that limit the length of an answer; the first one is set if none is there.
 const fn limits(route: Route) -> &'static [&'static str] {
     match route {
         Route::ChatCompletions => &["max_tokens", "max_completion_tokens"],
@@ -159,12 +162,12 @@ const fn limits(route: Route) -> &'static [&'static str] {
     }
 }
 
-/// Whether `value` is a limit that may stay.
+/// Returns whether `value` is a limit that may stay.
 fn is_within(value: &str) -> bool {
     value.parse().is_ok_and(|limit| (1..=MOST).contains(&limit))
 }
 
-/// `options` with the usage asked for.
+/// Returns `options` with the usage asked for.
 fn with_usage(options: &str) -> String {
     let mut options: Value = serde_json::from_str(options).expect("a value");
     if options.is_null() {

@@ -1,8 +1,10 @@
-//! Frames of a gateway, one on each line, as a turn hears them that is called `r1`, in the conversation
-//! `agent:main:accta:kk`. `@` at the beginning of a line stands for an event of that turn up to its own fields, `~` for one
-//! of the same run in another conversation, `!` for one of another run.
+//! Checks the frames of a gateway, one on each line, as read by the turn `r1` in the conversation
+//! `agent:main:accta:kk`.
 //!
-//! Whatever comes, all of it is read to an end, and the turn hears what it would if there were no frames but its own.
+//! The first character of a line may stand for the beginning of an event, up to its own fields. `@` stands for an event
+//! of that turn, `~` for one of the same run in another conversation, `!` for one of another run.
+//!
+//! All of the input is read to its end. The turn receives the same events as if its own frames were the only ones.
 
 use gateway_bridge::{Event, SessionKey, parts};
 use platform_core::id::{AccountId, RunId};
@@ -34,7 +36,7 @@ pub fn holds(input: &[u8]) {
     assert!(told <= said, "more is told than was said");
 }
 
-/// A line with what its first character stands for.
+/// Returns a line with its first character replaced by the text it stands for.
 fn spelled(line: &str) -> String {
     let event = |run: &str, session: &str, rest: &str| {
         format!(
@@ -49,7 +51,7 @@ fn spelled(line: &str) -> String {
     }
 }
 
-/// Whether a frame names the turn's run and its conversation, as another reader of JSON has it.
+/// Returns whether a frame names the turn's run and conversation, as another JSON parser reads it.
 fn is_own(frame: &str) -> bool {
     let Ok(frame) = serde_json::from_str::<Value>(frame) else { return false };
     let payload = &frame["payload"];

@@ -1,8 +1,10 @@
-//! Request headers. An input is a line with the ids of the grant (account, user, session, trace and its user, divided by
-//! bars; an empty one is left out) and a header per further line, `name: value`.
+//! Checks request headers. An input is a line with the ids of the grant, and a header per further line, `name: value`.
 //!
-//! What goes out has each of Sluicegate's own exactly once and with its value, of the client's only what is on the list
-//! and once, all of it visible ASCII, and metadata that are JSON whatever the ids hold.
+//! The ids are account, user, session, trace and the trace's user, divided by bars; an empty one is left out.
+//!
+//! The request that is sent has each of Sluicegate's own headers exactly once and with its value. It has only those of
+//! the client's headers that are on the list, each once. All are visible ASCII, and the metadata is JSON whatever the
+//! ids hold.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use platform_core::id::CallId;
@@ -27,7 +29,7 @@ pub fn holds(input: &[u8]) {
     let correlation: Map<String, Value> =
         (1..).zip(names).filter_map(|(at, name)| Some((name.to_owned(), json!(id(at)?)))).collect();
     let account = id(0).unwrap_or("acct-1");
-    // Ids that are none are refused where a run is registered.
+    // Invalid ids are refused where a run is registered.
     let Some(grant) = crate::grant(json!({ "account": account, "correlation": correlation })) else { return };
 
     let from: HeaderMap = lines.filter_map(header).collect();

@@ -1,4 +1,4 @@
-//! JSON objects as lists: every member is there, names that are there twice included, and values are the text itself.
+//! Reads JSON objects as lists: every member is kept, also if its name occurs twice, and values are the text itself.
 
 use std::{collections::HashSet, fmt};
 
@@ -8,28 +8,28 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-/// The members of one object, in their order.
+/// Members of one object, in their order.
 pub(crate) struct Members<'a>(pub(crate) Vec<(String, &'a str)>);
 
 impl<'a> Members<'a> {
-    /// Those of `text`, if it is an object.
+    /// Returns the members of `text`, if it is an object.
     pub(crate) fn of(text: &'a str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }
 
-    /// A name that is there twice.
+    /// Returns a name that occurs twice.
     pub(crate) fn twice(&self) -> Option<&str> {
         let mut seen = HashSet::new();
         self.0.iter().map(|(name, _)| name.as_str()).find(|name| !seen.insert(*name))
     }
 
-    /// The text of the value of `name`.
+    /// Returns the text of the value of `name`.
     pub(crate) fn get(&self, name: &str) -> Option<&'a str> {
         self.0.iter().find(|(other, _)| other == name).map(|(_, value)| *value)
     }
 }
 
-/// The elements of `text`, if it is an array.
+/// Returns the elements of `text`; none if it is not an array.
 pub(crate) fn elements(text: &str) -> Vec<&str> {
     let elements = serde_json::from_str::<Vec<&RawValue>>(text).unwrap_or_default();
     elements.into_iter().map(RawValue::get).collect()

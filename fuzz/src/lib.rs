@@ -1,6 +1,8 @@
-//! What must hold of the proxy's doors, and of the one to gateways, whatever comes in, as one function per door. The fuzz targets call them with
-//! libFuzzer's inputs; what an input means is written at the top of each module, so that seeds can be read and written
-//! by hand. Oracles are serde_json and plain rewritings of the rules, never the code under test.
+//! Checks what must hold at the proxy's inputs, and at the one from gateways, for every input; one function per input.
+//!
+//! The fuzz targets call these functions with libFuzzer's inputs. Each module states at its top what an input means, so
+//! that seeds can be read and written by hand. Oracles are serde_json and plain rewritings of the rules, never the code
+//! under test.
 
 pub mod answer;
 pub mod body;
@@ -19,10 +21,10 @@ mod words;
 use platform_core::grant::RunGrant;
 use serde_json::Value;
 
-/// Whether the oracles are to be wrong, so that a fuzzer which finds nothing is found out.
+/// True if the oracles must be wrong, which shows a fuzzer that finds nothing.
 pub(crate) const SPOILED: bool = cfg!(feature = "spoiled");
 
-/// A grant, its `more` members beside those that every grant has.
+/// Returns a grant with the members `more` besides those that every grant has.
 pub(crate) fn grant(more: Value) -> Option<RunGrant> {
     let mut grant = serde_json::json!({ "run_id": "r1", "account": "acct-1", "graph": "sandbox:agent" });
     for (name, value) in more.as_object().into_iter().flatten() {

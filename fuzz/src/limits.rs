@@ -1,10 +1,16 @@
-//! Limits. An input is events of four letters each: `a` or `b`, a call of one of two runs of an account begins, and the
-//! letters say how much it asks for (input, output, answers); `e`, a call ends, having used so many of 255 parts of what
-//! was set aside; `x`, it has used so many times what was set aside; `d`, it is dropped; `r`, the proxy is killed and starts again with what the journal knows. After `e`,
-//! `x` and `d` comes which call.
+//! Checks limits. An input is events of four letters each.
 //!
-//! What was really used is booked whole, also if it is more than was set aside. No call begins beyond a limit, what is used
-//! and set aside is exactly what the calls say, and a call that is alone is refused only if it does not fit.
+//! * `a` or `b`: a call of one of two runs of an account begins; the letters say how much it asks for: input, output,
+//!   answers.
+//! * `e`: a call ends, having used so many of 255 parts of its reservation.
+//! * `x`: a call ends, having used so many times its reservation.
+//! * `d`: a call is dropped.
+//! * `r`: the proxy is killed and starts again with what the journal knows.
+//!
+//! After `e`, `x` and `d` comes the number of the call.
+//!
+//! Real use is counted whole, even if it exceeds the reservation. No call begins beyond a limit. The used and the
+//! reserved amounts are exactly those of the calls. A single call is refused only if it does not fit.
 
 use platform_core::{
     budget::{Budget, Limit, Price},
@@ -16,11 +22,11 @@ use proxy::parts::Limits;
 
 use crate::SPOILED;
 
-/// In nanodollars for a token.
+/// Prices in nanodollars for a token.
 const INPUT: u64 = 3;
 const OUTPUT: u64 = 15;
 
-/// What two runs and their account may use: requests, calls at a time, input, output, both, money.
+/// Limits of two runs and their account: requests, calls at a time, input, output, both, money.
 const ALLOWED: [[u64; 6]; 3] = [
     [12, 3, 3000, 4000, 6000, 70_000],
     [20, 4, 5000, 3000, 7000, 60_000],
@@ -35,14 +41,14 @@ const LIMITS: [Limit; 6] = [
     Limit::CostNanodollars,
 ];
 
-/// What calls have really used.
+/// Sums of what calls have really used.
 #[derive(Debug, Default, Clone, Copy)]
 struct Sums {
     calls: u64,
     tokens: Tokens,
 }
 
-/// A call in flight, and what is set aside for it.
+/// Call in flight, with its reservation.
 struct Call {
     run: usize,
     most: Tokens,
@@ -79,7 +85,7 @@ pub fn holds(input: &[u8]) {
                         usage[at].add(&used, &most, &mut beyond[at]);
                     }
                 }
-                // The control: this call has used a token more than it says.
+                // The control: this call uses one token more than it reports.
                 usage[run].tokens.output += u64::from(SPOILED && *kind == b'x' && calls.len() == 2);
             }
             b'r' => {
@@ -95,7 +101,7 @@ pub fn holds(input: &[u8]) {
 }
 
 impl Sums {
-    /// Adds what a call has used, and to `beyond` by how much that is more than `most`.
+    /// Adds the use of a call, and adds to `beyond` the amount by which it exceeds `most`.
     fn add(&mut self, used: &Tokens, most: &Tokens, beyond: &mut [u64; 6]) {
         self.calls += 1;
         self.tokens.input += used.input;
@@ -122,7 +128,7 @@ fn start(usage: &[Sums; 3]) -> Limits {
     Limits::new(&[0, 1, 2].map(|at| (budget(ALLOWED[at]), usage[at].usage())))
 }
 
-/// What a call is granted that asks for what `letters` say.
+/// Begins a call that asks for what `letters` say, and returns its reservation.
 fn begin(
     limits: &mut Limits,
     run: usize,
@@ -140,7 +146,7 @@ fn begin(
             assert_eq!((most.input, most.output % answers), (input, 0), "another prompt");
             for whose in [run, 2] {
                 let (held, more) = (held(calls, whose), amounts(1, 1, &most));
-                // A call that needs nothing of a kind begins also where that is overdrawn.
+                // A call that needs nothing of a kind may begin even if that kind is overdrawn.
                 let fits = |it: usize| {
                     more[it] == 0 || used(&usage[whose])[it] + held[it] + more[it] <= ALLOWED[whose][it]
                 };
@@ -157,7 +163,7 @@ fn begin(
     granted
 }
 
-/// Holds the view of a run or of the account against what its calls say.
+/// Compares the view of a run or of the account with its calls.
 fn agrees(limits: &Limits, (whose, usage, beyond): (usize, &Sums, &[u64; 6]), calls: &[Call]) {
     let (held, used) = (held(calls, whose), used(usage));
     for view in limits.view(whose) {
@@ -168,7 +174,7 @@ fn agrees(limits: &Limits, (whose, usage, beyond): (usize, &Sums, &[u64; 6]), ca
     }
 }
 
-/// Returns what is set aside for the calls of a run or of the account.
+/// Returns the amounts reserved for the calls of a run or of the account.
 fn held(calls: &[Call], whose: usize) -> [u64; 6] {
     let mut held = [0; 6];
     for call in calls.iter().filter(|call| whose == 2 || call.run == whose) {

@@ -1,7 +1,7 @@
-//! Request lines. An input is the method, a blank and the target.
+//! Checks request lines. An input is the method, a blank and the target.
 //!
-//! A route is one only if the path is byte for byte a listed one, which a slot may stand in front of. What follows a
-//! `?` is never forwarded, and `http` cuts off what follows a `#`, which no client sends.
+//! A route is known only if the path is byte for byte a listed one, which a slot may precede. The part after a `?` is
+//! never forwarded. `http` cuts off the part after a `#`, which no client sends.
 
 use platform_core::{control::Correlation, route::Route};
 use proxy::parts;
@@ -47,7 +47,7 @@ pub fn holds(input: &[u8]) {
     }
 }
 
-/// Thirty-two lower-case hexadecimal digits, not all of them zero, and the path behind them.
+/// Returns the slot of 32 lower-case hexadecimal digits, not all of them zero, and the path behind it.
 fn slot(path: &str) -> (Option<Correlation>, &str) {
     let bytes = path.as_bytes();
     let is_slot = bytes.len() > 38

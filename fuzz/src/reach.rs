@@ -1,9 +1,9 @@
-//! What a body reaches beyond the model: the documented ways, looked for in the tree that LiteLLM would read.
+//! Finds what a body reaches beyond the model: the documented ways, searched in the tree that LiteLLM would read.
 
 use platform_core::route::Route;
 use serde_json::Value;
 
-/// Fields that name what lies elsewhere.
+/// Fields that name data stored elsewhere.
 const ELSEWHERE: [&str; 7] = [
     "previous_response_id",
     "conversation",
@@ -13,11 +13,10 @@ const ELSEWHERE: [&str; 7] = [
     "web_search_options",
     "moderation",
 ];
-/// Where a part of content keeps a place to fetch from.
+/// Members in which a part of content keeps a place to fetch from.
 const PLACES: [&str; 5] = ["image_url", "file_url", "audio_url", "video_url", "url"];
 
-/// Checks that `body`, which nothing was granted to, names nothing to fetch, no tool that runs elsewhere and nothing
-/// that is stored.
+/// Checks that `body`, sent without a grant, names nothing to fetch, no tool that runs elsewhere and no stored data.
 pub(crate) fn no_further_than_the_model(route: Route, body: &Value) {
     for field in ELSEWHERE {
         let value = body.get(field).unwrap_or(&Value::Null);
@@ -38,7 +37,7 @@ pub(crate) fn no_further_than_the_model(route: Route, body: &Value) {
     }
 }
 
-/// A message, an item, or a part of its content.
+/// Checks a message, an item, or a part of its content.
 fn part(part: &Value) {
     let kind = part["type"].as_str().unwrap_or_default();
     let elsewhere = ["mcp_", "web_", "computer_", "item_reference", "container_upload", "file_search_call"];

@@ -1,10 +1,12 @@
-//! Answers in pieces. An input is a letter for the route and format (`c` chat, `p` completions, `r` responses, `m` messages
-//! as events; as a capital letter as one JSON document), a digit for how much may be held, and the answer, cut where
-//! 0x1f stands. Behind a `k` it is an answer whose usage is known (`truth`).
+//! Checks answers in pieces. An input is a letter for the route and format, a digit for how much may be held, and the
+//! answer.
 //!
-//! However an answer is cut, the meter reads the same in it, watched or not, and the same passes: every event as it came or
-//! without the lines that clients ignore, but those that tell nothing but usage, where Sluicegate asked for that, and those
-//! that are no answer's, which are scrubbed. Nothing ever holds more than its bound.
+//! The letters are `c` chat, `p` completions, `r` responses and `m` messages as events, and as capitals one JSON
+//! document. The answer is cut where 0x1f stands. After a `k` comes an answer whose usage is known (`truth`).
+//!
+//! However an answer is cut, the meter reads the same in it and the same bytes pass, watched or not. An event passes as
+//! it came, or without the lines that clients ignore. Events with nothing but usage are removed where Sluicegate asked
+//! for usage. Events that belong to no answer are scrubbed. Nothing ever holds more than its bound.
 
 use bytes::Bytes;
 use platform_core::route::Route;
@@ -19,8 +21,10 @@ use crate::{
 const CUT: u8 = 0x1f;
 /// A byte order mark, which may stand before a stream.
 const BOM: &[u8] = b"\xef\xbb\xbf";
-/// What stands around an event that was scrubbed. No answer has it.
+/// Mark around an event that was scrubbed. No answer contains it.
 const TOLD: u8 = 0x1e;
+/// Most of a document that is held back: a secret with all letters but one, each escaped.
+const LONGEST_MASKED: usize = 6 * parts::SECRET.len();
 
 /// Checks one input.
 ///
@@ -58,22 +62,47 @@ pub fn holds(input: &[u8]) {
         for (other, rest) in &observed {
             assert_eq!(other, read, "the meter reads otherwise when it is cut");
             assert_eq!(rest.bytes, passed.bytes, "something else passes when it is cut");
+            assert_eq!(rest.is_answer, passed.is_answer, "it is an answer only when it is cut");
             assert!(rest.kept <= parts::MAX_KEPT, "the meter keeps {}", rest.kept);
+            let longest = if is_stream { longest } else { LONGEST_MASKED };
             assert!(rest.held <= longest, "{} are held back of {longest}", rest.held);
         }
         if is_stream {
             only_what_may_is_missing(answer, &whole, &passed.bytes);
         } else {
-            assert_eq!(passed.bytes, whole, "a document does not pass as it came");
+            only_the_secret_is_masked(&whole, &passed.bytes);
+            assert!(!is_plain_answer(&whole) || passed.is_answer, "an answer is refused");
         }
     }
+}
+
+/// Compares a document that passed with the one that came.
+fn only_the_secret_is_masked(whole: &[u8], passed: &[u8]) {
+    let secret = parts::SECRET.as_bytes();
+    let has = |bytes: &[u8]| bytes.windows(secret.len()).any(|window| window == secret);
+    assert!(!has(passed), "the secret passes");
+    assert_eq!(passed.len(), whole.len(), "masked bytes keep their length");
+    // With escapes the secret may be spelled otherwise.
+    if !has(whole) && !whole.contains(&b'\\') {
+        assert_eq!(passed, whole, "a document does not pass as it came");
+    }
+    let is_masked = |(came, passed): (&u8, &u8)| came == passed || *passed == b'*';
+    assert!(whole.iter().zip(passed).all(is_masked), "something else is written over");
+}
+
+/// Returns whether `document` is an answer by any rule: an object of plain members, none of which tells of an error.
+fn is_plain_answer(document: &[u8]) -> bool {
+    let Ok(Value::Object(members)) = serde_json::from_slice(document) else { return false };
+    let plain = ["id", "model", "tools", "usage", "created"];
+    !document.contains(&b'\\')
+        && members.iter().all(|(name, value)| plain.contains(&&**name) && !value.is_string())
 }
 
 fn scrub(event: &[u8]) -> Bytes {
     [&[TOLD], event, &[TOLD]].concat().into()
 }
 
-/// Holds what passes against the events that came.
+/// Compares what passes with the events that came.
 fn only_what_may_is_missing(answer: Answer<'_>, whole: &[u8], passed: &[u8]) {
     let is_ours = matches!(answer.route, Route::ChatCompletions | Route::Completions);
     let (mut left, mut rest) = (passed, whole);
@@ -113,14 +142,14 @@ fn only_what_may_is_missing(answer: Answer<'_>, whole: &[u8], passed: &[u8]) {
     assert_eq!(left, b"", "something passes that never came");
 }
 
-/// What follows in `passed` a beginning of `event` that was cut off.
+/// Returns the rest of `passed` after the beginning of an `event` that was cut off.
 fn cut<'p>(passed: &'p [u8], event: &[u8]) -> Option<&'p [u8]> {
     let end = [b"\n\n", &*scrub(b"")].concat();
     let at = passed.windows(end.len()).position(|window| window == end)?;
     event.starts_with(&passed[..at]).then(|| &passed[at + end.len()..])
 }
 
-/// The event with empty comments and without lines that clients ignore, line by line.
+/// Returns the event with empty comments and without lines that clients ignore, line by line.
 fn tidied(event: &[u8]) -> Vec<u8> {
     let (mut tidy, mut rest) = (Vec::new(), event);
     while !rest.is_empty() {
@@ -147,7 +176,7 @@ fn tidied(event: &[u8]) -> Vec<u8> {
     tidy
 }
 
-/// A text as every chat writes it.
+/// Returns whether an event is text as every chat writes it.
 fn is_plain_text(event: &[u8], route: Route) -> bool {
     let is_data = lines(event).all(|line| line.is_empty() || line.starts_with(b"data:"));
     let Some(object) = only(event).as_deref().and_then(plain).filter(|_| is_data) else { return false };
@@ -160,7 +189,7 @@ fn is_plain_text(event: &[u8], route: Route) -> bool {
         && choices.is_some_and(|choices| choices.iter().all(text))
 }
 
-/// The one `data` of an event. Nobody minds if what is not read is not UTF-8.
+/// Returns the only `data` of an event. Bytes that are not UTF-8 are replaced.
 fn only(event: &[u8]) -> Option<String> {
     let mut data = lines(event).filter_map(|line| line.strip_prefix(b"data:"));
     let first = data.next().filter(|_| data.next().is_none())?;
@@ -171,7 +200,7 @@ fn lines(event: &[u8]) -> impl Iterator<Item = &[u8]> {
     event.split(|byte| matches!(byte, b'\n' | b'\r'))
 }
 
-/// What is missing may be broken, but what it has are counts and choices that say nothing.
+/// Checks that a missing event has only counts and choices without text. It may be broken otherwise.
 fn tells_nothing_but_usage(data: &str) {
     assert!(data.contains("\"usage\"") && data.contains("\"choices\""), "missing: {data}");
     let Some(members) = Members::of(data) else { return };
@@ -198,7 +227,7 @@ fn tells_nothing_but_usage(data: &str) {
     }
 }
 
-/// An object as every API writes it: each name once and without escapes.
+/// Parses an object as every API writes it: each name once and without escapes.
 fn plain(data: &str) -> Option<serde_json::Map<String, Value>> {
     let once = |text: &str| Members::of(text).is_none_or(|members| members.twice().is_none());
     let members = Members::of(data)?;
@@ -207,7 +236,7 @@ fn plain(data: &str) -> Option<serde_json::Map<String, Value>> {
     serde_json::from_str(data).ok().filter(|_| is_plain && values_are)
 }
 
-/// Usage as every API writes it: counts and no choices.
+/// Returns whether an event is usage as every API writes it: counts and no choices.
 fn is_plain_usage(event: &[u8]) -> bool {
     let Some(object) = only(event).as_deref().and_then(plain) else { return false };
     let counts = object.get("usage").and_then(Value::as_object);
@@ -216,7 +245,7 @@ fn is_plain_usage(event: &[u8]) -> bool {
         && counts.is_some_and(|counts| counts.get("prompt_tokens").is_some_and(Value::is_u64))
 }
 
-/// An error as every API writes it.
+/// Returns whether an event is an error as every API writes it.
 fn is_plain_error(event: &[u8]) -> bool {
     if lines(event).any(|line| line == b"event: error") {
         return true;
@@ -228,7 +257,7 @@ fn is_plain_error(event: &[u8]) -> bool {
         || object.get("response").is_some_and(is_there)
 }
 
-/// Where the first event ends, line by line: behind a blank line. One by itself belongs to none.
+/// Returns the end of the first event, line by line: behind a blank line. A blank line by itself belongs to no event.
 fn event_end(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     while at < bytes.len() {

@@ -1,8 +1,8 @@
-//! Run tokens. An input is a text that claims to be one; its bytes also choose a token that is minted and then damaged
-//! in one place.
+//! Checks run tokens. An input is a text that claims to be one; its bytes also choose a token that is minted and then
+//! damaged in one place.
 //!
-//! A text holds only if it is, byte for byte, what one of the secrets mints for the claims it makes; a token that was
-//! minted holds until its last second and no longer; one with a byte changed never does.
+//! A text is valid only if it is, byte for byte, what one of the secrets mints for its claims. A minted token is valid
+//! until its last second and no longer. A token with one byte changed is never valid.
 
 use std::{sync::LazyLock, time::Duration};
 
@@ -47,7 +47,7 @@ pub fn holds(input: &[u8]) {
     }
 }
 
-/// A text of unknown origin.
+/// Checks a text of unknown origin.
 fn claimed(text: &str) {
     let Ok(token) = SignedToken::parse(text) else { return };
     assert!(looks_like_token(text), "a token does not look like one");
@@ -68,7 +68,7 @@ fn claimed(text: &str) {
     assert!(!SPOILED || !many, "the control: nobody tries that often");
 }
 
-/// A token of ours, whole and with one byte changed.
+/// Checks a token of ours, whole and with one byte changed.
 fn minted(token: &RunToken, (at, byte): (usize, u8)) {
     let text = mint(token, &OURS);
     let signed = SignedToken::parse(&text).expect("what was minted is a token");

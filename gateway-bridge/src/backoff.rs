@@ -1,5 +1,7 @@
-//! Pauses between attempts to connect: doubled each time, with jitter from a seed, so that many clients of one gateway do
-//! not come back at once and a test sees the same pauses every time.
+//! Computes the pauses between attempts to connect.
+//!
+//! Each pause is double the one before it, with jitter from a seed. So the clients of one gateway do not all come back
+//! at once, and a test sees the same pauses every time.
 
 use std::time::Duration;
 
@@ -16,8 +18,8 @@ impl Backoff {
         Self { first, longest, attempts: 0, state: seed }
     }
 
-    /// The next pause: between half of `first`, doubled with each attempt, and all of it; at least what was `asked` for,
-    /// never more than the longest.
+    /// Returns the next pause: between half of `first`, doubled with each attempt, and all of it. It is at least what
+    /// was `asked` for, and never more than the longest.
     pub(crate) fn next(&mut self, asked: Option<Duration>) -> Duration {
         let doubled = self.first.saturating_mul(1_u32.checked_shl(self.attempts).unwrap_or(u32::MAX));
         self.attempts = self.attempts.saturating_add(1).min(31);
@@ -28,12 +30,12 @@ impl Backoff {
         pause.max(asked.unwrap_or_default()).min(self.longest)
     }
 
-    /// A connection was made.
+    /// Starts again with the first pause, because a connection was made.
     pub(crate) const fn reset(&mut self) {
         self.attempts = 0;
     }
 
-    /// SplitMix64: enough to spread clients.
+    /// Returns the next number of SplitMix64, which is enough to spread clients.
     fn random(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.state;

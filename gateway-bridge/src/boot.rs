@@ -1,6 +1,6 @@
-//! Which start of a gateway it is: one that was started anew has forgotten its turns, and would run one of them again.
+//! Identifies one start of a gateway. A restarted gateway has forgotten its turns, and would run one of them again.
 //!
-//! What is forgotten and what is not is for the turn's driver to decide.
+//! The turn's driver decides what counts as forgotten.
 
 use std::{
     convert::Infallible,
@@ -9,11 +9,11 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-/// A gateway's clock and ours need not agree better.
+/// Difference between a gateway's clock and ours that is ignored.
 pub(crate) const SKEW: Duration = Duration::from_secs(2);
 
-/// One start of a gateway, as it tells it: newer ones name each start, older ones only say for how long they are up. Its text is
-/// for whoever keeps it, and is read again by [`str::parse`].
+/// Identity of one start of a gateway, as the gateway reports it. Newer gateways name each start, older ones report
+/// only their uptime. The text form can be stored and is read again by [`str::parse`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Boot {
     name: Option<String>,
@@ -22,15 +22,16 @@ pub struct Boot {
 }
 
 impl Boot {
-    /// What a gateway tells of its start. A name that is none of 1 to 128 letters, digits, `-`, `_` and `.` is left out.
+    /// Makes the identity from what a gateway reports of its start. A name that is not 1 to 128 letters, digits, `-`,
+    /// `_` and `.` is left out.
     #[must_use]
     pub(crate) fn told(name: Option<String>, uptime: Option<Duration>, now: SystemTime) -> Self {
         let began = uptime.and_then(|uptime| now.checked_sub(uptime)?.duration_since(UNIX_EPOCH).ok());
         Self { name: name.filter(|name| is_name(name)), began: began.map(|began| began.as_secs()) }
     }
 
-    /// Whether the two are known to be different starts. Without names that is told by the clock of this host, so if that is set
-    /// meanwhile, one start is two.
+    /// Returns whether the two are known to be different starts. Without names this compares times of this host's
+    /// clock, so if that clock is set meanwhile, one start counts as two.
     #[must_use]
     pub fn is_other_than(&self, other: &Self) -> bool {
         match self.has_another_name(other) {
@@ -42,7 +43,7 @@ impl Boot {
         }
     }
 
-    /// The same by their names alone, if both have one.
+    /// Compares the names alone; `None` unless both have one.
     pub(crate) fn has_another_name(&self, other: &Self) -> Option<bool> {
         self.name.as_ref().zip(other.name.as_ref()).map(|(one, another)| one != another)
     }
@@ -67,7 +68,7 @@ impl fmt::Display for Boot {
 impl FromStr for Boot {
     type Err = Infallible;
 
-    /// What is not the text of one is a start of which nothing is known.
+    /// Reads the text form. Any other text is a start of which nothing is known.
     fn from_str(text: &str) -> Result<Self, Infallible> {
         let (name, began) = text.split_once('@').unwrap_or_default();
         Ok(Self { name: Some(name.to_owned()).filter(|name| is_name(name)), began: began.parse().ok() })

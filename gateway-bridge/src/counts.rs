@@ -1,4 +1,4 @@
-//! What a connection has seen that somebody may want to know.
+//! Counts what a connection has seen, for operators and tests.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,11 +9,12 @@ pub struct Counts {
     pub connections: u64,
     /// Attempts to connect that failed.
     pub failed_attempts: u64,
-    /// Events of runs, and answers, that belong to nobody here: other clients' and what the gateway does by itself.
+    /// Events of runs, and answers, that belong to no turn or call of this client: those of other clients, and what the
+    /// gateway does by itself.
     pub for_nobody: u64,
-    /// Events of turns of ours that were over already.
+    /// Events of this client's turns that were over already.
     pub late: u64,
-    /// Frames that are none.
+    /// Messages that are not valid frames.
     pub malformed: u64,
     /// Frames that ended a connection because they were larger than this side takes.
     pub oversize: u64,

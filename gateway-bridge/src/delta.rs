@@ -1,28 +1,28 @@
-//! The answer in clean pieces: what was not told before, whatever a gateway repeats, leaves out or tells twice.
+//! Turns an answer into clean pieces: only new text, whatever a gateway repeats or leaves out.
 //!
-//! Both dialects tell with each piece all of the part so far, so a lost piece is made up for by the next one. Where only
-//! the piece is told, it is taken as it is.
+//! In both dialects each piece carries all of the part so far, so the next piece makes up for a lost one. A piece
+//! without that text is taken as it is.
 
 use crate::wire::run::{Source, Text};
 
-/// Between two parts of an answer, as between the texts at its end.
+/// Separator between two parts of an answer, as between the texts at its end.
 const BETWEEN: &str = "\n\n";
 
-/// Parts that are over are remembered, so that none is told twice; so many of them.
+/// Most finished parts that are remembered, so that none is reported twice.
 const PARTS_MAX: usize = 64;
 
-/// What was told of an answer.
+/// Text of an answer that has been reported so far.
 #[derive(Debug, Default)]
 pub(crate) struct Deltas {
     source: Option<Source>,
     part: Option<String>,
     over: Vec<String>,
     told: String,
-    /// Whether anything at all was told.
+    /// True once any text was reported.
     any: bool,
 }
 
-/// Where in its part a piece is.
+/// Position of a piece in its part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     First,
@@ -30,7 +30,7 @@ enum Place {
 }
 
 impl Deltas {
-    /// What `text` adds to what was told; none if it adds nothing.
+    /// Returns the new text that `text` adds; `None` if it adds nothing.
     pub(crate) fn add(&mut self, text: &Text<'_>) -> Option<String> {
         if *self.source.get_or_insert(text.source) != text.source {
             return None;
@@ -56,13 +56,13 @@ impl Deltas {
         let rewritten = text.rewritten || text.part.is_some();
         whole.clone_into(&mut self.told);
         if rewritten {
-            // What was told cannot be taken back; the text at the end is what counts.
+            // Text that was reported cannot be taken back; the text at the end is what counts.
             return None;
         }
         self.tell(whole.to_owned(), Place::First)
     }
 
-    /// Whether anything was told.
+    /// Returns whether any text was reported.
     pub(crate) const fn any(&self) -> bool {
         self.any
     }
@@ -76,7 +76,7 @@ impl Deltas {
         Some(if again { format!("{BETWEEN}{new}") } else { new })
     }
 
-    /// Goes on to `part`; false if it was left before.
+    /// Moves on to `part`; false if the answer has left that part before.
     fn enter(&mut self, part: &str) -> bool {
         if self.part.as_deref() == Some(part) {
             return true;

@@ -1,4 +1,4 @@
-//! This client as a device that a gateway knows: an Ed25519 key, and what it signs.
+//! Identifies this client to a gateway as a device: an Ed25519 key, and what it signs.
 
 use std::{
     fmt, io,
@@ -17,35 +17,35 @@ use ring::{
 };
 use sha2::{Digest, Sha256};
 
-/// Longest file that may be a key.
+/// Largest file that is read as a key.
 const LARGEST: ByteSize = ByteSize::kib(4);
 
-/// The key of this device. `Debug` shows the device's id only.
+/// Key of this device. `Debug` shows the device's id only.
 pub struct DeviceKey {
     pair: Ed25519KeyPair,
     id: String,
 }
 
-/// Why there is no key.
+/// Error of opening a device key.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
-    /// Other users can read or change it. Who may have read it can pass for this device.
+    /// Other users can read or change the file. Any of them can pass for this device.
     #[error("{0}, and pair anew")]
     Exposed(Exposure),
-    /// It is something else.
+    /// The file does not hold a key.
     #[error("{} is not a device key: expected base64url of an Ed25519 key in PKCS #8", path.display())]
     NotAKey {
         /// The file.
         path: PathBuf,
     },
-    /// The system said no.
+    /// A system call failed.
     #[error("cannot {action} the device key {}", path.display())]
     Io {
-        /// What was tried.
+        /// Operation that failed.
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
@@ -58,7 +58,7 @@ impl DeviceError {
 }
 
 impl DeviceKey {
-    /// The key in `path`; if nothing is there, a new one, which is kept there with mode 0600.
+    /// Opens the key in `path`. If there is no file, makes a new key and keeps it there with mode 0600.
     ///
     /// # Errors
     /// If something else is there, if others may read it, or if the system refuses. A symbolic link is not followed.
@@ -71,7 +71,7 @@ impl DeviceKey {
         }
     }
 
-    /// The key in `path`.
+    /// Reads the key in `path`.
     ///
     /// # Errors
     /// As for [`DeviceKey::open`], and if nothing is there.
@@ -108,13 +108,13 @@ impl DeviceKey {
         Some(Self { pair, id })
     }
 
-    /// The device's id: SHA-256 of its public key in lower-case hexadecimal digits.
+    /// Returns the device's id: SHA-256 of its public key in lower-case hexadecimal digits.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The public key in base64url.
+    /// Returns the public key in base64url.
     #[must_use]
     pub fn public_key(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.pair.public_key().as_ref())

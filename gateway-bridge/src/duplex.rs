@@ -1,5 +1,6 @@
-//! Both directions of a WebSocket in one future: what is queued is written while what comes is read, so that neither a
-//! gateway that does not read nor one that does not stop writing blocks the other direction.
+//! Drives both directions of a WebSocket in one future: queued frames are written while others are read.
+//!
+//! So neither a gateway that does not read nor one that does not stop writing blocks the other direction.
 
 use std::{
     collections::VecDeque,
@@ -16,7 +17,7 @@ use tokio_tungstenite::tungstenite::{
 
 use crate::{error::Broken, transport::Socket};
 
-/// Frames, and bytes of them, that wait to be written before no more are taken.
+/// Most frames, and bytes of them, in the write queue before no more are taken.
 const FRAMES_MAX: usize = 64;
 const BYTES_MAX: usize = 4 << 20;
 
@@ -24,7 +25,7 @@ pub(crate) struct Duplex {
     socket: Socket,
     queue: VecDeque<Utf8Bytes>,
     queued: usize,
-    /// Something was handed to the socket and is not known to be written.
+    /// True if the socket was given bytes that may not be written yet.
     dirty: bool,
 }
 
@@ -33,7 +34,7 @@ impl Duplex {
         Self { socket, queue: VecDeque::new(), queued: 0, dirty: false }
     }
 
-    /// Whether another frame may be queued. One of any size always fits alone.
+    /// Returns whether another frame may be queued. One of any size always fits alone.
     pub(crate) fn has_room(&self) -> bool {
         self.queue.is_empty() || (self.queue.len() < FRAMES_MAX && self.queued < BYTES_MAX)
     }
@@ -44,12 +45,13 @@ impl Duplex {
         self.queue.push_back(text);
     }
 
-    /// The next text from the gateway, empty for a sign of life that is none; writes what is queued meanwhile. Cancel safe.
+    /// Returns the next text from the gateway, empty for a sign of life that is none; writes what is queued meanwhile.
+    /// Cancel safe.
     pub(crate) async fn next(&mut self) -> Result<Utf8Bytes, Broken> {
         match poll_fn(|context| self.poll(context)).await? {
             Message::Text(text) => Ok(text),
             Message::Close(frame) => Err(Broken::Closed(frame.map_or(1005, |frame| frame.code.into()))),
-            // A sign of life, and no frame of the protocol.
+            // These are signs of life, but no frames of the protocol.
             Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {
                 Ok(Utf8Bytes::default())
             }
@@ -83,7 +85,7 @@ impl Duplex {
         Poll::Ready(Ok(()))
     }
 
-    /// Says goodbye. What is queued is given up.
+    /// Sends a close message. Queued frames are dropped.
     pub(crate) async fn close(mut self) -> Result<(), Broken> {
         let frame = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() };
         self.socket.close(Some(frame)).await.map_err(|error| broken(&error))

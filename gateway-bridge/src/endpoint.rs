@@ -1,11 +1,11 @@
-//! Where a gateway listens.
+//! Reads the address at which a gateway listens.
 
 use std::{fmt, path::PathBuf, str::FromStr};
 
-/// A gateway's address, as an operator writes it.
+/// Address of a gateway, as an operator writes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Endpoint {
-    /// `ws://host:port`, unencrypted: for the loopback and for networks of one's own.
+    /// `ws://host:port`, unencrypted: for the loopback and for private networks.
     Tcp {
         /// Name or address; an IPv6 address without its brackets.
         host: String,
@@ -19,19 +19,19 @@ pub enum Endpoint {
         /// Port; 443 if none is given.
         port: u16,
     },
-    /// `unix:/path`: a relay in the gateway's own network.
+    /// `unix:/path`: the socket of a relay that reaches the gateway's own network.
     Unix(PathBuf),
 }
 
-/// A text that is no gateway's address.
+/// Error for a text that is not a gateway's address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text}` is no address of a gateway: {reason}; expected `ws://host:port`, `wss://host:port` or `unix:/path`"
 )]
 pub struct InvalidEndpoint {
-    /// What was given, cut to 200 characters and escaped.
+    /// Text that was given, cut to 200 characters and escaped.
     pub text: String,
-    /// What is wrong with it.
+    /// Reason why the text is not an address.
     pub reason: &'static str,
 }
 
@@ -48,7 +48,7 @@ impl FromStr for Endpoint {
 
 fn parse(text: &str) -> Result<Endpoint, &'static str> {
     if let Some(path) = text.strip_prefix("unix:") {
-        // `unix:///path` is how a URL of a path is written.
+        // Paths in URLs are written as `unix:///path`.
         let path = path.strip_prefix("//").unwrap_or(path);
         return if path.starts_with('/') && !path.contains('\0') {
             Ok(Endpoint::Unix(path.into()))
@@ -93,7 +93,7 @@ fn authority(text: &str, default_port: u16) -> Result<(String, u16), &'static st
 }
 
 impl Endpoint {
-    /// The `Host` of the upgrade request.
+    /// Returns the `Host` of the upgrade request.
     pub(crate) fn authority(&self) -> String {
         let (host, port) = match self {
             Self::Unix(_) => return "localhost".to_owned(),

@@ -1,141 +1,141 @@
-//! Why a gateway does not do what it was asked.
+//! Defines the errors between this client and a gateway.
 
 use std::{io, sync::Arc, time::Duration};
 
 use crate::outcome::Code;
 
-/// What goes wrong between this client and a gateway. Cheap to clone: every waiting caller is told the same.
+/// Failure between this client and a gateway. Cheap to clone: every waiting caller receives the same error.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// The gateway speaks none of the protocols 3 and 4. Final.
     #[error("the gateway speaks protocol {}, this client 3 and 4: use another version of one of them", Shown(.expected))]
     ProtocolMismatch {
-        /// What it expects, if it says so.
+        /// Protocol that the gateway expects, if it says so.
         expected: Option<u64>,
     },
     /// The gateway does not know the token. Final.
     #[error("the gateway refused the token ({code}): give it the one of the gateway's gateway.auth.token")]
     BadToken {
-        /// The gateway's code.
+        /// Code that the gateway gave.
         code: Code,
     },
-    /// The gateway wants a token or a device, and was given neither. Final.
+    /// The gateway requires a token or a device, and received neither. Final.
     #[error(
         "the gateway takes nobody without a token or a paired device: give the token, or pair this device"
     )]
     NotIdentified,
-    /// The gateway does not know this device yet. Final: pairing takes a person.
+    /// The gateway does not know this device yet. Final: a person must approve the pairing.
     #[error(
         "this device is not paired with the gateway yet: approve the request with `openclaw devices approve {request}` where the gateway runs"
     )]
     PairingRequired {
-        /// Id of the request that is to be approved.
+        /// Id of the pairing request that must be approved.
         request: String,
     },
-    /// The gateway gave fewer rights than were asked for. Final.
+    /// The gateway granted fewer rights than were asked for. Final.
     #[error(
         "the gateway does not grant {}: off the loopback newer gateways give a token alone no rights, so pair this device", .missing.join(", ")
     )]
     MissingScopes {
-        /// The rights that are missing.
+        /// Rights that are missing.
         missing: Vec<&'static str>,
     },
-    /// The gateway refused to be connected for another reason. Final.
+    /// The gateway refused the connection for another reason. Final.
     #[error("the gateway refused the connection ({code}): {message}")]
     Rejected {
-        /// The gateway's code.
+        /// Code that the gateway gave.
         code: Code,
-        /// What it says, cut to 300 characters and escaped.
+        /// Message of the gateway, cut to 300 characters and escaped.
         message: String,
     },
-    /// Something between us and the gateway answered HTTP instead. Final for 401 and 403.
+    /// An intermediary answered with HTTP instead. Final for 401 and 403.
     #[error(
         "the upgrade to WebSocket was answered with HTTP status {status}: is there a reverse proxy in front of the gateway?"
     )]
     NotUpgraded {
-        /// The status.
+        /// Status of that answer.
         status: u16,
     },
-    /// The gateway cannot be reached; it is tried again.
+    /// The gateway cannot be reached; the client tries again.
     #[error("cannot reach the gateway at {endpoint}")]
     Unreachable {
-        /// Its address.
+        /// Address of the gateway.
         endpoint: String,
-        /// Why not.
+        /// Cause of the failure.
         #[source]
         source: Arc<io::Error>,
     },
-    /// The gateway did not finish the handshake in time; it is tried again.
+    /// The gateway did not finish the handshake in time; the client tries again.
     #[error("the gateway said no hello within {limit:?}")]
     HandshakeTimeout {
-        /// The time it had.
+        /// Timeout of the handshake.
         limit: Duration,
     },
-    /// The gateway is starting or overloaded and asks to be asked later; it is.
+    /// The gateway is starting or overloaded and asks for a later attempt; the client makes one.
     #[error("the gateway is not ready ({code})")]
     NotReady {
-        /// The gateway's code.
+        /// Code that the gateway gave.
         code: Code,
     },
-    /// The connection broke. What was asked may have been done or not.
+    /// The connection broke. The request may have been executed or not.
     #[error("the connection to the gateway broke: {why}")]
     Disconnected {
-        /// What ended it.
+        /// Reason of the end.
         why: Broken,
     },
-    /// The gateway did not answer in time. What was asked may have been done or not.
+    /// The gateway did not answer in time. The request may have been executed or not.
     #[error("the gateway did not answer {method} within {limit:?}")]
     NoAnswer {
-        /// What was called.
+        /// Method that was called.
         method: String,
-        /// The time it had.
+        /// Timeout of the call.
         limit: Duration,
     },
     /// The gateway answered with an error.
     #[error("the gateway refused {method} ({code}): {message}")]
     Refused {
-        /// What was called.
+        /// Method that was called.
         method: String,
-        /// The most exact code of the answer.
+        /// Most exact code of the answer.
         code: Code,
-        /// What it says, cut to 300 characters and escaped: for a person, not for decisions.
+        /// Message of the gateway, cut to 300 characters and escaped: for a person, not for decisions.
         message: String,
-        /// When it may be tried again, if the gateway says that it may.
+        /// Time after which the call may be repeated, if the gateway allows that.
         retry_after: Option<Duration>,
     },
-    /// The gateway's answer is not what the protocol says.
+    /// The gateway's answer does not follow the protocol.
     #[error("the gateway's answer to {method} is not one: {reason}")]
     Malformed {
-        /// What was called.
+        /// Method that was called.
         method: String,
-        /// What is wrong with it.
+        /// Reason why the answer is invalid.
         reason: &'static str,
     },
     /// The frame is larger than the gateway takes. Nothing was sent.
     #[error("{method} has {size} bytes, this gateway takes {limit}")]
     TooLarge {
-        /// What was called.
+        /// Method that was called.
         method: String,
         /// Size of the frame.
         size: usize,
-        /// What the gateway takes.
+        /// Largest frame that the gateway takes.
         limit: usize,
     },
-    /// This version of the gateway cannot do it. Nothing was sent.
+    /// This version of the gateway cannot do what was asked. Nothing was sent.
     #[error("gateway version {version} cannot {what}")]
     Unsupported {
-        /// What it cannot do.
+        /// Feature that is missing.
         what: &'static str,
-        /// Its version, as it says.
+        /// Version of the gateway, as it reports it.
         version: String,
     },
     /// The turn contradicts itself. Nothing was sent.
     #[error("the turn cannot be run: {reason}")]
     InvalidTurn {
-        /// Why not.
+        /// Reason why the turn cannot be run.
         reason: &'static str,
     },
-    /// Another turn of this id or this session is running. Nothing was sent.
+    /// Another turn with this id or in this session is running. Nothing was sent.
     #[error("session {session} has a turn already")]
     Busy {
         /// The session.
@@ -144,7 +144,7 @@ pub enum Error {
     /// Too many calls wait for their answers. Nothing was sent.
     #[error("{limit} calls to the gateway wait for their answers")]
     TooMany {
-        /// How many may wait.
+        /// Most calls that may wait.
         limit: usize,
     },
     /// The connection was closed by this side.
@@ -153,7 +153,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether trying again can only fail again: somebody must change something first.
+    /// Returns whether a retry can only fail again, because an operator must change something first.
     #[must_use]
     pub const fn is_final(&self) -> bool {
         matches!(
@@ -170,16 +170,16 @@ impl Error {
     }
 }
 
-/// What ended a connection.
+/// Reason why a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Broken {
-    /// The gateway closed it, with this code (RFC 6455, 7.4); 1006 if it said nothing.
+    /// The gateway closed the connection, with this code (RFC 6455, 7.4); 1006 if it gave none.
     Closed(u16),
     /// The gateway missed two ticks.
     Silent,
     /// The gateway sent a frame larger than this side takes.
     Oversize,
-    /// The gateway said something that is no WebSocket message, or closed in the middle of one.
+    /// The gateway sent data that is no WebSocket message, or closed in the middle of one.
     Protocol,
 }
 

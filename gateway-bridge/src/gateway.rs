@@ -1,4 +1,4 @@
-//! The handle of a connection.
+//! Provides the handle of a connection to a gateway.
 
 use std::{
     sync::{Arc, atomic::AtomicU64},
@@ -34,13 +34,13 @@ use crate::{
     },
 };
 
-/// Calls on their way to the owner; more wait where they are made.
+/// Most calls in the channel to the connection's task; further calls wait at the caller.
 const COMMANDS_MAX: usize = 32;
 
-/// A gateway may take so much longer than it was asked to wait.
+/// Extra time for a gateway beyond the wait that it was asked for.
 const SLACK: Duration = Duration::from_secs(5);
 
-/// A connection to one gateway: made in the background, and made again when it breaks. Cheap to clone; the
+/// Connection to one gateway. A task makes it in the background, and makes it again when it breaks. Cheap to clone; the
 /// connection is closed when the last handle and the last turn are gone.
 #[derive(Debug, Clone)]
 pub struct Gateway {
@@ -48,7 +48,7 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Begins to connect.
+    /// Begins to connect in the background.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -69,8 +69,8 @@ impl Gateway {
         Self { link: Link { commands, phase, notices, shared } }
     }
 
-    /// The gateway's hello, as soon as there is a connection. Waits as long as that takes: whoever has no time limits it
-    /// and asks [`Gateway::trouble`]. Cancel safe.
+    /// Waits for a connection and returns the gateway's hello. That may take for ever: a caller that cannot wait sets a
+    /// timeout and reads [`Gateway::trouble`]. Cancel safe.
     ///
     /// # Errors
     /// The final failure, after which nothing is tried any more.
@@ -78,26 +78,27 @@ impl Gateway {
         self.link.up().await.map(|up| up.hello.clone())
     }
 
-    /// Why there is no connection at the moment; none if there is one, or if it is being made for the first time.
+    /// Returns why there is no connection at the moment; `None` if there is one, or if the first is being made.
     #[must_use]
     pub fn trouble(&self) -> Option<Error> {
         self.link.trouble()
     }
 
-    /// Runs one turn. Waits for a connection, then returns at once: everything that happens from then on is an event or
-    /// the ending of [`Running`]. Cancel safe: a turn whose future was dropped is not run.
+    /// Runs one turn. Waits for a connection, then returns at once: everything later is an event or the ending of
+    /// [`Running`]. Cancel safe: a turn whose future was dropped is not run.
     ///
     /// # Errors
-    /// What is wrong before anything is sent: [`Error::InvalidTurn`], [`Error::Unsupported`], [`Error::TooLarge`],
+    /// Any error before something is sent: [`Error::InvalidTurn`], [`Error::Unsupported`], [`Error::TooLarge`],
     /// [`Error::Busy`], [`Error::TooMany`], and the final failures of the connection.
     pub async fn run(&self, turn: Turn) -> Result<Running, Error> {
         self.drive(turn, None).await
     }
 
-    /// Goes on with a turn that was begun by somebody else, under this very id. One that the gateway has taken is not begun
-    /// again, and its model calls are known by what was said then. One of which that is not known is sent again to the start of
-    /// the gateway that may have it, because that does not run it twice; any other start is only asked what it knows of it. What
-    /// was said of the answer before is not told again; the text at the end is whole. Waits for a connection. Cancel safe.
+    /// Continues a turn that another process has begun, under the same id. A turn that the gateway has taken is not
+    /// begun again, and its model calls keep the attribution it was begun with. If it is unknown whether the gateway
+    /// took the turn, the turn is sent again to the start of the gateway that may have it, because that start does not
+    /// run it twice. Any other start is only asked what it knows of the turn. Text that was reported before is not
+    /// repeated; the text at the end is whole. Waits for a connection. Cancel safe.
     ///
     /// # Errors
     /// As [`Gateway::run`].
@@ -128,7 +129,8 @@ impl Gateway {
         Ok(Running::new(live, cancel, left))
     }
 
-    /// Calls any method of the gateway. Waits for a connection. A call whose future was dropped may be done or not.
+    /// Calls any method of the gateway. Waits for a connection. If the future is dropped, the call may be executed or
+    /// not.
     ///
     /// # Errors
     /// The gateway's refusal, a broken connection, no answer in time, and what is wrong before anything is sent.
@@ -144,7 +146,7 @@ impl Gateway {
         self.link.call(method, params, self.link.shared.limits.call).await
     }
 
-    /// What was said in a conversation, oldest first; the last 200 messages of it.
+    /// Reads the messages of a conversation, oldest first; the last 200 of them.
     ///
     /// # Errors
     /// As [`Gateway::call`].
@@ -164,7 +166,7 @@ impl Gateway {
         transcript::waited(&payload).map_err(malformed("agent.wait"))
     }
 
-    /// Aborts a turn, whoever runs it. A turn that is over, or that the gateway does not know, is no error.
+    /// Aborts a turn, whichever process runs it. A turn that is over, or that the gateway does not know, is no error.
     ///
     /// # Errors
     /// As [`Gateway::call`].
@@ -172,8 +174,8 @@ impl Gateway {
         self.ask("chat.abort", &Abort::new(session, turn)).await.map(drop)
     }
 
-    /// Events from now on that are no run's: requests for approval, the gateway's shutdown, who is there. Events of runs
-    /// and events with conversations in them are not among them, and none larger than 256 KiB.
+    /// Subscribes to events from now on that belong to no run: requests for approval, the gateway's shutdown, who is
+    /// there. Left out are events of runs, events with conversations in them, and events larger than 256 KiB.
     #[must_use]
     pub fn subscribe(&self) -> Subscription {
         Subscription::new(self.link.notices.subscribe(), self.link.phase.clone())
@@ -188,16 +190,16 @@ impl Gateway {
         self.ask("exec.approval.resolve", &params).await.map(drop)
     }
 
-    /// What the connection has seen.
+    /// Returns the counters of the connection.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.link.shared.cells.read()
     }
 
-    /// Closes the connection for every handle, and waits until it is. Turns that are running end as
+    /// Closes the connection for every handle, and waits until it is closed. Turns that are running end as
     /// [`crate::Failure::Lost`]; cancel them first.
     pub async fn close(mut self) {
-        // A connection that has failed has no owner any more, and is closed.
+        // A connection that has failed has no task any more, and is closed.
         drop(self.link.commands.send(Command::Close).await);
         drop(self.link.phase.wait_for(Phase::is_failed).await);
     }

@@ -1,42 +1,43 @@
-//! Headers that a gateway is asked to put on a session's model calls.
+//! Checks the headers that a gateway is asked to put on a session's model calls.
 
 use std::fmt;
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
-/// Names and values in all, with four bytes each for `: ` and the end of the line.
+/// Largest size of all headers together. Each has its name, its value, and four bytes for `: ` and the line's end.
 pub const HEADERS_MAX: usize = 8 * 1024 - 1;
 
-/// One to many headers, checked: names are lower-case tokens, each there once; values are visible ASCII with blanks
-/// inside; all of them are below 8 KiB. Values are secrets (a run token is one), so `Debug` shows names only.
+/// Non-empty list of checked headers. Names are lower-case tokens, each there once; values are visible ASCII with
+/// blanks inside; together they have at most [`HEADERS_MAX`] bytes. Values are secrets (a run token is one), so
+/// `Debug` shows names only.
 #[derive(Clone, PartialEq, Eq)]
 pub struct OutboundHeaders(Vec<(String, String)>);
 
-/// Headers that nobody should put on a call.
+/// Error for headers that must not be put on a call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidHeaders {
-    /// There is none.
+    /// The list is empty.
     #[error("there is no header to send")]
     None,
-    /// A name that HTTP does not know as one.
+    /// The name is not valid in HTTP.
     #[error("`{name}` is no name of a header: expected letters, digits and any of !#$%&'*+-.^_`|~")]
     Name {
         /// The name, cut to 80 characters and escaped.
         name: String,
     },
-    /// A value that would end its line, or that HTTP leaves to guesses.
+    /// The value is empty, or has a byte that could end its line or that HTTP does not define.
     #[error("the value of header `{name}` is not visible ASCII with blanks inside, or is empty")]
     Value {
         /// The header's name.
         name: String,
     },
-    /// One name twice, in whatever case.
+    /// The name is there twice, in upper or lower case.
     #[error("header `{name}` is there twice")]
     Twice {
         /// The name.
         name: String,
     },
-    /// More than a gateway takes.
+    /// The headers are larger than a gateway takes.
     #[error("the headers have {size} bytes, at most {HEADERS_MAX} are possible")]
     TooLarge {
         /// Their size.
@@ -75,7 +76,7 @@ impl OutboundHeaders {
         if kept.is_empty() { Err(InvalidHeaders::None) } else { Ok(Self(kept)) }
     }
 
-    /// Names and values.
+    /// Iterates over names and values.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
@@ -116,7 +117,7 @@ impl fmt::Debug for OutboundHeaders {
     }
 }
 
-/// An object of name and value.
+/// Serializes the headers as an object of names and values.
 impl Serialize for OutboundHeaders {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;

@@ -1,10 +1,10 @@
-//! What a gateway says of itself when a connection is made.
+//! Describes a gateway by its hello, which it sends when a connection is made.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use crate::boot::Boot;
 
-/// The dialect of a connection.
+/// Dialect of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Generation {
     /// Protocol 3, until 2026.4 or so: a turn is a `chat.send`, because nothing else can be aborted.
@@ -13,22 +13,22 @@ pub enum Generation {
     Four,
 }
 
-/// A gateway's hello, as far as anybody here needs it.
+/// Hello of a gateway, with the fields that this client uses.
 #[derive(Debug, Clone)]
 pub struct Hello {
-    /// The dialect.
+    /// Dialect of the gateway.
     pub generation: Generation,
-    /// The gateway's version as it says: `dev` on protocol 3.
+    /// Version that the gateway reports: `dev` on protocol 3.
     pub version: Version,
-    /// Which start of the gateway it is.
+    /// Start of the gateway that this connection reaches.
     pub boot: Boot,
-    /// For how long the gateway is up, if it says.
+    /// Uptime of the gateway, if it reports one.
     pub(crate) uptime: Option<Duration>,
-    /// Names this connection.
+    /// Name of this connection.
     pub connection: String,
     /// Largest frame that the gateway takes.
     pub max_payload: usize,
-    /// What it may have in its buffer for us before it gives the connection up.
+    /// Bytes that the gateway may buffer for this client before it gives the connection up.
     pub max_buffered: usize,
     /// Time between two ticks.
     pub tick: Duration,
@@ -37,20 +37,20 @@ pub struct Hello {
 }
 
 impl Hello {
-    /// Whether `method` can be called.
+    /// Returns whether `method` can be called.
     #[must_use]
     pub fn has(&self, method: &str) -> bool {
         self.methods.contains(method)
     }
 
-    /// Whether a trace id on a request reaches the model calls.
+    /// Returns whether a trace id on a request reaches the model calls.
     #[must_use]
     pub fn takes_traces(&self) -> bool {
         self.version.at_least(2026, 8)
     }
 }
 
-/// A gateway's version.
+/// Version of a gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
     text: String,
@@ -73,13 +73,13 @@ impl Version {
         Self { text, numbers }
     }
 
-    /// The version as the gateway says it, without control characters.
+    /// Returns the version as the gateway reports it, without control characters.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether it is known to be this one or a later one.
+    /// Returns whether the version is known to be this one or a later one.
     #[must_use]
     pub fn at_least(&self, year: u32, month: u32) -> bool {
         self.numbers.is_some_and(|numbers| numbers >= (year, month))

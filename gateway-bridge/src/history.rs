@@ -1,37 +1,37 @@
-//! What was said in a conversation, and what became of a turn that nobody followed.
+//! Describes the messages of a conversation, and the end of a turn that no client followed.
 
 use crate::outcome::Failure;
 
-/// One message of a conversation.
+/// Message of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Who said it.
+    /// Author of the message.
     pub role: Role,
-    /// Its text, without what is no text.
+    /// Text of the message, without its other parts.
     pub text: String,
 }
 
-/// Who said something.
+/// Kind of author.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Whoever talks to the agent.
+    /// The person or program that talks to the agent.
     User,
     /// The agent.
     Assistant,
-    /// Anybody else: tools, the gateway.
+    /// Any other author: tools, the gateway.
     Other,
 }
 
-/// What became of a turn.
+/// State of a turn, as a gateway reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Waited {
-    /// It is not over, or the gateway does not know it: gateways do not say which.
+    /// The turn is not over, or the gateway does not know it: gateways do not say which.
     Unknown,
-    /// It is over and went well, as far as the gateway says.
+    /// The turn is over and went well, as far as the gateway says.
     Completed {
-        /// The answer, if the gateway says it here; else it is in the history.
+        /// Answer, if the gateway gives it here; otherwise it is in the history.
         text: Option<String>,
     },
-    /// It is over and failed.
+    /// The turn is over and failed.
     Failed(Failure),
 }

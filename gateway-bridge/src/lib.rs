@@ -1,11 +1,11 @@
-//! A client of OpenClaw gateways: it runs turns of conversations, and tells whose model calls they are.
+//! Provides a client of OpenClaw gateways: it runs turns of conversations, and attributes their model calls.
 //!
-//! One task owns one connection; [`Gateway`] is the handle of it, cheap to clone. It speaks protocols 3 and 4, over TCP,
-//! TLS or a unix socket, reconnects, and keeps turns apart: an event reaches a turn only if both its run id and its
-//! session key are the turn's.
+//! One task owns one connection; [`Gateway`] is the handle of it, cheap to clone. The client speaks protocols 3 and 4,
+//! over TCP, TLS or a unix socket. It reconnects, and keeps turns apart: an event reaches a turn only if run id and
+//! session key are both the turn's.
 //!
-//! What it does not do: start gateways, write their configuration, register a turn's identity with the proxy, keep
-//! conversations. It decides nothing by the prose of an answer, and what a turn cost is the journal's to say.
+//! The client does not start gateways, write their configuration, register a turn's identity with the proxy, or keep
+//! conversations. It decides nothing by the prose of an answer, and takes what a turn cost from the journal alone.
 
 mod backoff;
 mod boot;

@@ -1,4 +1,4 @@
-//! What a handle and a turn's driver hold of a connection: a way to its owner, and where the connection is.
+//! Shares a connection between its handles and the drivers of turns: a channel to its task, and its state.
 
 use std::{
     sync::{
@@ -27,14 +27,14 @@ use crate::{
     wire::{frame::Answer, request},
 };
 
-/// Where a connection is.
+/// State of a connection.
 #[derive(Debug, Clone)]
 pub(crate) enum Phase {
-    /// There is none, for this reason if there was an attempt.
+    /// No connection, for this reason if there was an attempt.
     Down(Option<Error>),
-    /// There is one.
+    /// An open connection.
     Up(Arc<Up>),
-    /// There will be none any more.
+    /// No connection now or later.
     Failed(Error),
 }
 
@@ -44,17 +44,17 @@ impl Phase {
     }
 }
 
-/// One connection that is up.
+/// Connection that is up.
 #[derive(Debug)]
 pub(crate) struct Up {
     pub(crate) hello: Hello,
-    /// Number of the connection.
+    /// Number of this connection.
     pub(crate) connection: u64,
-    /// Number of the gateway's start, as far as it can be told: a turn of an earlier one is not known any more.
+    /// Number of the gateway's start, as far as it is known: the gateway has forgotten turns of an earlier one.
     pub(crate) start: u64,
 }
 
-/// What the owner is asked.
+/// Command to the connection's task.
 #[derive(Debug)]
 pub(crate) enum Command {
     /// Send this frame.
@@ -63,23 +63,23 @@ pub(crate) enum Command {
     Close,
 }
 
-/// A request frame on its way.
+/// Request frame on its way.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     pub(crate) id: u64,
     pub(crate) method: String,
     pub(crate) text: Utf8Bytes,
     pub(crate) reply: Reply,
-    /// The one connection that it may be sent on, if it must not reach a gateway that was restarted since.
+    /// Only connection on which the frame may be sent, if it must not reach a gateway that was restarted since.
     pub(crate) connection: Option<u64>,
 }
 
-/// Who waits for the answer.
+/// Channel for the answer.
 #[derive(Debug)]
 pub(crate) enum Reply {
-    /// For one answer.
+    /// Takes one answer.
     Once(oneshot::Sender<Result<Answer, Error>>),
-    /// For two: that a turn was taken, and how it ended. Closed when the connection breaks.
+    /// Takes two answers: that a turn was taken, and how it ended. Closed when the connection breaks.
     Twice(mpsc::Sender<Result<Answer, Error>>),
 }
 
@@ -91,9 +91,9 @@ impl Reply {
         }
     }
 
-    /// Tells whoever waits that there is no answer.
+    /// Reports to the caller that there is no answer.
     pub(crate) fn refuse(self, error: Error) {
-        // Nobody may wait any more, and then there is nobody to tell.
+        // The caller may have gone, and then the error is dropped.
         match self {
             Self::Once(sender) => drop(sender.send(Err(error))),
             Self::Twice(sender) => drop(sender.try_send(Err(error))),
@@ -101,7 +101,7 @@ impl Reply {
     }
 }
 
-/// A way to the connection's owner.
+/// Way to the connection's task.
 #[derive(Debug, Clone)]
 pub(crate) struct Link {
     pub(crate) commands: mpsc::Sender<Command>,
@@ -110,7 +110,7 @@ pub(crate) struct Link {
     pub(crate) shared: Arc<Shared>,
 }
 
-/// What all handles of a connection share.
+/// State that all handles of a connection share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) routes: Routes,
@@ -121,7 +121,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// An id for a request: unlike any other of this connection and those before it.
+    /// Returns an id for a request: unlike any other of this connection and those before it.
     pub(crate) fn next_id(&self) -> u64 {
         self.ids.fetch_add(1, Ordering::Relaxed)
     }
@@ -139,11 +139,11 @@ impl Link {
         }
     }
 
-    /// Waits until connection number `connection` is no more. Cancel safe.
+    /// Waits until connection number `connection` has ended. Cancel safe.
     pub(crate) async fn gone(&self, connection: u64) {
         let mut phase = self.phase.clone();
         let other = |phase: &Phase| !matches!(phase, Phase::Up(up) if up.connection == connection);
-        // A closed channel is a connection that is no more, too.
+        // A closed channel means that the connection has ended, too.
         drop(phase.wait_for(other).await);
     }
 
@@ -173,7 +173,7 @@ impl Link {
         timeout(limit, called).await.unwrap_or_else(|_elapsed| Err(late()))
     }
 
-    /// One request and its answer, whenever it comes; on `connection` alone, if one is given.
+    /// Sends one request and waits for its answer without a timeout; on `connection` alone, if one is given.
     pub(crate) async fn exchange(
         &self,
         method: &str,
@@ -191,12 +191,12 @@ impl Link {
         answer.await.map_err(|_closed| Error::Closed)?
     }
 
-    /// Hands a frame to the owner; waits while too many are on their way.
+    /// Hands a frame to the connection's task; waits while too many are on their way.
     pub(crate) async fn send(&self, outgoing: Outgoing) -> Result<(), Error> {
         self.commands.send(Command::Send(outgoing)).await.map_err(|_closed| Error::Closed)
     }
 
-    /// Nothing is sent that the gateway would close the connection for.
+    /// Checks that a frame is not so large that the gateway would close the connection for it.
     pub(crate) fn check_size(&self, method: &str, size: usize, hello: &Hello) -> Result<(), Error> {
         if size <= hello.max_payload {
             return Ok(());

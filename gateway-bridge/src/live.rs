@@ -1,6 +1,6 @@
-//! A turn between the connection that hears of it, the task that drives it, and the reader who wants to know.
+//! Passes a turn's events from the connection to the turn's driver and to its reader.
 //!
-//! The connection never waits for the reader: what is not read is kept up to a bound, and what is above it is counted.
+//! The connection never waits for the reader: unread events are kept up to a bound, and text above it is counted.
 
 use std::{
     collections::VecDeque,
@@ -19,7 +19,7 @@ use crate::{
     wire::run::{Over, Signal},
 };
 
-/// Events besides text that are kept for a reader.
+/// Most events besides text that are kept for a reader.
 const EVENTS_MAX: usize = 1024;
 
 #[derive(Debug)]
@@ -29,9 +29,9 @@ pub(crate) struct Live {
     unread_max: usize,
     cells: Arc<Cells>,
     state: Mutex<State>,
-    /// Wakes the reader: there is one.
+    /// Wakes the reader; there is only one.
     news: Notify,
-    /// Wakes the driver: there is one.
+    /// Wakes the driver; there is only one.
     over: Notify,
 }
 
@@ -56,7 +56,7 @@ impl Live {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in what the connection heard of this turn.
+    /// Records what the connection received for this turn.
     pub(crate) fn observe(&self, signal: Signal<'_>) {
         let mut state = self.state();
         match signal {
@@ -91,8 +91,8 @@ impl Live {
         }
     }
 
-    /// Takes in an event of this turn's run that names no session. It is nobody's, and nothing of it is told; but a run
-    /// that begins after its end was not over.
+    /// Records an event of this turn's run that names no session. The event is unattributed, and the reader sees
+    /// nothing of it. But a run that begins after its end was not over.
     pub(crate) fn observe_stray(&self, signal: &Signal<'_>) {
         let mut state = self.state();
         if *signal == Signal::Begins && state.over.is_some() {
@@ -100,7 +100,7 @@ impl Live {
         }
     }
 
-    /// Tells the reader something that the gateway did not say.
+    /// Reports to the reader an event that the gateway did not send.
     pub(crate) fn tell(&self, event: Event) {
         self.tell_in(&mut self.state(), event);
     }
@@ -117,7 +117,7 @@ impl Live {
         self.news.notify_one();
     }
 
-    /// A reader that is behind is told of one longer piece, or of how much it missed.
+    /// Queues text for the reader. A reader that is behind gets one longer piece, or the number of bytes it missed.
     fn tell_text(&self, state: &mut State, text: String) {
         if state.unread + text.len() > self.unread_max || state.queue.len() >= EVENTS_MAX {
             if !state.was_slow {
@@ -141,12 +141,12 @@ impl Live {
         self.state().evidence.clone()
     }
 
-    /// What the conversation said of the turn's end, if it did.
+    /// Returns the end that the conversation reported, if it did.
     pub(crate) fn is_over(&self) -> Option<Over> {
         self.state().over.clone()
     }
 
-    /// Waits until the conversation says that the turn is over. Cancel safe; for the driver alone.
+    /// Waits until the conversation reports the turn's end. Cancel safe; for the driver alone.
     pub(crate) async fn conversation_over(&self) -> Over {
         loop {
             if let Some(over) = self.is_over() {
@@ -156,7 +156,7 @@ impl Live {
         }
     }
 
-    /// The text that nobody has read yet.
+    /// Returns the text that the reader has not read yet.
     #[cfg(test)]
     pub(crate) fn unread_text(&self) -> String {
         let state = self.state();
@@ -167,13 +167,13 @@ impl Live {
         texts.collect()
     }
 
-    /// The turn is over. Only the first ending counts.
+    /// Records the ending. Only the first one counts.
     pub(crate) fn end(&self, ending: Ending) {
         self.state().ending.get_or_insert(ending);
         self.news.notify_one();
     }
 
-    /// The next event; none when the turn is over and everything is read. Cancel safe; for the reader alone.
+    /// Returns the next event; `None` when the turn is over and everything is read. Cancel safe; for the reader alone.
     pub(crate) async fn next(&self) -> Option<Event> {
         loop {
             {
@@ -192,7 +192,7 @@ impl Live {
         }
     }
 
-    /// The ending. For the reader alone: events that were not read are given up.
+    /// Waits for the ending. For the reader alone: events that were not read are dropped.
     pub(crate) async fn ending(&self) -> Ending {
         while self.next().await.is_some() {}
         self.state().ending.clone().unwrap_or(Ending::Failed(Failure::Lost))

@@ -1,55 +1,55 @@
-//! What a turn tells while it runs, and how it ended.
+//! Defines the events of a turn, and its endings.
 
 use platform_core::id::{ModelName, ToolName};
 
-/// Something that happened in a turn.
+/// Event of a running turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// More of the answer: what was not told before. The text at the end is what counts.
+    /// New text of the answer, never repeated. The text of [`Ending::Completed`] is the one that counts.
     Text(String),
-    /// A tool of the agent's.
+    /// The agent uses a tool.
     Tool {
-        /// Its name; none if it is not spelled like one.
+        /// Name of the tool; `None` if it is not spelled like one.
         name: Option<ToolName>,
-        /// What became of it.
+        /// State of the tool.
         state: ToolState,
     },
-    /// How far the turn is.
+    /// The turn has reached this phase.
     Status(Phase),
     /// Tokens, as far as the gateway says while the turn runs.
     Usage(Usage),
-    /// The reader was too slow for so many bytes of text, which are in the text at the end.
+    /// The reader was too slow, and text was dropped. It is in the text of [`Ending::Completed`].
     Missed {
-        /// Bytes of text that were not kept.
+        /// Number of dropped bytes.
         bytes: usize,
     },
 }
 
-/// What became of a tool.
+/// State of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolState {
-    /// It was called.
+    /// The agent called the tool.
     Started,
-    /// It returned.
+    /// The tool returned.
     Finished,
-    /// It returned an error.
+    /// The tool returned an error.
     Failed,
 }
 
-/// How far a turn is. Phases that a later gateway invents are left out.
+/// Phase of a turn. Phases that a later gateway invents are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// The gateway has taken the turn.
     Accepted,
-    /// The gateway prepares: files, context.
+    /// The gateway prepares the turn: files, context.
     Preparing,
     /// The agent runs.
     Started,
     /// A model was chosen and is asked.
     Model,
-    /// Somebody must approve a command.
+    /// An operator must approve a command.
     WaitingForApproval,
-    /// Somebody has decided.
+    /// The operator has decided.
     ApprovalResolved,
     /// The conversation is being shortened.
     Compacting,
@@ -70,41 +70,41 @@ pub struct Usage {
     pub cache_read: u64,
 }
 
-/// How a turn ended. There is exactly one for every turn.
+/// Ending of a turn. There is exactly one for every turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
     /// The agent answered.
     Completed {
-        /// The whole answer; where it differs from what was told in pieces, this counts.
+        /// Whole answer; it counts where it differs from the pieces that were reported.
         text: String,
         /// Tokens, if the gateway says.
         usage: Option<Usage>,
         /// The model that answered last, if the gateway says.
         model: Option<ModelName>,
     },
-    /// It did not.
+    /// The turn failed.
     Failed(Failure),
 }
 
-/// Why a turn has no answer. Decided by the structure of frames, never by their prose.
+/// Reason why a turn has no answer. Decided by the structure of frames, never by their prose.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// It was cancelled: by [`crate::Running::cancel`], because nobody listens any more, or by another client.
+    /// The turn was cancelled: by [`crate::Running::cancel`], because its reader has gone, or by another client.
     #[error("the turn was aborted")]
     Aborted,
-    /// Its deadline passed.
+    /// The turn's deadline passed.
     #[error("the turn's deadline passed")]
     Deadline,
-    /// The gateway gave it up for taking too long.
+    /// The gateway gave up the turn because it took too long.
     #[error("the gateway gave the turn up for taking too long")]
     TimedOut,
-    /// The gateway was restarted, or the connection did not come back, and what became of the turn is not known.
+    /// The gateway was restarted, or the connection did not come back, and the end of the turn is unknown.
     #[error("the connection to the gateway was lost, and it does not know the turn any more")]
     Lost,
     /// The gateway says that the turn failed.
     #[error("the gateway reports that the turn failed ({code})")]
     Upstream {
-        /// The most exact code of the frames: an error's kind, else its code.
+        /// Most exact code of the frames: an error's kind, else its code.
         code: Code,
     },
     /// The turn ended as if all were well, but no model answered: how older gateways report that the upstream refused.
@@ -113,7 +113,7 @@ pub enum Failure {
     /// The gateway refused the turn; nothing was run.
     #[error("the gateway refused the turn ({code})")]
     Refused {
-        /// The error's code.
+        /// Code of the error.
         code: Code,
     },
     /// The frame of the turn was larger than this gateway takes; nothing was sent.
@@ -121,12 +121,12 @@ pub enum Failure {
     TooLarge {
         /// Size of the frame.
         size: usize,
-        /// What the gateway takes.
+        /// Largest frame that the gateway takes.
         limit: usize,
     },
 }
 
-/// A code of a gateway's: 1 to 64 letters, digits, `_`, `-` and `.`. Anything else is `unnamed`.
+/// Code that a gateway sent: 1 to 64 letters, digits, `_`, `-` and `.`. Anything else is `unnamed`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Code(String);
 
@@ -139,7 +139,7 @@ impl Code {
         Self(if fits { text.to_owned() } else { "unnamed".to_owned() })
     }
 
-    /// The code.
+    /// Returns the code as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

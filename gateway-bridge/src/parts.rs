@@ -1,6 +1,6 @@
-//! What fuzzers are shown of this client: how it reads a gateway's frames, and what of them a turn hears.
+//! Gives fuzzers access to this client: how it reads a gateway's frames, and which of them reach a turn.
 //!
-//! Compiled with the feature `parts` only; nothing of it is for other programs.
+//! Compiled with the feature `parts` only; not for other programs.
 
 use std::{sync::Arc, time::UNIX_EPOCH};
 
@@ -22,10 +22,11 @@ use crate::{
     },
 };
 
-/// Longer than any text that is tried.
+/// Limit of unread text, larger than any text that fuzzers try.
 const UNREAD_MAX: usize = 1 << 20;
 
-/// What the turn `id` of `session` hears of `frames`, in their order: its events, and whether its conversation is over.
+/// Returns what the turn `id` of `session` receives of `frames`, in their order: its events, and whether its
+/// conversation is over.
 #[must_use]
 pub fn heard<'f>(
     (id, session): (&RunId, &SessionKey),
@@ -34,7 +35,7 @@ pub fn heard<'f>(
     let cells: Arc<Cells> = Arc::default();
     let live = Arc::new(Live::new(id.clone(), session.clone(), UNREAD_MAX, cells.clone()));
     let routes = Routes::default();
-    // The first of a table that is empty.
+    // Entering the first turn of an empty table cannot fail.
     drop(routes.enter(&live));
     for text in frames {
         if let Ok(Frame::Event { name, payload }) = frame::read(text)

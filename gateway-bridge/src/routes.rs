@@ -1,4 +1,4 @@
-//! Which turns are under way on a connection, and whose an event is.
+//! Keeps the turns under way on a connection, and delivers each event to its turn.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -14,10 +14,10 @@ use crate::{
     wire::run::{self, Whose},
 };
 
-/// Turns at once on one connection: more than any gateway runs.
+/// Most turns at once on one connection: more than any gateway runs.
 const TURNS_MAX: usize = 1024;
 
-/// Turns that are over and still known, so that their last events are not taken for a stranger's.
+/// Finished turns that are remembered, so that their last events are not taken for another client's.
 const GONE_MAX: usize = 1024;
 
 /// Turns under way.
@@ -30,16 +30,16 @@ struct Table {
     gone: VecDeque<String>,
 }
 
-/// Whose an event is.
+/// Result of looking up the turn of an event.
 #[derive(Debug)]
 enum Found {
-    /// This turn's.
+    /// The event belongs to this turn.
     Live(Arc<Live>),
-    /// Nobody's, but it names this turn's run and no session.
+    /// The event is unattributed: it names this turn's run, but no session.
     Stray(Arc<Live>),
-    /// A turn's that is over.
+    /// The event belongs to a turn that is over.
     Gone,
-    /// Nobody's here.
+    /// The event belongs to no turn of this client.
     Nobody,
 }
 
@@ -48,7 +48,7 @@ impl Routes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets `live` hear its events, unless a turn of its id or its session is under way.
+    /// Registers `live` for its events, unless a turn of its id or its session is under way.
     pub(crate) fn enter(&self, live: &Arc<Live>) -> Result<(), Error> {
         let mut table = self.table();
         let is_same = |other: &Arc<Live>| other.id == live.id || other.session == live.session;
@@ -63,7 +63,7 @@ impl Routes {
         Ok(())
     }
 
-    /// `live` hears nothing any more.
+    /// Unregisters `live`: it gets no more events.
     pub(crate) fn leave(&self, live: &Live) {
         let mut table = self.table();
         if table.live.remove(live.id.as_str()).is_some() {
@@ -74,7 +74,7 @@ impl Routes {
         }
     }
 
-    /// Gives an event called `agent` or `chat` to the turn whose it is, and to nobody else.
+    /// Delivers an event called `agent` or `chat` to the turn it belongs to, and to no other.
     pub(crate) fn deliver(&self, name: &str, payload: Option<&RawValue>, cells: &Cells) {
         let Ok((whose, signal)) = run::read(name, payload) else { return cells.malformed.add_one() };
         match self.find(&whose) {
@@ -88,7 +88,7 @@ impl Routes {
         }
     }
 
-    /// Whose an event is: run and session must both be a turn's. Without a session it is nobody's.
+    /// Finds the turn of an event: run and session must both be the turn's. An event without a session is unattributed.
     fn find(&self, whose: &Whose<'_>) -> Found {
         let table = self.table();
         match (table.live.get(whose.run.as_ref()), whose.session.as_deref()) {

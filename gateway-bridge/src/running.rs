@@ -1,4 +1,4 @@
-//! A turn that is under way, as its owner sees it.
+//! Provides the handle of a turn that is under way.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::{
     outcome::{Ending, Event},
 };
 
-/// A turn under way. Dropping it aborts the turn: whoever asked has gone; unless it was detached before.
+/// Turn under way. Dropping it aborts the turn, because its caller has gone, unless the turn was detached before.
 #[derive(Debug)]
 pub struct Running {
     live: Arc<Live>,
@@ -19,7 +19,7 @@ pub struct Running {
     dropped: Dropped,
 }
 
-/// What becomes of a turn when its [`Running`] is dropped.
+/// Effect of dropping a [`Running`] on its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Dropped {
     Aborts,
@@ -31,28 +31,30 @@ impl Running {
         Self { live, cancel, left, dropped: Dropped::Aborts }
     }
 
-    /// The turn's id.
+    /// Returns the turn's id.
     #[must_use]
     pub fn id(&self) -> &RunId {
         &self.live.id
     }
 
-    /// The next event; none when the turn is over. Cancel safe. A turn whose events are not read goes on all the same.
+    /// Returns the next event; `None` when the turn is over. Cancel safe. A turn whose events are not read goes on all
+    /// the same.
     pub async fn next(&mut self) -> Option<Event> {
         self.live.next().await
     }
 
-    /// Aborts the turn. Its ending comes all the same, as [`crate::Failure::Aborted`] unless the turn was over already.
+    /// Aborts the turn. The ending still comes, as [`crate::Failure::Aborted`] unless the turn was over already.
     pub fn cancel(&self) {
         self.cancel.cancel();
     }
 
-    /// From now on dropping it leaves the turn as it is, for somebody who takes it up ([`crate::Gateway::take_up`]).
+    /// Detaches the turn: dropping the handle then leaves it as it is, for another process to continue
+    /// ([`crate::Gateway::take_up`]).
     pub const fn detach(&mut self) {
         self.dropped = Dropped::Leaves;
     }
 
-    /// Waits for the end; events that were not read are given up. It comes within the turn's deadline and
+    /// Waits for the end; events that were not read are dropped. The ending comes within the turn's deadline and
     /// [`crate::Limits::abort`], whatever the gateway does. Dropping the future aborts the turn.
     pub async fn ending(self) -> Ending {
         self.live.ending().await

@@ -1,14 +1,14 @@
-//! Names of sessions on a gateway.
+//! Builds the names of sessions on a gateway.
 //!
-//! Newer gateways write keys in lower case, and a key's parts are told apart by `:`. So what we put into one is spelled
-//! in lower-case letters and digits, and two accounts or two state keys that differ in anything are two sessions.
+//! Newer gateways write keys in lower case, and `:` separates the parts of a key. So this client spells its parts in
+//! lower-case letters and digits. Two accounts or two state keys that differ in any byte are two sessions.
 
 use std::fmt;
 
 use platform_core::id::{AccountId, GatewayAgentId, InvalidId};
 use sha2::{Digest, Sha256};
 
-/// Longest spelling of one part; what would be longer is named by its hash.
+/// Longest spelling of one part; a longer one is replaced by its hash.
 const PART_MAX: usize = 120;
 
 /// Name of one conversation: `agent:<agent>:acct<account>:k<state key>`.
@@ -21,19 +21,19 @@ pub struct SessionKey {
     agent_end: usize,
 }
 
-/// What makes no session's name.
+/// Error for a session that cannot be named.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSession {
-    /// Gateways would make another agent's id of it.
+    /// The agent's id is one that gateways would change into another agent's.
     #[error(transparent)]
     Agent(#[from] InvalidId),
-    /// A conversation needs a name.
+    /// The state key is empty; a conversation needs a name.
     #[error("the state key is empty")]
     EmptyKey,
 }
 
 impl SessionKey {
-    /// The session of `account` and its `key` with `agent`, which is an id in the gateway's own configuration.
+    /// Returns the session of `account` and its `key` with `agent`, which is an id in the gateway's own configuration.
     ///
     /// Two pairs of account and key that differ in any byte have two names; if one of them is long, as surely as two
     /// texts have two SHA-256 sums.
@@ -52,13 +52,13 @@ impl SessionKey {
         Ok(Self { text, agent_end: "agent:".len() + agent.len() })
     }
 
-    /// The whole name, as it is on the wire.
+    /// Returns the whole name, as it is on the wire.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The agent's id.
+    /// Returns the agent's id.
     #[must_use]
     pub fn agent(&self) -> &str {
         &self.text["agent:".len()..self.agent_end]
@@ -77,8 +77,8 @@ impl fmt::Debug for SessionKey {
     }
 }
 
-/// Letters but `x` and digits stand for themselves; every other byte is `x` and two hexadecimal digits. No spelling has
-/// `xx` in front: so a hash does.
+/// Appends the spelling of `text`. Letters but `x`, and digits, stand for themselves; every other byte is `x` and two
+/// hexadecimal digits. No spelling begins with `xx`: that marks a hash.
 fn spell(text: &str, into: &mut String) {
     let plain = |byte: u8| byte.is_ascii_digit() || (byte.is_ascii_lowercase() && byte != b'x');
     let length: usize = text.bytes().map(|byte| if plain(byte) { 1 } else { 3 }).sum();

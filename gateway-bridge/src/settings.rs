@@ -1,4 +1,4 @@
-//! What one connection to a gateway is made with.
+//! Defines the settings of one connection to a gateway.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -6,31 +6,31 @@ use platform_core::{id::GatewayProvider, limit::ByteSize, secret::Secret};
 
 use crate::{device::DeviceKey, endpoint::Endpoint};
 
-/// Everything [`crate::Gateway::open`] needs. [`Settings::new`] fills in what most callers want.
+/// Settings that [`crate::Gateway::open`] needs. [`Settings::new`] fills in the values that most callers want.
 #[derive(Debug)]
 pub struct Settings {
-    /// Where the gateway listens.
+    /// Address at which the gateway listens.
     pub endpoint: Endpoint,
-    /// The gateway's token, or the token it gave this device when the device was paired.
+    /// Token of the gateway, or the token it gave this device when the device was paired.
     pub token: Option<Secret>,
-    /// The key of this device: needed off the loopback, where newer gateways give a bare token no rights.
+    /// Key of this device: needed off the loopback, where newer gateways give a bare token no rights.
     pub device: Option<DeviceKey>,
-    /// How to speak TLS with a [`Endpoint::Tls`]. Without it the operating system's certificates are trusted.
+    /// TLS configuration for a [`Endpoint::Tls`]. Without it the operating system's certificates are trusted.
     pub tls: Option<Arc<rustls::ClientConfig>>,
-    /// The rights that are asked for. A gateway that grants fewer is a final error.
+    /// Rights that are asked for. If a gateway grants fewer, that is a final error.
     pub scopes: Scopes,
-    /// The provider of the gateway's configuration that a turn's model belongs to, unless the turn has a slot of its
-    /// own. Without it a model's name goes to the gateway as it is, which takes what stands before its first `/` for
+    /// Provider of the gateway's configuration that a turn's model belongs to, unless the turn has a slot of its own.
+    /// Without it a model's name goes to the gateway unchanged, and the gateway takes the part before the first `/` for
     /// a provider.
     pub provider: Option<GatewayProvider>,
     /// Seed of the jitter between attempts to connect.
     pub seed: u64,
-    /// How long and how large things may be.
+    /// Timeouts and sizes.
     pub limits: Limits,
 }
 
 impl Settings {
-    /// Rights to run turns, no device, limits as [`Limits::default`] has them.
+    /// Returns settings with the rights to run turns, no device, and the limits of [`Limits::default`].
     #[must_use]
     pub fn new(endpoint: Endpoint, token: Option<Secret>) -> Self {
         Self {
@@ -49,19 +49,20 @@ impl Settings {
 /// Times and sizes of one connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// From the first byte to the gateway's hello. A gateway that is starting is asked again after it.
+    /// Timeout from the first byte to the gateway's hello. After it the client tries again, as with a gateway that is
+    /// starting.
     pub handshake: Duration,
-    /// For the answer to a call that is no turn.
+    /// Timeout of the answer to a call that is no turn.
     pub call: Duration,
-    /// How long a turn that was aborted may take to say so.
+    /// Time for the gateway to confirm an abort.
     pub abort: Duration,
-    /// The shortest pause before a new attempt to connect.
+    /// Shortest pause before a new attempt to connect.
     pub first_pause: Duration,
-    /// The longest one; what a gateway asks for is cut to it, too.
+    /// Longest pause; what a gateway asks for is cut to it, too.
     pub longest_pause: Duration,
     /// Largest frame that is taken from a gateway. A larger one ends the connection before it is read.
     pub receive: ByteSize,
-    /// Text of one turn that is kept for a reader that does not read; what is above it is told as missed.
+    /// Unread text of one turn that is kept; text above it is reported as missed.
     pub unread: ByteSize,
 }
 
@@ -79,7 +80,7 @@ impl Default for Limits {
     }
 }
 
-/// A right of a gateway's operator.
+/// Right of a gateway's operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     /// `operator.admin`: choose a session's model, give it headers.
@@ -88,15 +89,15 @@ pub enum Scope {
     Read,
     /// `operator.write`: run turns, abort them.
     Write,
-    /// `operator.approvals`: answer requests for approval. Whoever asks for it says that somebody answers them, so
-    /// that a turn waits for an answer where it would otherwise be refused the command.
+    /// `operator.approvals`: answer requests for approval. A client that asks for it declares that an operator answers
+    /// them. Then a turn waits for an answer where it would otherwise be refused the command.
     Approvals,
     /// `operator.pairing`: approve devices.
     Pairing,
 }
 
 impl Scope {
-    /// The name of the right on the wire.
+    /// Returns the name of the right on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -114,24 +115,24 @@ impl Scope {
 pub struct Scopes(BTreeSet<Scope>);
 
 impl Scopes {
-    /// These rights and no other.
+    /// Asks for these rights and no other.
     #[must_use]
     pub fn of(scopes: impl IntoIterator<Item = Scope>) -> Self {
         Self(scopes.into_iter().collect())
     }
 
-    /// Whether this one is asked for.
+    /// Returns whether this right is asked for.
     #[must_use]
     pub fn has(&self, scope: Scope) -> bool {
         self.0.contains(&scope)
     }
 
-    /// All of them.
+    /// Iterates over all of them.
     pub fn iter(&self) -> impl Iterator<Item = Scope> {
         self.0.iter().copied()
     }
 
-    /// What this client says it understands.
+    /// Returns the capabilities that this client declares.
     pub(crate) fn caps(&self) -> Vec<&'static str> {
         let approvals = self.has(Scope::Approvals);
         let mut caps = vec!["tool-events"];
@@ -140,7 +141,7 @@ impl Scopes {
     }
 }
 
-/// What turns need: the model of a session is an administrator's to choose.
+/// Rights that turns need: only an administrator may choose the model of a session.
 impl Default for Scopes {
     fn default() -> Self {
         Self::of([Scope::Admin, Scope::Read, Scope::Write])

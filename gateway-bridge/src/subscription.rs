@@ -1,4 +1,4 @@
-//! What a gateway tells everybody: requests for approval, its own shutdown, who is there.
+//! Delivers what a gateway sends to all clients: requests for approval, its own shutdown, who is there.
 
 use std::sync::Arc;
 
@@ -10,13 +10,14 @@ use tokio::sync::{
 
 use crate::link::Phase;
 
-/// Notices that are kept for a subscriber that does not read.
+/// Most notices that are kept for a subscriber that does not read.
 pub(crate) const NOTICES_MAX: usize = 256;
 
-/// Largest notice that is told.
+/// Largest notice that is delivered.
 pub(crate) const NOTICE_MAX: usize = 256 * 1024;
 
-/// Events that are told: none of them has a conversation in it but requests for approval, which name their session.
+/// Events that are delivered. None of them has a conversation in it but requests for approval, which name their
+/// session.
 const TOLD: [&str; 13] = [
     "cron",
     "device.pair.requested",
@@ -33,30 +34,30 @@ const TOLD: [&str; 13] = [
     "update.available",
 ];
 
-/// Whether events of this name are told.
+/// Returns whether events of this name are delivered.
 pub(crate) fn is_told(name: &str) -> bool {
     TOLD.contains(&name)
 }
 
-/// An event that is no run's.
+/// Event that belongs to no run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Notice {
-    /// The event's name, such as `exec.approval.requested`.
+    /// Name of the event, such as `exec.approval.requested`.
     pub name: Arc<str>,
-    /// What it says.
+    /// Content of the event.
     pub payload: Arc<Value>,
 }
 
-/// What a subscriber hears.
+/// Item that a subscriber receives.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Heard {
     /// An event.
     Notice(Notice),
-    /// So many events were not kept, because this subscriber was too slow.
+    /// This subscriber was too slow, and missed so many events.
     Missed(u64),
 }
 
-/// Hears notices from when it was made.
+/// Receives the notices that come after it was made.
 #[derive(Debug)]
 pub struct Subscription {
     notices: broadcast::Receiver<Notice>,
@@ -68,7 +69,7 @@ impl Subscription {
         Self { notices, phase }
     }
 
-    /// The next notice; none when the connection was closed for good. Cancel safe.
+    /// Returns the next notice; `None` when the connection was closed for good. Cancel safe.
     pub async fn next(&mut self) -> Option<Heard> {
         let heard = tokio::select! {
             biased;
@@ -83,19 +84,19 @@ impl Subscription {
     }
 }
 
-/// An answer to a request for approval.
+/// Answer to a request for approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// This once.
+    /// Allows the command this once.
     AllowOnce,
-    /// From now on.
+    /// Allows the command from now on.
     AllowAlways,
-    /// No.
+    /// Denies the command.
     Deny,
 }
 
 impl Decision {
-    /// The decision on the wire.
+    /// Returns the decision's name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -1,6 +1,7 @@
-//! From an address to a WebSocket: TCP, TLS or a unix socket, then the upgrade.
+//! Connects to an address by TCP, TLS or a unix socket, then upgrades to a WebSocket.
 //!
-//! No `Origin` and no header of a proxy is sent: gateways take either for a browser or for somebody else's client.
+//! The upgrade has no `Origin` and no header of a proxy: gateways take either for a browser or for another program's
+//! client.
 
 use std::{io, sync::Arc};
 
@@ -22,14 +23,14 @@ use crate::{
     settings::Settings,
 };
 
-/// What a WebSocket runs over.
+/// Byte stream that a WebSocket runs over.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// A WebSocket over whatever the address names.
+/// WebSocket over the stream that the address names.
 pub(crate) type Socket = WebSocketStream<Box<dyn Stream>>;
 
-/// Bytes that are read at once; tungstenite's own choice is 128 KiB for each connection.
+/// Size of the read buffer; tungstenite's own choice is 128 KiB for each connection.
 const READ_BUFFER: usize = 16 * 1024;
 
 /// Connects and upgrades. The caller limits the time.
@@ -59,7 +60,7 @@ pub(crate) async fn connect(settings: &Settings) -> Result<Socket, Error> {
 
 async fn open(settings: &Settings) -> io::Result<Box<dyn Stream>> {
     match &settings.endpoint {
-        // A gateway in a container has made it, and may have made a link to another one of this host.
+        // A gateway in a container has made this path, and may have made it a link to another socket of this host.
         Endpoint::Unix(path) => Ok(Box::new(socket::connect(path).await?)),
         Endpoint::Tcp { host, port } => Ok(Box::new(tcp(host, *port).await?)),
         Endpoint::Tls { host, port } => {
@@ -77,12 +78,12 @@ async fn open(settings: &Settings) -> io::Result<Box<dyn Stream>> {
 
 async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
     let stream = TcpStream::connect((host, port)).await?;
-    // A frame is written whole; waiting for more to send only delays it.
+    // Each frame is written whole; waiting for more to send only delays it.
     stream.set_nodelay(true)?;
     Ok(stream)
 }
 
-/// TLS that trusts what the operating system trusts.
+/// Returns a TLS configuration that trusts what the operating system trusts.
 fn system_config() -> io::Result<ClientConfig> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

@@ -1,4 +1,4 @@
-//! What is asked of a gateway: one turn of one conversation.
+//! Describes one turn of one conversation, as a gateway is asked to run it.
 
 use platform_core::{
     id::{GatewayProvider, ModelName, RunId},
@@ -8,57 +8,57 @@ use tokio::time::Instant;
 
 use crate::{boot::Boot, headers::OutboundHeaders, session::SessionKey};
 
-/// One message to an agent, and under which conditions it answers.
+/// Message to an agent, with the conditions of its answer.
 #[derive(Debug, Clone)]
 pub struct Turn {
-    /// The turn's own id: the gateway's key of idempotency, and its name for the turn in every event. No start of a gateway runs
-    /// one id twice.
+    /// Id of the turn: the gateway's idempotency key, and its name for the turn in every event. Between two
+    /// restarts a gateway runs one id at most once.
     pub id: RunId,
-    /// The conversation. One turn at a time: a second one is refused, because a gateway may mix them.
+    /// Conversation of the turn. It has one turn at a time: a second one is refused, because a gateway may mix them.
     pub session: SessionKey,
-    /// What the agent is told.
+    /// Message for the agent.
     pub message: String,
-    /// The model that answers, by the upstream's name; the gateway's own choice without it.
+    /// Model that answers, by the upstream's name; without it the gateway chooses.
     pub model: Option<ModelName>,
-    /// How the proxy is to know the turn's model calls.
+    /// Way in which the proxy recognizes the turn's model calls.
     pub attribution: Attribution,
-    /// When the turn is aborted, whatever the gateway thinks of it.
+    /// Time at which the turn is aborted, whatever the gateway reports.
     pub deadline: Instant,
 }
 
-/// How a turn's model calls are told from others'.
+/// Way in which a turn's model calls are distinguished from others'.
 #[derive(Debug, Clone)]
 pub enum Attribution {
-    /// By the trace they are part of. Gateways pass it on from 2026.8; for others it is an error before anything is
-    /// sent.
+    /// The trace that the calls are part of. Gateways pass it on from version 2026.8; for an older one the turn is
+    /// an error before anything is sent.
     Trace(Traceparent),
-    /// By the provider of the gateway's configuration that the turn is bound to. Needs the turn's model.
+    /// The provider of the gateway's configuration that the turn is bound to. Needs the turn's model.
     Slot {
-        /// The leased provider.
+        /// Provider that is leased for the turn.
         provider: GatewayProvider,
     },
-    /// By headers in the frames themselves, as a gateway with that extension takes them. Others refuse the turn.
+    /// Headers in the frames themselves, as a gateway with that extension takes them. Others refuse the turn.
     Headers(OutboundHeaders),
-    /// By headers that a plugin of the gateway puts on the calls of the session.
+    /// Headers that a plugin of the gateway puts on the calls of the session.
     Plugin(OutboundHeaders),
-    /// By what was said when the turn was begun: for [`crate::Gateway::take_up`] of one that was taken.
+    /// The attribution that the turn was begun with: for [`crate::Gateway::take_up`] of a turn that the gateway has.
     AsBegun,
 }
 
-/// What is known of a turn that somebody else has begun.
+/// State of a turn that another process has begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Begun {
-    /// The start of the gateway that it was told to.
+    /// Start of the gateway that the turn was sent to.
     pub at: Boot,
-    /// Whether the gateway has it.
+    /// Knowledge of that process: does the gateway have the turn?
     pub taken: Taken,
 }
 
-/// Whether a gateway has a turn.
+/// Certainty that a gateway has a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
-    /// It has said so.
+    /// The gateway has confirmed it.
     Yes,
-    /// Nobody has heard: it may never have been sent.
+    /// There was no confirmation: the turn may never have been sent.
     Maybe,
 }

@@ -1,7 +1,7 @@
-//! How a turn ended, from what frames say by their structure. Their prose decides nothing.
+//! Decides how a turn ended, from the structure of frames. Their prose decides nothing.
 //!
-//! Older gateways report that the upstream refused as an answer like any other: its text is the upstream's error, no model
-//! has used a token, and no piece of an answer was ever told. Whatever else went wrong upstream is in the journal.
+//! Older gateways report that the upstream refused as an answer like any other. Its text is the upstream's error, no
+//! model has used a token, and no piece of an answer was sent. Every other failure of the upstream is in the journal.
 
 use crate::{
     outcome::{Code, Ending, Failure, Usage},
@@ -11,18 +11,18 @@ use crate::{
     },
 };
 
-/// What was seen of a turn besides its end.
+/// Evidence of a turn besides its end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Evidence {
-    /// A piece of an answer was told.
+    /// The gateway sent a piece of an answer.
     pub(crate) answered: bool,
-    /// What the gateway said of a failure.
+    /// Cause of a failure, as the gateway reported it.
     pub(crate) hint: Hint,
-    /// The gateway began the run again after it had said that it was over.
+    /// The gateway began the run again after it had reported its end.
     pub(crate) again: bool,
 }
 
-/// The end of a turn by the answer to its call.
+/// Decides the ending by the answer to the turn's call.
 pub(crate) fn of_report(report: Report, evidence: &Evidence) -> Ending {
     let hint = &evidence.hint;
     match (report.status, report.cut) {
@@ -40,7 +40,8 @@ pub(crate) fn of_report(report: Report, evidence: &Evidence) -> Ending {
     }
 }
 
-/// Not to be told from nothing is a gateway that counts no tokens at all: it must have told a piece of the answer.
+/// Returns whether the model used tokens. A gateway that counts no tokens at all looks the same as one without an
+/// answer: there only a piece of the answer counts.
 fn used(usage: Option<Usage>) -> bool {
     usage.is_some_and(|usage| usage.input + usage.output > 0)
 }
@@ -58,7 +59,7 @@ fn failed(report: &Report, hint: &Hint) -> Failure {
     Failure::Upstream { code: code.unwrap_or_else(|| Code::new("error")) }
 }
 
-/// The end of a turn by what its conversation says.
+/// Decides the ending by what the conversation reports.
 pub(crate) fn of_conversation(over: &Over, evidence: &Evidence) -> Ending {
     match over {
         Over::Final(Some(text)) if !text.is_empty() => {

@@ -1,4 +1,4 @@
-//! What single steps of a call cost: `make bench-micro`. Whole calls, beside other proxies: `make bench`.
+//! Measures single steps of a call: `make bench-micro`. Whole calls, beside other proxies: `make bench`.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark that cannot go on has failed")]
 
@@ -16,9 +16,9 @@ use platform_core::{
 use proxy::parts;
 
 const EVENT: &str = "data: {\"id\":\"c1\",\"object\":\"chat.completion.chunk\",\"model\":\"gpt-x\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" word\"}}]}\n\n";
-/// Tells the model's name, after which there is less to look for.
+/// Names the model; once it is known, later events need less parsing.
 const FIRST: &str = "data: {\"type\":\"message_start\",\"message\":{\"model\":\"gpt-x\"}}\n\n";
-/// As OpenAI writes it, with all that is null.
+/// A chunk as OpenAI writes it, with all fields that are null.
 const VERBOSE: &str = "data: {\"id\":\"chatcmpl-9xQ\",\"object\":\"chat.completion.chunk\",\"created\":1764000000,\"model\":\"gpt-5-mini-2025-08-07\",\"service_tier\":\"default\",\"system_fingerprint\":null,\"choices\":[{\"index\":0,\"delta\":{\"content\":\" word\"},\"logprobs\":null,\"finish_reason\":null}],\"usage\":null,\"obfuscation\":\"k3J9aQ\"}\n\n";
 const ARGUMENTS: &str = "data: {\"id\":\"c1\",\"object\":\"chat.completion.chunk\",\"model\":\"gpt-x\",\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\" word\"}}]}}]}\n\n";
 const BLOCK: &str = "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\" word\"}}\n\n";

@@ -1,4 +1,4 @@
-//! What each account has spent, and may spend: shared by all its runs, from the first call of the first one.
+//! Spending and limits of each account: shared by all its runs, from the first call of the first one.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -16,16 +16,16 @@ use platform_runtime::settings;
 
 use crate::budget::Spending;
 
-/// All accounts that are known: those with a budget of their own, and whoever called.
+/// All known accounts: those with a budget of their own, and those that called.
 #[derive(Debug)]
 pub(crate) struct Accounts {
-    /// What the configuration says.
+    /// Budgets of the configuration.
     budgets: ArcSwap<settings::Accounts>,
     spending: DashMap<AccountId, Arc<Spending>>,
 }
 
 impl Accounts {
-    /// Accounts under the configured budgets, with what they spent before.
+    /// Returns accounts under the configured budgets, with their earlier spending.
     pub(crate) fn new(budgets: settings::Accounts, mut spent: HashMap<AccountId, Usage>) -> Self {
         let named: Vec<_> =
             budgets.named.keys().filter(|account| !spent.contains_key(*account)).cloned().collect();
@@ -37,8 +37,8 @@ impl Accounts {
         Self { spending: spending.collect(), budgets: ArcSwap::from_pointee(budgets) }
     }
 
-    /// Has the configuration say something else. It holds for each account of which it does say something else; for the
-    /// others there stays what holds, which may be what [`Accounts::allow`] said.
+    /// Applies the configuration's budgets to the accounts for which they changed. The others keep their limits,
+    /// which may come from [`Accounts::allow`].
     pub(crate) fn configure(&self, budgets: settings::Accounts) {
         let before = self.budgets.swap(Arc::new(budgets));
         let after = self.budgets.load();
@@ -51,7 +51,7 @@ impl Accounts {
         }
     }
 
-    /// The account's spending.
+    /// Returns the account's spending.
     pub(crate) fn of(&self, account: &AccountId) -> Arc<Spending> {
         let new = || Arc::new(Spending::new(budget_of(&self.budgets.load(), account), &Usage::default()));
         Arc::clone(&self.spending.entry(account.clone()).or_insert_with(new))
@@ -62,19 +62,19 @@ impl Accounts {
         self.spending.contains_key(account)
     }
 
-    /// Has other limits hold for an account, until the proxy stops or the configuration says something else of it.
+    /// Replaces the limits of an account, until the proxy stops or the configuration changes them.
     pub(crate) fn allow(&self, account: AccountId, budget: &Budget) -> AccountView {
         let spending = self.of(&account);
         spending.allow(budget);
         AccountView { account, limits: spending.view() }
     }
 
-    /// What calls in flight have set aside of `limit`, over all of them.
+    /// Returns what calls in flight have reserved under `limit`, over all accounts.
     pub(crate) fn reserved(&self, limit: Limit) -> u64 {
         self.spending.iter().fold(0, |sum, spending| sum.saturating_add(spending.reserved(limit)))
     }
 
-    /// All of them, by name.
+    /// Returns all accounts, by name.
     pub(crate) fn views(&self) -> Vec<AccountView> {
         let view = |account: &AccountId, spending: &Spending| AccountView {
             account: account.clone(),

@@ -1,5 +1,5 @@
-//! Memory for request bodies: how much one run, and all together, may hold at a time. Counted as bytes arrive, so that
-//! many slow uploads cannot take what no single one may.
+//! Limits the memory for request bodies, of one run and of all together. Bytes count as they arrive, so that many
+//! slow uploads cannot take what no single one may.
 
 use std::sync::{
     Arc,
@@ -8,7 +8,7 @@ use std::sync::{
 
 use platform_core::{limit::ByteSize, refusal::Refusal};
 
-/// An amount of memory that many calls share.
+/// Amount of memory that many calls share.
 #[derive(Debug)]
 pub(crate) struct Allowance {
     limit: AtomicU64,
@@ -20,12 +20,12 @@ impl Allowance {
         Self { limit: AtomicU64::new(limit.0), used: AtomicU64::new(0) }
     }
 
-    /// Has another limit hold from now on. What is held stays.
+    /// Replaces the limit. Held memory stays.
     pub(crate) fn allow(&self, limit: ByteSize) {
         self.limit.store(limit.0, Ordering::Relaxed);
     }
 
-    /// How much is held at the moment.
+    /// Returns the bytes that are held now.
     pub(crate) fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
@@ -41,7 +41,7 @@ impl Allowance {
     }
 }
 
-/// What one call holds of its run's allowance and of the one for all. Given back on drop.
+/// Memory that one call holds of its run's allowance and of the one for all. Released on drop.
 #[derive(Debug)]
 pub(crate) struct Held {
     of_run: Arc<Allowance>,
@@ -57,11 +57,11 @@ impl Held {
     /// Takes `bytes` more, or nothing.
     pub(crate) fn grow(&mut self, bytes: u64) -> Result<(), Refusal> {
         if !self.of_run.take(bytes) {
-            return Err(Refusal::BodiesInFlight);
+            return Err(Refusal::BodyMemoryExhausted);
         }
         if !self.of_all.take(bytes) {
             self.of_run.give_back(bytes);
-            return Err(Refusal::BodiesInFlight);
+            return Err(Refusal::BodyMemoryExhausted);
         }
         self.bytes += bytes;
         Ok(())
@@ -86,9 +86,9 @@ mod tests {
         let (one, other) = (run(), run());
         let mut first = Held::none(Arc::clone(&one), Arc::clone(&all));
         assert_eq!(first.grow(6), Ok(()));
-        assert_eq!(first.grow(1), Err(Refusal::BodiesInFlight), "the run's own");
+        assert_eq!(first.grow(1), Err(Refusal::BodyMemoryExhausted), "the run's own");
         let mut second = Held::none(Arc::clone(&other), Arc::clone(&all));
-        assert_eq!(second.grow(5), Err(Refusal::BodiesInFlight), "all together");
+        assert_eq!(second.grow(5), Err(Refusal::BodyMemoryExhausted), "all together");
         assert_eq!(second.grow(4), Ok(()));
         drop(first);
         assert_eq!(second.grow(2), Ok(()));

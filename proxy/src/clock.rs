@@ -11,23 +11,23 @@ use std::{
 use platform_core::id::CallId;
 use platform_runtime::random;
 
-/// Time since the epoch; a clock set before 1970 reads as 1970.
+/// Returns the time since the epoch; a clock set before 1970 reads as 1970.
 pub(crate) fn now() -> Duration {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
-/// `moment` on a clock that never goes back: time since this process first asked.
+/// Converts `moment` to a clock that never goes back: the time since the first call in this process.
 pub(crate) fn uptime(moment: Instant) -> Duration {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     moment.saturating_duration_since(*START)
 }
 
-/// `time` as RFC 3339, UTC, with microseconds.
+/// Formats `time` as RFC 3339, UTC, with microseconds.
 pub(crate) fn rfc3339(time: Duration) -> String {
     humantime::format_rfc3339_micros(SystemTime::UNIX_EPOCH + time).to_string()
 }
 
-/// Hands out call ids: a random start, then counting. One per data-plane thread.
+/// Issues call ids: a random start, then counting. One per data-plane thread.
 #[derive(Debug)]
 pub(crate) struct CallIds {
     start: u128,
@@ -39,7 +39,7 @@ impl CallIds {
         Self { start: random::bits(), next: AtomicU64::new(0) }
     }
 
-    /// The id of a call that begins `now`.
+    /// Returns the id of a call that begins `now`.
     pub(crate) fn next(&self, now: Duration) -> CallId {
         let count = u128::from(self.next.fetch_add(1, Ordering::Relaxed));
         let unix_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);

@@ -1,4 +1,4 @@
-//! Which runs were closed: for good, also over restarts, so that no run is opened twice and spends twice what it may.
+//! Remembers closed runs, also over restarts, so that no run is opened twice and exceeds its limits.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -11,12 +11,12 @@ use platform_core::{control::RunView, id::RunId};
 
 use crate::log::{self, Log};
 
-/// Runs that are remembered. The oldest are forgotten first: control never gives an id twice.
+/// Number of runs that are remembered. The oldest are forgotten first: control never gives an id twice.
 const REMEMBERED: usize = 100_000;
-/// Runs of which the last state is kept, so that asking late is harmless.
+/// Number of runs whose last state is kept, so that a late request still gets it.
 const VIEWS: usize = 1024;
 
-/// The runs that were closed.
+/// Runs that were closed.
 #[derive(Debug)]
 pub(crate) struct ClosedRuns {
     closed: Mutex<Closed>,
@@ -31,7 +31,7 @@ struct Closed {
 }
 
 impl ClosedRuns {
-    /// Those that `file` tells of.
+    /// Reads the closed runs from `file`.
     ///
     /// # Errors
     /// If it cannot be read or written.
@@ -51,7 +51,7 @@ impl ClosedRuns {
         self.closed().ids.contains(run)
     }
 
-    /// From now on `run` is closed, also if this process is killed.
+    /// Records that `run` is closed, also if this process is killed.
     ///
     /// # Errors
     /// If that is not stored: a restart would forget it. [`ClosedRuns::store`] tries again.
@@ -72,7 +72,7 @@ impl ClosedRuns {
     /// Stores what is not stored yet.
     ///
     /// # Errors
-    /// If the disk does not take it.
+    /// If the disk rejects it.
     pub(crate) fn store(&self) -> io::Result<()> {
         self.closed().log.store()
     }
@@ -82,24 +82,24 @@ impl ClosedRuns {
         self.closed().log.is_stored()
     }
 
-    /// The last state of a run that was closed not long ago.
+    /// Returns the last state of a run that was closed not long ago.
     pub(crate) fn view(&self, run: &RunId) -> Option<RunView> {
         self.views().iter().find(|view| view.grant.run_id == *run).cloned()
     }
 
-    /// The epoch a run was in when it was closed; 0 if that is not known any more.
+    /// Returns the epoch in which a run was closed; 0 if that is no longer known.
     pub(crate) fn epoch(&self, run: &RunId) -> u64 {
         self.views().iter().find(|view| view.grant.run_id == *run).map_or(0, |view| view.epoch)
     }
 
-    /// It is in `epoch` now, if it is remembered.
+    /// Raises the epoch of a run to `epoch`, if the run is remembered.
     pub(crate) fn raise(&self, run: &RunId, epoch: u64) {
         if let Some(view) = self.views().iter_mut().find(|view| view.grant.run_id == *run) {
             view.epoch = epoch;
         }
     }
 
-    /// Keeps the last state of a run; returns the run whose state is kept no more.
+    /// Keeps the last state of a run; returns the run whose state is dropped for it.
     pub(crate) fn keep(&self, view: RunView) -> Option<RunId> {
         let mut views = self.views();
         views.push_front(view);

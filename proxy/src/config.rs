@@ -1,5 +1,5 @@
-//! What the proxy works with, resolved: the settings, and the key and secrets they lead to. Read at the start and again at
-//! each reload, always whole, and with every mistake at once.
+//! Resolves the proxy's configuration: the settings, and the key and secrets they lead to. It is read at the start
+//! and at each reload, always whole, and with every mistake at once.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -14,10 +14,10 @@ use platform_runtime::{
 
 use crate::{budget::Prices, exchange::Snapshot, mask::Mask, metrics::Models, run::Terms, upstream};
 
-/// The largest file that is taken for a key.
+/// Largest file that is taken for a key.
 const MAX_KEY: ByteSize = ByteSize::kib(64);
 
-/// Where the configuration comes from. The file and what it names are read again each time, the rest was given once.
+/// Sources of the configuration. The file and what it names are read again each time, the rest was given once.
 #[derive(Debug)]
 pub struct Origins {
     file: Option<PathBuf>,
@@ -30,7 +30,7 @@ pub struct Origins {
 }
 
 impl Origins {
-    /// A file, if one is named, the environment, from which secrets are taken out, and flags.
+    /// Takes a file, if one is named, the environment, from which secrets are removed, and flags.
     #[must_use]
     pub fn new(file: Option<PathBuf>, mut environment: Environment, flags: Vec<String>) -> Self {
         let key = environment.take_secret(name::env::LITELLM_MASTER_KEY);
@@ -38,20 +38,49 @@ impl Origins {
         Self { file, environment, flags, key, token_secret }
     }
 
-    /// Reads all of it.
+    /// Reads the whole configuration, to work with it.
     ///
     /// # Errors
     /// Every mistake in the settings, and in the files of secrets that they name.
     pub fn read(&self) -> Result<Config, Mistakes> {
+        self.read_trusting(Settings::trusted_at_start)
+    }
+
+    /// Reads the whole configuration with the rights of the proxy's own user: root's check of a service's
+    /// configuration is that of the service's user.
+    ///
+    /// # Errors
+    /// As for [`Origins::read`].
+    pub fn check(&self) -> Result<(), Mistakes> {
+        let is_root = rustix::process::geteuid().is_root();
+        let trust = if is_root { Settings::trusted_by_proxy } else { Settings::trusted_at_start };
+        self.read_trusting(trust).map(drop)
+    }
+
+    fn read_trusting(&self, trust: fn(&Settings) -> Trusted) -> Result<Config, Mistakes> {
         let sources = Sources::locate(self.file.clone(), self.environment.clone(), self.flags.clone())?;
-        let (settings, values, found) = Settings::read_and(&sources, |settings| self.look(settings))?;
+        let file = sources.file.as_ref().map(|(path, _)| path.as_path());
+        let look = |settings: &Settings| {
+            let trusted = trust(settings);
+            self.look(settings, &trusted, settings.exposures_of_proxy(file, &trusted))
+        };
+        let (settings, values, found) = Settings::read_and(&sources, look)?;
         Ok(Config::of(settings, values, found))
     }
 
-    /// Reads what `settings` name, and says what is wrong with it.
-    fn look(&self, settings: &Settings) -> Result<Found, Vec<Objection>> {
-        let mut objections = settings.proxy.exposures(&Trusted::own());
-        match (self.authorization(settings), self.secrets(settings), target(&settings.upstream)) {
+    /// Reads the files that `settings` name, and adds their mistakes to `objections`.
+    fn look(
+        &self,
+        settings: &Settings,
+        trusted: &Trusted,
+        mut objections: Vec<Objection>,
+    ) -> Result<Found, Vec<Objection>> {
+        let found = (
+            self.authorization(settings, trusted),
+            self.secrets(settings, trusted),
+            target(&settings.upstream),
+        );
+        match found {
             (Ok(authorization), Ok(secrets), Ok(target)) if objections.is_empty() => {
                 Ok(Found { authorization, secrets: Arc::new(secrets), upstream: Arc::new(target) })
             }
@@ -62,9 +91,9 @@ impl Origins {
         }
     }
 
-    fn secrets(&self, settings: &Settings) -> Result<Secrets, Objection> {
+    fn secrets(&self, settings: &Settings, trusted: &Trusted) -> Result<Secrets, Objection> {
         let file = settings.proxy.token_secrets_file.as_deref();
-        token_secrets::read(file, self.token_secret.as_ref()).map_err(|error| Objection {
+        token_secrets::read(file, self.token_secret.as_ref(), trusted).map_err(|error| Objection {
             about: match file {
                 Some(_) => About::Setting("proxy.token_secrets_file".to_owned()),
                 None => About::Variable(name::env::PROXY_SHARED_SECRET),
@@ -73,15 +102,19 @@ impl Origins {
         })
     }
 
-    /// The key is that of the file if one is named, else that of the environment. None at all is possible: some upstreams
-    /// want none.
-    fn authorization(&self, settings: &Settings) -> Result<Option<HeaderValue>, Objection> {
+    /// Returns the key: that of the file if one is named, else that of the environment. There may be none: some
+    /// upstreams want none.
+    fn authorization(
+        &self,
+        settings: &Settings,
+        trusted: &Trusted,
+    ) -> Result<Option<HeaderValue>, Objection> {
         let unusable = "the key is empty or holds characters that a header cannot carry";
         let (key, about) = match &settings.upstream.key_file {
             Some(path) => {
                 let about = About::Setting("upstream.key_file".to_owned());
                 let problem = |error| format!("cannot read upstream.key_file {}: {error}", path.display());
-                let key = file::secret(path, MAX_KEY)
+                let key = file::secret(path, MAX_KEY, trusted)
                     .map_err(|error| Objection { about: about.clone(), problem: problem(error) })?;
                 (bearer(&key), about)
             }
@@ -94,7 +127,7 @@ impl Origins {
     }
 }
 
-/// What settings lead to.
+/// Values that the settings lead to.
 #[derive(Debug)]
 struct Found {
     authorization: Option<HeaderValue>,
@@ -102,17 +135,17 @@ struct Found {
     upstream: Arc<upstream::Target>,
 }
 
-/// The proxy's configuration.
+/// Configuration of the proxy.
 #[derive(Debug)]
 pub struct Config {
     pub(crate) settings: Settings,
-    /// What each setting is, to tell what a reload changes.
+    /// Values of all settings, to find out what a reload changes.
     pub(crate) values: Values,
-    /// What calls are forwarded to. Only that of the configuration a proxy starts with is ever used.
+    /// Upstream that calls are forwarded to. Only that of the configuration a proxy starts with is ever used.
     pub(crate) upstream: Arc<upstream::Target>,
     /// `Bearer …`; marked sensitive, so that it is not printed.
     pub(crate) authorization: Option<HeaderValue>,
-    /// What run tokens are signed with.
+    /// Secrets that run tokens are signed with.
     pub(crate) secrets: Arc<Secrets>,
     own_uid: u32,
 }
@@ -129,7 +162,7 @@ impl Config {
         }
     }
 
-    /// The part of it that calls work with. What no agent was told `before` it is not told after, either.
+    /// Returns the part that calls work with. Texts redacted `before` stay redacted.
     pub(crate) fn snapshot(&self, before: Option<&Snapshot>) -> Snapshot {
         let mut unspoken = self.unspoken();
         let earlier = before.iter().flat_map(|before| before.unspoken.iter());
@@ -150,7 +183,7 @@ impl Config {
         }
     }
 
-    /// What is the same for all runs.
+    /// Returns the defaults of all runs.
     pub(crate) fn terms(&self) -> Terms {
         Terms {
             extra_fields: self.settings.proxy.extra_fields.clone(),
@@ -158,7 +191,7 @@ impl Config {
         }
     }
 
-    /// The models that have metrics of their own: all that are named.
+    /// Returns the models that have metrics of their own: all that are named.
     pub(crate) fn models(&self) -> Models {
         let settings = &self.settings;
         let priced = Prices::new(settings.prices.clone());
@@ -177,22 +210,22 @@ impl Config {
         )
     }
 
-    /// The upstream's key as it was given.
+    /// Returns the upstream's key as it was given.
     fn key(&self) -> Option<&str> {
         self.authorization.as_ref()?.to_str().ok()?.strip_prefix("Bearer ")
     }
 
-    /// What no agent is told: the upstream's key and address.
+    /// Returns the texts that are never sent to an agent: the upstream's key and address.
     fn unspoken(&self) -> Vec<String> {
         let authority = self.settings.upstream.authority();
         let authority = authority.as_str();
         let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
         let words = [self.key(), Some(authority), Some(host)];
-        // A shorter one would be found in innocent words.
+        // A shorter text would be found in innocent words.
         words.into_iter().flatten().filter(|word| word.len() >= 4).map(str::to_owned).collect()
     }
 
-    /// Whether a process of `uid` may speak to the control socket.
+    /// Returns whether a process of `uid` may use the control socket.
     pub(crate) fn may_control(&self, uid: u32) -> bool {
         uid == 0 || uid == self.own_uid || self.settings.proxy.control_uids.contains(&uid)
     }

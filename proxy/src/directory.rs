@@ -1,6 +1,7 @@
-//! Who is who on listeners that runs share: live runs by id, by trace id and by slot, and whose tokens hold no more.
+//! Registers live runs by id, by trace id and by slot, for listeners that runs share. It also keeps the revocations
+//! of tokens.
 //!
-//! Read once per call, written by control. What it hands out is taken out before anything is awaited.
+//! A call reads it once, control writes it. No lock is held across an await.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -22,7 +23,7 @@ use crate::{
 pub(crate) struct Directory {
     runs: DashMap<RunId, Arc<Run>>,
     correlations: DashMap<Correlation, Arc<Run>>,
-    /// Slots of closed runs that were not given back, with whose they were.
+    /// Quarantined slots of closed runs, each with its run.
     resting: DashMap<Correlation, RunId>,
     revoked: Mutex<Revoked>,
 }
@@ -34,7 +35,7 @@ struct Revoked {
     log: Log,
 }
 
-/// A correlation that is somebody else's already.
+/// A correlation that belongs to another run already.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it is registered for run {run}; withdraw it there first")]
 pub(crate) struct Taken {
@@ -42,7 +43,7 @@ pub(crate) struct Taken {
 }
 
 impl Directory {
-    /// An empty one that remembers revocations in `file`.
+    /// Returns an empty registry that stores revocations in `file`.
     ///
     /// # Errors
     /// If it cannot be read or written.
@@ -63,7 +64,7 @@ impl Directory {
         }
     }
 
-    /// Has everything that was `old`'s be `new`'s, a run of the same id.
+    /// Moves all correlations of `old` to `new`, a run of the same id.
     pub(crate) fn replace(&self, old: &Arc<Run>, new: &Arc<Run>) {
         for mut there in self.correlations.iter_mut().filter(|there| Arc::ptr_eq(there, old)) {
             *there = Arc::clone(new);
@@ -75,7 +76,7 @@ impl Directory {
         self.runs.remove(run);
     }
 
-    /// The run, also for a while after it was closed.
+    /// Returns the run, also for a while after it was closed.
     pub(crate) fn run(&self, id: &str) -> Option<Arc<Run>> {
         self.runs.get(id).map(|run| Arc::clone(&run))
     }
@@ -84,12 +85,12 @@ impl Directory {
         self.correlations.get(correlation).map(|run| Arc::clone(&run))
     }
 
-    /// Has calls with `correlation` belong to `run`. Saying so twice is harmless.
+    /// Registers `correlation` for `run`. Repeating it is harmless.
     pub(crate) fn correlate(&self, correlation: Correlation, run: &Arc<Run>) -> Result<(), Taken> {
         match self.correlations.entry(correlation) {
             Entry::Occupied(there) if Arc::ptr_eq(there.get(), run) => Ok(()),
             Entry::Occupied(there) => Err(Taken { run: there.get().grant.run_id.clone() }),
-            // Looked at with the place held: a slot begins to rest before it leaves that.
+            // Checked with the entry locked: a slot's quarantine begins before it leaves the entry.
             Entry::Vacant(place) => match self.resting.get(&correlation) {
                 Some(whose) => Err(Taken { run: whose.clone() }),
                 None => {
@@ -105,7 +106,7 @@ impl Directory {
         self.correlations.remove_if(correlation, |_, there| there.grant.run_id == *run);
     }
 
-    /// Ends all correlations of `run`. Its slots are nobody's until [`Directory::rested`].
+    /// Ends all correlations of `run`. Its slots stay in quarantine until [`Directory::rested`].
     pub(crate) fn withdraw_all(&self, run: &RunId) {
         self.correlations.retain(|correlation, there| {
             let goes = there.grant.run_id == *run;
@@ -116,23 +117,23 @@ impl Directory {
         });
     }
 
-    /// Slots that were `run`'s and are nobody's yet.
+    /// Returns the quarantined slots of `run`.
     pub(crate) fn resting(&self, run: &RunId) -> BTreeSet<Correlation> {
         self.resting.iter().filter(|there| there.value() == run).map(|there| *there.key()).collect()
     }
 
-    /// Has `slots`, which were `run`'s, be nobody's until [`Directory::rested`].
+    /// Quarantines `slots`, which were `run`'s, until [`Directory::rested`].
     pub(crate) fn rest(&self, run: &RunId, slots: impl IntoIterator<Item = Correlation>) {
         slots.into_iter().for_each(|slot| drop(self.resting.insert(slot, run.clone())));
     }
 
-    /// The slots that were `run`'s may be somebody else's.
+    /// Ends the quarantine of `run`'s slots: other runs may get them.
     pub(crate) fn rested(&self, run: &RunId) {
         self.resting.retain(|_, whose| whose != run);
     }
 
-    /// Remembers that no token of `run` holds any more, also one that is opened later. Those that are open are told by
-    /// [`crate::runs::Runs::revoke`].
+    /// Revokes all tokens of `run`, also for a later run of that id. [`crate::runs::Runs::revoke`] notifies the runs
+    /// that are open.
     ///
     /// # Errors
     /// If it is not stored: a restart would forget it. [`Directory::store`] tries again.
@@ -145,7 +146,7 @@ impl Directory {
     /// Stores what is not stored yet.
     ///
     /// # Errors
-    /// If the disk does not take it.
+    /// If the disk rejects it.
     pub(crate) fn store(&self) -> io::Result<()> {
         self.revoked().log.store()
     }

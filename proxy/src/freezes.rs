@@ -1,7 +1,7 @@
-//! What an operator has stopped: accounts, models, or everything.
+//! Keeps the freezes an operator has set: of accounts, of models, or of everything.
 //!
-//! Read once per call, changed by control. A change holds at once, whatever the disk says: it is stored right after, and tried
-//! again until it is. Whose call it is, is not decided here, nor who has to look again.
+//! A call reads them once, control changes them. A change holds at once, whatever the disk says: it is stored right
+//! after, and tried again until it is stored. Attribution of calls and wake-ups are left to other modules.
 
 use std::{
     collections::BTreeSet,
@@ -19,14 +19,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::log::Log;
 
-/// What is stopped now.
+/// Freezes that hold now.
 #[derive(Debug)]
 pub(crate) struct Freezes {
     now: ArcSwap<BTreeSet<Frozen>>,
     log: Mutex<Log>,
 }
 
-/// A line of the file. One that names only what is frozen is also what earlier programs wrote.
+/// A line of the file. A line that names only what is frozen is also what earlier programs wrote.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Line {
@@ -34,19 +34,19 @@ enum Line {
     Frozen(Frozen),
 }
 
-/// By what a call is stopped.
+/// Freeze that stops a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// Everything is.
+    /// All calls are frozen.
     All,
-    /// Its account is.
+    /// The call's account is frozen.
     Account,
-    /// Its model is.
+    /// The call's model is frozen.
     Model,
 }
 
 impl Stop {
-    /// As a record names it.
+    /// Returns the word for a record.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::All => "all",
@@ -56,20 +56,20 @@ impl Stop {
     }
 }
 
-/// What to do with what is named.
+/// Operation on the named accounts and models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// Stop it.
+    /// Stops the calls of what is named.
     Freeze,
-    /// Let it go on.
+    /// Lets the calls of what is named go on.
     Thaw,
 }
 
 impl Freezes {
-    /// Reads from `file` what is stopped.
+    /// Reads the freezes from `file`.
     ///
     /// # Errors
-    /// If the file cannot be read or written, or holds anything else: it is not guessed what was stopped.
+    /// If the file cannot be read or written, or holds anything else: the proxy does not guess what was frozen.
     pub(crate) fn open(file: &Path) -> io::Result<Self> {
         let (mut log, text) = Log::open(file, |line| serde_json::from_str::<Line>(line).is_ok())?;
         let mut now = BTreeSet::new();
@@ -86,7 +86,7 @@ impl Freezes {
         Ok(Self { now: ArcSwap::from_pointee(now), log: Mutex::new(log) })
     }
 
-    /// Why a call of `account`, for `model` if that is known already, may not go on, if it may not.
+    /// Returns the freeze that stops a call of `account`, for `model` if that is known already.
     pub(crate) fn stop(&self, account: &AccountId, model: Option<&str>) -> Option<Stop> {
         let now = self.now.load();
         if now.is_empty() {
@@ -102,12 +102,12 @@ impl Freezes {
         }
     }
 
-    /// Everything that is stopped, in order.
+    /// Returns all freezes, in order.
     pub(crate) fn list(&self) -> Vec<Frozen> {
         self.now.load().iter().cloned().collect()
     }
 
-    /// Stops or lets go on what is named. It holds when this returns.
+    /// Freezes or thaws what is named. The change holds when this returns.
     ///
     /// # Errors
     /// If it is not stored: a restart would forget it. [`Freezes::store`] tries again.
@@ -133,12 +133,12 @@ impl Freezes {
     /// Stores what is not stored yet.
     ///
     /// # Errors
-    /// If the disk does not take it.
+    /// If the disk rejects it.
     pub(crate) fn store(&self) -> io::Result<()> {
         self.log().store()
     }
 
-    /// Returns whether everything would be stopped after a restart as it is now.
+    /// Returns whether the freezes would be the same after a restart.
     pub(crate) fn is_stored(&self) -> bool {
         self.log().is_stored()
     }

@@ -1,9 +1,10 @@
 //! Sluicegate's data plane.
 //!
-//! Agents reach it through one unix socket per run. It decides who is calling from the socket, writes the
-//! upstream's credential and the billing identity itself, watches what streams by, and records every call in
-//! a journal. The life of a call is `exchange`, in the order of its files; what may be asked of the proxy is
-//! `control`. Threads and state: `worker` and `run`.
+//! Agents reach it through one unix socket per run, and the socket identifies the run. It writes the upstream's
+//! credential and the billing identity itself. It watches what streams by, and records every call in a journal.
+//!
+//! The life of a call is `exchange`, in the order of its files; `control` serves requests about the proxy. Threads
+//! and state: `worker` and `run`.
 
 mod accounts;
 mod bodies;
@@ -73,48 +74,48 @@ use self::{
     worker::{Parts, Worker},
 };
 
-/// Why the proxy does not start.
+/// Reason that the proxy does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A directory cannot be made.
     #[error("cannot make directory {}", path.display())]
     Directory {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
-        /// Why not.
+        /// Failure of the system call.
         #[source]
         source: io::Error,
     },
-    /// A socket or its directory is not to be had.
+    /// A socket or its directory cannot be made.
     #[error("cannot open a socket")]
     Socket(#[from] socket::Error),
     /// Another proxy answers on the control socket.
     #[error("a proxy already serves {}: stop it, or use another proxy.run_dir", path.display())]
     AlreadyRunning {
-        /// The control socket.
+        /// Path of the control socket.
         path: PathBuf,
     },
-    /// What was decided before cannot be read: revocations, freezes.
+    /// Stored decisions cannot be read: revocations, freezes or closed runs.
     #[error("cannot read {}", path.display())]
     State {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Failure of reading it.
         #[source]
         source: io::Error,
     },
-    /// A TCP listener cannot be had: the shared one, or that of the metrics.
+    /// A TCP listener cannot be bound: the shared one, or that of the metrics.
     #[error("cannot listen on {setting} {address}")]
     Listen {
-        /// Which.
+        /// Setting that names the address.
         setting: &'static str,
         /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// Failure of the system call.
         #[source]
         source: io::Error,
     },
-    /// The run for calls that are nobody's cannot be made, which its fixed ids make impossible.
+    /// The run for unattributed calls cannot be made, which its fixed ids make impossible.
     #[error("cannot make the run {}", runs::NOBODY)]
     Nobody(#[source] http::Error),
     /// The journal cannot be opened.
@@ -125,7 +126,8 @@ pub enum Error {
     Thread(#[source] io::Error),
 }
 
-/// A proxy that serves calls, and whose control socket is bound: whoever connects there is answered once it runs.
+/// A proxy that serves calls, and whose control socket is bound. Connections there are answered once [`App::run`] is
+/// polled.
 #[derive(Debug)]
 pub struct App {
     socket: Socket,
@@ -137,9 +139,9 @@ pub struct App {
 }
 
 impl App {
-    /// Binds sockets, opens the journal, starts the threads and opens the runs: those of the configuration, and those that
-    /// were open when a proxy before this one ended. Must be called in the runtime it will run in. The configuration was
-    /// read from `origins`, and is read there again.
+    /// Binds sockets, opens the journal, starts the threads and opens the runs: those of the configuration, and those
+    /// that were open when an earlier proxy ended. Must be called in the runtime it will run in. The configuration
+    /// was read from `origins`, and is read there again.
     ///
     /// # Errors
     /// If any of that fails; nothing is left running then.
@@ -204,14 +206,14 @@ impl App {
         })
     }
 
-    /// Path of the control socket.
+    /// Returns the path of the control socket.
     #[must_use]
     pub fn control_socket(&self) -> PathBuf {
         self.control.config.load().settings.proxy.control_socket()
     }
 
-    /// Serves until a signal asks for a stop, then lets calls in flight end within the drain's time. A second such signal
-    /// has them cut at once.
+    /// Serves until a signal asks for a stop, then lets calls in flight end within the drain's time. A second such
+    /// signal cuts them at once.
     pub async fn run(self, mut signals: Signals, notifier: Notifier) {
         let control = Arc::new(self.control);
         let clocked = Arc::clone(&control);
@@ -267,7 +269,7 @@ impl App {
     }
 }
 
-/// What proxies before this one have left, read before anybody can call.
+/// State that earlier proxies have left, read before the first call can come.
 struct Left {
     past: Past,
     directory: Arc<Directory>,
@@ -290,7 +292,7 @@ impl Left {
     }
 }
 
-/// Makes the directories, unless another proxy is at home there.
+/// Makes the directories, unless another proxy uses them.
 fn claim(proxy: &settings::Proxy) -> Result<(), Error> {
     // Below `run_dir`, members of the control group reach the control socket.
     for (dir, mode) in [(&proxy.run_dir, 0o755), (&proxy.state_dir, 0o700)] {
@@ -309,8 +311,8 @@ fn claim(proxy: &settings::Proxy) -> Result<(), Error> {
     Ok(())
 }
 
-/// Opens those that were open before, then those of the configuration. One that cannot be opened is tried again later: it
-/// must not keep the others from being served.
+/// Opens the runs that were open before, then those of the configuration. A run that cannot be opened is tried again
+/// later: it must not keep the others from being served.
 async fn open_runs(runs: &Runs, config: &Config) -> Result<(), Error> {
     let kept = config.settings.proxy.kept_dir();
     let restored = runs.restore().await.map_err(|source| Error::State { path: kept, source })?;
@@ -320,7 +322,7 @@ async fn open_runs(runs: &Runs, config: &Config) -> Result<(), Error> {
     Ok(())
 }
 
-/// Shows the service manager that every thread gets round to what it is asked, as long as it is polled.
+/// Notifies the service manager that every thread responds, as long as it is polled.
 async fn watch_over(control: Arc<Control>, notifier: Arc<Notifier>) {
     let Some(patience) = notifier.watchdog() else { return };
     let mut tick = tokio::time::interval(patience / 2);
@@ -331,7 +333,7 @@ async fn watch_over(control: Arc<Control>, notifier: Arc<Notifier>) {
     }
 }
 
-/// Does `step` again and again, and waits for `interval` before each time.
+/// Repeats `step`, and waits for `interval` before each time.
 fn every<F: Future<Output = ()> + Send + 'static>(
     interval: Duration,
     name: &'static str,
@@ -346,12 +348,12 @@ fn every<F: Future<Output = ()> + Send + 'static>(
     })
 }
 
-/// Reads the configuration again each time it is asked to. What is asked meanwhile is one more time, however often.
+/// Reads the configuration again on each request. Any number of requests during a reload lead to one more.
 async fn reload_when_asked(control: Arc<Control>, notifier: Arc<Notifier>, hangups: Arc<Notify>) {
     loop {
         hangups.notified().await;
         notifier.reloading();
-        // It has said why in the log.
+        // The reload has logged its error.
         drop(control::reload::reload(&control).await);
         notifier.ready();
     }
@@ -359,11 +361,11 @@ async fn reload_when_asked(control: Arc<Control>, notifier: Arc<Notifier>, hangu
 
 /// Time between two attempts to open what could not be opened.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// How often changes are tried again that the disk did not take.
+/// Interval between two attempts to store changes that the disk has rejected.
 const STORE_RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// How often rings of taps are looked through.
+/// Interval between two checks of the rings of taps.
 const TIDY: Duration = Duration::from_secs(60);
-/// Longest wait for threads that have been told to end.
+/// Longest wait for threads after the order to end.
 const JOIN: Duration = Duration::from_secs(1);
 
 /// Waits for threads that end. One that is stuck ends with the process.
@@ -381,7 +383,7 @@ async fn join(threads: Vec<thread::JoinHandle<()>>) {
     }
 }
 
-/// Ends the process `after` so long, and a little for what has its time already, even if this thread hangs.
+/// Ends the process after `after` and a short extra time for deadlines of that length, even if this thread hangs.
 #[expect(clippy::exit, clippy::disallowed_methods, reason = "there is nobody left who could return")]
 fn end_whatever_hangs(after: Duration) {
     let end = move || {
@@ -407,7 +409,7 @@ fn start_workers(config: &Config, parts: &Parts, shared: Vec<net::TcpListener>) 
         .collect()
 }
 
-/// How many data-plane threads there are.
+/// Returns the number of data-plane threads.
 fn thread_count(config: &Config) -> usize {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     config.settings.proxy.threads.map_or(cores, usize::from).max(1)

@@ -1,7 +1,7 @@
-//! log stores lines that must outlive the process, also while the disk is full.
+//! Stores lines that must outlive the process, also while the disk is full.
 //!
-//! Space is set aside behind the end of the file. Lines that cannot be stored are held and tried again; what they say holds
-//! meanwhile, in their owner's memory. On file systems that copy on write the promise is as good as theirs.
+//! Space is preallocated behind the end of the file. Lines that cannot be stored are held and tried again; meanwhile
+//! their owner applies them from memory. On file systems that copy on write the promise is as good as theirs.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -14,25 +14,25 @@ use platform_core::id::RunId;
 use platform_runtime::file;
 use rustix::fs::{FallocateFlags, fallocate};
 
-/// Space that is set aside behind the end of a file: for some hundred lines.
+/// Space that is preallocated behind the end of a file: for some hundred lines.
 const AHEAD: u64 = 64 << 10;
 
-/// A file of lines that is only appended to.
+/// File of lines that is only appended to.
 #[derive(Debug)]
 pub(crate) struct Log {
     path: PathBuf,
     file: File,
-    /// Where the next line goes.
+    /// Offset of the next line.
     length: u64,
-    /// Up to where space is set aside.
+    /// End of the preallocated space.
     set_aside: u64,
     /// Lines that are not stored yet.
     unstored: Vec<u8>,
 }
 
 impl Log {
-    /// Opens the log at `path`, or begins one, and returns it with its lines. A crash may have left the last one unfinished:
-    /// it is cut off, unless it `is_whole` but for its line feed.
+    /// Opens the log at `path`, or begins one, and returns it with its lines. A crash may have left the last one
+    /// unfinished: it is cut off, unless it `is_whole` but for its line feed.
     ///
     /// # Errors
     /// If the file cannot be read or written.
@@ -59,7 +59,7 @@ impl Log {
     /// Appends `lines`, each with its line feed. They are on the disk when this returns.
     ///
     /// # Errors
-    /// If the disk does not take them. They are held, and [`Log::store`] tries again.
+    /// If the disk rejects them. They are held, and [`Log::store`] tries again.
     pub(crate) fn append(&mut self, lines: &str) -> io::Result<()> {
         self.unstored.extend_from_slice(lines.as_bytes());
         self.store()
@@ -68,7 +68,7 @@ impl Log {
     /// Stores the lines that are not stored yet.
     ///
     /// # Errors
-    /// If the disk does not take them.
+    /// If the disk rejects them.
     pub(crate) fn store(&mut self) -> io::Result<()> {
         if self.is_stored() {
             return Ok(());
@@ -86,7 +86,7 @@ impl Log {
         self.unstored.is_empty()
     }
 
-    /// Replaces all lines by `lines`, which say the same. If that fails, as on a full disk, the file stays as it is.
+    /// Replaces all lines by `lines`, which mean the same. If that fails, as on a full disk, the file stays as it is.
     pub(crate) fn compact(&mut self, lines: &str) {
         if let Err(error) = self.replace(lines) {
             tracing::warn!(path = %self.path.display(), %error, "the file cannot be compacted now");
@@ -95,7 +95,7 @@ impl Log {
 
     fn replace(&mut self, lines: &str) -> io::Result<()> {
         let (path, dir) = (self.path.with_extension("new"), self.path.parent().unwrap_or(Path::new("/")));
-        // What a crash has left there, or a link.
+        // A crash may have left a file there, or it is a link.
         drop(fs::remove_file(&path));
         let file = file::open_own(OpenOptions::new().write(true).create_new(true), &path)?;
         file.write_all_at(lines.as_bytes(), 0)?;
@@ -110,7 +110,7 @@ impl Log {
         Ok(())
     }
 
-    /// Sets space aside. What was set aside before stays if there is no more to be had now.
+    /// Preallocates space. If there is no more now, earlier space stays preallocated.
     fn set_aside(&mut self) {
         if let Err(error) = self.reserve() {
             tracing::warn!(path = %self.path.display(), %error, "no space can be set aside for when the disk is full");

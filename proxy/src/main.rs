@@ -17,33 +17,33 @@ use platform_runtime::{
 };
 use proxy::{App, Origins};
 
-/// Sluicegate's data plane: identity, credentials, metering and journal for every model call.
+/// Run the data plane of Sluicegate: identity, credentials, metering and journal for every model call
 ///
-/// Normally started by `sluice up`. The upstream's key is read from the file named by
-/// `upstream.key_file`, or from LITELLM_MASTER_KEY; it is never an argument.
+/// Normally started by `sluice up`. The upstream's key is read from the file named by `upstream.key_file`, or from
+/// LITELLM_MASTER_KEY; it is never an argument.
 #[derive(Parser)]
 #[command(
     version,
     after_help = "\
 Examples:
   sluice-proxy --config /etc/sluicegate/sluice.toml --set proxy.threads=2
-  sluice-proxy --check                    is all of the configuration right, key and secrets included?
+  sluice-proxy --check                    check the configuration, key and secrets
 
 Signals:
-  SIGTERM, SIGINT   stop: calls in flight may end within proxy.drain; a second one cuts them
+  SIGTERM, SIGINT   stop; calls in flight get proxy.drain_timeout to end; a second signal cuts them
   SIGHUP            read the configuration again
 
 Exit codes:
-  0 stopped, or nothing to complain of   1 could not start   2 wrong usage or configuration"
+  0 stopped, or no mistake found   1 could not start   2 wrong usage or configuration"
 )]
 struct Arguments {
-    /// Configuration file [default: $SLUICE_CONFIG, else /etc/sluicegate/sluice.toml if there is one]
+    /// Configuration file [default: $SLUICE_CONFIG, else /etc/sluicegate/sluice.toml if it exists]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Override one setting; may be repeated
     #[arg(long, value_name = "SECTION.KEY=VALUE")]
     set: Vec<String>,
-    /// Read configuration, key and secrets, report every mistake, and start nothing
+    /// Check configuration, key and secrets, report every mistake, and start nothing
     #[arg(long)]
     check: bool,
 }
@@ -66,10 +66,11 @@ fn main() -> ExitCode {
 fn run(arguments: Arguments, environment: Environment) -> Result<(), Error> {
     let notifier = Notifier::from_environment(&environment)?;
     let origins = Origins::new(arguments.config, environment, arguments.set);
-    let config = origins.read()?;
     if arguments.check {
+        origins.check()?;
         return Ok(writeln!(io::stdout(), "the configuration is valid")?);
     }
+    let config = origins.read()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {
         let signals = Signals::install(RunBy::Service)?;
@@ -79,7 +80,7 @@ fn run(arguments: Arguments, environment: Environment) -> Result<(), Error> {
         tracing::info!("stopped");
         Ok(())
     });
-    // Looking up a name may take longer than anybody waits for this process.
+    // Looking up a name may take longer than this process may take to end.
     runtime.shutdown_background();
     outcome
 }

@@ -20,34 +20,34 @@ use crate::{
     exchange::{Policy, parts},
     journal::{self, Journal},
     mask::Mask,
-    usage::{Count, Format, Heard, Meter, Reading, UsageIs, Withheld},
+    usage::{Count, Document, Format, Heard, Meter, Reading, UsageIs, Withheld},
 };
 
-/// Whether `body` is one that may pass.
+/// Returns whether `body` may pass.
 #[must_use]
 pub fn body_is_good(body: &Bytes) -> bool {
     parts::rewritten(Route::ChatCompletions, body, &Policy::default(), 1).is_ok()
 }
 
-/// A body that may pass: what was read in it, and what is sent for it.
+/// A body that may pass, as it was read and as it is sent.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Rewritten {
-    /// The model it names.
+    /// Model it names.
     pub model: String,
-    /// Whether the answer is to stream.
+    /// Set if the answer is to stream.
     pub stream: bool,
-    /// Whether the agent itself asked for the usage at a stream's end.
+    /// Set if the agent itself asked for the usage at a stream's end.
     pub usage_asked: bool,
-    /// The most tokens an answer may have, as far as the body says.
+    /// Most tokens an answer may have, as far as the body says.
     pub output: Option<u64>,
-    /// What the upstream gets.
+    /// Bytes that the upstream gets.
     pub sent: Vec<u8>,
 }
 
-/// The body of a call to `route` under `grant`, whose answers may have `most` tokens.
+/// Rewrites the body of a call to `route` under `grant`, whose answers may have `most` tokens.
 ///
 /// # Errors
-/// Why it is refused, in words.
+/// The reason for a refusal, in words.
 pub fn rewritten(route: Route, body: &Bytes, grant: &RunGrant, most: u64) -> Result<Rewritten, String> {
     let policy = Policy::of(grant, &[]);
     let (checked, sent) =
@@ -61,13 +61,13 @@ pub fn rewritten(route: Route, body: &Bytes, grant: &RunGrant, most: u64) -> Res
     })
 }
 
-/// The slot and the route that the request line `method target` names, if there is such a route.
+/// Returns the slot and the route that the request line `method target` names, if there is such a route.
 #[must_use]
 pub fn addressed(method: &str, target: &str) -> Option<(Option<Correlation>, Route)> {
     parts::addressed(method, target)
 }
 
-/// The headers that go to the upstream with a call of `grant` that came with the headers `from`.
+/// Returns the headers that go to the upstream with a call of `grant` that came with the headers `from`.
 ///
 /// # Errors
 /// If one of Sluicegate's own cannot be a header.
@@ -80,25 +80,25 @@ pub fn headers(
     parts::headers(grant, authorization, from, call)
 }
 
-/// What an agent is told of an upstream's error `text`, of which it must not learn what is `unspoken`.
+/// Redacts an upstream's error `text` for an agent, which must not learn what is `unspoken`.
 #[must_use]
 pub fn scrubbed(text: &str, unspoken: &[String]) -> String {
     parts::scrubbed(text, unspoken)
 }
 
-/// The same of a whole error document; `None` if it is none.
+/// Redacts a whole error document; `None` if `text` is none.
 #[must_use]
 pub fn scrubbed_document(text: &[u8], unspoken: &[String]) -> Option<String> {
     parts::scrubbed_document(text, unspoken)
 }
 
-/// The same of a stream's event that tells of an error.
+/// Redacts a stream's event that reports an error.
 #[must_use]
 pub fn scrubbed_event(event: &[u8], unspoken: &[String]) -> Option<String> {
     parts::scrubbed_event(event, unspoken)
 }
 
-/// The tokens that an answer of `route` reports which comes in `pieces`.
+/// Returns the tokens that an answer of `route`, which comes in `pieces`, reports.
 #[must_use]
 pub fn metered(route: Route, content_type: &str, pieces: &[Bytes]) -> Option<Tokens> {
     let mut meter = Meter::new(route, Format::of(Some(content_type)));
@@ -106,67 +106,78 @@ pub fn metered(route: Route, content_type: &str, pieces: &[Bytes]) -> Option<Tok
     meter.finish(None).tokens()
 }
 
-/// How an answer ended.
+/// End of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// As its route ends answers.
+    /// The answer ended as its route ends answers.
     Complete,
     /// An error came where an answer should.
     Failed,
-    /// In the middle.
+    /// The answer broke off in the middle.
     Open,
 }
 
-/// What the meter made of an answer.
+/// Results of the meter for an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Read {
-    /// The model it names.
+    /// Model it names.
     pub model: Option<String>,
-    /// Why the model stopped.
+    /// Reason that the model stopped.
     pub finish: Option<String>,
-    /// The tokens it reports, and whether these are all that the whole answer used.
+    /// Tokens it reports, and whether these are all that the whole answer used.
     pub tokens: Option<(Tokens, bool)>,
     /// Bytes of text that came.
     pub said: u64,
-    /// What it says it cost.
+    /// Cost it reports.
     pub cost: Option<NanoDollars>,
-    /// The tools it calls.
+    /// Tools it calls.
     pub tools: Vec<String>,
-    /// How it ended.
+    /// End of the answer.
     pub end: End,
-    /// An event of our own might follow.
+    /// Set if an event of our own might follow.
     pub between_events: bool,
-    /// What whoever watches was told; `None` if nobody does.
+    /// Texts and tool calls that watchers got; `None` without watchers.
     pub told: Option<Vec<String>>,
 }
 
-/// What the agent gets of an answer.
+/// The part of an answer that the agent gets.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Passed {
-    /// All of it.
+    /// All its bytes.
     pub bytes: Vec<u8>,
-    /// The most bytes that were held back after any piece.
+    /// Most bytes that were held back after any piece.
     pub held: usize,
-    /// The most bytes that the meter kept.
+    /// Most bytes that the meter kept.
     pub kept: usize,
+    /// Set for a document that is an answer, and for every stream.
+    pub is_answer: bool,
 }
 
-/// The most bytes that a meter keeps of any answer.
+/// Secret that a document must not let pass.
+pub const SECRET: &str = "fuzz-secret-0123";
+
+/// Filter between an answer and the agent.
+enum Passage {
+    Stream(Box<Withheld>),
+    Document(Box<Document>),
+}
+
+/// Most bytes that a meter keeps of any answer.
 pub const MAX_KEPT: usize = 256 << 10;
 
-/// An answer on its way.
+/// Properties of an answer.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer<'a> {
-    /// Where it was asked for.
+    /// Route of the call.
     pub route: Route,
-    /// What it says it is.
+    /// Content type it claims.
     pub content_type: &'a str,
     /// Largest event that is held back.
     pub longest: usize,
 }
 
-/// Feeds `pieces` of an answer to a meter, and of a stream withholds what is not for the agent: the usage, on routes where
-/// Sluicegate asked for it, and errors, in whose place stands what `scrub` says.
+/// Feeds `pieces` of an answer to a meter, and withholds what is not for the agent. Of a stream these are the usage,
+/// on routes where Sluicegate asked for it, and errors, which `scrub` replaces; of a document [`SECRET`].
 pub fn observed<'p>(
     answer: Answer<'_>,
     told: Option<Vec<String>>,
@@ -176,31 +187,39 @@ pub fn observed<'p>(
     let mut told = told;
     let format = Format::of(Some(answer.content_type));
     let mut meter = Meter::new(answer.route, format);
-    let mask = Arc::new(Mask::default());
-    let mut withheld = meter.reads_events().then(|| Withheld::bounded(answer.route, mask, answer.longest));
+    let mut passage = if meter.reads_events() {
+        Passage::Stream(Box::new(Withheld::bounded(answer.route, Arc::new(Mask::default()), answer.longest)))
+    } else {
+        Passage::Document(Box::new(Document::by(Arc::new(Mask::of([SECRET].into_iter())))))
+    };
     let usage = match answer.route {
         Route::ChatCompletions | Route::Completions => UsageIs::Ours,
         _ => UsageIs::Theirs,
     };
-    let mut passed = Passed { bytes: Vec::new(), held: 0, kept: 0 };
+    let mut passed = Passed { bytes: Vec::new(), held: 0, kept: 0, is_answer: true };
     for piece in pieces.map(Bytes::copy_from_slice) {
         match &mut told {
             Some(told) => meter.feed(&piece, Some(&mut |heard| told.push(text_of(heard)))),
             None => meter.feed(&piece, None),
         }
-        let piece = match &mut withheld {
-            Some(withheld) => {
+        let (piece, held) = match &mut passage {
+            Passage::Stream(withheld) => {
                 let usage = if meter.has_counted() { usage } else { UsageIs::Theirs };
-                withheld.follow(piece, usage, &scrub)
+                (withheld.follow(piece, usage, &scrub), withheld.held())
             }
-            None => piece,
+            Passage::Document(document) => (document.follow(piece), document.held()),
         };
         passed.bytes.extend_from_slice(&piece);
-        passed.held = passed.held.max(withheld.as_ref().map_or(0, Withheld::held));
+        passed.held = passed.held.max(held);
         passed.kept = passed.kept.max(meter.kept());
     }
-    if let Some(withheld) = &mut withheld {
-        passed.bytes.extend_from_slice(&withheld.rest(&scrub));
+    let rest = match &mut passage {
+        Passage::Stream(withheld) => withheld.rest(&scrub),
+        Passage::Document(document) => document.rest(),
+    };
+    passed.bytes.extend_from_slice(&rest);
+    if let Passage::Document(document) = &passage {
+        passed.is_answer = document.is_answer();
     }
     (read(meter, told), passed)
 }
@@ -242,21 +261,21 @@ fn read(mut meter: Meter, mut told: Option<Vec<String>>) -> Read {
 /// Calls of several runs of one account, under limits.
 #[derive(Debug)]
 pub struct Limits {
-    /// The runs', then the account's.
+    /// Spending of each run, then of the account.
     spending: Vec<Arc<Spending>>,
     calls: Vec<Reservation>,
 }
 
 impl Limits {
-    /// Of each run, and last of the account, what is allowed and what was used so far.
+    /// Begins with the limits and the earlier usage of each run, and last of the account.
     #[must_use]
     pub fn new(of_all: &[(Budget, Usage)]) -> Self {
         let spending = of_all.iter().map(|(budget, usage)| Arc::new(Spending::new(budget, usage))).collect();
         Self { spending, calls: Vec::new() }
     }
 
-    /// Begins a call of `run` that asks for so much input, and so much output of each of so many answers. Returns the most
-    /// it may use, or nothing if it may not be made now.
+    /// Begins a call of `run` with so many tokens of input, and so many of output for each of its answers. Returns
+    /// the most it may use, or `None` if it may not be made now.
     pub fn begin(
         &mut self,
         run: usize,
@@ -271,7 +290,7 @@ impl Limits {
         Some(granted.tokens)
     }
 
-    /// Ends a call, the last one in whose place then is, with what it used; without that, before anything was sent.
+    /// Ends a call with its usage; without usage, before anything was sent. The last call takes its index.
     pub fn end(&mut self, call: usize, used: Option<(Tokens, NanoDollars)>) {
         let call = self.calls.swap_remove(call);
         if let Some((tokens, cost)) = used {
@@ -279,7 +298,7 @@ impl Limits {
         }
     }
 
-    /// How far each limit of a run or, last, of the account is used.
+    /// Returns usage and reservations under each limit of a run or, last, of the account.
     #[must_use]
     pub fn view(&self, whose: usize) -> Vec<LimitView> {
         self.spending[whose].view()
@@ -291,7 +310,7 @@ impl Limits {
 pub struct Records(Journal);
 
 impl Records {
-    /// A journal in `dir`.
+    /// Opens a journal in `dir`.
     ///
     /// # Errors
     /// If it cannot be opened.
@@ -299,7 +318,7 @@ impl Records {
         Journal::open(dir, settings::Journal::default()).map(Self)
     }
 
-    /// What a call does that goes upstream: takes room, is marked, and has its line appended.
+    /// Writes all that a call to the upstream writes: reserves space, marks the call in flight, and appends its line.
     ///
     /// # Errors
     /// If it cannot be written.

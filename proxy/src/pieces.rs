@@ -1,4 +1,4 @@
-//! A request body for the upstream: pieces of memory, one after the other, their length known.
+//! Request body for the upstream: pieces of memory, one after the other, of known total length.
 
 use std::{
     convert::Infallible,
@@ -10,7 +10,7 @@ use std::{
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-/// The pieces that are still to be sent.
+/// Pieces that are still to be sent.
 #[derive(Debug)]
 pub(crate) struct Pieces(vec::IntoIter<Bytes>);
 

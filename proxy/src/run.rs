@@ -1,7 +1,7 @@
-//! A live run: its grant, what it has used, and how it is closed.
+//! Keeps a live run: its grant, its usage, and its way to being closed.
 //!
-//! Shared by the thread that serves it and by control. All state is atomics and tokens; nothing here locks
-//! and nothing here does I/O.
+//! The thread that serves it and control share it. All state is atomics and tokens; nothing here locks and nothing
+//! here does I/O.
 
 use std::{
     sync::{
@@ -42,29 +42,29 @@ pub(crate) struct Run {
     pub(crate) grant: RunGrant,
     /// Headers that are the same for every call of the run.
     pub(crate) identification: Identification,
-    /// What bodies may ask for.
+    /// Rules for request bodies.
     pub(crate) policy: ArcSwap<Policy>,
-    /// Memory for bodies.
+    /// Memory for request bodies.
     pub(crate) bodies: Arc<Allowance>,
-    /// What it used and holds of its budget.
+    /// Usage and reservations under its budget.
     pub(crate) spending: Arc<Spending>,
-    /// The same of its account, which it shares with other runs.
+    /// Usage and reservations of its account, which it shares with other runs.
     pub(crate) account: Arc<Spending>,
     counted: Arc<Counters>,
     in_flight: AtomicU64,
     idle: Notify,
-    /// Those who carry its calls wait for this to change.
+    /// Stage of the run; the tasks that carry its calls wait for changes.
     stage: watch::Sender<Stage>,
-    /// No token of its id holds any more.
+    /// Set once the tokens of its id are revoked.
     is_revoked: AtomicBool,
-    /// When a proxy that goes down will have gone.
+    /// Time at which a stopping proxy will be gone.
     gone: OnceLock<Instant>,
     tap: Option<tap::Tap>,
-    /// How far its calls have come, for whoever traces it.
+    /// Progress of its calls, for watchers of its trace.
     pub(crate) trace: Trace,
 }
 
-/// What is the same for all runs.
+/// Defaults that are the same for all runs.
 #[derive(Debug, Clone)]
 pub(crate) struct Terms {
     /// Body fields that pass besides the listed ones.
@@ -73,7 +73,7 @@ pub(crate) struct Terms {
     pub(crate) bodies: ByteSize,
 }
 
-/// What a run has spent, and holds: the same for all that have its id, one after the other.
+/// Spending and usage of a run: shared by all runs with its id, one after the other.
 #[derive(Debug, Clone)]
 pub(crate) struct Purse {
     spending: Arc<Spending>,
@@ -81,42 +81,42 @@ pub(crate) struct Purse {
 }
 
 impl From<Tally> for Purse {
-    /// The purse of a run that had such calls with a proxy before, without limits yet.
+    /// Continues the usage of a run under an earlier proxy, without limits yet.
     fn from(tally: Tally) -> Self {
         let spending = Arc::new(Spending::new(&Budget::default(), &tally.usage));
         Self { spending, counted: Arc::new(tally.into()) }
     }
 }
 
-/// What a run spends from.
+/// Budgets that a run draws on.
 #[derive(Debug)]
 pub(crate) struct Spent {
-    /// Its own purse.
+    /// The run's own.
     pub(crate) by_run: Purse,
-    /// Its account's, of which others hold some.
+    /// The account's, which other runs draw on too.
     pub(crate) by_account: Arc<Spending>,
 }
 
-/// How far a run has come to its end.
+/// Stage of a run's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// Calls pass.
     Open,
-    /// No new connections and no new calls.
+    /// New calls are refused; new connections too, unless the proxy stops.
     Closing(Closing),
     /// Calls in flight end now.
     Cut(Closing),
-    /// All of them are recorded.
+    /// All calls are recorded.
     Ended(Closing),
 }
 
 impl Stage {
-    /// Whether connections are taken. Of a proxy that goes down they are, to be told so.
+    /// Returns whether connections are accepted. A stopping proxy accepts them, to refuse their calls with a reason.
     pub(crate) const fn listens(&self) -> bool {
         matches!(self, Self::Open | Self::Closing(Closing::Shutdown))
     }
 
-    /// The first reason stays.
+    /// Begins to close; the first reason stays.
     const fn close(&mut self, reason: Closing) {
         if let Self::Open = self {
             *self = Self::Closing(reason);
@@ -136,25 +136,25 @@ impl Stage {
     }
 }
 
-/// Why a run is closed.
+/// Reason that a run is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Closing {
-    /// Somebody closed the run.
+    /// Control closed the run.
     Closed,
-    /// Its time is over.
+    /// The run expired.
     Over,
     /// Another run of this id has taken its place.
     Replaced,
-    /// The proxy goes down; the next one opens the run again.
+    /// The proxy stops; the next one opens the run again.
     Shutdown,
 }
 
-/// A call's place among those in flight. Given back on drop.
+/// A counted call in flight. Counted down on drop.
 #[derive(Debug)]
 pub(crate) struct InFlight(Arc<Run>);
 
 impl Run {
-    /// A run that just opened.
+    /// Returns an open run.
     ///
     /// # Errors
     /// If its identity cannot be written as headers, which parsed ids make impossible.
@@ -179,18 +179,18 @@ impl Run {
         })
     }
 
-    /// What it spends from, for the run that takes its place.
+    /// Returns its spending and usage, for the run that replaces it.
     pub(crate) fn purse(&self) -> Purse {
         Purse { spending: Arc::clone(&self.spending), counted: Arc::clone(&self.counted) }
     }
 
-    /// Has other terms hold for calls to come.
+    /// Applies other defaults to calls to come.
     pub(crate) fn reconcile(&self, terms: &Terms) {
         self.policy.store(Arc::new(Policy::of(&self.grant, &terms.extra_fields)));
         self.bodies.allow(terms.bodies);
     }
 
-    /// The run under which calls are recorded that are nobody's. It is never entered.
+    /// Returns the run under which unattributed calls are recorded. It is never entered.
     pub(crate) fn nobody(terms: &Terms) -> Result<Self, http::Error> {
         let known = "an id that follows its own rule";
         let grant = RunGrant {
@@ -212,15 +212,15 @@ impl Run {
         Self::new(grant, terms, Spent { by_run: Tally::default().into(), by_account })
     }
 
-    /// Takes a place among the calls in flight.
+    /// Counts a call as in flight.
     pub(crate) fn enter(self: &Arc<Self>) -> Result<InFlight, Refused> {
-        // Counted first, checked second: a close that sees zero afterwards has seen everyone who got in.
+        // Counted first, checked second: a close that sees zero afterwards has seen every call that got in.
         self.in_flight.fetch_add(1, Ordering::SeqCst);
         let place = InFlight(Arc::clone(self));
         match self.closing() {
             None => Ok(place),
             Some(Closing::Closed) => Err(Refusal::RunClosed.into()),
-            Some(Closing::Over) => Err(Refusal::RunOver.into()),
+            Some(Closing::Over) => Err(Refusal::RunDeadlineExceeded.into()),
             Some(Closing::Replaced) => Err(Refusal::Draining.into()),
             Some(Closing::Shutdown) => {
                 let left = self.gone.get().map(|gone| gone.saturating_duration_since(Instant::now()));
@@ -229,18 +229,18 @@ impl Run {
         }
     }
 
-    /// Whether its time is over at `now`, since the epoch.
+    /// Returns whether the run is expired at `now`, since the epoch.
     pub(crate) fn is_over(&self, now: Duration) -> bool {
         self.grant.expires.is_some_and(|expires| now.as_secs() >= expires.0)
     }
 
-    /// Adds a finished call to what the run has used.
+    /// Adds a finished call to the run's usage.
     pub(crate) fn count(&self, record: &ExchangeRecord) {
         self.counted.add(record);
     }
 
-    /// Refuses new calls, waits at most `grace` for those in flight, then cuts what is left. Idempotent: a
-    /// second close waits for the first one's end.
+    /// Refuses new calls, waits at most `grace` for those in flight, then cuts the rest. Idempotent: a second close
+    /// waits for the end of the first.
     pub(crate) async fn close(&self, reason: Closing, grace: Duration) -> Drain {
         self.stage.send_modify(|stage| stage.close(reason));
         let outcome = drain(self.until_idle(), grace).await;
@@ -254,19 +254,19 @@ impl Run {
         self.stage.send_modify(|stage| stage.close(Closing::Shutdown));
     }
 
-    /// Cuts what a run that is closing has still in flight, and waits until all of it is recorded.
+    /// Cuts the calls in flight of a closing run, and waits until all of them are recorded.
     pub(crate) async fn cut_now(&self) {
         self.stage.send_modify(Stage::cut);
         self.until_idle().await;
         self.stage.send_modify(Stage::end);
     }
 
-    /// Has whoever carries a call of the run look again whether it may go on.
+    /// Wakes the tasks that carry the run's calls, so that each checks again whether its call may go on.
     pub(crate) fn stir(&self) {
         self.stage.send_modify(|_stage| {});
     }
 
-    /// Ends the calls in flight that came by token, and has no token hold any more.
+    /// Revokes all tokens, and ends the calls in flight that came by token.
     pub(crate) fn revoke_tokens(&self) {
         self.is_revoked.store(true, Ordering::Release);
         self.stir();
@@ -290,7 +290,7 @@ impl Run {
         }
     }
 
-    /// Why the run is closing or closed, if it is.
+    /// Returns the reason that the run is closing or closed, if it is.
     pub(crate) fn closing(&self) -> Option<Closing> {
         match *self.stage.borrow() {
             Stage::Open => None,
@@ -298,12 +298,12 @@ impl Run {
         }
     }
 
-    /// Whether it takes connections.
+    /// Returns whether it accepts connections.
     pub(crate) fn listens(&self) -> bool {
         self.stage.borrow().listens()
     }
 
-    /// Why calls in flight must end, if they must.
+    /// Returns the reason that calls in flight must end, if they must.
     pub(crate) fn cut(&self) -> Option<Closing> {
         match *self.stage.borrow() {
             Stage::Open | Stage::Closing(_) => None,
@@ -311,39 +311,39 @@ impl Run {
         }
     }
 
-    /// Told when the run begins to close, when it is cut, and when it is stirred.
+    /// Subscribes to changes: when the run begins to close, when it is cut, and after [`Self::stir`].
     pub(crate) fn changes(&self) -> watch::Receiver<Stage> {
         self.stage.subscribe()
     }
 
-    /// Where to tell what streams by, if the grant allows it and somebody has ever watched.
+    /// Returns the tap, if the grant allows it and it ever had a watcher.
     pub(crate) fn watched(&self) -> Option<&tap::Tap> {
         self.tap.as_ref().filter(|tap| tap.is_open())
     }
 
-    /// A new watcher, who has seen the line numbered `after`; if the grant allows one.
+    /// Adds a watcher that has seen the line numbered `after`, if the grant allows one.
     pub(crate) fn watch(&self, rings: &Arc<tap::Rings>, after: u64) -> Option<tap::Watcher> {
         self.tap.as_ref().map(|tap| tap.watch(rings, after))
     }
 
-    /// Nobody is told anything any more: every call has ended.
+    /// Closes the tap: every call has ended.
     pub(crate) fn stop_telling(&self) {
         if let Some(tap) = &self.tap {
             tap.close();
         }
     }
 
-    /// How many watch.
+    /// Returns the number of watchers.
     pub(crate) fn watchers(&self) -> usize {
         self.tap.as_ref().map_or(0, tap::Tap::watchers)
     }
 
-    /// Calls in flight.
+    /// Returns the number of calls in flight.
     pub(crate) fn in_flight(&self) -> u64 {
         self.in_flight.load(Ordering::SeqCst)
     }
 
-    /// The run as control shows it, but for who holds it and where it is called.
+    /// Returns the run's state for control, without its epoch and its socket.
     pub(crate) fn view(&self) -> RunView {
         let in_flight = self.in_flight();
         let state = match self.closing() {

@@ -1,5 +1,5 @@
-//! Binding the listener that runs share: one socket per data-plane thread on the same address (`SO_REUSEPORT`), so that the
-//! kernel spreads connections and no thread hands one to another.
+//! Binds the listener that runs share: one socket per data-plane thread on the same address (`SO_REUSEPORT`). So the
+//! kernel spreads connections, and no thread hands one to another.
 
 use std::{
     io,
@@ -13,17 +13,17 @@ use tokio::net::TcpSocket;
 
 use crate::Error;
 
-/// A client that has vanished without a word is noticed after a minute of silence and this many questions, while a call
-/// of its waits for the upstream. With an answer on its way it is the client's limit that passes; no shorter limit of the
-/// kernel's own, which would also cut one that is there and only pauses.
+/// Silence of a client, after which the kernel sends it this many keep-alive probes. So a client that has vanished is
+/// noticed while its call waits for the upstream. With an answer on its way the client's timeout passes instead. No
+/// shorter limit of the kernel's own is set: it would also cut a client that is present and only pauses.
 const SILENCE: Duration = Duration::from_secs(60);
 const QUESTIONS: u32 = 4;
 const BETWEEN_QUESTIONS: Duration = Duration::from_secs(15);
 
-/// Connections that wait to be accepted.
+/// Most connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
 
-/// One listener per thread; none if no address is set. Must be called in a runtime.
+/// Binds one listener per thread; none if no address is set. Must be called in a runtime.
 pub(crate) fn bind(proxy: &settings::Proxy, threads: usize) -> Result<Vec<TcpListener>, Error> {
     let Some(asked) = proxy.listen else { return Ok(Vec::new()) };
     let failed = |source| Error::Listen { setting: "proxy.listen", address: asked, source };

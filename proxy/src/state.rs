@@ -1,4 +1,4 @@
-//! The small files that are replaced whole: how far the journal was read and summed up. What they mean is their owners'.
+//! Small files that are replaced whole: how far the journal was read and summed up. Their owners know the format.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -8,7 +8,7 @@ use std::{
 
 use platform_runtime::file::{open_own, own};
 
-/// What is in `file`; nothing if it is not there.
+/// Reads `file`; empty if it does not exist.
 pub(crate) fn read(file: &Path) -> io::Result<String> {
     match own(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
@@ -20,7 +20,7 @@ pub(crate) fn read(file: &Path) -> io::Result<String> {
 /// Replaces `file` whole: a crash leaves the old or the new one.
 pub(crate) fn replace(file: &Path, content: &[u8]) -> io::Result<()> {
     let (new, dir) = (file.with_extension("new"), file.parent().unwrap_or(Path::new("/")));
-    // What a crash has left there, or a link.
+    // A crash may have left a file there, or it is a link.
     drop(fs::remove_file(&new));
     let mut out = open_own(OpenOptions::new().write(true).create_new(true), &new)?;
     out.write_all(content)?;

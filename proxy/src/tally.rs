@@ -1,5 +1,5 @@
-//! What a run's calls came to: what they used, and how the last of them ended. Summed up from the journal once, and counted on
-//! by whoever settles a call: atomics, no locks.
+//! Counts a run's calls: their usage, and the end of the last one. The sums come from the journal once; then each
+//! settled call is added. Atomics, no locks.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -13,17 +13,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::sum;
 
-/// What is known of a run's calls that have ended.
+/// Totals of a run's calls that have ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Tally {
     #[serde(flatten)]
     pub(crate) usage: Usage,
-    /// How the last of them ended.
+    /// End of the last of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) last: Option<CallEnd>,
 }
 
-/// The same while it grows.
+/// The same totals while they grow.
 #[derive(Debug)]
 pub(crate) struct Counters {
     calls: AtomicU64,
@@ -53,7 +53,7 @@ impl Counters {
         self.last.store(packed(record.into()), Ordering::Relaxed);
     }
 
-    /// What it has come to by now.
+    /// Returns the present totals.
     pub(crate) fn tally(&self) -> Tally {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let tokens = Tokens {
@@ -88,8 +88,8 @@ impl From<Tally> for Counters {
     }
 }
 
-/// `end` in one word, so that nobody reads half of one and half of another: the status, above it the place of the outcome, from 1,
-/// above that the refusal's, or 0.
+/// Packs `end` into one word, so that no reader sees half of one and half of another. The status comes lowest, above
+/// it the index of the outcome, from 1, above that the refusal's, or 0.
 fn packed(end: CallEnd) -> u32 {
     let refusal = end.refusal.map_or(0, |refusal| refusal as u32 + 1);
     refusal << 24 | (end.outcome as u32 + 1) << 16 | u32::from(end.status)

@@ -1,5 +1,5 @@
-//! How far a run's calls have come, told to whoever traces the run. Without a watcher a step costs one relaxed load; with
-//! one it is bounded: who does not keep up misses steps and is told how many, and slows nobody.
+//! Reports the progress of a run's calls to the watchers of its trace. Without a watcher a step costs one relaxed
+//! load; with one it is bounded. A watcher that does not keep up misses steps, gets their number, and slows nothing.
 
 use std::sync::{
     Arc, OnceLock,
@@ -14,13 +14,13 @@ use tokio::sync::broadcast;
 
 use crate::run::Run;
 
-/// Events held for a watcher who does not keep up.
+/// Most events held for a watcher that does not keep up.
 const BACKLOG: usize = 256;
 
-/// Microseconds between two tellings of how an answer grows.
+/// Interval between two reports of a growing answer, in microseconds.
 const PROGRESS: u64 = 250_000;
 
-/// The way to whoever traces a run.
+/// Sender of a run's trace.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
     watchers: AtomicUsize,
@@ -28,14 +28,14 @@ pub(crate) struct Trace {
     events: OnceLock<broadcast::Sender<TraceEvent>>,
 }
 
-/// Somebody who traces a run, until dropped.
+/// Watcher of a run's trace, until dropped.
 #[derive(Debug)]
 pub(crate) struct Watcher {
     pub(crate) events: broadcast::Receiver<TraceEvent>,
     run: Arc<Run>,
 }
 
-/// How far the answer of a call has come, as far as somebody was told.
+/// Reported progress of one call's answer.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     pieces: u64,
@@ -43,22 +43,22 @@ pub(crate) struct Progress {
 }
 
 impl Trace {
-    /// Whether anybody is told.
+    /// Returns whether the trace has watchers.
     pub(crate) fn is_watched(&self) -> bool {
         self.watchers.load(Ordering::Relaxed) > 0
     }
 
-    /// `call` has come to `step`, so long after its beginning.
+    /// Reports that `call` came to `step`, at so many microseconds after its beginning.
     pub(crate) fn tell(&self, call: CallId, at_us: u64, step: Step) {
         if let Some(events) = self.events.get() {
-            // Nobody watching any more is no failure.
+            // The last watcher may just have left.
             drop(events.send(TraceEvent::Step { call, at_us, step }));
         }
     }
 }
 
 impl Watcher {
-    /// Of `run`, from now on.
+    /// Watches `run` from now on.
     pub(crate) fn of(run: Arc<Run>) -> Self {
         let events = run.trace.events.get_or_init(|| broadcast::Sender::new(BACKLOG)).subscribe();
         run.trace.watchers.fetch_add(1, Ordering::Relaxed);
@@ -73,7 +73,7 @@ impl Drop for Watcher {
 }
 
 impl Progress {
-    /// Another piece was passed on, `at_us`; returns what to tell of it now, with `bytes` in all.
+    /// Counts another piece that was passed on, `at_us`; returns the step to report now, with `bytes` in all.
     pub(crate) fn piece(&mut self, at_us: u64, (bytes, is_stream): (u64, bool)) -> Option<Step> {
         self.pieces += 1;
         let step = match self.pieces {

@@ -1,22 +1,19 @@
 //! Data-plane threads: one single-threaded runtime each, with an upstream pool of its own.
 //!
-//! A run belongs to one thread, which binds its socket and serves every call on it, so that no call wakes
-//! another thread. Control speaks to a thread through its queue: to open a run, to have it listen, to see that it lives, to
-//! end it.
+//! A run belongs to one thread, which binds its socket and serves every call on it, so that no call wakes another
+//! thread. Control sends orders to a thread through its queue: open a run, listen, respond, end.
 
-use std::{convert::Infallible, io, net, path::PathBuf, sync::Arc, thread};
+use std::{io, net, path::PathBuf, sync::Arc, thread};
 
 use arc_swap::ArcSwap;
-use platform_core::id::GatewayId;
 use platform_runtime::{settings::Serves, socket, task};
 use tokio::sync::{mpsc, oneshot};
-use tokio_util::sync::CancellationToken;
 
 use crate::{
     bodies::Allowance,
     clock::CallIds,
     directory::Directory,
-    exchange::{GatewayListener, Listener, Plane, Rooms, SharedListener, Snapshot, Unwritten},
+    exchange::{GatewayListener, GatewaySocket, Listener, Plane, Rooms, SharedListener, Snapshot, Unwritten},
     freezes::Freezes,
     journal::Journal,
     metrics::Metrics,
@@ -24,37 +21,24 @@ use crate::{
     upstream::{Target, Upstream},
 };
 
-/// Orders that wait. Control waits when there are more.
+/// Most orders in a queue. Control waits when there are more.
 const QUEUE: usize = 64;
 
-/// What control can ask of a thread.
+/// Order of control to a thread.
 enum Order {
-    /// Open a run at a socket, and say whether that worked.
+    /// Open a run at a socket, and report the result.
     Open(Arc<Run>, PathBuf, oneshot::Sender<Result<(), socket::Error>>),
-    /// Hear a gateway at a socket of its own, and say whether that worked.
+    /// Serve a gateway at a socket of its own, and report the result.
     OpenGateway(GatewaySocket, oneshot::Sender<Result<(), socket::Error>>),
-    /// Take calls on the listener that runs share.
+    /// Accept calls on the listener that runs share.
     Listen,
-    /// Say that the thread is not stuck.
+    /// Respond, which proves that the thread is not stuck.
     Answer(oneshot::Sender<()>),
-    /// End the thread, and with it whatever it still serves.
+    /// End the thread, and everything it still serves.
     Stop,
 }
 
-/// Where a gateway is heard.
-#[derive(Debug)]
-pub(crate) struct GatewaySocket {
-    pub(crate) gateway: GatewayId,
-    /// Whose processes are heard, as the host counts.
-    pub(crate) peer_uid: u32,
-    pub(crate) path: PathBuf,
-    /// When it is to be heard no more.
-    pub(crate) closing: CancellationToken,
-    /// Dropped with the listener and each of its connections: when none is left, nothing of the gateway is.
-    pub(crate) here: mpsc::Sender<Infallible>,
-}
-
-/// Why nobody listens at a socket.
+/// Reason that a socket is not served.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// Its socket could not be bound.
@@ -65,10 +49,10 @@ pub(crate) enum Error {
     Stopped,
 }
 
-/// What every data-plane thread is made with.
+/// State that every data-plane thread is made with.
 #[derive(Debug, Clone)]
 pub(crate) struct Parts {
-    /// Shared by all threads: where the upstream is, and whether it is up.
+    /// Upstream's address and circuit, shared by all threads.
     pub(crate) upstream: Arc<Target>,
     pub(crate) journal: Arc<Journal>,
     pub(crate) bodies: Arc<Allowance>,
@@ -80,7 +64,7 @@ pub(crate) struct Parts {
     pub(crate) rooms: Rooms,
 }
 
-/// The way to speak to a data-plane thread.
+/// Handle to a data-plane thread.
 #[derive(Debug)]
 pub(crate) struct Worker {
     orders: mpsc::Sender<Order>,
@@ -108,13 +92,13 @@ impl Worker {
         let (upstream, unwritten) = (Arc::clone(&plane.upstream), Arc::clone(&plane.unwritten));
         let thread = thread::Builder::new().name(format!("plane-{index}")).spawn(move || {
             runtime.block_on(serve(orders, plane, shared));
-            // Looking up a name may take longer than anybody waits for this thread.
+            // Looking up a name may take longer than this thread may take to end.
             runtime.shutdown_background();
         })?;
         Ok((Self { orders: queue, upstream, unwritten }, thread))
     }
 
-    /// How many of its connections to the upstream wait for calls.
+    /// Returns the number of its idle connections to the upstream.
     pub(crate) fn idle_connections(&self) -> usize {
         self.upstream.idle()
     }
@@ -126,26 +110,26 @@ impl Worker {
         Ok(answer.await.map_err(|_gone| Error::Stopped)??)
     }
 
-    /// Hears a gateway at a socket; when this returns, it can connect.
+    /// Serves a gateway at a socket; when this returns, it can connect.
     pub(crate) async fn open_gateway(&self, socket: GatewaySocket) -> Result<(), Error> {
         let (opened, answer) = oneshot::channel();
         self.orders.send(Order::OpenGateway(socket, opened)).await.map_err(|_gone| Error::Stopped)?;
         Ok(answer.await.map_err(|_gone| Error::Stopped)??)
     }
 
-    /// Has the thread take calls on the shared listener, if it has a part in it. Whoever came before waits in its queue.
+    /// Accepts calls on the shared listener, if the thread has a part in it. Earlier connections wait in its queue.
     pub(crate) async fn listen(&self) {
         drop(self.orders.send(Order::Listen).await);
     }
 
-    /// Returns once the thread has got round to it.
+    /// Returns once the thread has responded.
     pub(crate) async fn answer(&self) {
         let (here, answer) = oneshot::channel();
         drop(self.orders.send(Order::Answer(here)).await);
         drop(answer.await);
     }
 
-    /// Returns once all that was answered is written out.
+    /// Returns once all answers are written out.
     pub(crate) async fn until_written(&self) {
         self.unwritten.until_none().await;
     }

@@ -55,7 +55,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// One line, at once.
+/// Prints one line, at once.
 fn say(run: &RunId, state: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{run} {state}")?;

@@ -1,12 +1,12 @@
-//! What is away for a moment is asked again; what says no is not.
+//! Separates failures that pass, which are tried again, from refusals, which are not.
 
 use std::time::Duration;
 
-/// Why something was not done.
+/// Reason why an operation was not done.
 pub(crate) trait Away {
-    /// How long whoever does it may be away.
+    /// Time for which the other side may be unavailable.
     const PATIENCE: Duration;
 
-    /// Whether nobody answered: whether it was done is not known, and asking again is worth a try.
+    /// Returns whether there was no answer: the operation may have been done or not, and asking again is worth a try.
     fn is_away(&self) -> bool;
 }

@@ -1,21 +1,21 @@
-//! What an agent is given: the messages before its turn.
+//! Defines the conversation that an agent is given: the messages before its turn.
 
 use serde::{Deserialize, Serialize};
 
-/// One message of a conversation.
+/// Message of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Message {
-    /// Who said it.
+    /// Role of the message's author.
     pub(crate) role: Role,
     /// The text.
     pub(crate) content: String,
 }
 
-/// Who says something in a conversation.
+/// Author of a message in a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Role {
-    /// Whoever set the scene.
+    /// The author of the instructions.
     System,
     /// A person.
     User,
@@ -24,7 +24,7 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    /// Its name, as programs and people read it.
+    /// Returns its name, as programs and people read it.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::System => "system",

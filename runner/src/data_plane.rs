@@ -14,7 +14,7 @@ use hyper_util::rt::TokioIo;
 use platform_core::{
     budget::Budget,
     control::{
-        AccountBudget, AccountView, Consumer, Correlation, FreezeChange, Frozen, GatewayDoor, Health,
+        AccountBudget, AccountView, Consumer, Correlation, FreezeChange, Frozen, GatewayListener, Health,
         Problem, Readiness, Register, Registered, Reloaded, Revoked, RunView, SocketDir, UpstreamHealth,
         run_path,
     },
@@ -35,64 +35,64 @@ const LARGEST_ANSWER: usize = 32 << 20;
 /// Longest line of a stream.
 const LARGEST_LINE: usize = 1 << 20;
 
-/// Why the data plane did not do what it was asked.
+/// Reason why the data plane did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// Nobody serves the socket.
+    /// No proxy serves the socket.
     #[error("no proxy answers on {}: start one with `sluice up`", socket.display())]
     NotRunning {
-        /// The socket.
+        /// Path of the socket.
         socket: PathBuf,
-        /// Why not.
+        /// Cause of the failure.
         #[source]
         source: io::Error,
     },
-    /// It said no.
+    /// The proxy refused the request.
     #[error("the proxy refused: {message}")]
     Refused {
-        /// As a code.
+        /// Code of the refusal.
         code: String,
-        /// In words.
+        /// Message of the refusal.
         message: String,
     },
     /// The connection broke.
     #[error("the connection to the proxy broke")]
     Broken(#[source] hyper::Error),
-    /// It is there and does not answer.
+    /// The proxy is there and does not answer.
     #[error("the proxy did not answer within {} s", PATIENCE.as_secs())]
     Silent,
-    /// It ended a stream that goes on for as long as it lives.
+    /// The proxy ended a stream that goes on for as long as it lives.
     #[error("the proxy went away")]
     Gone,
-    /// It answered something else than the protocol says.
+    /// The answer is not in the protocol.
     #[error("the proxy answered something that is not in the protocol: {0}")]
     Unexpected(String),
 }
 
 impl Error {
-    /// Whether it does not know the run: never, or not any more.
+    /// Returns whether the proxy does not know the run: it never did, or does not any more.
     pub(crate) fn is_unknown_run(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if code == "run_unknown")
     }
 
-    /// Whether what was asked for is somebody else's by now.
+    /// Returns whether another run has the correlation by now.
     pub(crate) fn is_taken(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if code == "correlation_taken")
     }
 
-    /// Whether what was asked of the journal is not kept any more.
+    /// Returns whether the requested part of the journal is not kept any more.
     pub(crate) fn is_removed(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if code == "journal_removed")
     }
 
-    /// Whether it has said no, and so has nothing there of what it was asked for: unlike one that failed midway.
+    /// Returns whether the proxy refused, and so has nothing of what was requested: unlike one that failed midway.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if code != "proxy_failed")
     }
 }
 
 impl Away for Error {
-    /// Longer than a proxy takes that drains before the next one comes.
+    /// Longer than a proxy drains before the next one comes.
     const PATIENCE: Duration = Duration::from_secs(40);
 
     fn is_away(&self) -> bool {
@@ -100,7 +100,7 @@ impl Away for Error {
     }
 }
 
-/// An answer that says nothing but that it was done.
+/// Answer that only confirms the request.
 #[derive(serde::Deserialize)]
 struct Done {}
 
@@ -112,7 +112,7 @@ fn correlation_path(run: &RunId, correlation: Correlation) -> String {
     format!("{}/{kind}/{id:032x}", run_path(run))
 }
 
-/// The data plane, as control reaches it.
+/// Client of the data plane's control socket.
 #[derive(Debug, Clone)]
 pub(crate) struct DataPlane {
     socket: PathBuf,
@@ -123,9 +123,9 @@ pub(crate) struct DataPlane {
 pub(crate) struct Lines {
     body: Incoming,
     pending: Vec<u8>,
-    /// How much of `pending` was handed out.
+    /// Number of bytes of `pending` that were handed out.
     taken: usize,
-    /// Where in it the line begins that was handed out last.
+    /// Offset in `pending` of the line that was handed out last.
     last: usize,
 }
 
@@ -134,7 +134,7 @@ impl DataPlane {
         Self { socket: socket.to_owned() }
     }
 
-    /// Its control socket.
+    /// Returns the path of its control socket.
     pub(crate) fn socket(&self) -> &Path {
         &self.socket
     }
@@ -143,7 +143,7 @@ impl DataPlane {
         self.ask(Method::GET, "/v1/health", None::<&()>).await
     }
 
-    /// Prometheus' text.
+    /// Returns the metrics as Prometheus' text.
     pub(crate) async fn metrics(&self) -> Result<String, Error> {
         let text = read(self.send(Method::GET, "/v1/metrics", Bytes::new()).await?).await?;
         String::from_utf8(text).map_err(|error| Error::Unexpected(error.to_string()))
@@ -157,84 +157,84 @@ impl DataPlane {
         self.ask(Method::PUT, &run_path(&register.grant.run_id), Some(register)).await
     }
 
-    /// Has a socket directory be there for a run to come.
+    /// Reserves a socket directory for a run to come.
     pub(crate) async fn reserve(&self, dir: &SocketDirName) -> Result<SocketDir, Error> {
         self.ask(Method::PUT, &format!("/v1/sockets/{dir}"), None::<&()>).await
     }
 
-    /// Has a socket directory be gone that no run came for.
+    /// Removes a socket directory that no run came for.
     pub(crate) async fn release(&self, dir: &SocketDirName) -> Result<(), Error> {
         self.ask(Method::DELETE, &format!("/v1/sockets/{dir}"), None::<&()>).await.map(|Done {}| ())
     }
 
-    /// Has calls with `correlation` be a run's, as long as it is open.
+    /// Registers `correlation` for a run, as long as the run is open.
     pub(crate) async fn correlate(&self, run: &RunId, correlation: Correlation) -> Result<(), Error> {
         let path = correlation_path(run, correlation);
         self.ask(Method::PUT, &path, None::<&()>).await.map(|Done {}| ())
     }
 
-    /// Has a gateway be heard at a socket of its own.
+    /// Opens a listener for a gateway, at a socket of its own.
     pub(crate) async fn open_gateway(
         &self,
         gateway: &GatewayId,
-        door: &GatewayDoor,
+        door: &GatewayListener,
     ) -> Result<SocketDir, Error> {
         self.ask(Method::PUT, &format!("/v1/gateways/{gateway}"), Some(door)).await
     }
 
-    /// Has it be heard no more. One that is not heard is no error.
+    /// Closes a gateway's listener. A gateway without one is no error.
     pub(crate) async fn close_gateway(&self, gateway: &GatewayId) -> Result<(), Error> {
         self.ask(Method::DELETE, &format!("/v1/gateways/{gateway}"), None::<&()>).await.map(|Done {}| ())
     }
 
-    /// Has `correlation` be a run's no more.
+    /// Withdraws `correlation` from a run.
     pub(crate) async fn withdraw(&self, run: &RunId, correlation: Correlation) -> Result<(), Error> {
         let path = correlation_path(run, correlation);
         self.ask(Method::DELETE, &path, None::<&()>).await.map(|Done {}| ())
     }
 
-    /// Closes a run in the name of `epoch`, giving calls in flight `drain` to end, and tells what it used.
+    /// Closes a run in the name of `epoch`, and returns what it used. Calls in flight have `drain` to end.
     pub(crate) async fn close(&self, run: &RunId, epoch: u64, drain: Millis) -> Result<RunView, Error> {
         let path = format!("{}?drain_ms={}&epoch={epoch}", run_path(run), drain.0);
         self.ask(Method::DELETE, &path, None::<&()>).await
     }
 
-    /// The run, also for a while after it was closed.
+    /// Returns the run, also for a while after it was closed.
     pub(crate) async fn run(&self, run: &RunId) -> Result<RunView, Error> {
         self.ask(Method::GET, &run_path(run), None::<&()>).await
     }
 
-    /// All runs that are open or closing.
+    /// Returns all runs that are open or closing.
     pub(crate) async fn runs(&self) -> Result<Vec<RunView>, Error> {
         self.ask(Method::GET, "/v1/runs", None::<&()>).await
     }
 
-    /// All accounts that are configured or had a run.
+    /// Returns all accounts that are configured or had a run.
     pub(crate) async fn accounts(&self) -> Result<Vec<AccountView>, Error> {
         self.ask(Method::GET, "/v1/accounts", None::<&()>).await
     }
 
-    /// Has these limits hold for a run, instead of those that held.
+    /// Replaces the limits of a run.
     pub(crate) async fn limit_run(&self, run: &RunId, budget: &Budget) -> Result<RunView, Error> {
         self.ask(Method::PUT, &format!("{}/budget", run_path(run)), Some(budget)).await
     }
 
-    /// The same for an account.
+    /// Replaces the limits of an account.
     pub(crate) async fn limit_account(&self, budget: &AccountBudget) -> Result<AccountView, Error> {
         self.ask(Method::PUT, "/v1/accounts", Some(budget)).await
     }
 
-    /// Has no token of `run` hold any more.
+    /// Revokes all tokens of `run`.
     pub(crate) async fn revoke(&self, run: &RunId) -> Result<Revoked, Error> {
         self.ask(Method::PUT, &format!("{}/revoked", run_path(run)), None::<&()>).await
     }
 
-    /// Has the configuration read again, key and token secrets included.
+    /// Reloads the configuration, key and token secrets included.
     pub(crate) async fn reload(&self) -> Result<Reloaded, Error> {
         self.ask(Method::POST, "/v1/reload", None::<&()>).await
     }
 
-    /// Whether it serves calls, and if not, why.
+    /// Returns whether the proxy serves calls, and if not, why.
     pub(crate) async fn ready(&self) -> Result<Readiness, Error> {
         let (_, body) = timeout(PATIENCE, self.exchange(Method::GET, "/v1/ready", Bytes::new()))
             .await
@@ -243,27 +243,28 @@ impl DataPlane {
         serde_json::from_slice(&read(body).await?).map_err(unexpected)
     }
 
-    /// What an operator has stopped.
+    /// Returns what an operator has frozen.
     pub(crate) async fn frozen(&self) -> Result<Vec<Frozen>, Error> {
         self.ask(Method::GET, "/v1/frozen", None::<&()>).await
     }
 
-    /// Stops what is named, and returns all that is stopped then.
+    /// Freezes what is named, and returns all that is frozen then.
     pub(crate) async fn freeze(&self, named: &[Frozen]) -> Result<FreezeChange, Error> {
         self.ask(Method::POST, "/v1/freeze", Some(&named)).await
     }
 
-    /// Lets go on what is named, and returns all that is still stopped.
+    /// Thaws what is named, and returns all that is still frozen.
     pub(crate) async fn thaw(&self, named: &[Frozen]) -> Result<FreezeChange, Error> {
         self.ask(Method::POST, "/v1/thaw", Some(&named)).await
     }
 
-    /// What streams by, after the line numbered `after`.
+    /// Returns the tap's lines for a run, after the line numbered `after`.
     pub(crate) async fn tap(&self, run: &RunId, after: u64) -> Result<Lines, Error> {
         self.lines(&format!("{}/tap?after={after}", run_path(run))).await
     }
 
-    /// The journal's lines after `after`, or from the oldest that is kept; goes on with new ones if `follow` says so.
+    /// Returns the journal's lines after `after`, or from the oldest that is kept; goes on with new ones if `follow`
+    /// says so.
     pub(crate) async fn journal(&self, after: Option<u64>, follow: Follow) -> Result<Lines, Error> {
         let after = after.map(|after| format!("after={after}"));
         let follow = (follow == Follow::On).then(|| "follow".to_owned());
@@ -271,12 +272,12 @@ impl DataPlane {
         self.lines(&format!("/v1/journal?{}", query.join("&"))).await
     }
 
-    /// The steps of a run's calls from now on, until the run is closed.
+    /// Returns the steps of a run's calls from now on, until the run is closed.
     pub(crate) async fn trace(&self, run: &RunId) -> Result<Lines, Error> {
         self.lines(&format!("{}/trace", run_path(run))).await
     }
 
-    /// Those who acknowledge the journal.
+    /// Returns the consumers that acknowledge the journal.
     pub(crate) async fn consumers(&self) -> Result<Vec<Consumer>, Error> {
         self.ask(Method::GET, "/v1/consumers", None::<&()>).await
     }
@@ -333,27 +334,27 @@ impl DataPlane {
     }
 }
 
-/// Whether a stream goes on when its present end is reached.
+/// Behaviour of a stream at its present end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Follow {
-    /// What there is now.
+    /// The stream ends there.
     UntilEnd,
-    /// And what will come.
+    /// The stream goes on with what will come.
     On,
 }
 
 impl Lines {
-    /// The line that was handed out last, until the next one is asked for.
+    /// Returns the line that was handed out last, until the next one is asked for.
     pub(crate) fn last(&self) -> &[u8] {
         self.pending.get(self.last..self.taken.saturating_sub(1)).unwrap_or_default()
     }
 
-    /// Whether another line has come already.
+    /// Returns whether another line has come already.
     pub(crate) fn has_next(&self) -> bool {
         memchr::memchr(b'\n', &self.pending[self.taken..]).is_some()
     }
 
-    /// The next line, without its line feed; `None` at the end of the stream. Cancel safe.
+    /// Returns the next line, without its line feed; `None` at the end of the stream. Cancel safe.
     pub(crate) async fn next(&mut self) -> Result<Option<&[u8]>, Error> {
         loop {
             if let Some(length) = memchr::memchr(b'\n', &self.pending[self.taken..]) {

@@ -1,4 +1,6 @@
-//! `sluice doctor`: is everything there that a run needs, and if not, how to mend it.
+//! `sluice doctor`: checks everything that a run needs, and says how to fix what is broken.
+
+use std::path::Path;
 
 use platform_core::control::{NotReady, Readiness, UpstreamHealth, UpstreamState};
 use platform_runtime::{report, settings::Settings};
@@ -15,7 +17,7 @@ use crate::{
     workspace::{self, Workspaces},
 };
 
-/// One thing that was looked at.
+/// Result of one check.
 #[derive(Debug, Serialize)]
 pub(crate) struct Check {
     pub(crate) name: &'static str,
@@ -23,15 +25,15 @@ pub(crate) struct Check {
     pub(crate) verdict: Verdict,
 }
 
-/// What was found.
+/// Outcome of a check.
 #[derive(Debug, Serialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub(crate) enum Verdict {
-    /// As it should be.
+    /// The checked part works.
     Ok { found: String },
-    /// Not as it should be.
+    /// The checked part does not work. `mend` says how to fix it.
     Broken { found: String, mend: String },
-    /// Could not be looked at, because something before it is broken.
+    /// The check was skipped, because the part that it needs is broken.
     Unknown { needs: &'static str },
 }
 
@@ -64,7 +66,7 @@ const SOCKET: &str = "socket in a container";
 const PRIVATE: &str = "private files";
 const NOT_OPEN: &str = "runs that are not open";
 
-/// Looks at everything. `probe` is the run that shows whether a container reaches its socket.
+/// Runs all checks. `probe` is the run that shows whether a container reaches its socket.
 pub(crate) async fn examine(
     settings: &Settings,
     store: Result<Store, store::Error>,
@@ -83,7 +85,7 @@ pub(crate) async fn examine(
         None => Vec::new(),
     };
     checks.push(if docker.is_some() { agents_check(&looked) } else { Check::unknown(AGENTS, DOCKER) });
-    // The others, and what models there are, do not keep the probe from being made.
+    // Faults of other agents, and the models on offer, do not keep the probe from running.
     let is_probe = |agent: &&Looked| agent.id == probe.agent_id;
     let probe_can_be_made =
         looked.iter().find(is_probe).is_some_and(|agent| !agent.obstacles.iter().any(Obstacle::is_on_docker));
@@ -103,21 +105,21 @@ pub(crate) async fn examine(
         _ => Check::unknown(SOCKET, needed.unwrap_or(DOCKER)),
     });
     checks.extend(gateways(settings).await);
-    checks.extend(private(settings));
     checks.extend(not_open);
     checks
 }
 
-/// Checks that other users can neither change nor read state and secrets, and that agents cannot write where sockets are.
-fn private(settings: &Settings) -> Option<Check> {
-    let mut exposed = settings.exposures();
+/// Checks that other users can neither change the configuration in `file`, nor change or read state and secrets, and that agents
+/// cannot write where sockets are.
+pub(crate) fn private(settings: &Settings, file: &Path) -> Option<Check> {
+    let mut exposed = settings.exposures(Some(file));
     exposed.extend(settings.exposed_sockets());
     let found: Vec<_> = exposed.iter().map(ToString::to_string).collect();
     let fix = "run the commands in backquotes, and replace secrets that others may have read";
     (!found.is_empty()).then(|| Check::broken(PRIVATE, found.join("; "), fix))
 }
 
-/// Whether every gateway that is configured is up; what else may be wrong with one `sluice gateway check` says.
+/// Checks that every configured gateway is up. `sluice gateway check` reports everything else about a gateway.
 async fn gateways(settings: &Settings) -> Option<Check> {
     let (mut found, mut down) = (Vec::new(), Vec::new());
     for (id, gateway) in &settings.gateways {
@@ -163,7 +165,7 @@ async fn docker_check(docker: &Result<Docker, crate::sandbox::docker::Error>) ->
     }
 }
 
-/// Whether every agent can run, as `sluice agents check` says; what is no fault is told all the same.
+/// Checks that every agent can run, as `sluice agents check` does. Notes that are no fault are reported as well.
 fn agents_check(looked: &[Looked]) -> Check {
     let ids: Vec<_> = looked.iter().filter(|agent| agent.can_run()).map(|agent| agent.id.as_str()).collect();
     let why = |agent: &Looked| {

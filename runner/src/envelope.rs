@@ -1,25 +1,25 @@
-//! What an agent prints: the specification's `SandboxProgramContract`, one JSON document on stdout.
+//! Reads what an agent prints: the specification's `SandboxProgramContract`, one JSON document on stdout.
 //!
-//! It is the agent's own word. Whether calls succeeded and what they cost is read from the journal.
+//! The document is the agent's own word. The journal says whether calls succeeded and what they cost.
 
 use platform_runtime::settings::Protocol;
 use serde::Deserialize;
 
-/// An answer, or why there is none.
+/// Result that an agent printed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Said {
     /// The answer.
     Answer(String),
     /// The agent reports a failure.
     Failure {
-        /// What it had to say before that.
+        /// Text that it printed before the failure.
         partial: String,
-        /// What kind of failure, in its own words.
+        /// Kind of the failure, in the agent's own words.
         code: String,
-        /// Why.
+        /// Reason for the failure.
         message: String,
     },
-    /// What it printed is not what its entry says it prints.
+    /// The output is not in the format that the agent's entry names.
     Unreadable(String),
 }
 

@@ -1,6 +1,7 @@
-//! How long a text is where it is kept: in JSON, in which some letters take two bytes and most control characters six.
+//! Measures a text in the form in which it is stored: JSON. There some letters take two bytes and most control
+//! characters six.
 
-/// Bytes of `letter`, without the quotes around its text.
+/// Returns the bytes of `letter`, without the quotes around its text.
 const fn of(letter: char) -> usize {
     match letter {
         '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
@@ -9,12 +10,12 @@ const fn of(letter: char) -> usize {
     }
 }
 
-/// Bytes of `text`.
+/// Returns the bytes of `text`, without the quotes around it.
 pub(crate) fn length(text: &str) -> usize {
     text.chars().map(of).sum()
 }
 
-/// As much of the beginning of `text` as `most` bytes hold.
+/// Returns as much of the beginning of `text` as `most` bytes hold.
 pub(crate) fn beginning(text: &str, most: usize) -> &str {
     let mut taken = 0;
     let over = text.char_indices().find(|(_, letter)| {
@@ -24,8 +25,8 @@ pub(crate) fn beginning(text: &str, most: usize) -> &str {
     &text[..over.map_or(text.len(), |(at, _)| at)]
 }
 
-/// Bytes at the beginning of `bytes` that have to go so that `most` bytes hold the text of the rest. What is no text becomes a
-/// letter of three bytes.
+/// Returns how many bytes at the beginning of `bytes` have to go so that `most` bytes hold the text of the rest. Bytes
+/// that are no text become a letter of three bytes.
 pub(crate) fn too_much(bytes: &[u8], most: usize) -> usize {
     const REPLACED: usize = '\u{fffd}'.len_utf8();
     let replaced = |invalid: &[u8]| if invalid.is_empty() { 0 } else { REPLACED };
@@ -82,7 +83,7 @@ mod tests {
             let gone = too_much(&bytes, most);
             let fits = |from: usize| in_json(&String::from_utf8_lossy(&bytes[from..])) <= most;
             assert!(fits(gone), "{gone}");
-            // Where a letter begins, one letter more would have been too much.
+            // At the start of a letter, one letter more would have been too much.
             let before = (0..gone).rev().find(|from| {
                 let whole = String::from_utf8_lossy(&bytes).chars().count();
                 let parts = [&bytes[..*from], &bytes[*from..]];

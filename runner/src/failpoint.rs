@@ -1,4 +1,4 @@
-//! Named points between two steps of a run, at which a test has this process die or stand still.
+//! Defines named points between two steps of a run, at which a test makes this process die or stand still.
 //!
 //! Armed by the environment (`SLUICE_FAILPOINT=container-made:kill`), in builds with debug assertions only: in a release
 //! the points are empty.
@@ -15,25 +15,25 @@ use rustix::process::{Signal, getpid, kill_process};
 pub enum Point {
     /// The run is stored, and ours; nothing of it exists.
     Booked,
-    /// It is stored what will be made.
+    /// The list of resources that will be made is stored.
     Prepared,
     /// The workspace is made.
     WorkspaceMade,
     /// The data plane knows the run.
     Registered,
-    /// It is stored that a container will be made.
+    /// The decision that a container will be made is stored.
     Starting,
     /// The container is made.
     ContainerMade,
-    /// It is stored that the agent may run.
+    /// The decision that the agent may run is stored.
     RunStored,
     /// The agent runs.
     Started,
-    /// It is stored that a gateway has taken the turn.
+    /// The gateway's acceptance of the turn is stored.
     TurnTaken,
     /// The agent has ended.
     Ended,
-    /// It is stored how the run ends.
+    /// The outcome of the run is stored.
     SettleStored,
     /// The container is removed.
     ContainerRemoved,
@@ -41,33 +41,33 @@ pub enum Point {
     GrantClosed,
     /// The workspace is removed.
     WorkspaceRemoved,
-    /// It is stored that the run is over.
+    /// The end of the run is stored.
     Finished,
-    /// It is stored that something is to wait for a run; nothing of it exists.
-    SpareWanted,
-    /// Its workspace is made.
-    SpareWorkspaceMade,
-    /// Its container runs; no run can take it yet.
-    SpareStarted,
+    /// The decision that a container is to wait for a run is stored; nothing of it exists.
+    WarmWanted,
+    /// The warm container's workspace is made.
+    WarmWorkspaceMade,
+    /// The warm container runs; no run can take it yet.
+    WarmStarted,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Action {
-    /// As if the machine had killed it.
+    /// The process dies, as if the machine had killed it.
     Kill,
-    /// As if it hung, until somebody lets it go on.
+    /// The process stops, as if it hung, until another process continues it.
     Stop,
 }
 
 static ARMED: OnceLock<(Point, Action)> = OnceLock::new();
-/// Whoever goes on after it stood still goes on.
+/// Set once a point is reached: a process that goes on after it stopped does not stop again.
 static REACHED: AtomicBool = AtomicBool::new(false);
 
 impl Point {
-    /// Those of what waits for a run, in the order in which it comes by them.
-    pub const POOL: [Self; 3] = [Self::SpareWanted, Self::SpareWorkspaceMade, Self::SpareStarted];
+    /// Points of a warm container, in the order in which it reaches them.
+    pub const POOL: [Self; 3] = [Self::WarmWanted, Self::WarmWorkspaceMade, Self::WarmStarted];
 
-    /// Those of a run that is a session of a gateway, likewise.
+    /// Points of a run that is a session of a gateway, likewise.
     pub const SESSION: [Self; 10] = [
         Self::Booked,
         Self::Prepared,
@@ -81,7 +81,7 @@ impl Point {
         Self::Finished,
     ];
 
-    /// Those of a run in a container, likewise.
+    /// Points of a run in a container, likewise.
     pub const ALL: [Self; 14] = [
         Self::Booked,
         Self::Prepared,
@@ -99,7 +99,7 @@ impl Point {
         Self::Finished,
     ];
 
-    /// Its name, as the environment spells it.
+    /// Returns its name, as the environment spells it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -118,13 +118,13 @@ impl Point {
             Self::GrantClosed => "grant-closed",
             Self::WorkspaceRemoved => "workspace-removed",
             Self::Finished => "finished",
-            Self::SpareWanted => "spare-wanted",
-            Self::SpareWorkspaceMade => "spare-workspace-made",
-            Self::SpareStarted => "spare-started",
+            Self::WarmWanted => "warm-wanted",
+            Self::WarmWorkspaceMade => "warm-workspace-made",
+            Self::WarmStarted => "warm-started",
         }
     }
 
-    /// Dies or stands still here, if that was asked for; the first time only.
+    /// Dies or stands still here, if the point is armed; the first time only.
     pub(crate) fn reach(self) {
         let Some((_, action)) = ARMED.get().filter(|(point, _)| *point == self) else { return };
         if REACHED.swap(true, Ordering::Relaxed) {

@@ -1,9 +1,10 @@
-//! What a run tells, for whoever is not the process that works on it: what is stored, in its order, and between that what
-//! streams by at the data plane of this host.
+//! Follows a run from a process that does not work on it. Stored events come in their order, and between them live text
+//! from the data plane of this host.
 //!
-//! Workers may come and go meanwhile, and proxies: what is stored is asked of the store alone, by number, and a tap that breaks off
-//! is opened again behind the last line that came of it. What streams by has no place in that order, and cannot be asked for again:
-//! who begins to follow is told what is held of it at that moment, then what comes, each line once. Not here: how events look.
+//! Workers and proxies may come and go meanwhile. Stored events are read from the store alone, by number. A tap that
+//! breaks off is opened again behind the last line that came of it. Live text has no place in that order, and cannot be
+//! asked for again. A new follower gets what the tap holds at that moment, then what comes, each line once. Not here:
+//! how events look.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -18,15 +19,15 @@ use crate::{
     store::{Error, Event, Store},
 };
 
-/// How often the store is asked.
+/// Interval between two reads of the store.
 const LOOK: Duration = Duration::from_millis(200);
-/// Pause before a store that is away is asked again.
+/// Delay before an unavailable store is asked again.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Pause before a tap is opened again, and how long that may take.
+/// Delay before a tap is opened again, and the longest wait for that.
 const TAP_PAUSE: Duration = Duration::from_millis(500);
 const TAP_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Somebody who follows a run.
+/// Follower of a run: a reader of its events.
 #[derive(Debug)]
 pub(crate) struct Follower {
     store: Store,
@@ -34,15 +35,15 @@ pub(crate) struct Follower {
     follow: Follow,
     /// Number of the last event that was read.
     after: u64,
-    /// Number of the last event that was told of.
+    /// Number of the last event that was handed out or reported as pruned.
     told: u64,
     read: VecDeque<Event>,
-    /// When the store is asked next; `None` once there is nothing to come.
+    /// Time of the next read of the store; `None` once there is nothing to come.
     look: Option<Instant>,
     live: Option<Live>,
 }
 
-/// What streams by.
+/// Live text of a run, from the data plane's tap.
 #[derive(Debug)]
 struct Live {
     data_plane: DataPlane,
@@ -53,25 +54,25 @@ struct Live {
     again: Instant,
 }
 
-/// What a follower is told.
+/// Item that a follower gets.
 #[derive(Debug)]
 pub(crate) enum Heard {
-    /// Something that is stored.
+    /// A stored event.
     Stored(Event),
     /// Stored events that are kept no longer: so many, the last of them with this number.
     Pruned { count: u64, upto: u64 },
-    /// Something that is not: it has no number, and no place among what is stored.
+    /// Live text: it has no number, and no place among stored events.
     Live(AgentEvent),
 }
 
 impl Follower {
-    /// Somebody who is told what `run` tells after the event numbered `after`: what there is now, or all up to its end.
+    /// Returns a follower of `run` after the event numbered `after`: up to the present end, or up to the run's end.
     pub(crate) fn of(store: Store, run: &RunId, after: u64, follow: Follow) -> Self {
         let (read, look) = (VecDeque::new(), Some(Instant::now()));
         Self { store, run: run.clone(), follow, after, told: after, read, look, live: None }
     }
 
-    /// The same, also told what streams by at `data_plane`, as long as the run goes on.
+    /// Returns the same follower, which also reads live text at `data_plane`, as long as the run goes on.
     ///
     /// # Errors
     /// [`Error::Unknown`] if there is no such run.
@@ -84,17 +85,17 @@ impl Follower {
         Ok(self)
     }
 
-    /// What comes next; `None` at the end. While the store is away, whoever follows waits.
+    /// Returns the next item; `None` at the end. While the store is unavailable, this waits.
     ///
     /// # Errors
-    /// [`Error::Unknown`] if there is no such run, and what else does not pass by itself.
+    /// [`Error::Unknown`] if there is no such run, and every other error that does not pass by itself.
     pub(crate) async fn next(&mut self) -> Result<Option<Heard>, Error> {
         loop {
             if let Some(heard) = self.stored() {
                 return Ok(Some(heard));
             }
             let Some(look) = self.look else { return Ok(None) };
-            // First of all: text that is always there must not keep anybody from the end of the run.
+            // The store comes first: text that is always there must not keep a follower from the end of the run.
             if Instant::now() >= look {
                 self.look().await?;
                 continue;
@@ -115,7 +116,7 @@ impl Follower {
         }
     }
 
-    /// The next of what was read. Numbers have no gaps but where something was removed.
+    /// Returns the next item of what was read. Numbers have no gaps but where events were removed.
     fn stored(&mut self) -> Option<Heard> {
         let seq = self.read.front()?.seq;
         let count = seq.saturating_sub(self.told).saturating_sub(1);
@@ -127,7 +128,7 @@ impl Follower {
         self.read.pop_front().map(Heard::Stored)
     }
 
-    /// Asks the store.
+    /// Reads the next events from the store.
     async fn look(&mut self) -> Result<(), Error> {
         let (run, events) = match self.store.told(&self.run, self.after).await {
             Err(error) if error.is_transient() && self.follow == Follow::On => {
@@ -157,17 +158,17 @@ impl Live {
         Self { data_plane, stream, tap: None, after: 0, again: Instant::now() }
     }
 
-    /// Opens the tap, if it is not and may be by now.
+    /// Opens the tap, if it is closed and its delay is over.
     async fn open(&mut self, run: &RunId) {
         if self.tap.is_none() && Instant::now() >= self.again {
-            // Another host has it, or nobody yet, or no more.
+            // The run is on another host, or not open yet, or no longer.
             let tap = timeout(TAP_PATIENCE, self.data_plane.tap(run, self.after)).await;
             self.tap = tap.ok().and_then(Result::ok);
             self.again = Instant::now() + TAP_PAUSE;
         }
     }
 
-    /// What streams by next; `None` once that breaks off. Cancel safe.
+    /// Returns the next live event; `None` once the tap breaks off. Cancel safe.
     async fn next(&mut self) -> Option<AgentEvent> {
         loop {
             let Some(tap) = &mut self.tap else { return std::future::pending().await };
@@ -181,7 +182,7 @@ impl Live {
                 self.after = n;
             }
             match live::event(event, self.stream) {
-                // The store tells of them, with a number.
+                // Tool calls come from the store, with a number.
                 Some(AgentEvent::Tool { .. }) | None => {}
                 heard => return heard,
             }

@@ -1,7 +1,8 @@
-//! Sluicegate's control plane: runs agents in sealed containers, one run at a time or many.
+//! Sluicegate's control plane: runs agents in sandboxes, one run at a time or many.
 //!
-//! Never holds the upstream's key: that is the data plane's, which it speaks to over the control socket.
-//! The life of a run is `run`, its states are [`lifecycle`], what is kept of it is [`store`]; what a container may do is `sandbox`; the commands are `cli`.
+//! The control plane never holds the upstream's key. The data plane does, and the control socket connects the two.
+//! Module `run` executes a run, [`lifecycle`] defines its states, and [`store`] keeps it. `sandbox` limits what a
+//! container may do. The commands are in `cli`.
 
 mod agents;
 mod api;

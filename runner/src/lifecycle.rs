@@ -1,4 +1,5 @@
-//! The life of a run: its states, and every move between them. Pure; `store` keeps it, `run` lives it.
+//! Defines the life of a run: its states, and every move between them. Pure: `store` keeps the state, `run` makes the
+//! moves.
 //!
 //! ```text
 //! queued ─▶ preparing ─▶ starting ─▶ running ─▶ settling ─▶ succeeded | failed | cancelled | timed_out
@@ -6,40 +7,41 @@
 //!    └── withdrawn: nothing was made ─────────────────────────────┘
 //! ```
 //!
-//! How a run ends is decided when it begins to settle and does not change any more: whoever settles it, also another
-//! process after a crash, comes to the same end. Two numbers go with a run. Its *attempt* starts at 0 and rises only
-//! when a run that has ended is deliberately started anew; tokens and receipts carry it. Its *epoch* rises each time
-//! somebody gets a lease on it; whatever is done in the name of an older one is refused, which is the store's part.
+//! The end of a run is decided when it begins to settle and does not change any more. Any process that settles it, also
+//! another one after a crash, comes to the same end. Two numbers go with a run. Its *attempt* starts at 0 and rises
+//! only when a run that has ended is deliberately started anew; tokens and receipts carry it. Its *epoch* rises each
+//! time a worker gets a lease on it. The store refuses what is done in the name of an older epoch.
 
 use std::fmt;
 
 use platform_core::{control::Usage, event::RunErrorCode};
 use serde::Serialize;
 
-/// Why there is no answer. Written out, it is what whoever ordered the run may read: the detail is not among it, and cannot be.
+/// Reason why there is no answer. Serialized, it is what the client that ordered the run may read: the detail is not
+/// part of it, and cannot be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failure {
-    /// As a code.
+    /// Code of the failure.
     pub code: RunErrorCode,
-    /// In words, for whoever ordered the run.
+    /// Message for the client that ordered the run.
     pub message: String,
-    /// In words for who operates Sluicegate, if there is more to say.
+    /// Message for operators, if there is more to say.
     #[serde(skip)]
     pub detail: Option<Detail>,
 }
 
-/// What only operators are told: with paths, names and what other programs said. Nothing writes it out by itself.
+/// Text for operators only: with paths, names and what other programs said. Nothing serializes it by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detail(String);
 
 impl Detail {
-    /// One of these words.
+    /// Makes a detail of these words.
     #[must_use]
     pub fn new(words: impl Into<String>) -> Self {
         Self(words.into())
     }
 
-    /// Its words, for operators only.
+    /// Returns its words, for operators only.
     #[must_use]
     pub fn for_operators(&self) -> &str {
         &self.0
@@ -55,54 +57,54 @@ pub struct ForOperators<'f> {
 }
 
 impl Failure {
-    /// One of which no more is to be said.
+    /// Makes a failure without a detail.
     #[must_use]
     pub fn new(code: RunErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), detail: None }
     }
 
-    /// The same with its detail, to be written out for operators.
+    /// Returns the failure with its detail, to be serialized for operators.
     #[must_use]
     pub fn for_operators(&self) -> ForOperators<'_> {
         ForOperators { failure: self, detail: self.detail.as_ref().map(Detail::for_operators) }
     }
 }
 
-/// How the agent ended, before anything is removed.
+/// End of the agent, before anything is removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ending {
     /// Exit code of the agent's process; absent if it never ran.
     pub exit_code: Option<i64>,
-    /// Whether a process of it was killed for want of memory; absent if nobody could tell.
+    /// True if a process of it was killed for want of memory; absent if that is unknown.
     pub oom_seen: Option<bool>,
     /// The answer, or why there is none.
     pub answer: Result<String, Failure>,
 }
 
 impl Ending {
-    /// The end of a run that failed before its agent ran.
+    /// Makes the end of a run that failed before its agent ran.
     #[must_use]
     pub const fn without_agent(failure: Failure) -> Self {
         Self { exit_code: None, oom_seen: None, answer: Err(failure) }
     }
 
-    /// What the run will have come to.
+    /// Returns the outcome of the run.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         Outcome::of(self.answer.as_ref().err().map(|failure| failure.code))
     }
 }
 
-/// What a run came to.
+/// Outcome of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// There is an answer.
     Succeeded,
-    /// There is none, for any reason but the two below.
+    /// There is no answer, for any reason but the two below.
     Failed,
-    /// Somebody asked for it to stop.
+    /// A client asked for the run to stop.
     Cancelled,
-    /// Its time was up.
+    /// The run's time was up.
     TimedOut,
 }
 
@@ -110,7 +112,7 @@ impl Outcome {
     /// All of them, in the order in which they are declared.
     pub const ALL: [Self; 4] = [Self::Succeeded, Self::Failed, Self::Cancelled, Self::TimedOut];
 
-    /// The outcome of a run that failed with `code`, or did not fail.
+    /// Returns the outcome of a run that failed with `code`, or did not fail.
     #[must_use]
     pub const fn of(code: Option<RunErrorCode>) -> Self {
         match code {
@@ -122,10 +124,10 @@ impl Outcome {
     }
 }
 
-/// Where a run stands.
+/// State of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// It waits for somebody to take it up. Nothing of it exists.
+    /// The run waits for a worker to take it up. Nothing of it exists.
     Queued,
     /// Workspace, grant and listener are made.
     Preparing,
@@ -133,26 +135,26 @@ pub enum State {
     Starting,
     /// The agent runs.
     Running,
-    /// It is known how it ends; what was made is removed.
+    /// The outcome is decided; what was made is removed.
     Settling(Outcome),
-    /// It is over, for good.
+    /// The run is over, for good.
     Ended(Outcome),
 }
 
 /// A step in the life of a run, with what has to be known for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Move {
-    /// Begin to make what it needs.
+    /// The run begins to make what it needs.
     Prepare,
-    /// Make its container.
+    /// The run begins to make its container.
     Start,
-    /// Let the agent run.
+    /// The agent may run.
     Run,
-    /// End it: from here on things are only removed.
+    /// The run ends: from here on its resources are only removed.
     Settle(Ending),
-    /// Close it, with what its calls used; absent if nobody could tell.
+    /// The run is closed, with what its calls used; absent if that is unknown.
     Finish(Option<Usage>),
-    /// End it before anything was made.
+    /// The run ends before anything was made.
     Withdraw(Failure),
 }
 
@@ -160,14 +162,14 @@ pub enum Move {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a run that is {from} cannot {to}")]
 pub struct Illegal {
-    /// Where the run stands.
+    /// State of the run.
     pub from: State,
-    /// What was tried.
+    /// Name of the move that was tried.
     pub to: &'static str,
 }
 
 impl State {
-    /// One of each name a state can have.
+    /// Names that a state can have, each once.
     pub const NAMES: [&'static str; 9] = [
         "queued",
         "preparing",
@@ -180,7 +182,7 @@ impl State {
         "timed_out",
     ];
 
-    /// The state after `step`.
+    /// Returns the state after `step`.
     ///
     /// # Errors
     /// If this state does not allow it.
@@ -198,7 +200,7 @@ impl State {
         }
     }
 
-    /// The state in which the next attempt of a run begins that has ended.
+    /// Returns the state in which the next attempt of an ended run begins.
     ///
     /// # Errors
     /// If it has not ended.
@@ -209,19 +211,20 @@ impl State {
         }
     }
 
-    /// Whether it is over.
+    /// Returns whether the run is over.
     #[must_use]
     pub const fn is_final(self) -> bool {
         matches!(self, Self::Ended(_))
     }
 
-    /// Whether things may be made for it. Before, nobody would know to remove them; afterwards, nobody would.
+    /// Returns whether resources may be made for the run. Before, no worker would know to remove them; afterwards, none
+    /// would.
     #[must_use]
     pub const fn makes(self) -> bool {
         matches!(self, Self::Preparing | Self::Starting | Self::Running)
     }
 
-    /// Its name, as it is stored and shown.
+    /// Returns its name, as it is stored and shown.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -237,7 +240,7 @@ impl State {
         }
     }
 
-    /// The state called `name` of a run that failed with `code`, or did not fail.
+    /// Returns the state called `name` of a run that failed with `code`, or did not fail.
     #[must_use]
     pub fn named(name: &str, code: Option<RunErrorCode>) -> Option<Self> {
         let outcome = Outcome::of(code);
@@ -253,7 +256,7 @@ impl fmt::Display for State {
 }
 
 impl Move {
-    /// Its name, as events tell it.
+    /// Returns its name, as errors show it.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -266,13 +269,13 @@ impl Move {
         }
     }
 
-    /// Whether it brings the run nearer to its agent's work.
+    /// Returns whether it brings the run nearer to its agent's work.
     #[must_use]
     pub const fn is_on_the_way(&self) -> bool {
         matches!(self, Self::Prepare | Self::Start | Self::Run)
     }
 
-    /// Whether a run that stands at `state` may have made this very move: what was asked for and got no answer.
+    /// Returns whether a run at `state` may have made this very move: one that was requested and got no answer.
     #[must_use]
     pub fn leads_to(&self, state: State) -> bool {
         match (self, state) {

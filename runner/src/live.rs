@@ -1,10 +1,10 @@
-//! What streams by at the data plane, as a run's events.
+//! Converts live text of the data plane to a run's events.
 
 use platform_core::{control::TapEvent, event::AgentEvent};
 use platform_runtime::settings::Stream;
 
-/// The event that `event` of a tap is, of an agent whose entry says that what is streamed is `stream`. The end of a call is none:
-/// the run's own report sums them up.
+/// Converts an `event` of a tap. `stream` is what the agent's entry says of streamed text. The end of a call gives no
+/// event: the run's own report sums them up.
 pub(crate) fn event(event: TapEvent, stream: Stream) -> Option<AgentEvent> {
     match event {
         TapEvent::Text { delta, .. } => Some(match stream {

@@ -1,4 +1,4 @@
-//! `sluice`: everything is in the library.
+//! Entry point of `sluice`; the library holds everything else.
 
 use std::process::ExitCode;
 

@@ -1,14 +1,18 @@
-//! Reading the configuration again while `sluice up` works: all of it or nothing, here and in the proxy.
+//! Reads the configuration again while `sluice up` works: all of it or nothing, here and in the proxy.
 //!
-//! Of what is the control plane's own only agents change; what else would is named, and takes a restart. Runs keep the
-//! agent they were ordered with.
+//! Of the control plane's own settings only agents change. Other changes are named in the log and need a restart. Runs
+//! keep the agent that they were ordered with.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use platform_runtime::{
-    config::{Environment, Mistakes, Sources, Values},
+    config::{DEFAULT_FILE, Environment, Mistakes, Sources, Values},
     report,
     settings::{Owner, Part, Settings},
+    trust::Trusted,
 };
 
 use crate::{
@@ -22,7 +26,7 @@ fn is_read_once(key: &str) -> bool {
     Part::of(key).is_some_and(|part| part.owner() == Owner::ControlPlane && part != Part::Agents)
 }
 
-/// Where the configuration is read.
+/// Sources of the configuration.
 #[derive(Debug, Clone)]
 pub(crate) struct Origins {
     pub(crate) file: Option<PathBuf>,
@@ -30,7 +34,17 @@ pub(crate) struct Origins {
     pub(crate) flags: Vec<String>,
 }
 
-/// Why nothing was changed.
+/// Purpose for which a configuration is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// The command looks at something or asks for it.
+    Look,
+    /// The command starts or continues work on agents. Other users must not be able to change files that this work
+    /// trusts.
+    Work,
+}
+
+/// Reason why nothing was changed.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error("nothing was changed")]
@@ -39,11 +53,11 @@ enum Error {
     Proxy(#[from] data_plane::Error),
 }
 
-/// Whoever reads it again.
+/// Reader of the configuration after the start.
 #[derive(Debug)]
 pub(crate) struct Reloading {
     origins: Origins,
-    /// What it was at the start.
+    /// Values of the settings at the start.
     values: Values,
     catalog: Arc<Catalog>,
     metrics: Arc<Metrics>,
@@ -51,10 +65,24 @@ pub(crate) struct Reloading {
 }
 
 impl Origins {
-    pub(crate) fn read(&self) -> Result<(Settings, Values), Mistakes> {
+    pub(crate) fn read(&self, purpose: Purpose) -> Result<(Settings, Values), Mistakes> {
         let Self { file, environment, flags } = self.clone();
         let sources = Sources::locate(file, environment, flags)?;
-        Settings::read_and(&sources, |_settings| Ok(())).map(|(settings, values, ())| (settings, values))
+        let look = |settings: &Settings| {
+            let exposed = match purpose {
+                Purpose::Look => Vec::new(),
+                Purpose::Work => {
+                    settings.exposures_of_control_plane(Some(self.configuration()), &Trusted::own())
+                }
+            };
+            if exposed.is_empty() { Ok(()) } else { Err(exposed) }
+        };
+        Settings::read_and(&sources, look).map(|(settings, values, ())| (settings, values))
+    }
+
+    /// Returns the path at which the configuration file is, or would be.
+    pub(crate) fn configuration(&self) -> &Path {
+        self.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE))
     }
 }
 
@@ -67,7 +95,7 @@ impl Reloading {
         Self { origins, values, catalog, metrics, data_plane }
     }
 
-    /// Reads it, has the proxy do so, and tells in the log what became of that.
+    /// Reads the configuration here and in the proxy, and logs the outcome.
     pub(crate) async fn again(&self) {
         match self.attempt().await {
             Ok(()) => tracing::info!("reloaded: agents are those of the configuration"),
@@ -76,10 +104,10 @@ impl Reloading {
     }
 
     async fn attempt(&self) -> Result<(), Error> {
-        let (settings, values) = self.origins.read()?;
+        let (settings, values) = self.origins.read(Purpose::Work)?;
         match self.data_plane.reload().await {
             Ok(reloaded) => tracing::info!(?reloaded, "the proxy has read its configuration again"),
-            // One that was asked and did not answer may have refused.
+            // Only a proxy that is not running is passed over: one that was asked and did not answer may have refused.
             Err(error @ data_plane::Error::NotRunning { .. }) => {
                 tracing::warn!(error = %report::chain(&error), "the next proxy will read it");
             }

@@ -1,4 +1,5 @@
-//! Has the store forget what ended runs have told, after a while: a little at a time, so that nobody waits long for its lock.
+//! Removes old events of ended runs from the store, a little at a time, so that no other process waits long for its
+//! lock.
 
 use std::time::Duration;
 
@@ -7,11 +8,11 @@ use tokio::time::sleep;
 
 use crate::store::{Error, Keep, Pruned, Store};
 
-/// Transactions of a pass, and the pause between two of them, in which others have their turn.
+/// Maximum number of transactions in a pass, and the delay between two of them, in which others have their turn.
 const TRANSACTIONS: u32 = 64;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Does so at once and then every so often.
+/// Removes old events at once, and then each time that `every` has passed.
 pub(crate) async fn keep(store: &Store, settings: &settings::Store, every: Duration) {
     let keep = Keep { age: settings.keep_events, runs: settings.keep_events_of };
     loop {

@@ -21,56 +21,56 @@ use tokio_util::sync::CancellationToken;
 
 use crate::data_plane::{self, DataPlane};
 
-/// Longest wait for a proxy that is asked how it is before it is stopped.
+/// Longest wait for the health of a proxy that is about to be stopped.
 const ASK: Duration = Duration::from_secs(1);
-/// How much longer than it may a proxy can take to stop before it is killed.
+/// Time beyond its longest stop after which a proxy is killed.
 const GRACE: Duration = Duration::from_secs(3);
 /// Longest wait for a proxy to come up.
 const START: Duration = Duration::from_secs(10);
-/// Longest wait for one that was faster.
+/// Longest wait for another process's proxy that started first.
 const FASTER: Duration = Duration::from_secs(1);
-/// Pause before a proxy that ended is started again: sandboxes wait for it. Grows with each failure.
+/// Pause before an ended proxy is started again: sandboxes wait for it. Grows with each failure.
 const PAUSE: Duration = Duration::from_millis(50);
-/// The longest such pause.
+/// Longest pause between two starts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// How often an adopted proxy is looked after.
+/// Interval between health checks of an adopted proxy.
 const LOOK: Duration = Duration::from_secs(2);
-/// A proxy that ran for so long did not fail at its start.
+/// Run time after which the end of a proxy is no failed start.
 const HEALTHY: Duration = Duration::from_secs(60);
 
-/// Why there is no proxy.
+/// Reason why no proxy runs.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// The key is where it should not be.
+    /// The environment holds the upstream's key, which the control plane must not have.
     #[error(
         "{} is set in the environment of `sluice up`, but the control plane must not hold the upstream's key: write it to a file that only the proxy's user can read, name that file in upstream.key_file, and unset the variable",
         name::env::LITELLM_MASTER_KEY
     )]
     HoldsKey,
-    /// The secret of run tokens is where the proxy does not see it.
+    /// The environment holds the secret of run tokens, where the proxy does not see it.
     #[error(
         "{} is set in the environment of `sluice up` and would not reach the proxy, whose shared listener takes tokens: write it to a file as `id:secret`, closed to other users, and name that file in proxy.token_secrets_file",
         name::env::PROXY_SHARED_SECRET
     )]
     HoldsTokenSecret,
-    /// The program is not there.
+    /// The program could not be started.
     #[error("cannot start {}", program.display())]
     Spawn {
         /// The program.
         program: PathBuf,
-        /// Why not.
+        /// Error of the system.
         #[source]
         source: io::Error,
     },
-    /// It ended or did not answer.
+    /// The proxy ended or did not answer.
     #[error("the proxy did not come up within {} s; its own messages are above", START.as_secs())]
     NotReady,
-    /// The system lost track of it.
+    /// The system could not wait for the child process.
     #[error("cannot wait for the proxy")]
     Wait(#[source] io::Error),
 }
 
-/// How to start a proxy, and how long it may take to stop.
+/// Command line and environment of a proxy, and its longest stop.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) program: PathBuf,
@@ -80,17 +80,17 @@ pub(crate) struct Plan {
     pub(crate) longest_stop: Duration,
 }
 
-/// What serves the control socket.
+/// Proxy that serves the control socket.
 #[derive(Debug)]
 pub(crate) enum Proxy {
-    /// Our child.
+    /// Child of this process.
     Own(Child),
-    /// Somebody else's, left alone when we stop.
+    /// Proxy of another process, left alone when this process stops.
     Adopted,
 }
 
 impl Proxy {
-    /// Ready when it has ended, and tells how. Cancel safe.
+    /// Waits until the proxy has ended, and returns how. Cancel safe.
     async fn ended(&mut self, data_plane: &DataPlane) -> Result<String, Error> {
         match self {
             Self::Own(child) => Ok(child.wait().await.map_err(Error::Wait)?.to_string()),
@@ -104,7 +104,7 @@ impl Proxy {
     }
 }
 
-/// Of our own environment, what a proxy may see: settings, never a secret.
+/// Returns the part of this process's environment that a proxy may see: settings, never a secret.
 pub(crate) fn child_environment(environment: &Environment) -> Result<Vec<(String, String)>, Error> {
     if environment.get(name::env::LITELLM_MASTER_KEY).is_some() {
         return Err(Error::HoldsKey);
@@ -118,7 +118,7 @@ pub(crate) fn child_environment(environment: &Environment) -> Result<Vec<(String
         .collect())
 }
 
-/// The program beside our own, or found on the path.
+/// Returns the program beside this one, or its name for a search of the path.
 pub(crate) fn program_beside_us() -> PathBuf {
     let beside = std::env::current_exe().ok().map(|own| own.with_file_name("sluice-proxy"));
     beside.filter(|path| path.exists()).unwrap_or_else(|| Path::new("sluice-proxy").to_owned())
@@ -144,8 +144,8 @@ pub(crate) async fn start(plan: &Plan, data_plane: &DataPlane) -> Result<(Proxy,
     Err(Error::NotReady)
 }
 
-/// The proxy of somebody else that ours found in its way, if that is why it ended. That one answers once it is ready; before
-/// it has its socket nobody does.
+/// Returns the health of another process's proxy, if ours ended because that one was faster. It answers once it is
+/// ready; before it has its socket, a query finds no proxy.
 async fn faster(data_plane: &DataPlane) -> Option<Health> {
     let asked = async {
         loop {
@@ -189,7 +189,7 @@ pub(crate) async fn watch_over(
     }
     match proxy {
         Proxy::Own(child) => {
-            // It may have been told of another time since it was started.
+            // A reload may have changed this time since the proxy was started.
             let told = timeout(ASK, data_plane.health()).await;
             let longest =
                 told.ok().and_then(Result::ok).map(|health| Duration::from_millis(health.longest_stop_ms));
@@ -206,13 +206,13 @@ fn spawn(plan: &Plan) -> Result<Child, Error> {
         .env_clear()
         .envs(plan.environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
-        // Of its own group, so that Ctrl-C reaches it through us, in order.
+        // In its own process group, so that Ctrl-C reaches it through this process, in order.
         .process_group(0)
         .kill_on_drop(true);
     command.spawn().map_err(|source| Error::Spawn { program: plan.program.clone(), source })
 }
 
-/// Asks the child to stop, and makes it stop when it takes longer than it may.
+/// Asks the child to stop, and kills it if it runs on for `longest` and `GRACE`.
 async fn stop(mut child: Child, longest: Duration) -> Result<(), Error> {
     if let Some(pid) = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()))
         && let Err(error) = kill_process(pid, Signal::TERM)

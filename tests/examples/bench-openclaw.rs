@@ -1,5 +1,6 @@
-//! `bench-openclaw README`: how long `sandbox:openclaw` takes from the order to its first call of a model, with a container made for
-//! it and with one that waited, and the most memory it had by the end of a tool; as a table between two marks of the README.
+//! `bench-openclaw README` measures the time of `sandbox:openclaw` from the order to its first model call. It compares
+//! a container made for the run with a warm one. It also measures the most memory used by the end of a tool. The
+//! results are a table between two marks of the README.
 
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot go on has failed, with the place")]
 
@@ -20,13 +21,13 @@ const ROUNDS: usize = 5;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The same agent, with and without a container that waits for it.
-const AGENTS: &str = "[agents.'bench:cold']\nargv = ['node', '/agent/run.mjs']\nimage = 'sluicegate/sandbox-openclaw:latest'\nmemory = '2GiB'\nruntime = '100s'\n\
-    [agents.'bench:warm']\nargv = ['node', '/agent/run.mjs']\nimage = 'sluicegate/sandbox-openclaw:latest'\nmemory = '2GiB'\nruntime = '100s'\nwarm = 1\n";
+const AGENTS: &str = "[agents.'bench:cold']\nargv = ['node', '/agent/run.mjs']\nimage = 'sluicegate/sandbox-openclaw:latest'\nmemory = '2GiB'\nrun_timeout = '100s'\n\
+    [agents.'bench:warm']\nargv = ['node', '/agent/run.mjs']\nimage = 'sluicegate/sandbox-openclaw:latest'\nmemory = '2GiB'\nrun_timeout = '100s'\nwarm_pool_size = 1\n";
 /// Its tool says what the control group has used at most, where either version of those has it.
 const QUESTION: &str = "Please:\ncall: exec {\"command\":\"echo peak=$(cat /sys/fs/cgroup/memory.peak || \
     cat /sys/fs/cgroup/memory/memory.max_usage_in_bytes)=\"}\nsay: Done.";
 
-/// What was seen of a run.
+/// Measurements of one run.
 struct Seen {
     first_call_ms: u64,
     peak_mib: u64,
@@ -84,7 +85,7 @@ async fn run(world: &World, agent: &str, run: &str) -> Seen {
     let waited = world.sluice().within(PATIENCE).run(&["runs", "wait", run]).await;
     assert_eq!((waited.code, waited.stdout.trim()), (Some(0), "Done."), "{waited:?}");
     let shown = world.sluice().run(&["runs", "show", run, "--json"]).await.result();
-    assert_eq!(shown["resources"].to_string().contains("-spare-"), agent == "warm", "{shown:#}");
+    assert_eq!(shown["resources"].to_string().contains("-warm-"), agent == "warm", "{shown:#}");
     let calls = world.upstream.ledger().all();
     let calls: Vec<_> = calls.iter().filter(|call| call.header(header::COGNI_RUN_ID) == [run]).collect();
     let told = calls.last().unwrap().json().unwrap().to_string();

@@ -1,5 +1,5 @@
-//! `cancel-gateway FILE RUNS AT_A_TIME SEED`: more cancels of runs at a real gateway than a test may make, and when the models were
-//! asked last, as JSON. Fails if one is asked too late.
+//! `cancel-gateway FILE RUNS AT_A_TIME SEED` cancels more runs at a real gateway than a test may. It writes the times
+//! of the last model calls as JSON, and fails if a model is asked too late.
 
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot go on has failed, with the place")]
 

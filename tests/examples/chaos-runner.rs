@@ -9,7 +9,7 @@ use bench::measure::machine::Machine;
 use harness::runner_chaos::{Round, Stage};
 use serde_json::{Value, json};
 
-/// How long everything may take to come to its end.
+/// Longest time for everything to come to its end, in milliseconds.
 const REST_MS: u64 = 30_000;
 
 #[tokio::main(flavor = "current_thread")]

@@ -12,8 +12,7 @@ use harness::{
 use serde_json::json;
 
 /// Limits that no head reaches.
-const UNLIMITED: &str =
-    "threads = 2\nmax_header_bytes_in_flight = '4 GiB'\nmax_listener_header_bytes_in_flight = '4 GiB'";
+const UNLIMITED: &str = "threads = 2\nmax_header_memory = '4 GiB'\nmax_header_memory_per_listener = '4 GiB'";
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {

@@ -16,7 +16,7 @@ const GROWTH: u64 = 32 << 10;
 async fn world(script: &str) -> World {
     let argv = json!(["bash", "-c", script]);
     World::with(&format!(
-        "[agents.'test:sh']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = {argv}\nprotocol = 'text'\nruntime = '2h'\noutput = '2 MiB'\n"
+        "[agents.'test:sh']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = {argv}\nprotocol = 'text'\nrun_timeout = '2h'\noutput_capture_limit = '2 MiB'\n"
     ))
     .await
 }

@@ -1,4 +1,4 @@
-//! What speaks through a run's socket: HTTP as an SDK would send it, or raw bytes.
+//! Speaks through a run's socket: HTTP as an SDK sends it, or raw bytes.
 
 use std::{
     io,
@@ -30,12 +30,12 @@ pub struct Agent {
     answers: Answers,
 }
 
-/// What is done with answers, beside giving them to the test.
+/// Canary search of an agent's answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answers {
-    /// They are searched for canaries.
+    /// Answers are searched for canaries.
     Searched,
-    /// They are of somebody who may tell secrets: a control.
+    /// Answers may contain secrets and are not searched: a control.
     Unsearched,
 }
 
@@ -150,7 +150,7 @@ impl Agent {
         self
     }
 
-    /// Whether it sends `name` with every request.
+    /// Returns whether `name` is sent with every request.
     #[must_use]
     pub fn has_header(&self, name: &str) -> bool {
         self.headers.contains_key(name)
@@ -209,10 +209,10 @@ impl Agent {
         Ok(Stream { status: head.status, headers: head.headers, body })
     }
 
-    /// A raw connection.
+    /// Opens a raw connection.
     ///
     /// # Errors
-    /// If nobody listens.
+    /// If nothing listens at the address.
     pub async fn connect(&self) -> std::io::Result<Box<dyn Wire>> {
         let (wire, place): (Box<dyn Wire>, _) = match &self.address {
             Address::Unix(socket) => {
@@ -232,10 +232,10 @@ impl Agent {
 /// Whatever can go wrong between a client and its answer.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Whether an answer is to come whole or in events.
+/// Form in which an answer is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answering {
-    /// One JSON document.
+    /// A JSON document.
     Whole,
     /// Events, the last of them with usage.
     Streamed,
@@ -312,7 +312,7 @@ impl Stream {
         Ok(Answer { status: self.status, headers: self.headers, body: body.into() })
     }
 
-    /// What came before the connection broke, and whether it broke.
+    /// Returns the text that arrived before the connection broke, and whether it broke.
     pub async fn until_break(mut self) -> (String, Result<(), BoxError>) {
         let mut body = Vec::new();
         let ended = loop {

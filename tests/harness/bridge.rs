@@ -43,7 +43,7 @@ impl Bridge {
         Self { agent, address, socat }
     }
 
-    /// How many processes there are below it.
+    /// Returns the number of its descendant processes.
     ///
     /// # Panics
     /// If it has ended.

@@ -1,7 +1,8 @@
-//! Runs that are sessions of a real gateway, cancelled at random moments: when the models were asked last, beside when somebody
-//! wanted an end.
+//! Cancels runs of a real gateway at random moments and compares the time of the cancel with the time of the last model
+//! call.
 //!
-//! The models' own clock tells: each run has a word that is in all of its calls, those of its sub-agents and of summaries included.
+//! Times come from the models' own clock. Each run has a word that is in all of its calls, those of its sub-agents and
+//! of summaries included.
 
 use std::time::{Duration, Instant};
 
@@ -22,9 +23,9 @@ use crate::{
 
 /// A call that is not made by then is not made in the name of the run.
 pub const LATEST: Duration = Duration::from_secs(1);
-/// For how long is looked whether one is made all the same.
+/// Time after the cancel during which later calls are still detected.
 const WATCHED: Duration = Duration::from_secs(5);
-/// How long it may take until a model is asked: the first turn of a gateway takes seconds.
+/// Longest wait for the first model call: the first turn of a gateway takes seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Cancels come that soon at the earliest, when `sluice` hears them, and by then at the latest: a run's list takes longer.
 const SOONEST_MS: usize = 1000;
@@ -40,23 +41,23 @@ pub async fn gateway() -> Sessions {
     Sessions::straight(&["fake-steps-gap30ms"], |setup| Setup { tools, ..setup }).await
 }
 
-/// What is to be done.
+/// Parameters of a play.
 #[derive(Debug, Clone, Copy)]
 pub struct Cancels {
-    /// How many runs.
+    /// Number of runs.
     pub runs: usize,
-    /// How many of them at a time.
+    /// Number of runs at a time.
     pub at_a_time: usize,
-    /// Where the random numbers come from.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 
-/// Who works in a run.
+/// Sessions at work in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
-    /// Its session.
+    /// The run's session only.
     Alone,
-    /// A sub-agent, too.
+    /// The run's session and a sub-agent.
     WithSubAgent,
 }
 
@@ -69,36 +70,36 @@ impl Work {
 /// A run that was cancelled.
 #[derive(Debug, Clone)]
 pub struct Cancelled {
-    /// A word that all of its calls have.
+    /// Word that occurs in all of its calls.
     pub mark: String,
-    /// When somebody wanted an end.
+    /// Time of the cancel.
     pub at: Instant,
-    /// Who was at work.
+    /// Sessions at work.
     pub work: Work,
-    /// How it ended.
+    /// Exit code of its command; absent if a signal ended it.
     pub outcome: Option<i32>,
 }
 
-/// What was found.
+/// Results of a play.
 #[derive(Debug, Default, Serialize)]
 pub struct Found {
-    /// Runs.
+    /// Runs in total.
     pub runs: usize,
-    /// Of these, cancelled before a model was asked;
+    /// Runs cancelled before a model was asked.
     pub before_the_first_call: usize,
-    /// while a model answered;
+    /// Runs cancelled while a model answered.
     pub while_a_model_answered: usize,
-    /// and between two calls, while tools or the gateway were at work.
+    /// Runs cancelled between two calls, while tools or the gateway were at work.
     pub between_calls: usize,
     /// Runs that had set a sub-agent to work.
     pub with_sub_agents: usize,
-    /// Calls that the models had of them.
+    /// Calls of these runs that the models received.
     pub calls: usize,
     /// Calls that came after the cancel.
     pub calls_after: usize,
-    /// How long after the cancel the last of them came.
+    /// Time from the cancel to the last of them, in milliseconds.
     pub latest_ms: u128,
-    /// What must not be.
+    /// Violations, in words.
     pub faults: Vec<String>,
 }
 
@@ -122,7 +123,7 @@ impl Cancels {
     }
 }
 
-/// Has a run be lived, and cancels it `after` a while: since a model was asked first, or, of every eighth, since it began.
+/// Executes a run and cancels it `after` a delay from its first model call, or, for every eighth run, from its start.
 async fn cancelled(there: &Sessions, n: usize, after: Duration) -> Cancelled {
     let mark = format!("of-cancelled-{n}.");
     let (run, account, work) = (format!("cancelled-{n}"), format!("acct-{}", n % 4), Work::of(n));
@@ -157,7 +158,7 @@ fn has(call: &Entry, text: &str) -> bool {
     memmem::find(&call.body, text.as_bytes()).is_some()
 }
 
-/// What the models' record says of runs that were cancelled.
+/// Judges cancelled runs by the models' record of calls.
 #[must_use]
 pub fn judge(runs: &[Cancelled], ledger: &Ledger) -> Found {
     let calls = ledger.all();

@@ -32,16 +32,16 @@ const MODELS: [&str; 6] =
 const CALLS: usize = 64;
 const CHAT: &str = "/v1/chat/completions";
 
-/// Whether the proxy is told of the limits.
+/// Limits configured in the proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limits {
-    /// It is.
+    /// Limits are configured.
     Hold,
-    /// A control: what would be used without them.
+    /// A control: shows the use without limits.
     Off,
 }
 
-/// What became of one run or account.
+/// Results for one run or account.
 #[derive(Debug, Default)]
 pub struct Found {
     /// The most tokens that were ever allowed.
@@ -50,18 +50,18 @@ pub struct Found {
     pub tokens: u64,
     /// Calls there that were not refused.
     pub calls: u64,
-    /// Tokens and calls as the proxy tells them; absent if it does not know of it any more.
+    /// Tokens and calls as the proxy reports them; absent if it no longer knows the run or account.
     pub told: Option<(u64, u64)>,
-    /// What is still set aside, of anything.
+    /// Amounts still reserved under its limits.
     pub reserved: u64,
 }
 
-/// What became of all.
+/// Results of a play.
 #[derive(Debug, Default)]
 pub struct Findings {
-    /// Of each run.
+    /// Results by run.
     pub runs: BTreeMap<String, Found>,
-    /// Of each account.
+    /// Results by account.
     pub accounts: BTreeMap<String, Found>,
     /// Operations by kind.
     pub operations: BTreeMap<&'static str, u64>,
@@ -78,7 +78,7 @@ pub struct Chaos {
     limits: Limits,
     random: Random,
     runs: Vec<Run>,
-    /// What is allowed now, by run or account, and the most that ever was.
+    /// Current limit and highest limit so far, by run or account.
     allowed: BTreeMap<String, (u64, u64)>,
     calls: Vec<JoinHandle<()>>,
     opened: u64,
@@ -259,7 +259,7 @@ impl Chaos {
 }
 
 impl Findings {
-    /// Whether everything is told as it is recorded, and nothing is set aside.
+    /// Returns whether the reported usage matches the journal and no reservation is open.
     fn agree(&self) -> bool {
         let mut all = self.runs.values().chain(self.accounts.values());
         all.all(|found| {

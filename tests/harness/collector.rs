@@ -1,4 +1,5 @@
-//! An OpenTelemetry collector that a test writes: it keeps what it was told, reads it strictly, and can be away, hang or refuse.
+//! An OpenTelemetry collector for tests: it records requests, parses them strictly, and can be unavailable, hang or
+//! refuse.
 
 use std::{
     collections::BTreeMap,
@@ -18,16 +19,16 @@ use tokio::net::TcpListener;
 
 use crate::canary;
 
-/// How a collector takes what it is told.
+/// Reaction of the collector to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Takes {
-    /// All of it.
+    /// Accepts every request.
     Everything,
-    /// Nothing, and says so with this status.
+    /// Refuses every request with this status.
     Nothing(u16),
-    /// It never answers.
+    /// Never answers.
     Hangs,
-    /// It closes the connection.
+    /// Closes the connection.
     BreaksOff,
 }
 
@@ -41,12 +42,12 @@ pub struct Collector {
 #[derive(Debug)]
 struct Inner {
     takes: Takes,
-    /// What was asked, taken or not.
+    /// Requests received, accepted or not.
     requests: Vec<(HeaderMap, Bytes)>,
     spans: Vec<Span>,
 }
 
-/// A span as it was told.
+/// A span as it was reported.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Span {
     /// Its trace.
@@ -63,14 +64,14 @@ pub struct Span {
     pub start: u64,
     /// The same.
     pub end: u64,
-    /// What else it says; numbers of 64 bits as text.
+    /// Remaining attributes; numbers of 64 bits as text.
     pub attributes: BTreeMap<String, Value>,
-    /// Why it failed; empty if it did not.
+    /// Error message; empty if the span succeeded.
     pub failed: String,
 }
 
 impl Collector {
-    /// One that takes everything.
+    /// Starts a collector that accepts everything.
     ///
     /// # Panics
     /// If no port can be had.
@@ -100,7 +101,7 @@ impl Collector {
         format!("[telemetry]\notlp_endpoint = '{}'\n", self.url())
     }
 
-    /// Where it listens.
+    /// Returns the URL that it listens on.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
@@ -117,7 +118,7 @@ impl Collector {
         self.inner().spans.clone()
     }
 
-    /// What it was asked, taken or not.
+    /// Returns the requests received, accepted or not.
     #[must_use]
     pub fn requests(&self) -> Vec<(HeaderMap, Bytes)> {
         self.inner().requests.clone()

@@ -71,7 +71,7 @@ impl Detour {
         format!("http://{}", self.address)
     }
 
-    /// How many connections were made so far.
+    /// Returns the number of connections made so far.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)

@@ -53,7 +53,7 @@ pub async fn containers_of(installation: &str) -> Vec<String> {
     names.lines().map(str::to_owned).collect()
 }
 
-/// Somebody who writes down every start of a container, by Docker's own account: that itself forgets them soon.
+/// Recorder of every container start that Docker reports: Docker itself soon forgets them.
 #[derive(Debug)]
 pub struct Starts {
     file: PathBuf,
@@ -89,7 +89,7 @@ impl Starts {
         Self { file: file.to_owned(), _follower: follower }
     }
 
-    /// How often containers were started until now, by run.
+    /// Returns the number of container starts so far, by run.
     ///
     /// # Panics
     /// Never.
@@ -102,7 +102,7 @@ impl Starts {
         starts
     }
 
-    /// How often a run's were.
+    /// Returns the number of container starts of one run.
     #[must_use]
     pub fn of(&self, run: &str) -> usize {
         self.by_run().get(run).copied().unwrap_or_default()
@@ -145,7 +145,7 @@ impl UnwillingDocker {
         Self(socket.to_owned())
     }
 
-    /// Where it is.
+    /// Returns the path of its socket.
     #[must_use]
     pub fn socket(&self) -> &Path {
         &self.0

@@ -1,7 +1,7 @@
-//! A Docker daemon of a test's own, which it may kill, hold and start again: others share the machine's.
+//! A Docker daemon of a test's own, which the test may kill, suspend and start again: other tests share the machine's.
 //!
-//! It has no network. Its containers' shims are not its children and outlive it, as they do in production; a shell of its
-//! own waits for its owner's end, whatever that is, and ends all of them.
+//! It has no network. Its containers' shims are not its children and outlive it, as they do in production. A shell of
+//! its own waits for the end of its owner, however it ends, and then ends all of them.
 
 use std::{
     fs::{self, File},
@@ -35,12 +35,12 @@ const GUARD: &str = r#"
     rm -rf "$1"
 "#;
 
-/// What becomes of containers while a daemon is not there.
+/// Behaviour of containers while their daemon is down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Containers {
-    /// They go on (`--live-restore`).
+    /// Containers go on (`--live-restore`).
     GoOn,
-    /// They end.
+    /// Containers end.
     End,
 }
 
@@ -88,7 +88,7 @@ impl Dockerd {
     pub async fn again(&mut self, containers: Containers) {
         assert!(self.daemon.is_none(), "it runs");
         let log = File::options().create(true).append(true).open(self.dir.join("log")).unwrap();
-        // In a network of its own: a daemon that is told to have no bridge removes the one that another daemon has.
+        // In a network of its own: a daemon configured without a bridge removes the one that another daemon has.
         let mut command = Command::new("unshare");
         command.args(["--net", "--", "dockerd"]);
         for (option, name) in [("--data-root", "data"), ("--exec-root", "exec"), ("--pidfile", "pid")] {

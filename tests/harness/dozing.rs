@@ -23,7 +23,7 @@ pub struct DozingUpstream {
     book: Arc<Mutex<Book>>,
 }
 
-/// What it has seen.
+/// Counters of an upstream.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Book {
     /// Connections that were made.
@@ -34,17 +34,17 @@ pub struct Book {
     pub used_again: u64,
     /// The longest that a connection was idle before it brought another request, in milliseconds.
     pub longest_idle_ms: u128,
-    /// How often it heard of each call.
+    /// Requests received, by call.
     #[serde(skip)]
     pub calls: BTreeMap<String, u32>,
 }
 
-/// When it loses patience.
+/// Timing of an upstream.
 #[derive(Debug, Clone, Copy)]
 pub struct Temper {
-    /// A connection that is idle for so long is closed.
+    /// Idle time after which a connection is closed.
     pub idle: Duration,
-    /// How long each answer takes, so that calls overlap.
+    /// Duration of each answer, so that calls overlap.
     pub hold: Duration,
 }
 
@@ -75,7 +75,7 @@ impl DozingUpstream {
         format!("http://{}", self.address)
     }
 
-    /// What it has seen so far.
+    /// Returns the counters so far.
     #[must_use]
     pub fn book(&self) -> Book {
         lock(&self.book).clone()

@@ -1,4 +1,4 @@
-//! A gate in front of Docker, which holds one request up on its way until somebody opens it.
+//! A gate in front of Docker, which delays one request until the test opens it.
 
 use std::{
     io::{Read, Write},
@@ -24,7 +24,7 @@ pub struct Gate {
 
 #[derive(Debug)]
 struct State {
-    /// What a request that is held up begins with, and has in its first line.
+    /// Method of the delayed request, and a piece of its target.
     held_up: (&'static str, &'static str),
     is_held: AtomicBool,
     is_open: AtomicBool,
@@ -55,13 +55,13 @@ impl Gate {
         Self { socket: socket.to_owned(), state }
     }
 
-    /// Where it listens.
+    /// Returns the path of its socket.
     #[must_use]
     pub fn socket(&self) -> String {
         self.socket.display().to_string()
     }
 
-    /// Whether it holds a request up, or has.
+    /// Returns whether it delays a request, or has delayed one.
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.state.is_held.load(Ordering::Acquire)

@@ -88,7 +88,7 @@ pub fn half_a_head(bytes: usize) -> Vec<u8> {
 /// If it does not tell.
 pub async fn head_bytes(world: &World) -> u64 {
     let metrics = world.control.send(http::Method::GET, "/v1/metrics", String::new()).await.text();
-    let value = metrics.lines().find_map(|line| line.strip_prefix("sluicegate_head_bytes_in_flight "));
+    let value = metrics.lines().find_map(|line| line.strip_prefix("sluicegate_header_memory_bytes "));
     value.unwrap().parse().unwrap()
 }
 

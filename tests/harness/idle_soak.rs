@@ -1,5 +1,5 @@
-//! Calls that come in bursts, as far apart as their upstream keeps idle connections: each meets a connection that is about
-//! to be closed, was closed just now, or is being closed.
+//! Sends bursts of calls, as far apart as their upstream keeps idle connections. Each call meets a connection that is
+//! about to be closed, was closed just now, or is being closed.
 
 use std::{
     collections::BTreeMap,
@@ -15,24 +15,24 @@ use crate::{
     world::World,
 };
 
-/// What is played.
+/// Parameters of a play.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Soak {
     /// Calls at a time.
     pub callers: usize,
     /// Calls of each.
     pub rounds: usize,
-    /// How long the upstream keeps an idle connection, in milliseconds.
+    /// Idle timeout of the upstream, in milliseconds.
     pub upstream_idle_ms: u64,
-    /// `upstream.pool_idle`, in milliseconds.
+    /// `upstream.pool_idle_timeout`, in milliseconds.
     pub pool_idle_ms: u64,
     /// From an answer to the next call on its connection, in milliseconds, give or take the length of a burst.
     pub gap_ms: u64,
-    /// How long an answer takes, in milliseconds.
+    /// Duration of an answer, in milliseconds.
     pub hold_ms: u64,
 }
 
-/// What came of it.
+/// Results of a play.
 #[derive(Debug, Serialize)]
 pub struct Found {
     /// Calls.
@@ -41,7 +41,7 @@ pub struct Found {
     pub failures: BTreeMap<String, u64>,
     /// Calls that the upstream heard of more than once.
     pub heard_twice: usize,
-    /// What else the upstream saw.
+    /// Counters of the upstream.
     pub upstream: Book,
 }
 
@@ -55,7 +55,7 @@ impl Soak {
         let temper = Temper { idle: ms(self.upstream_idle_ms), hold: ms(self.hold_ms) };
         let dozing = DozingUpstream::start(temper).await;
         let settings = format!(
-            "base_url = '{}'\npool_idle = '{}ms'\npool_max = {}",
+            "base_url = '{}'\npool_idle_timeout = '{}ms'\npool_max_idle_per_thread = {}",
             dozing.base_url(),
             self.pool_idle_ms,
             self.callers

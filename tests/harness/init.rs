@@ -36,7 +36,7 @@ pub struct Init {
 pub fn sandbox_init(arguments: &[&str]) -> Command {
     let mut command = Command::new(binary("sandbox-init"));
     command.args(arguments).env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-    // Nobody is at a port of its own.
+    // A port of its own that nothing listens on.
     command.env("LLM_PROXY_PORT", free_port().port().to_string()).env("LLM_PROXY_SOCKET", "/nowhere");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     command
@@ -50,7 +50,7 @@ pub async fn run_init(arguments: &[&str]) -> Outcome {
     outcome(sandbox_init(arguments).spawn().unwrap()).await
 }
 
-/// How it ended.
+/// Waits for the end of `child` and returns its exit and output.
 ///
 /// # Panics
 /// If its output cannot be read.
@@ -80,7 +80,7 @@ pub async fn line(child: &mut Child) -> String {
 }
 
 impl Init {
-    /// Bridges to `socket`, where somebody has to answer `/health`.
+    /// Starts it with a bridge to `socket`, where a server has to answer `/health`.
     ///
     /// # Panics
     /// If its agent does not begin.
@@ -88,7 +88,7 @@ impl Init {
         Self::started(&mut sandbox_init(&["sh", "-c", "echo up; exec cat"]), socket).await
     }
 
-    /// Has no way out, and is entered at `socket`, which leads to `port`.
+    /// Starts it without a way out; connections to `socket` lead to `port`.
     ///
     /// # Panics
     /// If its agent does not begin.
@@ -118,7 +118,7 @@ impl Init {
         Self { agent: Agent::over_tcp(address).searched(), child }
     }
 
-    /// How many processes there are below it: its agent is one.
+    /// Returns the number of its descendant processes: its agent is one.
     ///
     /// # Panics
     /// If it has ended.
@@ -127,7 +127,7 @@ impl Init {
         descendants_of(self.child.id().unwrap())
     }
 
-    /// How many descriptors it has open.
+    /// Returns the number of its open descriptors.
     ///
     /// # Panics
     /// If it has ended.

@@ -1,8 +1,8 @@
-//! Starts what a test needs and stops it again: a [`World`] is a scripted upstream, a real `sluice-proxy` and
-//! a configuration on temporary paths; an [`Agent`] is what speaks through a run's socket; [`sluice`] is the
-//! real command line.
+//! Starts what a test needs and stops it again. A [`World`] is a scripted upstream, a real `sluice-proxy` and a
+//! configuration on temporary paths. An [`Agent`] speaks through a run's socket, and [`sluice`] is the real command
+//! line.
 //!
-//! Nothing here decides what is right: that is said in the tests.
+//! Nothing here decides what is right: the tests do.
 
 #![allow(clippy::unwrap_used, reason = "a harness that cannot start fails the test, with the place")]
 

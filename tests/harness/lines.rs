@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::agent::Stream;
 
-/// What is still to come of a stream.
+/// Lines that are still to come on a stream.
 #[derive(Debug)]
 pub struct Lines {
     stream: Stream,

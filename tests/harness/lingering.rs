@@ -14,14 +14,14 @@ pub struct LingeringUpstream {
 }
 
 impl LingeringUpstream {
-    /// One that has said all and does not end: after the last event of `stream` comes nothing, not even the end of
-    /// the body. LiteLLM is such an upstream for some milliseconds after every stream.
+    /// Starts an upstream that streams everything and does not end: after the last event of `stream` comes nothing, not
+    /// even the end of the body. LiteLLM does so for some milliseconds after every stream.
     pub async fn streaming(stream: &str) -> Self {
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
         Self::answering(&format!("{head}{:x}\r\n{stream}\r\n", stream.len())).await
     }
 
-    /// One that answers with exactly these bytes.
+    /// Starts an upstream that answers with exactly these bytes.
     ///
     /// # Panics
     /// If there is no free port.
@@ -36,7 +36,7 @@ impl LingeringUpstream {
         Self { address }
     }
 
-    /// One that answers as soon as a request begins, and then reads no more of it.
+    /// Starts an upstream that answers as soon as a request begins, and then reads no more of it.
     ///
     /// # Panics
     /// If there is no free port.

@@ -1,5 +1,5 @@
-//! Models by what LiteLLM knows of them. It treats a model that it does not know differently, so that tests of metering go
-//! through all kinds; all of them are the scripted upstream.
+//! Lists models by what LiteLLM knows of them. LiteLLM treats unknown models differently, so tests of metering use all
+//! kinds. All of them are the scripted upstream.
 
 use serde::Serialize;
 use serde_json::Value;

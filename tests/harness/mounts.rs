@@ -1,4 +1,4 @@
-//! What is mounted on this machine, and the loop devices it has.
+//! Lists the mounts of this machine and its loop devices.
 
 use std::{
     fs,

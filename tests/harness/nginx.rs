@@ -43,7 +43,7 @@ impl OriginalProxy {
     }
 }
 
-/// What the template became for one run. It sets six headers, strips none, and looks at no body. One process, so
+/// Returns the template filled in for one run. It sets six headers, strips none, and looks at no body. One process, so
 /// that killing it leaves nothing.
 pub(crate) fn configuration(dir: &Path, upstream: SocketAddr, grant: &RunGrant, key: &str) -> String {
     let RunGrant { run_id, attempt, account, graph, .. } = grant;

@@ -40,10 +40,10 @@ impl Version {
     }
 }
 
-/// What a gateway is started with.
+/// Settings that a gateway is started with.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// Which version.
+    /// Version of OpenClaw.
     pub version: Version,
     /// Base URL of its only provider, with `/v1`.
     pub base_url: String,
@@ -51,11 +51,11 @@ pub struct Setup {
     pub models: Vec<String>,
     /// Tools that its agents may use.
     pub tools: Vec<String>,
-    /// Whether `services/openclaw-headers-plugin` is loaded.
+    /// `services/openclaw-headers-plugin` is loaded.
     pub plugin: bool,
-    /// Where it is heard beside the loopback, if anywhere.
+    /// Address on which it listens beside the loopback, if any.
     pub also_on: Option<IpAddr>,
-    /// How long a conversation may become, in bytes, before the next turn shortens it first.
+    /// Longest conversation, in bytes; the next turn shortens a longer one first.
     pub conversation: Option<usize>,
 }
 
@@ -80,7 +80,7 @@ impl Setup {
 pub struct OpenClaw {
     /// `ws://127.0.0.1:PORT`, or where else it is heard.
     pub url: String,
-    /// What lets a client in.
+    /// Token that lets a client in.
     pub token: &'static str,
     process: Child,
     version: Version,
@@ -152,7 +152,7 @@ impl OpenClaw {
         assert!(output.status.success(), "{output:?}");
     }
 
-    /// What it has logged.
+    /// Returns its log.
     #[must_use]
     pub fn log(&self) -> String {
         fs::read_to_string(self.log_file()).unwrap_or_default()

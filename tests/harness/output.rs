@@ -1,4 +1,4 @@
-//! How much memory it takes to run an agent that prints much.
+//! Measures the memory that a run takes whose agent prints much.
 
 use std::{fs, time::Duration};
 

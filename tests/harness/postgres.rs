@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::{World, eventually, process};
 
-/// Where Debian has what initialises and serves a database.
+/// Directory of Debian's programs that initialise and serve a database.
 const PROGRAMS: &str = "/usr/lib/postgresql/15/bin";
 /// Postgres refuses to run as root; this user is everywhere.
 const NOBODY: u32 = 65534;
@@ -58,7 +58,7 @@ impl Postgres {
         format!("postgres:///postgres?host={}&user=sluice", self.dir.path().display())
     }
 
-    /// Has the runs of `world` be kept here, and opens what keeps them.
+    /// Configures `world` to keep its store in this database, and opens it.
     ///
     /// # Panics
     /// If that fails.
@@ -69,12 +69,12 @@ impl Postgres {
         Store::open(&address, world.installation().parse().unwrap()).await.unwrap()
     }
 
-    /// Has it stand still: who asks it something waits, and whoever connects.
+    /// Suspends the server: queries and new connections wait.
     pub fn pause(&self) {
         self.signal_all(Signal::STOP);
     }
 
-    /// Has it go on.
+    /// Resumes the server.
     pub fn resume(&self) {
         self.signal_all(Signal::CONT);
     }
@@ -84,7 +84,7 @@ impl Postgres {
         let children = fs::read_to_string(format!("/proc/{server}/task/{server}/children")).unwrap();
         let children = children.split_whitespace().map(|pid| pid.parse().unwrap());
         for pid in std::iter::once(server.cast_signed()).chain(children) {
-            // One that serves nobody any more may have ended.
+            // A process without a client may have ended.
             kill_process(Pid::from_raw(pid).unwrap(), signal).ok();
         }
     }
@@ -126,7 +126,7 @@ fn cluster() -> PathBuf {
     made
 }
 
-/// A program of Postgres, as somebody it runs for.
+/// Returns the command of a Postgres program, under a user that may run it.
 fn program(name: &str) -> Command {
     let path = Path::new(PROGRAMS).join(name);
     assert!(path.exists(), "no {}: scripts/setup.sh tools installs it", path.display());

@@ -26,7 +26,7 @@ pub fn status_of(pid: u32, key: &str) -> Option<u64> {
     value.split_whitespace().next()?.parse().ok()
 }
 
-/// How many processes there are below another, zombies included.
+/// Returns the number of descendants of a process, zombies included.
 ///
 /// # Panics
 /// If `/proc` cannot be read.

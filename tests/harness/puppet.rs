@@ -14,7 +14,8 @@ use tokio::{
 
 use crate::agent::Agent;
 
-/// Between two writes, so that who reads finds them one by one. Whoever does not must do the same with them.
+/// Delay between two writes, so that a reader sees them one by one. A reader that sees them together must behave the
+/// same.
 const BREATH: Duration = Duration::from_millis(1);
 
 /// Answers every request with the same writes, then closes.
@@ -52,7 +53,7 @@ impl Puppet {
         lock(&self.lines).says = writes.iter().map(|write| write.to_vec()).collect();
     }
 
-    /// What it heard of the last request, made readable.
+    /// Returns the bytes received of the last request, made readable.
     #[must_use]
     pub fn heard(&self) -> String {
         String::from_utf8_lossy(&lock(&self.lines).heard).into_owned()

@@ -11,7 +11,7 @@ impl Random {
         Self(if seed == 0 { 1 } else { seed })
     }
 
-    /// One below `end`.
+    /// Returns a number below `end`.
     ///
     /// # Panics
     /// If `end` is 0.

@@ -12,10 +12,10 @@ use crate::{
     shared::{register_shared, share},
 };
 
-/// Whose a call is: account and run.
+/// Account and run of a call.
 pub type Whose = (String, String);
 
-/// Calls, told apart by how many tokens each had to read, fewest first.
+/// Input tokens of each call, fewest first; they identify the calls.
 pub type Calls = Vec<u64>;
 
 /// A gateway of the newer version, and a world whose agents' runs are sessions of it.
@@ -25,7 +25,7 @@ pub struct Sessions {
     pub world: World,
     /// Between the two, if it is.
     pub litellm: Option<LiteLlm>,
-    /// Whose sessions runs are.
+    /// Gateway whose sessions the runs are.
     pub gateway: OpenClaw,
     /// The way from runs to the gateway.
     pub way: Detour,
@@ -34,7 +34,7 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    /// One whose gateway has these models, the first of which sessions ask unless told, and is changed by `change`.
+    /// Starts a gateway with these models, changed by `change`. Sessions use the first model by default.
     ///
     /// # Panics
     /// If something does not start.
@@ -65,7 +65,7 @@ impl Sessions {
         let way = Detour::to(gateway.url.strip_prefix("ws://").unwrap().parse().unwrap()).await;
         let settings = format!(
             "[gateways.real]\nurl = '{}'\ntoken_file = '{}/gateway.token'\nprovider = '{PROVIDER}'\n\
-             [agents.'sandbox:openclaw-gateway']\nmode = 'gateway'\ngateways = ['real']\nmodel = '{}'\nruntime = '100s'\n",
+             [agents.'sandbox:openclaw-gateway']\nmode = 'gateway'\ngateways = ['real']\nmodel = '{}'\nrun_timeout = '100s'\n",
             way.base_url().replace("http://", "ws://"),
             world.path().display(),
             setup.models[0],
@@ -84,15 +84,15 @@ impl Sessions {
         file.write_all(toml.as_bytes()).unwrap();
     }
 
-    /// Has a run be lived to its end.
+    /// Executes a run to its end.
     pub async fn run(&self, (run, account): (&str, &str), more: &[&str], message: &str) -> Outcome {
         self.world.sluice().run(&[&words((run, account))[..], more, &[message]].concat()).await
     }
 
-    /// The calls that LiteLLM has billed to somebody.
+    /// Returns the calls that LiteLLM has billed, by account and run.
     ///
     /// # Panics
-    /// If there is none, or it does not tell of one how long it was.
+    /// If there is no LiteLLM, or one of its records has no length of the prompt.
     #[must_use]
     pub fn billed(&self) -> BTreeMap<Whose, Calls> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -102,7 +102,8 @@ impl Sessions {
         }))
     }
 
-    /// The calls that the journal has of each run, with its account. What was refused is left out, and so what is nobody's.
+    /// Returns the journaled calls of each run, with its account. Refused calls are left out, and with them the
+    /// unattributed.
     pub async fn journaled(&self) -> BTreeMap<Whose, Calls> {
         let records = self.world.journal().await.into_iter().map(|line| line.record);
         let known = records.filter(|record| record.refusal.is_none());
@@ -151,10 +152,10 @@ fn by<K: Ord>(calls: impl Iterator<Item = (K, u64)>) -> BTreeMap<K, Calls> {
     all
 }
 
-/// What a run answered.
+/// Returns the answer of a run.
 ///
 /// # Panics
-/// If it did not.
+/// If there is none.
 #[must_use]
 pub fn answer(outcome: &Outcome) -> String {
     let last = outcome.events().into_iter().find(|event| event["type"] == "assistant_final");

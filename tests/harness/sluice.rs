@@ -23,14 +23,14 @@ pub struct Sluice {
     patience: Duration,
 }
 
-/// How a command ended.
+/// Exit and output of a command.
 #[derive(Debug)]
 pub struct Outcome {
     /// Exit code; absent if a signal ended it.
     pub code: Option<i32>,
-    /// What it printed.
+    /// Its standard output.
     pub stdout: String,
-    /// What it complained about.
+    /// Its standard error.
     pub stderr: String,
 }
 
@@ -73,7 +73,7 @@ impl Sluice {
         self
     }
 
-    /// Has it write what it would say of itself at the end of `file`: nobody has to read it for it to go on.
+    /// Appends its standard error to `file`, so that it never waits for a reader.
     ///
     /// # Panics
     /// If the file cannot be opened.
@@ -83,7 +83,7 @@ impl Sluice {
         self
     }
 
-    /// Lets nobody read what it prints.
+    /// Discards its standard output.
     #[must_use]
     pub fn silent(mut self) -> Self {
         self.command.stdout(Stdio::null());

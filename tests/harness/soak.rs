@@ -29,21 +29,21 @@ const CHAT: &str = "/v1/chat/completions";
 const CONNECTIONS: u64 = 16;
 /// Longest wait for the last call of a bout to be over.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// By how much memory may grow from the second third to the last: fragments, and what is kept of the latest runs.
+/// Allowed growth of memory from the second third to the last: fragments, and state kept of the latest runs.
 const MEMORY: (u64, u64) = (2, 1 << 20);
-/// By how many descriptors: connections to the upstream that are kept.
+/// Allowed growth of descriptors: connections to the upstream that are kept.
 const DESCRIPTORS: u64 = 4;
 
-/// Whether somebody leaks.
+/// Leak that a play contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leak {
-    /// Not that we know.
+    /// No known leak.
     None,
     /// A control: clients stay, one more after each bout.
     Clients,
 }
 
-/// How much load, and in how many bouts.
+/// Load of a play, and the number of bouts.
 #[derive(Debug, Clone, Copy)]
 pub struct Soak {
     /// Calls that end.
@@ -52,11 +52,11 @@ pub struct Soak {
     pub cuts: u64,
     /// In so many bouts, which share all equally: calls and cuts are a multiple of their number and that of connections.
     pub bouts: u64,
-    /// Whether it leaks.
+    /// Leak of the play.
     pub leak: Leak,
 }
 
-/// What the proxy holds with no call under way.
+/// Resources of the proxy with no call under way.
 #[derive(Debug, Clone, Serialize)]
 pub struct Sample {
     /// Calls so far.
@@ -71,7 +71,7 @@ pub struct Sample {
     pub threads: u64,
     /// Calls in flight, as it says.
     pub in_flight: u64,
-    /// What is set aside of any limit of any run or account.
+    /// Reserved amounts, over all limits of all runs and accounts.
     pub reserved: u64,
     /// Marks of calls in flight.
     pub marks: u64,
@@ -111,7 +111,7 @@ impl Soak {
     }
 }
 
-/// Of `all`, what falls to one connection.
+/// Returns the share of `all` that falls to one connection.
 const fn share(all: u64, number: u64) -> u64 {
     all / CONNECTIONS + if number < all % CONNECTIONS { 1 } else { 0 }
 }
@@ -187,7 +187,7 @@ async fn marks(world: &World) -> u64 {
     marks.iter().filter(|(_, record)| !told.contains(&record.litellm_call_id)).count() as u64
 }
 
-/// What has grown from the second third to the last; nothing, as it should be.
+/// Returns the figures that have grown from the second third to the last; none, as it should be.
 ///
 /// # Panics
 /// If there are not three samples.

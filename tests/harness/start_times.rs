@@ -1,9 +1,9 @@
-//! How long it takes from an order to the first instruction of its agent: here, cold and warm, and as the predecessor did it, side
-//! by side on this machine.
+//! Measures the time from an order to the first instruction of its agent. Starts are cold, warm, and as the predecessor
+//! made them, side by side on this machine.
 //!
-//! The agent's first instruction tells the time. The predecessor started a container with nginx for each run, waited for its
-//! socket, and then started the agent's: both are played through Docker's API, with its hardening and its configuration of nginx,
-//! and with a shorter wait for the socket than it had.
+//! The agent's first instruction reports the time. The predecessor started a container with nginx for each run, waited
+//! for its socket, and then started the agent's. Both are played through Docker's API, with the predecessor's hardening
+//! and its configuration of nginx. The wait for the socket is shorter than the predecessor's.
 
 use std::{
     path::Path,
@@ -30,26 +30,26 @@ use crate::{
 const IMAGE: &str = "sluicegate/sandbox-runtime:latest";
 /// Runs that begin at the same moment.
 const AT_ONCE: usize = 8;
-/// How often the predecessor's socket is looked for.
+/// Interval between checks for the predecessor's socket.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// How often each is measured.
+/// Number of measurements of each way to start.
 #[derive(Debug, Clone, Copy)]
 pub struct StartTimes {
-    /// One at a time.
+    /// Measurements of one start at a time.
     pub alone: usize,
-    /// Eight at a time.
+    /// Rounds of eight starts at once.
     pub rounds: usize,
 }
 
-/// How long something took, in milliseconds.
+/// Measurements of one way to start, in milliseconds.
 #[derive(Debug, Serialize)]
 pub struct Row {
-    /// What it was.
+    /// Name of the way.
     pub what: &'static str,
     /// Every measurement of one at a time, sorted.
     pub alone_ms: Vec<f64>,
-    /// Of eight at once.
+    /// Every measurement of eight at once, sorted.
     pub at_once_ms: Vec<f64>,
 }
 
@@ -108,7 +108,9 @@ struct Ours {
 impl Ours {
     async fn new(warm: usize) -> Self {
         let agent = "[agents.'bench:clock']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['bash', '-c', 'echo $EPOCHREALTIME']\nprotocol = 'text'\n";
-        let mut world = World::with(&format!("{agent}warm = {warm}\n[worker]\nruns = 64\n")).await;
+        let mut world =
+            World::with(&format!("{agent}warm_pool_size = {warm}\n[worker]\nmax_concurrent_runs = 64\n"))
+                .await;
         assert!(world.stop_proxy().await);
         world.use_docker_on(Path::new(SOCKET));
         let up = Up::start(world.sluice().env("SLUICE_LOG", "warn")).await;

@@ -1,5 +1,5 @@
-//! Many runs of the default agent, ordered and waited for by as many people as `sluice up` works for at a time: how long
-//! each took to start and to end, and what those who worked on them used.
+//! Executes many runs of the default agent for as many callers as `sluice up` serves at a time. Measures how long each
+//! run took to start and to end, and the resources of the processes that worked on them.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -17,7 +17,7 @@ use tokio::process::Command;
 
 use crate::{docker::SOCKET, eventually::eventually, up::Up, world::World};
 
-/// How many runs, and how many of them at a time.
+/// Number of runs, in total and at a time.
 #[derive(Debug, Clone, Copy)]
 pub struct Starts {
     /// In all.
@@ -28,12 +28,12 @@ pub struct Starts {
     pub warm: usize,
 }
 
-/// What was found.
+/// Results of a play.
 #[derive(Debug, Serialize)]
 pub struct Findings {
     /// Runs that succeeded.
     pub succeeded: usize,
-    /// What happened to the others.
+    /// Failures of the others, in words.
     pub failures: Vec<String>,
     /// Those that took a container which waited. No two runs had the same one.
     pub warm: usize,
@@ -43,9 +43,9 @@ pub struct Findings {
     pub order_to_first_call: Spread,
     /// From the order to the run's end, when nothing of it is left.
     pub order_to_end: Spread,
-    /// What `sluice up` used.
+    /// Resources of `sluice up`.
     pub up: Used,
-    /// What the proxy used.
+    /// Resources of the proxy.
     pub proxy: Used,
 }
 
@@ -54,24 +54,24 @@ pub struct Findings {
 pub struct Spread {
     /// Half of them took no longer.
     pub p50_ms: i64,
-    /// Of twenty, nineteen took no longer.
+    /// Nineteen of twenty took no longer.
     pub p95_ms: i64,
     /// The longest.
     pub max_ms: i64,
 }
 
-/// What a process used meanwhile.
+/// Resources that a process used during a play.
 #[derive(Debug, Serialize)]
 pub struct Used {
     /// Processor time, user and system.
     pub cpu_ms_per_run: f64,
-    /// What it held when the first tenth was over.
+    /// Resources held when the first tenth was over.
     pub early: Held,
-    /// What it held at the end.
+    /// Resources held at the end.
     pub late: Held,
 }
 
-/// What a process holds.
+/// Resources that a process holds.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Held {
     /// Resident memory, bytes.
@@ -94,10 +94,11 @@ impl Starts {
     /// Orders them all and waits for them all.
     ///
     /// # Panics
-    /// If anything is left of them, or nobody works on them.
+    /// If anything is left of them, or no worker claims them.
     pub async fn run(self) -> Findings {
-        let agent = format!("[agents.'sandbox:agent']\ndisk = '256MiB'\nwarm = {}\n", self.warm);
-        let mut world = World::with(&format!("{agent}[worker]\nruns = {}\n", self.at_a_time)).await;
+        let agent = format!("[agents.'sandbox:agent']\ndisk = '256MiB'\nwarm_pool_size = {}\n", self.warm);
+        let mut world =
+            World::with(&format!("{agent}[worker]\nmax_concurrent_runs = {}\n", self.at_a_time)).await;
         assert!(world.stop_proxy().await);
         world.use_docker_on(Path::new(SOCKET));
         let up = Up::start(world.sluice().env("SLUICE_LOG", "warn")).await;
@@ -105,7 +106,7 @@ impl Starts {
         let filter = format!("label={}={}", label::INSTALLATION, world.installation());
         let mut events = Command::new("docker");
         events.args(["events", "--filter", &filter, "--filter", "event=start", "--format", "{{json .}}"]);
-        // A file, which is never full: whoever does not read holds up Docker.
+        // A file, which is never full: a slow reader of a pipe would hold up Docker.
         let containers = world.path().join("events");
         events.stdout(File::create(&containers).unwrap()).kill_on_drop(true);
         let events = events.spawn().unwrap();
@@ -122,7 +123,7 @@ impl Starts {
             late: late[which],
         });
         let times = Times::of(&world, &containers, succeeded).await;
-        let warm = self.containers(&world).await.into_iter().filter(|name| name.contains("-spare-")).count();
+        let warm = self.containers(&world).await.into_iter().filter(|name| name.contains("-warm-")).count();
         drop(events);
         up.stop(Signal::TERM).await;
         world.assert_nothing_left().await;
@@ -138,7 +139,7 @@ impl Starts {
         }
     }
 
-    /// Which container each run had.
+    /// Returns the containers of the runs.
     async fn containers(self, world: &World) -> BTreeSet<String> {
         let mut containers = BTreeSet::new();
         for number in 0..self.count {
@@ -170,7 +171,7 @@ impl Starts {
     }
 }
 
-/// When what happened to a run, in milliseconds since its order.
+/// Times of a run's steps, in milliseconds since its order.
 #[derive(Debug, Default, Clone, Copy)]
 struct Run {
     container: Option<i64>,

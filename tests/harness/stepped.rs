@@ -1,6 +1,6 @@
-//! A wall clock that a test can set, for a proxy that knows nothing of it: what the system tells it of the time of day passes
-//! through a small library that is loaded before its own (`stepped.c`), and moves by as much as is in a file. Times of files
-//! stay the machine's.
+//! A wall clock that a test can set, for a proxy that knows nothing of it. A small library, loaded before the system's
+//! own (`stepped.c`), intercepts the calls that read the time of day. It adds the offset that a file contains. Times of
+//! files stay the machine's.
 
 use std::{
     fs::{self, File},
@@ -21,7 +21,7 @@ pub struct SteppedClock {
 }
 
 impl SteppedClock {
-    /// One that is right so far, with its files in `dir`.
+    /// Creates a clock without an offset, with its files in `dir`.
     ///
     /// # Panics
     /// If there is no C compiler, with which Rust links its programs.
@@ -37,7 +37,7 @@ impl SteppedClock {
         Self { library, path, file, ahead: 0 }
     }
 
-    /// What a program has to find in its environment to go by this clock.
+    /// Returns the environment variables that make a program use this clock.
     ///
     /// # Panics
     /// If its files are in a directory whose name is no text.

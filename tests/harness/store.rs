@@ -7,7 +7,8 @@ use sha2::{Digest, Sha256};
 
 use crate::world::World;
 
-/// Has `change` change each row of the world's store, told by the name of its table. Nobody may use the store meanwhile.
+/// Rewrites each row of the world's store with `change`, which also gets the name of its table. No other process may
+/// use the store meanwhile.
 ///
 /// # Panics
 /// If `sluice backup` or `sluice restore` fails.
@@ -38,7 +39,7 @@ pub async fn rewrite(world: &World, change: impl Fn(&str, &mut Map<String, Value
     fs::remove_file(file).unwrap();
 }
 
-/// Has `run` end as one that failed, with nothing of it removed: as a holder may have ended it who could not.
+/// Ends `run` as failed and removes nothing of it: as a holder may have left it that could not clean up.
 ///
 /// # Panics
 /// As [`rewrite`].

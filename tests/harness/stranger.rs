@@ -1,4 +1,4 @@
-//! Somebody else on the same host: socat, as another user.
+//! Connects as another user on the same host, by socat.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Stdio};
 
@@ -6,10 +6,10 @@ use tokio::{io::AsyncWriteExt, process::Command};
 
 use crate::raw::Raw;
 
-/// What a stranger got.
+/// Result for a stranger.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Got {
-    /// Nobody to speak to: the file system did not let them near, or nobody listens.
+    /// No connection: the file system denied access, or no process listens.
     NoConnection,
     /// A connection, and not a byte on it.
     NoAnswer,

@@ -17,7 +17,7 @@ use crate::sluice::Sluice;
 /// Longest pause between two pieces.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a terminal got to show.
+/// Output of a command on a terminal.
 #[derive(Debug)]
 pub struct Shown {
     /// Exit code.
@@ -88,7 +88,8 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// A command on a terminal that somebody sits at: types, looks, and sees what is left of it. Ended when dropped.
+/// A command on an interactive terminal: the test types, reads the screen, and checks the state afterwards. Ended when
+/// dropped.
 #[derive(Debug)]
 pub struct Seat {
     script: Child,
@@ -97,14 +98,14 @@ pub struct Seat {
     text: String,
 }
 
-/// What a terminal was like when the command on it had ended.
+/// State of a terminal after the command on it ended.
 #[derive(Debug)]
 pub struct Left {
     /// Exit code, as a shell has it.
     pub code: i32,
     /// Everything that was shown.
     pub text: String,
-    /// How the terminal was set before, and behind: `stty -g`.
+    /// Settings of the terminal before and after: `stty -g`.
     pub modes: [String; 2],
 }
 
@@ -156,7 +157,7 @@ impl Seat {
         self.screen().to_owned()
     }
 
-    /// What was drawn last, from the top of the screen.
+    /// Returns the last drawn screen, from its top.
     fn screen(&self) -> &str {
         self.text.rsplit("\x1b[H").next().unwrap_or_default()
     }
@@ -182,7 +183,7 @@ impl Seat {
         first_word(self.text.rsplit(mark).next().unwrap())
     }
 
-    /// Whether there was more.
+    /// Reads more output; returns whether there was any.
     async fn more(&mut self) -> bool {
         let mut piece = [0; 4096];
         let read = self.output.read(&mut piece).await.unwrap();

@@ -14,18 +14,18 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-/// What is wrong with a certificate.
+/// Fault of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Certificate {
-    /// Nothing: it is for `localhost`, and signed by the CA.
+    /// No fault: the certificate is for `localhost`, and signed by the CA.
     Good,
-    /// It has run out.
+    /// The certificate has expired.
     Expired,
-    /// It is for another name.
+    /// The certificate is for another name.
     OtherName,
-    /// Another CA has signed it, of the same name.
+    /// Another CA has signed the certificate, of the same name.
     OtherIssuer,
-    /// Nobody but itself has signed it.
+    /// The certificate is signed only by itself.
     SelfSigned,
 }
 
@@ -33,7 +33,7 @@ pub enum Certificate {
 #[derive(Debug)]
 pub struct TlsDoor {
     address: SocketAddr,
-    /// Of its CA, in PEM.
+    /// Certificate of its CA, in PEM.
     pub ca: String,
     sessions: Arc<Mutex<Vec<HandshakeKind>>>,
 }
@@ -70,7 +70,7 @@ impl TlsDoor {
         format!("https://localhost:{}", self.address.port())
     }
 
-    /// How each session began that there was.
+    /// Returns the kind of handshake of each session so far.
     #[must_use]
     pub fn sessions(&self) -> Vec<HandshakeKind> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).clone()

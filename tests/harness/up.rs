@@ -13,7 +13,7 @@ use crate::sluice::Sluice;
 pub struct Up {
     /// The command itself.
     pub child: Child,
-    /// What it printed up to `ready`.
+    /// Its output up to `ready`.
     pub said: String,
     /// The proxy it watches over. Tests that have it replaced keep this true.
     pub proxy_pid: u32,

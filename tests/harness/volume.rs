@@ -8,7 +8,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-/// What the disk is.
+/// Kind of the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileSystem {
     /// Memory.
@@ -73,7 +73,7 @@ impl Volume {
         }
     }
 
-    /// Whether it was filled.
+    /// Returns whether it was filled.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.filler().exists()

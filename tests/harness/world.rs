@@ -40,7 +40,7 @@ pub struct World {
     pub control: Control,
     /// Before its directory, which it would go on writing to.
     proxy: Option<Child>,
-    /// How much the proxy logs.
+    /// Log level of the proxy.
     log: &'static str,
     /// Places where a test has put a canary, by a piece of their names.
     planted: Vec<String>,
@@ -51,7 +51,7 @@ pub struct World {
 /// A run that was registered by hand: no container, the test is the agent.
 #[derive(Debug)]
 pub struct Run {
-    /// What it was granted.
+    /// Its grant.
     pub grant: RunGrant,
     /// A client on its socket.
     pub agent: Agent,
@@ -95,7 +95,7 @@ impl World {
         fs::set_permissions(dir.path().join("key"), fs::Permissions::from_mode(0o600)).unwrap();
         let config = format!(
             "[upstream]\n{settings}\nkey_file = '{root}/key'\ndefault_model = 'fake'\n\
-             [proxy]\nrun_dir = '{root}/run'\nstate_dir = '{root}/state'\nthreads = 2\ndrain = '2s'\n\
+             [proxy]\nrun_dir = '{root}/run'\nstate_dir = '{root}/state'\nthreads = 2\ndrain_timeout = '2s'\n\
              [sandbox]\nstate_dir = '{root}/runner'\nworkspace_dir = '{root}/workspaces'\ngateway_dir = '{root}/gateways'\ndocker_socket = '{root}/docker.sock'\ninstallation = '{}'\n\
              [store]\nurl = 'sqlite://{root}/store/sluice.db'\n{toml}\n",
             dir.path().file_name().unwrap().to_string_lossy(),
@@ -243,7 +243,8 @@ impl World {
         fs::write(self.config(), config.replace(piece, other)).unwrap();
     }
 
-    /// Has whatever reads the configuration from now on speak to the Docker on `socket`, past the ear of the canaries.
+    /// Changes the configuration so that processes that read it from now on use the Docker on `socket`, past the canary
+    /// search.
     ///
     /// # Panics
     /// If it does so already.
@@ -270,7 +271,7 @@ impl World {
         self.path().file_name().unwrap().to_string_lossy().into_owned()
     }
 
-    /// What the proxy logged.
+    /// Returns the log of the proxy.
     #[must_use]
     pub fn log(&self) -> String {
         fs::read_to_string(self.proxy_log()).unwrap_or_default()
@@ -285,7 +286,7 @@ impl World {
         self.planted.push(piece.to_owned());
     }
 
-    /// Where a canary was found in this world until now, places where it was planted left out.
+    /// Returns the places where a canary was found in this world so far, except those where a test planted it.
     ///
     /// # Panics
     /// Never.
@@ -304,10 +305,10 @@ impl World {
         }
     }
 
-    /// The workspace of a run, as the host sees it, once it is there.
+    /// Returns the workspace of a run, as the host sees it, once it is there.
     ///
     /// # Panics
-    /// If it never is, with what is told of the run instead.
+    /// If it never is, with the reported state of the run instead.
     pub async fn workspace(&self, run: &str) -> PathBuf {
         let look = || async {
             let shown = self.sluice().run(&["runs", "show", run, "--json"]).await;
@@ -323,10 +324,11 @@ impl World {
         Some(self.path().join("workspaces").join(workspace["name"].as_str()?).join("tree"))
     }
 
-    /// What runs have left, in words: containers, volumes, socket directories, workspaces, mounts, loop devices.
+    /// Returns what runs have left, in words: containers, volumes, socket directories, workspaces, mounts, loop
+    /// devices.
     ///
     /// # Panics
-    /// If Docker does not tell.
+    /// If Docker does not answer.
     pub async fn left(&self) -> Vec<String> {
         let of = self.installation();
         let (containers, volumes) = tokio::join!(docker::containers_of(&of), docker::volumes_of(&of));

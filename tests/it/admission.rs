@@ -1,5 +1,5 @@
-//! Orders that wait for `sluice up`: fair across accounts, the urgent ones first, no more than may wait; and starts, a few
-//! at a time.
+//! Tests the queue of `sluice up`: fair across accounts, urgent orders first, and no more than may wait. Starts run a
+//! few at a time.
 
 use std::fs;
 
@@ -15,15 +15,15 @@ use crate::{
     survival::{PATIENCE, ended, record},
 };
 
-/// Of an agent that works until it may go.
+/// Script of an agent that works until the test releases it.
 const UNTIL_LET_GO: &str = "until [ -e go ]; do sleep 0.05; done";
-/// When all that is to happen to something has happened long ago.
+/// Age of an order, in milliseconds, after which waiting changes nothing more for it.
 const AN_HOUR: i64 = 3_600_000;
 
-/// A world without a proxy, whose agent runs `script` and whose `[worker]` has these settings.
+/// Starts a world without a proxy, whose agent runs `script` and whose `[worker]` has these settings.
 async fn world(script: &str, worker: &str) -> World {
-    let agent = shell_agent(script, "runtime = '60s'");
-    let mut world = World::with(&format!("{agent}[worker]\nlease = '2s'\n{worker}")).await;
+    let agent = shell_agent(script, "run_timeout = '60s'");
+    let mut world = World::with(&format!("{agent}[worker]\nlease_duration = '2s'\n{worker}")).await;
     assert!(world.stop_proxy().await);
     world
 }
@@ -55,7 +55,7 @@ fn name(run: &Value) -> &str {
     run["run_id"].as_str().unwrap()
 }
 
-/// Those that were taken from the queue, in that order.
+/// Returns the runs that were taken from the queue, in that order.
 async fn claimed(world: &World) -> Vec<String> {
     let mut runs = list(world, &[]).await;
     runs.retain(|run| !run["claimed_ms"].is_null());
@@ -67,7 +67,7 @@ async fn at_work(world: &World) -> Vec<String> {
     list(world, &["--state", "running"]).await.iter().map(|run| name(run).to_owned()).collect()
 }
 
-/// Lets agents go.
+/// Releases agents so that they end.
 async fn let_go(world: &World, runs: &[String]) {
     for run in runs {
         fs::write(world.workspace(run).await.join("go"), "").unwrap();
@@ -88,14 +88,15 @@ async fn end(world: World, up: Up) {
 
 #[tokio::test]
 async fn who_orders_much_delays_nobody_by_more_than_what_runs_already() {
-    let world = world(UNTIL_LET_GO, "runs = 2\n").await;
+    let world = world(UNTIL_LET_GO, "max_concurrent_runs = 2\n").await;
     let flood = flood(&world, "many", 40).await;
     let up = Up::start(world.sluice()).await;
     let first = eventually_within(PATIENCE, "two run", || at_work(&world), |runs| runs.len() == 2).await;
     order(&world, "single", "other", &[]).await;
-    // The control: one more order of whoever ordered much.
+    // The control: one more order of the account that ordered much.
     order(&world, "many-late", "many", &[]).await;
-    // One of the two: were both gone at once, neither account had a run, and whoever ordered first would go first.
+    // Only one of the two is released. If both ended at once, neither account would have a run, and the earlier order
+    // would go first.
     let_go(&world, &first[..1]).await;
     let third = || async { claimed(&world).await.get(2).cloned() };
     let third = eventually_within(PATIENCE, "a place is free", third, Option::is_some).await;
@@ -114,7 +115,7 @@ async fn who_orders_much_delays_nobody_by_more_than_what_runs_already() {
 
 #[tokio::test]
 async fn what_is_urgent_goes_first_and_what_has_waited_long_does_not_starve() {
-    let world = world("true", "runs = 1\n[accounts.one]\npriority = 'high'\n").await;
+    let world = world("true", "max_concurrent_runs = 1\n[accounts.one]\npriority = 'high'\n").await;
     for (run, account, priority) in
         [("old", "two", "low"), ("low", "one", "low"), ("normal", "one", "normal"), ("high", "one", "high")]
     {
@@ -161,12 +162,12 @@ async fn more_urgent_than_its_account_may_be_is_no_order() {
 
 #[tokio::test]
 async fn a_full_queue_refuses_with_a_reason_and_a_time_and_never_what_is_stored() {
-    let world = world("true", "queue = 3\nqueue_per_account = 2\n").await;
+    let world = world("true", "max_queued = 3\nmax_queued_per_account = 2\n").await;
     for (run, account) in [("r1", "one"), ("r2", "one"), ("r3", "two")] {
         order(&world, run, account, &[]).await;
     }
     for (run, account, setting, waiting) in
-        [("r4", "one", "worker.queue_per_account", 2), ("r5", "two", "worker.queue", 3)]
+        [("r4", "one", "worker.max_queued_per_account", 2), ("r5", "two", "worker.max_queued", 3)]
     {
         let refused = ask(&world, run, account, &[]).await;
         assert_eq!((refused.code, refused.stdout.as_str()), (Some(75), ""), "{refused:?}");
@@ -194,7 +195,7 @@ async fn a_full_queue_refuses_with_a_reason_and_a_time_and_never_what_is_stored(
 
 #[tokio::test]
 async fn what_waits_outlives_whoever_works_on_it() {
-    let world = world("echo done", "runs = 1\n").await;
+    let world = world("echo done", "max_concurrent_runs = 1\n").await;
     let starts = Starts::follow(&world.installation(), &world.path().join("starts")).await;
     let runs = flood(&world, "one", 6).await;
     let mut up = Up::start(world.sluice()).await;
@@ -223,7 +224,7 @@ fn kill(pid: u32) {
     kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::KILL).unwrap();
 }
 
-/// The run that was taken first, once one was.
+/// Waits until a run was taken, and returns the first one.
 async fn claimed_first(world: &World) -> String {
     let first = || async { claimed(world).await.first().cloned() };
     eventually_within(PATIENCE, "one is taken", first, Option::is_some).await.unwrap()
@@ -232,7 +233,7 @@ async fn claimed_first(world: &World) -> String {
 #[tokio::test]
 async fn two_workers_on_one_postgres_never_take_the_same_order() {
     let postgres = Postgres::start().await;
-    let world = world("true", "runs = 3\n").await;
+    let world = world("true", "max_concurrent_runs = 3\n").await;
     drop(postgres.keep(&world).await);
     let starts = Starts::follow(&world.installation(), &world.path().join("starts")).await;
     let mut runs = flood(&world, "many", 16).await;
@@ -256,7 +257,7 @@ async fn two_workers_on_one_postgres_never_take_the_same_order() {
     end(world, first).await;
 }
 
-/// How many runs are beyond waiting for their start, and how many are held in all.
+/// Counts the runs that are past waiting for their start, and all runs under a lease.
 async fn starting(world: &World) -> (usize, usize) {
     let runs = list(world, &[]).await;
     let held = runs.iter().filter(|run| !run["lease"].is_null());
@@ -264,9 +265,9 @@ async fn starting(world: &World) -> (usize, usize) {
     (begun.count(), held.count())
 }
 
-/// A world in which six runs were ordered, and Docker starts nothing before the gate is opened.
+/// Starts a world in which six runs are ordered, and Docker starts nothing before the gate is opened.
 async fn held_up(settings: &str) -> (World, Gate, Up, Vec<String>) {
-    let world = world("true", &format!("runs = 6\n{settings}")).await;
+    let world = world("true", &format!("max_concurrent_runs = 6\n{settings}")).await;
     let gate = Gate::on(&world.path().join("gate.sock"), "POST ", "/start");
     let runs = flood(&world, "one", 6).await;
     let up = Up::start(world.sluice().env("SLUICE_SANDBOX_DOCKER_SOCKET", &gate.socket())).await;
@@ -275,14 +276,17 @@ async fn held_up(settings: &str) -> (World, Gate, Up, Vec<String>) {
 
 #[tokio::test]
 async fn no_more_runs_start_at_a_time_than_may_and_the_others_are_kept_meanwhile() {
-    let (world, gate, up, runs) = held_up("starts = 2\n").await;
+    let (world, gate, up, runs) = held_up("max_concurrent_starts = 2\n").await;
     let look = || starting(&world);
     eventually_within(PATIENCE, "all are claimed, two begin", look, |seen| *seen == (2, 6)).await;
     let waits = list(&world, &["--state", "queued"]).await;
     let until = |run: &Value| run["lease"]["until_ms"].as_i64().unwrap();
     let (waits, gives_up) = (waits[0].clone(), name(&waits[1]).to_owned());
     let shown = world.sluice().run(&["runs", "show", name(&waits)]).await.stdout;
-    assert!(shown.contains("its worker starts no more than worker.starts at a time"), "{shown}");
+    assert!(
+        shown.contains("its worker starts no more than worker.max_concurrent_starts at a time"),
+        "{shown}"
+    );
     // It is cancelled before it has had its turn.
     let cancelled = world.sluice().run(&["runs", "cancel", &gives_up]).await;
     assert_eq!(cancelled.stdout.trim(), format!("{gives_up} cancelled"), "{cancelled:?}");
@@ -300,10 +304,10 @@ async fn no_more_runs_start_at_a_time_than_may_and_the_others_are_kept_meanwhile
     end(world, up).await;
 }
 
-/// A control of the one before.
+/// Six runs start at once in a world without a tight limit of starts. It is the control of the test before.
 #[tokio::test]
 async fn without_a_bound_all_start_at_once() {
-    let (world, gate, up, runs) = held_up("starts = 100\n").await;
+    let (world, gate, up, runs) = held_up("max_concurrent_starts = 100\n").await;
     let look = || starting(&world);
     eventually_within(PATIENCE, "all begin", look, |seen| *seen == (6, 6)).await;
     gate.open();
@@ -327,7 +331,7 @@ async fn what_an_agent_does_not_have_is_ordered_through_no_door() {
 #[tokio::test]
 async fn a_worker_that_could_never_start_anything_is_a_mistake() {
     let world = World::start().await;
-    let outcome = world.sluice().run(&["config", "check", "--set", "worker.starts=0"]).await;
+    let outcome = world.sluice().run(&["config", "check", "--set", "worker.max_concurrent_starts=0"]).await;
     assert_eq!(outcome.code, Some(2), "{outcome:?}");
-    assert!(outcome.stderr.contains("worker.starts"), "{outcome:?}");
+    assert!(outcome.stderr.contains("worker.max_concurrent_starts"), "{outcome:?}");
 }

@@ -1,4 +1,4 @@
-//! The registry of agents: what an entry says is what runs, and what cannot run is said before or instead.
+//! Tests the registry of agents: an entry runs as it says, and an entry that cannot run is reported before or instead.
 
 use std::{cell::RefCell, fs, os::unix::process::ExitStatusExt};
 
@@ -12,10 +12,10 @@ use crate::{
 
 const IMAGE: &str = "sluicegate/sandbox-runtime:latest";
 
-/// What a test has made on Docker beside containers. Gone with it.
+/// Docker images and volumes that a test makes beside containers. They are removed on drop.
 pub(crate) struct Scraps {
     prefix: String,
-    /// Ids.
+    /// Ids of the images.
     images: RefCell<Vec<String>>,
 }
 
@@ -24,17 +24,17 @@ impl Scraps {
         Self { prefix: world.installation(), images: RefCell::default() }
     }
 
-    /// Name of a volume, which may be there or not.
+    /// Returns the name of a volume, which may exist or not.
     fn volume(&self, name: &str) -> String {
         format!("{}-{name}", self.prefix)
     }
 
-    /// An image like the one that ships, with a variable that tells it apart.
+    /// Makes an image like the one that ships, distinguished by a variable.
     pub(crate) async fn image(&self, name: &str, which: &str) -> String {
         self.commit(name, &["--change", &format!("ENV WHICH={which}")]).await
     }
 
-    /// The same, without the command that it would get from how it is made.
+    /// Makes the same image without the command that the commit would give it.
     pub(crate) async fn image_that_waits(&self, name: &str, which: &str) -> String {
         self.commit(name, &["--change", "CMD []", "--change", &format!("ENV WHICH={which}")]).await
     }
@@ -121,7 +121,7 @@ async fn a_volume_that_is_not_there_fails_the_run_and_is_not_made() {
     let known = || docker(&["volume", "ls", "--quiet"]);
     assert!(!known().await.contains(&typo), "nobody has made it");
     world.assert_nothing_left().await;
-    // Control: that is what Docker itself would have done.
+    // Control: Docker itself would have done that.
     let mount = format!("type=volume,source={typo},target=/data,readonly");
     docker(&["run", "--rm", "--network", "none", "--entrypoint", "true", "--mount", &mount, IMAGE]).await;
     assert!(known().await.contains(&typo));
@@ -152,7 +152,7 @@ async fn volumes_are_where_the_entry_says_and_only_read_unless_it_says_so() {
              {{ volume = '{empty}', container_path = '/var/cache' }}]"
         ),
     );
-    // An empty volume stays empty: Docker would copy into it what the image has there.
+    // An empty volume stays empty, although Docker would copy the image's files into it.
     assert_eq!(stdout(&run(&world, "test:sh", "r1").await), "shared\nRead-only file system\n0\n");
     assert_ne!(inside(&control, "/var/cache", "ls /var/cache | wc -l").await, "0", "control");
     assert_eq!(inside(&cache, "/v", "cat /v/file").await, "kept", "what is the operator's stays");
@@ -186,7 +186,7 @@ async fn a_tag_that_moves_under_a_run_changes_nothing_of_it() {
     let mut up = Up::start(world.sluice().env("SLUICE_FAILPOINT", "prepared:kill")).await;
     order(&world, "r1", "test:sh").await;
     assert_eq!(up.child.wait().await.unwrap().signal(), Some(9));
-    // By name, the first one is gone; a container of nobody's keeps it on the host.
+    // The first image no longer has a name; a container that belongs to no run keeps it on the host.
     let keeper = format!("{}-keeper", world.installation());
     docker(&["create", "--name", &keeper, "--network", "none", &image, "true"]).await;
     scraps.image("moving", "second").await;
@@ -233,7 +233,7 @@ async fn a_check_says_of_every_agent_whether_it_can_run_and_if_not_why() {
     assert_eq!(lines.len(), 6, "{outcome:?}");
     let json = check(&["--json"]).await;
     assert_eq!((json.code, json.result()["cannotRun"].as_array().unwrap().len()), (Some(1), 5), "{json:?}");
-    // Who diagnoses everything says the same of them, and looks at the rest.
+    // `sluice doctor` says the same of them, and checks the rest.
     let doctor = world.sluice().run(&["doctor", "--json"]).await;
     let report = doctor.result();
     let verdict = |name: &str| {

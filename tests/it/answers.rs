@@ -1,4 +1,4 @@
-//! What an answer tells: its headers to the agent, its figures to the journal.
+//! Checks what an answer reports: its headers to the agent, its figures to the journal.
 
 use std::collections::BTreeSet;
 
@@ -51,7 +51,7 @@ async fn call_id(world: &World, index: usize) -> String {
     world.records(index + 1).await[index].record.litellm_call_id.to_string()
 }
 
-/// A request of each API, for the prompt above.
+/// Builds a request of each API, for the prompt above.
 fn asked(path: &str, model: &str, answering: Answering) -> Value {
     saying(path, model, answering, PROMPT)
 }
@@ -96,7 +96,7 @@ async fn usage_is_recorded_as_the_upstream_counted_it() {
     }
 }
 
-/// The scripted upstream charges embeddings for the words it does not say.
+/// Returns the words that the scripted upstream charges for an embedding, which has no text.
 fn embedded_words(route: Route) -> u64 {
     if route == Route::Embeddings { 10 } else { 0 }
 }
@@ -107,7 +107,7 @@ fn cost(record: &ExchangeRecord) -> (Option<u64>, CostSource) {
 
 #[tokio::test]
 async fn what_the_upstream_does_not_say_is_estimated_and_marked() {
-    // Fifty-three bytes of text, however they come; embeddings say none.
+    // Fifty-three bytes of text, in however many pieces; embeddings have none.
     let world = World::start().await;
     let run = world.run("r1", "acct-1").await;
     let mut calls = 0;
@@ -148,7 +148,7 @@ async fn what_no_model_worked_on_is_not_estimated() {
 const PATHS: [&str; 5] =
     ["/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", "/v1/embeddings"];
 
-/// Tokens that are taken for so many bytes.
+/// Returns the tokens that the proxy estimates for so many bytes.
 fn estimated(bytes: u64) -> u64 {
     (bytes * 2).div_ceil(7)
 }
@@ -189,7 +189,7 @@ async fn tools_that_an_answer_calls_are_named_and_their_arguments_are_not() {
     }
 }
 
-/// An agent that leaves once it has all it wants must not get away with less than it used.
+/// An agent that leaves once it has all it wants is billed for no less than it used.
 #[tokio::test]
 async fn what_an_answer_has_said_counts_also_if_its_reader_leaves_before_the_end() {
     let table = [
@@ -216,7 +216,8 @@ async fn what_an_answer_has_said_counts_also_if_its_reader_leaves_before_the_end
     }
 }
 
-/// Official SDKs close the connection at `[DONE]`, and LiteLLM ends the body some milliseconds after it.
+/// An agent with an official SDK closes the connection at `[DONE]`, and LiteLLM ends the body some milliseconds after
+/// it. The call counts as complete.
 #[tokio::test]
 async fn a_client_that_leaves_after_the_last_event_has_had_the_whole_answer() {
     let chat = r#"data: {"model":"m","choices":[],"usage":{"prompt_tokens":9,"completion_tokens":5}}"#;

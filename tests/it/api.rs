@@ -1,4 +1,5 @@
-//! The HTTP API of `sluice up`: what an application on this host is told, and who else is told nothing.
+//! Tests the HTTP API of `sluice up`: what it reports to an application on this host, and that it reports nothing to
+//! others.
 
 use std::{fs, net::SocketAddr, time::Duration};
 
@@ -10,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const REVIEWER: &str = "[agents.'team:reviewer']\nargv = ['node', '/agent/run.mjs']\nname = 'Reviewer'\nimage = 'no-such-image:1'\n";
 
-/// A world whose API is up, and a client of it.
+/// Starts a world whose API is up; returns it with a client.
 async fn served(toml: &str) -> (World, Up, Agent) {
     let mut world = World::with(&format!("[api]\nlisten = '127.0.0.1:0'\n{toml}")).await;
     assert!(world.stop_proxy().await);
@@ -117,7 +118,7 @@ async fn agents_are_read_again_while_it_runs_all_of_them_or_none() {
     eventually("the new one is listed", listed, |ids| ids == "sandbox:agent team:second").await;
 
     // With a mistake anywhere, nothing changes: not for `sluice up`, nor for its proxy.
-    let mistaken = good.replace("drain = '2s'", "drain = '3s'")
+    let mistaken = good.replace("drain_timeout = '2s'", "drain_timeout = '3s'")
         + "[agents.'team:third']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['node', '/agent/run.mjs']\nmode = 'x'\ndisk = 'y'\n";
     fs::write(world.config(), mistaken).unwrap();
     hangup();
@@ -127,16 +128,16 @@ async fn agents_are_read_again_while_it_runs_all_of_them_or_none() {
     fs::write(world.config(), &good).unwrap();
     assert_eq!(world.sluice().run(&["reload"]).await.stdout, "nothing has changed\n", "of the proxy's");
 
-    // What the proxy refuses is refused here, too; and what takes a restart is named.
+    // A change that the proxy refuses is refused here, too; a change that needs a restart is named.
     fs::write(world.config(), added.replace("threads = 2", "threads = 3").replace("'Second'", "'Other'"))
         .unwrap();
     hangup();
     logged("proxy.threads needs a restart").await;
     assert!(!list(&api).await.to_string().contains("Other"));
-    fs::write(world.config(), format!("{good}\n[worker]\nruns = 3\n")).unwrap();
+    fs::write(world.config(), format!("{good}\n[worker]\nmax_concurrent_runs = 3\n")).unwrap();
     hangup();
     eventually("the old ones are listed", listed, |ids| ids == "sandbox:agent").await;
-    logged("worker.runs").await;
+    logged("worker.max_concurrent_runs").await;
     assert_eq!(up.stop(Signal::TERM).await.0, Some(0));
 }
 

@@ -1,5 +1,5 @@
-//! What a body may ask for: the model API is itself a way out, and LiteLLM takes orders from the body. The tables of
-//! every field and type are beside the code; here is that the check stands where calls pass.
+//! Checks what a body may ask for: the model API is itself a way out, and LiteLLM takes orders from the body. The
+//! tables of every field and type are beside the code. These tests check that calls pass through that check.
 
 use harness::{
     CANARY_KEY, OriginalProxy, World,
@@ -19,7 +19,7 @@ use crate::attacks::bodies::{self, Attack};
 const CHAT: &str = "/v1/chat/completions";
 const MESSAGES: &str = "/v1/messages";
 
-/// All of them.
+/// Returns all attacks by bodies.
 fn attacks() -> Vec<Attack> {
     [bodies::fields(), bodies::egress(), bodies::stored()].concat()
 }
@@ -168,7 +168,10 @@ async fn a_body_that_cannot_be_read_is_refused_by_name() {
 async fn bodies_in_memory_are_bounded_per_run_and_over_all() {
     let mut world = World::start().await;
     assert!(world.stop_proxy().await);
-    world.reconfigure("threads = 2", "threads = 2\nrun_bodies = '1 MiB'\nall_bodies = '1536 KiB'");
+    world.reconfigure(
+        "threads = 2",
+        "threads = 2\nmax_body_memory_per_run = '1 MiB'\nmax_body_memory = '1536 KiB'",
+    );
     world.start_proxy().await;
     let (one, other) = (world.run("r1", "acct-1").await, world.run("r2", "acct-2").await);
     let large = |model: &str| saying(CHAT, model, Answering::Whole, &"x".repeat(900 << 10));
@@ -182,7 +185,7 @@ async fn bodies_in_memory_are_bounded_per_run_and_over_all() {
             let answer = agent.post(CHAT, &large("fake")).await;
             assert_eq!(
                 (answer.status.as_u16(), &answer.json()["error"]["code"]),
-                (503, &json!("bodies_in_flight"))
+                (503, &json!("body_memory_exhausted"))
             );
             assert!(answer.headers.contains_key("retry-after"));
         }

@@ -1,4 +1,4 @@
-//! Controls of the search that every world ends with: a secret that was planted is found in each kind of place, in each form.
+//! Controls of the search that every world ends with: a planted secret is found in each kind of place, in each form.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ use crate::sandbox::shell_agent;
 
 const CHAT: &str = "/v1/chat/completions";
 
-/// That there is a place among `found` with each of `pieces` in its name.
+/// Asserts that each of `pieces` is in the name of a place among `found`.
 fn assert_found(found: &[String], pieces: &[&str]) {
     for piece in pieces {
         assert!(found.iter().any(|place| place.contains(piece)), "nothing in {piece}: {found:#?}");
@@ -129,7 +129,7 @@ async fn a_secret_that_control_or_an_answer_tells_is_found() {
 
 #[tokio::test]
 async fn a_secret_in_a_container_or_its_output_is_found() {
-    // An entry whose arguments look like a secret is refused: this one does not.
+    // An entry whose arguments look like a secret is refused; this one does not look so.
     let agent = shell_agent(&format!("key=x{CANARY_KEY}; echo ${{key#x}} | tee /workspace/leak"), "");
     let mut world = World::with(&agent).await;
     let outcome = world.sluice().run(&["run", "--agent", "test:sh", "--run-id", "r1", "q"]).await;

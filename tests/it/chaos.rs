@@ -1,10 +1,11 @@
-//! Limits under everything at once: calls, cuts, closed runs, other limits, a proxy that is killed.
+//! Tests limits under everything at once: calls, cuts, closed runs, changed limits, a proxy that is killed.
 
 use harness::chaos::{Chaos, Findings, Found, Limits, RUNS};
 
 const OPERATIONS: u64 = 1000;
 
-/// Tokens beyond the most that was ever allowed, where one call may have been answered longer than it should be.
+/// Returns the tokens beyond the most that was ever allowed; `calls` is the size of the calls that may have been
+/// answered for too long.
 fn excess(found: &Found, calls: u64) -> u64 {
     found.tokens.saturating_sub(found.allowed + calls)
 }

@@ -1,4 +1,4 @@
-//! Nothing of a run stays behind, whenever and however it ends; and nothing is removed that is another's.
+//! Tests that nothing of a run stays behind, whenever and however it ends, and that nothing of others is removed.
 
 use std::{fs, path::PathBuf};
 
@@ -10,10 +10,10 @@ use tokio::{
 
 use crate::sandbox::{run, shell_agent, world_with};
 
-/// Says that it runs, then goes on until somebody ends it.
+/// Script that reports that it runs, then goes on until it is ended.
 const LINGER: &str = "touch up; sleep 60";
 
-/// A run `r1` that has begun, and the workspace it has.
+/// Starts a run `r1`; returns its process and its workspace.
 async fn begin(world: &World) -> (Child, PathBuf) {
     let child = world.sluice().spawn(&["run", "--agent", "test:sh", "--run-id", "r1", "--json", "q"]);
     let workspace = world.workspace("r1").await;
@@ -26,7 +26,8 @@ async fn end(child: Child) -> Outcome {
     child.wait_with_output().await.unwrap().into()
 }
 
-/// Everything that [`World::assert_nothing_left`] looks at is there while a run lives: it could find it.
+/// Asserts that all that [`World::assert_nothing_left`] looks at exists while a run lives, so that its search could
+/// find it.
 async fn assert_all_there(world: &World) {
     let containers = harness::docker::containers_of(&world.installation()).await;
     let entries = |dir: &str| fs::read_dir(world.path().join(dir)).unwrap().count();
@@ -98,7 +99,7 @@ async fn a_terminal_that_is_closed_ends_its_run() {
     world.assert_nothing_left().await;
 }
 
-/// An image in which no sandbox can start: where the socket goes, it has a file.
+/// Makes an image in which no sandbox can start: it has a file where the socket goes.
 async fn unstartable_image(world: &World) -> String {
     let (image, archive) = (format!("sluice-test:{}", world.installation()), world.path().join("image.tar"));
     fs::write(world.path().join("llm-sock"), "").unwrap();
@@ -153,7 +154,7 @@ async fn a_run_whose_proxy_goes_away_cleans_up_the_rest() {
     assert_eq!((outcome.code, &outcome.result()["text"]), (Some(0), &"done".into()), "{outcome:?}");
     assert_eq!(harness::docker::containers_of(&world.installation()).await, [""; 0]);
     assert!(!workspace.exists());
-    // The socket's directory waits for a proxy that is told of the run again; nobody can speak through it.
+    // The socket's directory stays for a proxy that registers the run again; no client can connect through it.
     for dir in fs::read_dir(world.path().join("run/runs")).unwrap() {
         assert_eq!(fs::read_dir(dir.unwrap().path()).unwrap().count(), 0);
     }
@@ -164,7 +165,7 @@ async fn a_second_run_of_the_same_name_leaves_the_first_alone() {
     let script = "touch up; until [ -e go ]; do sleep 0.02; done; curl --silent http://localhost:8080/health";
     let world = world_with(script).await;
     let (first, workspace) = begin(&world).await;
-    // Where the store knows of the first one it is told of that; here it does not.
+    // A store that knows of the first run refuses the second; this store does not know of it.
     let elsewhere = format!("store.url=sqlite://{}/elsewhere/sluice.db", world.path().display());
     let arguments = ["run", "--agent", "test:sh", "--run-id", "r1", "--json", "--set", &elsewhere, "q"];
     let second = world.sluice().run(&arguments).await;

@@ -104,14 +104,14 @@ async fn every_mistake_of_a_configuration_is_told_at_once() {
     let config = world.config();
     let good = std::fs::read_to_string(&config).unwrap();
     assert_eq!(world.sluice().run(&["config", "check"]).await.code, Some(0));
-    std::fs::write(&config, good + "\n[agents.'test:x']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['node', '/agent/run.mjs']\nmemroy = '1 GiB'\nruntime = 'soon'\n[proxi]\n")
+    std::fs::write(&config, good + "\n[agents.'test:x']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['node', '/agent/run.mjs']\nmemroy = '1 GiB'\nrun_timeout = 'soon'\n[proxi]\n")
         .unwrap();
     let outcome = world.sluice().env("SLUICE_PROXY_THREADS", "many").run(&["config", "check"]).await;
     assert_eq!(outcome.code, Some(2), "{outcome:?}");
     for mistake in [
         "4 mistakes",
         "agents.test:x.memroy: unknown key",
-        "agents.test:x.runtime: `soon`",
+        "agents.test:x.run_timeout: `soon`",
         "proxi: unknown key",
         "SLUICE_PROXY_THREADS",
     ] {

@@ -1,4 +1,5 @@
-//! What an agent is told when the upstream answers with an error: what is wrong, and nothing of the upstream's insides.
+//! Tests errors of the upstream as an agent receives them: they say what is wrong, and nothing of the upstream's
+//! internals.
 
 use harness::{Agent, CANARY_KEY, LingeringUpstream, World, agent::Answer};
 use platform_core::{
@@ -7,7 +8,7 @@ use platform_core::{
 };
 use serde_json::json;
 
-/// An error as an upstream writes it.
+/// Builds an error as an upstream writes it.
 fn error(status: &str, headers: &str, message: &str, kind: &str) -> String {
     let body =
         json!({ "error": { "message": message, "type": kind, "param": null, "code": "x" } }).to_string();
@@ -17,7 +18,7 @@ fn error(status: &str, headers: &str, message: &str, kind: &str) -> String {
     )
 }
 
-/// What an agent sees of an upstream that answers so, and what is recorded.
+/// Returns what an agent receives from an upstream that answers so, and what is recorded.
 async fn told(answer: &str) -> (Answer, ExchangeRecord, LingeringUpstream) {
     let lingering = LingeringUpstream::answering(answer).await;
     let upstream = bench::upstream::ScriptedUpstream::start().await.unwrap();
@@ -45,7 +46,7 @@ async fn what_an_error_tells_of_the_upstreams_insides_is_taken_out() {
     }
     assert_eq!((record.outcome, record.status, record.refusal), (Outcome::Complete, 400, None));
     assert_eq!(record.response_bytes, answer.body.len() as u64);
-    // Control: without Sluicegate all of it is told.
+    // Control: without Sluicegate the agent receives all of it.
     let address = upstream.base_url().trim_start_matches("http://").parse().unwrap();
     let direct = Agent::over_tcp(address).chat("m").await.text();
     assert!(insides.iter().all(|secret| direct.contains(secret)), "{direct}");

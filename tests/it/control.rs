@@ -1,4 +1,4 @@
-//! What the control plane may ask: opening, watching and closing runs, and the journal.
+//! Tests the requests of the control plane: opening, watching and closing runs, and the journal.
 
 use std::time::Duration;
 
@@ -141,8 +141,9 @@ async fn a_run_counts_what_it_uses() {
     };
     assert_eq!((view().await.usage, view().await.in_flight, view().await.state), (usage, 1, RunState::Open));
     drop(stalled);
-    // It is taken for the most it can have been: a token for a byte of what it asked and of the one word it got, what providers
-    // add to a request, and what a model can have thought in the moment before that word.
+    // The call is billed for the most it can have used: a token for each byte of its request and of the one word of the
+    // answer, the tokens that providers add to a request, and the tokens that a model can have thought in the moment
+    // before that word.
     let asked = chat_body("fake-stall1", Answering::Streamed).to_string().len() as u64;
     let last = eventually("the client that left is counted", view, |view| {
         view.usage.calls == 4 && view.in_flight == 0
@@ -158,7 +159,7 @@ async fn a_run_counts_what_it_uses() {
     assert_eq!(view().await, closed, "and it is remembered");
 }
 
-/// Starts closing a run and returns once nobody can connect to it any more.
+/// Starts closing a run and returns once no client can connect to it any more.
 async fn begin_close(world: &World, run: &Run, drain_ms: u64) -> JoinHandle<RunView> {
     let control = world.control.clone();
     let closing = task::spawn("close", async move { control.close(&id("r1"), drain_ms).await.unwrap() });

@@ -1,5 +1,5 @@
-//! A stop has two deadlines: what ends within the first is whole, the rest is cut and recorded, and the process is gone after
-//! the second, whatever hangs.
+//! Tests the two deadlines of a stop. Calls that end within the first are whole; the rest are cut and recorded. The
+//! process ends after the second even if something hangs.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -15,12 +15,15 @@ use platform_runtime::task;
 use rustix::process::Signal;
 use tokio::io::AsyncReadExt;
 
-/// A world whose drain lasts so long.
+/// Starts a world whose drain lasts so long.
 async fn draining(drain: &str, cut: &str) -> (World, Run) {
     let world = World::start().await;
-    world.reconfigure("drain = '2s'", &format!("drain = '{drain}'\ndrain_cut = '{cut}'"));
+    world.reconfigure(
+        "drain_timeout = '2s'",
+        &format!("drain_timeout = '{drain}'\ndrain_abort_timeout = '{cut}'"),
+    );
     let reloaded = world.sluice().run(&["reload"]).await;
-    assert!(reloaded.stdout.contains("proxy.drain\n"), "{reloaded:?}");
+    assert!(reloaded.stdout.contains("proxy.drain_timeout\n"), "{reloaded:?}");
     let run = world.run("r1", "acct-1").await;
     (world, run)
 }
@@ -103,7 +106,7 @@ async fn who_does_not_read_and_who_follows_do_not_keep_a_proxy() {
     assert_eq!(outcomes(&mut world).await["Interrupted"], 1);
 }
 
-/// A call whose answer is waited for and not read.
+/// Begins a call whose answer is waited for and not read.
 async fn unread(agent: &Agent, model: &str) -> Box<dyn Wire> {
     let request = Raw::post("/v1/chat/completions", &chat_body(model, Answering::Whole));
     let mut wire = request.header("connection", "close").begin(agent).await;
@@ -114,7 +117,7 @@ async fn unread(agent: &Agent, model: &str) -> Box<dyn Wire> {
 #[tokio::test]
 async fn an_answer_that_is_recorded_is_read_to_its_end_by_a_slow_client() {
     let (mut world, run) = draining("20s", "1s").await;
-    // More than a socket holds, and less than what the proxy takes of the upstream without the client reading.
+    // More than a socket holds, and less than the proxy reads from the upstream without a reading client.
     let mut slow = unread(&run.agent, "fake-big400k").await;
     let is_recorded = eventually("it is recorded", || world.journal(), |lines| lines.len() == 1).await;
     assert_eq!(is_recorded[0].record.outcome, Outcome::Complete);
@@ -128,7 +131,7 @@ async fn an_answer_that_is_recorded_is_read_to_its_end_by_a_slow_client() {
     slow.read_to_end(&mut rest).await.unwrap();
     let text = String::from_utf8_lossy(&rest);
     assert!(
-        // The rest of what was read to the head.
+        // The rest of an answer of which the client had read only the head.
         rest.len() > 300 << 10 && text.ends_with("}}"),
         "{} bytes, ending in {:?}",
         rest.len(),

@@ -1,4 +1,4 @@
-//! How calls end other than well, what the client is told then, and what the journal.
+//! Tests calls that do not end well: what the client receives then, and what the journal records.
 
 use std::time::Duration;
 
@@ -84,7 +84,8 @@ async fn a_cut_message_stream_ends_with_an_error_event_of_its_own_kind() {
     assert!(ended.is_err());
 }
 
-/// It answers before it has read the request, and keeps the connection.
+/// An upstream answers before it has read the request, and keeps the connection; the next call does not use that
+/// connection.
 #[tokio::test]
 async fn a_connection_that_is_still_sending_is_not_used_for_the_next_call() {
     let answer =
@@ -216,7 +217,8 @@ async fn a_connection_that_the_upstream_closed_while_idle_costs_no_call() {
     }
 }
 
-/// Answers that no model gives, but what stands before it may.
+/// A server in front of the model gives answers that no model does: without a body, a redirect, or no HTTP at all. Each
+/// has its status and outcome.
 #[tokio::test]
 async fn answers_without_a_body_are_as_complete_as_others() {
     let table = [
@@ -265,8 +267,8 @@ async fn answers_without_a_body_are_as_complete_as_others() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// A client that half-closes behind its request has left. With connections to the upstream at hand the call would have been
-/// sent, and booked at all that it could use, before that was noticed.
+/// A client that half-closes its connection behind the request has left; that costs nothing. A pooled connection to the
+/// upstream could otherwise send the call, and bill all that it could use, before the proxy notices.
 #[tokio::test]
 async fn a_half_close_before_sending_costs_nothing() {
     let world = World::start().await;

@@ -1,5 +1,5 @@
-//! A proxy that is killed at random moments: no call without a record, nothing recorded twice, budgets right, no line lost to
-//! who follows. A thousand kills: `tests/examples/kill-proxy.rs`.
+//! Kills a proxy at random moments: no call without a record, nothing recorded twice, budgets right, no line lost to a
+//! follower. The test with a thousand kills is `tests/examples/kill-proxy.rs`.
 
 use harness::{
     endurance::{Marks, Play},

@@ -1,4 +1,5 @@
-//! Whoever takes a run over registers it again in a later epoch; who held it before is then refused in whatever they ask.
+//! Tests epochs: a worker that takes a run over registers it again in a later epoch. Every request of the previous
+//! holder is then refused.
 
 use harness::{Agent, World, grant};
 use http::Method;
@@ -17,7 +18,7 @@ async fn view(world: &World) -> RunView {
     world.control.run(&id()).await.unwrap()
 }
 
-/// What is answered to who registers and closes the run in `epoch`, and holds it no more.
+/// Returns the error codes for a worker that registers and closes the run in `epoch`, and no longer holds it.
 async fn stale(world: &World, epoch: u64) -> [String; 2] {
     let registered = world.control.register_in(epoch, &grant("r1", "acct-1")).await.map(drop);
     let closed = world.control.close_in(epoch, &id(), 0).await.map(drop);
@@ -50,7 +51,7 @@ async fn who_was_taken_over_can_neither_register_a_run_nor_close_it() {
         assert_eq!(agent.chat("fake").await.status, 200, "the run goes on");
     }
 
-    // The same requests of whoever holds it.
+    // The same requests of the worker that holds it.
     assert_eq!(world.control.register_in(2, &granted).await.unwrap(), first);
     let closed = world.control.close_in(2, &id(), 0).await.unwrap();
     assert_eq!((closed.epoch, closed.state, &closed.socket), (2, RunState::Closed, &None));

@@ -1,4 +1,5 @@
-//! What a run tells whoever follows it: in its order, from any point, whoever works on the run and whatever is restarted.
+//! Tests the events of a run as a follower reads them: in order, and from any point. It does not matter which process
+//! works on the run and what is restarted.
 
 use std::{process::Stdio, time::Duration};
 
@@ -15,7 +16,7 @@ use crate::{
     survival::{LEASE, PATIENCE, ended, let_go, order, state},
 };
 
-/// Has the model answer, as a stream, and keeps what it says to itself.
+/// Returns a script that asks the model for a stream and discards the answer.
 fn asks(model: &str) -> String {
     format!(
         r#"curl --silent --output /dev/null http://localhost:8080/v1/chat/completions --json '
@@ -35,12 +36,12 @@ async fn logs(world: &World, more: &[&str]) -> Outcome {
     outcome
 }
 
-/// What events are, in a word.
+/// Returns one word for each event: its phase, or its type.
 fn words(events: &[Value]) -> Vec<&str> {
     events.iter().map(|event| event["phase"].as_str().or(event["type"].as_str()).unwrap()).collect()
 }
 
-/// The numbers of those that are stored.
+/// Returns the numbers of the stored events.
 fn numbers(events: &[Value]) -> Vec<u64> {
     events.iter().filter_map(|event| event["seq"].as_u64()).collect()
 }
@@ -63,7 +64,7 @@ impl Follower {
         serde_json::from_str(&line.unwrap().expect("more lines")).unwrap()
     }
 
-    /// All that is still to come, with the exit code.
+    /// Returns all events that are still to come, with the exit code.
     async fn rest(mut self) -> (Vec<Value>, Option<i32>) {
         let mut rest = Vec::new();
         while let Some(line) = self.lines.next_line().await.unwrap() {
@@ -80,7 +81,7 @@ async fn what_a_run_told_is_told_again_from_any_point() {
     assert_eq!(run(&world).await.code, Some(0));
     let all = events(&world, &["r1"]).await;
     let mut kinds = words(&all);
-    // Whether what was printed in between is one event or two is a matter of time.
+    // Timing decides whether the text in between is one event or two.
     kinds.retain(|kind| *kind != "tool");
     kinds.dedup();
     let expected =
@@ -124,7 +125,7 @@ async fn of_too_much_output_beginning_and_end_are_stored_and_what_is_cut_is_coun
     assert!(head.starts_with("BEGIN\nxxx") && tail.ends_with("xxx\nEND\n"));
     let whole = SENT + "BEGIN\n\nEND\n".len() as u64;
     assert_eq!(head.len() as u64 + cut.parse::<u64>().unwrap() + tail.len() as u64, whole);
-    // What they take where they are kept counts: line feeds are two bytes there.
+    // The limit counts bytes as stored, in which a line feed has two.
     let half = 256 << 10;
     assert!(
         (half - 8..half + (16 << 10)).contains(&head.len()) && (half - 8..=half).contains(&tail.len()),
@@ -134,10 +135,10 @@ async fn of_too_much_output_beginning_and_end_are_stored_and_what_is_cut_is_coun
     );
 }
 
-/// An agent that counts, and can be let go; for whoever looks whether each number was told once.
+/// Script of an agent that counts until it is released, so that a test can check that each number is stored once.
 const COUNTS: &str = "n=0; until [ -e go ]; do n=$((n+1)); echo $n; sleep 0.02; done; echo last $n";
 
-/// The text of all logs.
+/// Returns the text of all logs.
 fn printed(events: &[Value]) -> String {
     events
         .iter()
@@ -153,7 +154,7 @@ fn kill(pid: u32) {
 
 #[tokio::test]
 async fn who_follows_sees_everything_once_whoever_is_killed_meanwhile() {
-    let mut world = World::with(&format!("{}{LEASE}", shell_agent(COUNTS, "runtime = '60s'"))).await;
+    let mut world = World::with(&format!("{}{LEASE}", shell_agent(COUNTS, "run_timeout = '60s'"))).await;
     assert!(world.stop_proxy().await);
     let mut up = Up::start(world.sluice()).await;
     order(&world, "r1", "test:sh").await;
@@ -165,7 +166,7 @@ async fn who_follows_sees_everything_once_whoever_is_killed_meanwhile() {
     }
     kill(up.child.id().unwrap());
     up.child.wait().await.unwrap();
-    // The agent goes on while nobody listens.
+    // The agent goes on while no worker listens.
     tokio::time::sleep(Duration::from_millis(500)).await;
     let next = Up::start(world.sluice()).await;
     let taken = |shown: &Outcome| shown.result()["epoch"] == 2;
@@ -203,7 +204,7 @@ async fn who_follows_is_told_each_tool_once_whoever_works_on_the_run() {
         asks("fake-tools"),
         asks("fake-tools")
     );
-    let mut world = World::with(&format!("{}{LEASE}", shell_agent(&script, "runtime = '60s'"))).await;
+    let mut world = World::with(&format!("{}{LEASE}", shell_agent(&script, "run_timeout = '60s'"))).await;
     assert!(world.stop_proxy().await);
     let mut up = Up::start(world.sluice()).await;
     order(&world, "r1", "test:sh").await;
@@ -215,7 +216,7 @@ async fn who_follows_is_told_each_tool_once_whoever_works_on_the_run() {
     }
     kill(up.child.id().unwrap());
     up.child.wait().await.unwrap();
-    // The agent goes on asking while nobody works on its run.
+    // The agent goes on asking while no worker has its run.
     let calls = || async { world.records(1).await.len() };
     let before = calls().await;
     eventually_within(PATIENCE, "it asks", calls, |calls| *calls > before + 3).await;
@@ -244,7 +245,7 @@ async fn an_agent_that_was_taken_over_has_printed_what_it_printed_byte_for_byte(
     let script = format!(
         "{line}; echo short; {line}; printf 'no end'; until [ -e go ]; do sleep 0.1; done; echo '!'; {line}"
     );
-    let mut world = World::with(&format!("{}{LEASE}", shell_agent(&script, "runtime = '60s'"))).await;
+    let mut world = World::with(&format!("{}{LEASE}", shell_agent(&script, "run_timeout = '60s'"))).await;
     assert!(world.stop_proxy().await);
     // Of the first worker nothing is stored: it dies too soon.
     let mut up = Up::start(world.sluice().env("SLUICE_FAILPOINT", "started:kill")).await;
@@ -292,11 +293,11 @@ async fn an_agent_that_answers_only_at_its_end_shows_what_the_model_writes() {
     assert!(!words(&seen).contains(&"text_delta"), "its agent does not say that this is the answer");
     let answer = seen.iter().find(|event| event["type"] == "assistant_final").unwrap();
     assert_eq!((&answer["content"], code), (&json!("the answer"), Some(0)));
-    // The command that runs it is told the same.
+    // The command that runs it receives the same.
     let own = Outcome::from(child.wait_with_output().await.unwrap());
     assert!(own.events().iter().any(|event| event["type"] == "progress"), "{own:?}");
 
-    // Whoever comes late is told what is kept in memory, and the end.
+    // A late follower receives the stored events and the end.
     let late = events(&world, &["-f", "r1"]).await;
     assert_eq!(numbers(&late), (1..=late.len() as u64).collect::<Vec<_>>(), "nothing of it is stored");
 }
@@ -306,11 +307,11 @@ async fn who_follows_and_does_not_read_harms_nobody() {
     const WORDS: u64 = 20_000;
     let script =
         format!("{}; until [ -e go ]; do sleep 0.1; done; seq 100000", asks(&format!("fake-words{WORDS}")));
-    let world = World::with(&shell_agent(&script, "runtime = '60s'")).await;
+    let world = World::with(&shell_agent(&script, "run_timeout = '60s'")).await;
     let child = world.sluice().spawn(&["run", "--agent", "test:sh", "--run-id", "r1", "--json", "q"]);
     let look = || async { world.sluice().run(&["runs", "show", "r1"]).await.code };
     eventually_within(PATIENCE, "it is there", look, |code| *code == Some(0)).await;
-    // Nobody reads what these print, nor this tap.
+    // No process reads the output of these commands, nor this tap.
     let deaf: Vec<_> = (0..4).map(|_| world.sluice().spawn(&["runs", "events", "-f", "r1"])).collect();
     let mut late = Follower::start(&world, &["runs", "events", "-f", "r1"]);
     let run = platform_core::id::RunId::parse("r1").unwrap();
@@ -323,11 +324,11 @@ async fn who_follows_and_does_not_read_harms_nobody() {
     let held = metrics.lines().find_map(|line| line.strip_prefix("sluicegate_tap_bytes ")).unwrap();
     let held: f64 = held.parse().unwrap();
     assert!(held > 100_000.0 && held <= f64::from(256 << 10), "{held} bytes are held");
-    // One that reads after all: it missed pieces, is told how many, and has the others.
+    // This follower does read: it missed pieces, receives their number, and has the others.
     let (mut seen, mut missed, mut pieces) = (Vec::new(), 0, 0);
     while missed + pieces < WORDS {
         let event = late.next().await;
-        // What whoever works on the run has missed is stored, and of no interest here.
+        // Pieces that the run's worker has missed are stored, and of no interest here.
         let is_ours = event["type"] == "missed" && event["live"] == true;
         missed += event["count"].as_u64().filter(|_| is_ours).unwrap_or_default();
         pieces += u64::from(event["type"] == "progress");
@@ -348,7 +349,7 @@ async fn who_follows_and_does_not_read_harms_nobody() {
     world.assert_nothing_left().await;
 }
 
-/// Holds the store's lock, so that nobody else can write, until its standard input is closed.
+/// Script that holds the store's lock, so that no other process can write, until its standard input is closed.
 const HOLDS: &str = "import sqlite3, sys
 store = sqlite3.connect(sys.argv[1], isolation_level=None)
 store.execute('BEGIN IMMEDIATE')
@@ -388,9 +389,13 @@ async fn a_store_that_takes_nothing_for_a_while_holds_up_neither_the_agent_nor_w
     world.assert_nothing_left().await;
 }
 
-/// The most memory that `sluice run` has had, in KiB, with an agent that runs `script`.
+/// Returns the most memory that `sluice run` has had, in KiB, with an agent that runs `script`.
 async fn most_memory(script: &str, output: &str) -> (u64, Value, World) {
-    let world = World::with(&shell_agent(script, &format!("runtime = '110s'\noutput = '{output}'"))).await;
+    let world = World::with(&shell_agent(
+        script,
+        &format!("run_timeout = '110s'\noutput_capture_limit = '{output}'"),
+    ))
+    .await;
     let most = harness::output::most_memory(&world, "test:sh").await;
     let record = ended(&world, "r1").await;
     (most, record, world)

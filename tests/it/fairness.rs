@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 use harness::{Answer, World, eventually, grant};
 use platform_core::{budget::Budget, grant::RunGrant};
 
-/// What the greedy account may have in flight.
+/// Limit of the greedy account's calls in flight.
 const HELD: usize = 4;
 const ACCOUNTS: &str = "[accounts.'greedy']\ncalls_in_flight = 4";
 /// Calls of the greedy one at a time, and how often it comes again.
@@ -45,7 +45,7 @@ async fn an_account_at_its_limits_does_not_keep_another_from_being_served() {
         let (flood, served) = tokio::join!(flood, served);
         assert!(served.iter().all(|answer| answer.status == 200), "wave {wave}: {served:?}");
         for (n, answer) in flood.iter().enumerate() {
-            let expected = [(429, "too_many_at_once"), (400, "limit_used_up")][n % 2];
+            let expected = [(429, "concurrency_limited"), (400, "quota_exhausted")][n % 2];
             assert_eq!(code(answer), (expected.0, expected.1.to_owned()), "wave {wave}, call {n}");
         }
     }

@@ -1,5 +1,5 @@
-//! Where one request ends and the next begins: whatever two readers could see differently is refused (RFC 9112), and the
-//! upstream never sees a client's framing at all.
+//! Tests the boundary between two requests on a connection. A request that two readers could read differently is
+//! refused (RFC 9112). The upstream never sees a client's framing at all.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ async fn sent(agent: &harness::Agent, bytes: &[u8]) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// A chat request with these lines in the place of its framing, and `body` behind them.
+/// Builds a chat request with these lines in the place of its framing, and `body` behind them.
 fn framed(lines: &str, body: &str) -> Vec<u8> {
     format!(
         "POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n{lines}\r\n{body}"
@@ -105,7 +105,8 @@ async fn a_second_request_hidden_in_a_body_stays_a_body() {
     assert_eq!(world.upstream.ledger().len(), 1);
 }
 
-/// hyper drops the length before anybody sees it, which RFC 9112, 6.1 allows if the connection is closed then.
+/// A client sends a length beside `chunked`. hyper drops the length before Sluicegate sees it; RFC 9112, 6.1 allows
+/// that if the connection is closed then.
 #[tokio::test]
 async fn a_length_beside_chunked_is_ignored_and_the_connection_closed() {
     let world = World::start().await;

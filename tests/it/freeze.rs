@@ -109,7 +109,8 @@ async fn what_to_thaw_has_to_be_said() {
     assert!(outcome.stderr.contains("--account"), "{outcome:?}");
 }
 
-/// A mistyped name is stopped, because a stop is never refused, and is told apart from one that is known.
+/// An operator freezes a mistyped name. The name is frozen, because a freeze is never refused, and the command warns
+/// that it is unknown.
 #[tokio::test]
 async fn freezing_an_unknown_name_warns() {
     let world = World::with(
@@ -137,7 +138,8 @@ async fn freezing_an_unknown_name_warns() {
     }
 }
 
-/// `--all` lifts the stop of everything. What was stopped by name stays so, and is named with the way to lift it.
+/// `sluice thaw --all` lifts the freeze of everything. Names that were frozen stay so, and the command says how to thaw
+/// each of them.
 #[tokio::test]
 async fn thaw_says_what_stays_frozen() {
     let world = World::start().await;
@@ -163,7 +165,8 @@ async fn thaw_says_what_stays_frozen() {
     assert_eq!(thaw(&["--all"]).await.code, Some(1), "nothing was stopped any more");
 }
 
-/// Revoking is never refused either: a token may be older than its run.
+/// An operator revokes a token of an unknown run; that is never refused either, because a token may be older than its
+/// run.
 #[tokio::test]
 async fn revoking_an_unknown_run_warns() {
     let world = World::start().await;

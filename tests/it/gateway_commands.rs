@@ -1,4 +1,4 @@
-//! `sluice gateway`, where no gateway is: what is wrong is named, and nothing is made.
+//! Tests `sluice gateway` without a gateway: it names what is wrong, and makes nothing.
 
 use std::{fs, os::unix::fs::PermissionsExt, time::Duration};
 
@@ -16,7 +16,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 
 const IMAGE: &str = "sluicegate/sandbox-runtime:latest";
 
-/// A world with a gateway here and one elsewhere, whose token everybody can read.
+/// Starts a world with a gateway here and one elsewhere, whose token every user can read.
 async fn world() -> World {
     let world = World::with("[gateways.here]\n").await;
     let token = world.path().join("token");
@@ -58,8 +58,8 @@ async fn what_cannot_be_is_told_with_the_way_to_mend_it() {
 
     let checked = world.sluice().run(&["gateway", "check", "--json"]).await;
     assert_eq!(checked.code, Some(1), "{checked:?}");
-    assert_eq!(codes(&checked, 0), ["gateway_away", "secret_exposed"]);
-    assert_eq!(codes(&checked, 1), ["gateway_away", "secret_exposed"]);
+    assert_eq!(codes(&checked, 0), ["gateway_unavailable", "secret_exposed"]);
+    assert_eq!(codes(&checked, 1), ["gateway_unavailable", "secret_exposed"]);
     assert!(checked.stdout.contains("chmod o="), "{checked:?}");
     let doctor = world.sluice().run(&["doctor"]).await;
     assert!(doctor.stdout.contains("here is down, there is down"), "{doctor:?}");
@@ -87,12 +87,12 @@ async fn one_command_at_a_time_is_at_work_on_a_gateway_and_who_was_killed_is_not
     let ended = tokio::time::timeout(Duration::from_secs(20), down.wait()).await.expect("it goes on");
     assert!(ended.unwrap().success(), "{:?}", told.next_line().await);
     assert!(!dir.exists());
-    // The control: with nobody at work nothing is said of anybody.
+    // The control: with no other command at work the command reports none.
     let alone = world.sluice().run(&["gateway", "down", "here", "--purge"]).await;
     assert_eq!((alone.code, alone.stderr.as_str()), (Some(0), ""), "{alone:?}");
 }
 
-/// A container that `sluice` takes for the gateway's, which only sleeps.
+/// Starts a container that `sluice` takes for the gateway's, which only sleeps.
 async fn asleep(world: &World) -> String {
     let name = format!("sluice-{}-gateway-here", world.installation());
     let label = format!("{}={}", label::INSTALLATION, world.installation());
@@ -101,7 +101,7 @@ async fn asleep(world: &World) -> String {
     name
 }
 
-/// Where nothing bounds what a gateway writes but somebody who looks.
+/// A gateway writes too much on a file system without a quota; the worker that watches it ends it.
 #[tokio::test]
 async fn a_gateway_that_has_written_too_much_is_ended_where_nothing_else_bounds_it() {
     let mut world = World::with("[gateways.here]\ndisk = '16MiB'\n").await;
@@ -115,7 +115,7 @@ async fn a_gateway_that_has_written_too_much_is_ended_where_nothing_else_bounds_
     fs::write(state.join("some"), vec![1; 8 << 20]).unwrap();
     let up = Up::start(world.sluice().log_to(&world.path().join("up.log"))).await;
     let log = || fs::read_to_string(world.path().join("up.log")).unwrap();
-    // The control: as long as it has not, nobody touches it.
+    // The control: below the limit the gateway is left alone.
     let checked = world.sluice().run(&["gateway", "check", "here", "--json"]).await;
     assert!(!codes(&checked, 0).contains(&"disk_full".to_owned()), "{checked:?}");
     assert_eq!(docker(&["inspect", "--format", "{{.State.Running}}", &name]).await, "true");

@@ -1,4 +1,5 @@
-//! The socket of a sealed gateway: many runs call there, each call proves whose it is, and what proves it there proves it nowhere else.
+//! Tests the socket of a managed gateway. Many runs call there, and each call proves its run. The same proof is worth
+//! nothing on any other listener.
 
 use harness::{
     Agent, World,
@@ -27,7 +28,7 @@ fn traced(agent: Agent) -> Agent {
     agent.with_header("traceparent", &format!("00-{TRACE}-00f067aa0ba902b7-01"))
 }
 
-/// Has a gateway be heard; where that is, or the status and code of the refusal.
+/// Opens a gateway's listener; returns an agent on it, or the status and code of the refusal.
 async fn hear(world: &World, gateway: &str, dir: &str, uid: u32) -> Result<Agent, (u16, String)> {
     let door = json!({ "peer_uid": uid, "socket_dir": dir }).to_string();
     let answer = world.control.send(Method::PUT, &format!("/v1/gateways/{gateway}"), door).await;
@@ -78,7 +79,7 @@ async fn what_proves_a_call_at_one_gateway_proves_nothing_at_another() {
     assert_eq!(whose(world, 2).await, ("g1".to_owned(), Identity::Slot));
     assert_eq!(one.clone().with_header("x-run-token", &key).post(CHAT, &body).await.status, 200);
     assert_eq!(whose(world, 3).await, ("g1".to_owned(), Identity::Token));
-    // Elsewhere none is, and without any nobody is heard, also at its own.
+    // At another listener none of the three is accepted, and without any of them no call is, also at its own.
     for stranger in [two.clone(), shared.agent()] {
         for (agent, path) in [
             (traced(stranger.clone()), CHAT),
@@ -98,7 +99,7 @@ async fn what_proves_a_call_at_one_gateway_proves_nothing_at_another() {
         (400, json!("unattributed"))
     );
     assert_eq!(one.get("/health").await.status, 200);
-    // Nor is what belongs to a run of the shared listener heard at a gateway's socket.
+    // Nor does a gateway's socket accept the token of a run of the shared listener.
     let answer = one.clone().with_header("x-run-token", &token("r1", 0, "new", 60)).post(CHAT, &body).await;
     assert_eq!(answer.status, 400);
 }
@@ -176,7 +177,7 @@ async fn a_gateway_that_is_heard_no_more_has_no_connection_left() {
     assert_eq!((record.run_id.as_str(), record.outcome), ("g1", Outcome::RunClosed));
     assert!(cut.whole().await.is_err(), "a stream that was cut must not look complete");
     assert_eq!(idle.read(&mut [0; 1]).await.unwrap(), 0, "who waits between two calls is let go, too");
-    // The controls: the run is still open, and who calls from elsewhere goes on.
+    // The controls: the run is still open, and a client that calls from elsewhere goes on.
     for (run, in_flight) in [("g1", 0), ("g2", 1)] {
         assert_eq!(world.control.run(&run.parse().unwrap()).await.unwrap().in_flight, in_flight, "{run}");
     }

@@ -1,4 +1,4 @@
-//! Who a call belongs to: nothing an agent says about itself reaches the upstream.
+//! Tests the attribution of calls: nothing that an agent says about itself reaches the upstream.
 
 use std::collections::BTreeSet;
 
@@ -15,8 +15,8 @@ use platform_core::{
 };
 use serde_json::{Value, json};
 
-/// Headers by which LiteLLM, a tracing system or Sluicegate itself could be told who is calling, or told to treat
-/// the call otherwise.
+/// Headers that could tell LiteLLM, a tracing system or Sluicegate itself who is calling, or make it treat the call
+/// otherwise.
 const SPOOFED: [&str; 17] = [
     "authorization",
     "x-litellm-end-user-id",
@@ -36,7 +36,7 @@ const SPOOFED: [&str; 17] = [
     "cookie",
     "traceparent",
 ];
-/// What the predecessor's template overwrites. All the rest it passes on.
+/// Headers that the predecessor's template overwrites. It passes on all others.
 const OVERWRITTEN_BY_TEMPLATE: [&str; 3] =
     ["authorization", "x-litellm-end-user-id", "x-litellm-spend-logs-metadata"];
 /// All that the upstream may see of a request that brings nothing but its body's type.
@@ -62,7 +62,7 @@ pub(crate) struct Spoof {
     request: Raw,
 }
 
-/// Each header twice, in three spellings, then all of them at once.
+/// Returns requests with each header twice, in three spellings, then with all of them at once.
 pub(crate) fn spoofs() -> Vec<Spoof> {
     let request = Raw::post("/v1/chat/completions", &chat_body("fake", Answering::Whole));
     let claim = |request: Raw, name: &str| request.header(name, "victim");
@@ -126,7 +126,8 @@ fn assert_only_ours(entry: &Entry, claimed: &[&str]) {
     assert_eq!(entry.header("x-litellm-call-id"), [metadata(entry)["call_id"].as_str().unwrap()]);
 }
 
-/// The control of the test above: what it sends is a real attack.
+/// A client sends the same claims through the predecessor's template, and they arrive. It is the control of the test
+/// above.
 #[tokio::test]
 async fn the_predecessors_template_lets_the_same_claims_through() {
     let world = World::start().await;

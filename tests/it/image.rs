@@ -1,4 +1,4 @@
-//! The data plane in an empty image: `services/proxy-image`, which `make proxy-image` builds.
+//! Tests the data plane in an empty image: `services/proxy-image`, which `make proxy-image` builds.
 
 use std::{fs, os::unix::fs::chown, path::Path};
 
@@ -8,7 +8,7 @@ use tokio::process::Command;
 /// Uid of the image's user.
 const USER: u32 = 65532;
 
-/// Reference of the image that belongs to these sources.
+/// Returns the reference of the image that belongs to these sources.
 async fn image() -> String {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../services/proxy-image/build.sh");
     let output = Command::new(script).arg("--print").output().await.unwrap();
@@ -16,7 +16,7 @@ async fn image() -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// A directory that belongs to the image's user.
+/// Makes a directory that belongs to the image's user.
 fn theirs(path: &Path) -> String {
     fs::create_dir_all(path).unwrap();
     chown(path, Some(USER), Some(USER)).unwrap();
@@ -69,7 +69,7 @@ async fn the_image_is_one_file_and_serves_a_run_of_its_configuration() {
     assert_eq!(checked, "the configuration is valid");
 }
 
-/// The files of all layers.
+/// Returns the files of all layers.
 async fn contents(image: &str) -> Vec<String> {
     let script = "dir=$(mktemp -d) && trap 'rm -rf \"$dir\"' EXIT && docker save \"$1\" | tar -x -C \"$dir\" && \
                   find \"$dir\" -name layer.tar -exec tar -tf {} \\;";

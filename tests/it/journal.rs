@@ -1,4 +1,4 @@
-//! The journal: one record per call whatever ended it, chained, without a word of what was said.
+//! Tests the journal: one record per call however the call ended, chained, without a word of what was said.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,10 +26,10 @@ use sha2::{Digest, Sha256};
 const CHAT: &str = "/v1/chat/completions";
 /// Calls of the mixed batch.
 const BATCH: usize = 300;
-/// Of these, so many at once.
+/// Calls of the batch that are made at the same time.
 const AT_ONCE: usize = 10;
 
-/// How a call of the batch goes.
+/// Course of a call in the batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fate {
     Whole,
@@ -60,7 +60,7 @@ const FATES: [Fate; 11] = [
 ];
 
 impl Fate {
-    /// A mixture without pattern that is the same every time.
+    /// Returns the fate of call `n`: a mixture without pattern that is the same every time.
     fn of(n: usize) -> Self {
         FATES[(n.wrapping_mul(2_654_435_761) >> 7) % FATES.len()]
     }
@@ -107,7 +107,7 @@ async fn begin(model: &str, n: usize, agent: &Agent) -> Box<dyn Wire> {
     Raw::post(CHAT, &body).begin(agent).await
 }
 
-/// Whether the upstream has seen it.
+/// Returns whether the upstream has seen call `n`.
 fn saw(ledger: &Ledger, n: usize) -> bool {
     let said = format!("call {n}.");
     ledger.all().iter().any(|call| call.json().is_ok_and(|body| body["messages"][0]["content"] == said))
@@ -269,7 +269,7 @@ async fn nothing_that_was_said_and_no_key_gets_into_the_journal() {
         assert!(!journal.contains(word), "{word} is in {journal}");
     }
     for (line, model) in lines[1..].iter().zip(&junk) {
-        // What is no model's name is refused, and not written down at all.
+        // A text that cannot be a model's name is refused, and not written down at all.
         if *model != junk[3] {
             assert_eq!((line.record.refusal, &line.record.model_asked), (Some(Refusal::BodyInvalid), &None));
             continue;

@@ -1,8 +1,8 @@
-//! What is published of the journal's lines is what is written: the JSON Schema and the table are compared with the list of
-//! fields, and the list with a line.
+//! Tests that what is published of the journal's lines is what is written. The JSON Schema and the table are compared
+//! with the list of fields, and the list with a line.
 //!
-//! After a change of the list, delete `platform/config/journal.schema.json` and what stands below the line in
-//! `journal.md`: this test writes them anew, and fails once.
+//! After a change of the list, delete two things: `platform/config/journal.schema.json`, and the text between the marks
+//! in `docs/src/reference/journal.md`. This test writes them anew, and fails once.
 
 use std::{collections::BTreeSet, fmt::Write, fs, path::PathBuf};
 
@@ -13,11 +13,12 @@ use platform_core::{
 };
 use serde_json::{Map, Value, json};
 
-/// Begins the part of the description that is written from the list.
-const LINE: &str = "<!-- from here on written from platform/core/src/fields.rs -->\n";
+/// Marks around the part of the page that is written from the list.
+const BEGIN: &str = "<!-- generated:journal -->\n";
+const END: &str = "<!-- /generated -->\n";
 
-fn published(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../platform/config").join(name)
+fn published(path: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
 }
 
 fn schema_of(field: &Field) -> Value {
@@ -63,7 +64,7 @@ fn schema() -> String {
 }
 
 fn table() -> String {
-    let mut text = "\n| field | holds | means |\n|---|---|---|\n".to_owned();
+    let mut text = "| field | holds | means |\n|---|---|---|\n".to_owned();
     let mut rows = |prefix: &str, fields: &[Field]| {
         for field in fields {
             let holds = match field.holds {
@@ -99,17 +100,18 @@ fn table() -> String {
 
 #[test]
 fn schema_and_table_are_those_of_the_list() {
-    let path = published("journal.schema.json");
+    let path = published("platform/config/journal.schema.json");
     let written = fs::read_to_string(&path).unwrap_or_default();
     if written.is_empty() {
         fs::write(&path, schema()).unwrap();
     }
     assert_eq!(written, schema(), "see the top of this file");
-    let path = published("journal.md");
+    let path = published("docs/src/reference/journal.md");
     let text = fs::read_to_string(&path).unwrap();
-    let (before, written) = text.split_once(LINE).unwrap();
+    let (before, rest) = text.split_once(BEGIN).unwrap();
+    let (written, after) = rest.split_once(END).unwrap();
     if written.is_empty() {
-        fs::write(&path, format!("{before}{LINE}{}", table())).unwrap();
+        fs::write(&path, format!("{before}{BEGIN}{}{END}{after}", table())).unwrap();
     }
     assert_eq!(written, table(), "see the top of this file");
 }
@@ -168,7 +170,7 @@ async fn every_line_is_what_the_schema_says_and_has_every_field() {
         let places: Vec<_> = written.iter().map(|name| line.find(&format!("\"{name}\":")).unwrap()).collect();
         assert!(places.is_sorted(), "the fields are in the order of the list: {line}");
         assert!(serde_json::from_str::<JournalLine>(line).is_ok());
-        // The control: what is wrong is found.
+        // The control: the check finds mistakes.
         for (name, other) in
             [("seq", json!("1")), ("outcome", json!("lost")), ("extra", json!(1)), ("ts", json!(null))]
         {

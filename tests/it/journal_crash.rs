@@ -20,12 +20,12 @@ use serde_json::json;
 
 const CHAT: &str = "/v1/chat/completions";
 const MARKS: &str = "state/journal/marks";
-/// How often the proxy is killed under load.
+/// Number of times the proxy is killed under load.
 const KILLS: usize = 6;
 /// Agents that call all the time.
 const AGENTS: usize = 4;
 
-/// Call ids that the upstream saw, and how often.
+/// Returns the call ids that the upstream saw, and how often it saw each.
 fn seen(world: &World) -> BTreeMap<String, usize> {
     world.upstream.ledger().all().iter().fold(BTreeMap::new(), |mut seen, call| {
         *seen.entry(call.header("x-litellm-call-id")[0].to_owned()).or_default() += 1;
@@ -33,7 +33,7 @@ fn seen(world: &World) -> BTreeMap<String, usize> {
     })
 }
 
-/// Slots with a mark in them: of calls in flight, and of some that are over.
+/// Counts slots with a mark in them: of calls in flight, and of some that are over.
 fn marks(world: &World) -> usize {
     let marks = fs::read(world.path().join(MARKS)).unwrap();
     marks.chunks(4096).filter(|slot| slot[..8] != [0; 8]).count()
@@ -43,7 +43,7 @@ fn id(line: &JournalLine) -> String {
     line.record.litellm_call_id.to_string()
 }
 
-/// Every call that the upstream saw has one record, and no record tells of an answer that it did not give.
+/// Asserts that every call the upstream saw has one record, and that no record reports an answer that was not given.
 fn assert_told_once(world: &World, lines: &[JournalLine]) {
     let seen = seen(world);
     assert!(seen.values().all(|times| *times == 1), "no call is sent twice: {seen:?}");
@@ -211,7 +211,7 @@ async fn at_durability_disk_calls_end_in_all_the_same_ways() {
     killed_after(&mut world, 7).await;
 }
 
-/// With a call under way, on top of `before` that have ended.
+/// Kills the proxy while a call is in flight, after `before` that have ended.
 async fn killed_after(world: &mut World, before: usize) {
     let run = world.run("r2", "acct-1").await;
     let stream = run.agent.stream("fake-stall3").await;

@@ -1,4 +1,5 @@
-//! Who reads the journal: over rotations and restarts, at their own pace, and what is kept for them.
+//! Tests the readers of the journal: over rotations and restarts, at their own pace, and with the records kept for
+//! them.
 
 use std::{fs, path::PathBuf};
 
@@ -26,7 +27,7 @@ fn segments(world: &World) -> Vec<PathBuf> {
     paths
 }
 
-/// Calls from four sides at once.
+/// Makes calls from four clients at once.
 async fn load(run: &Run, calls: usize) {
     let callers: Vec<_> = (0..4)
         .map(|_| {
@@ -43,7 +44,7 @@ async fn load(run: &Run, calls: usize) {
     }
 }
 
-/// Reads on from `cursor` until line `last`, as one does who keeps a cursor.
+/// Reads on from `cursor` until line `last`, as a reader that keeps a cursor does.
 async fn read_on(world: &World, journal: &str, seen: &mut Vec<u64>, last: u64) {
     let after = seen.last().copied().unwrap_or_default();
     let path = format!("/v1/journal?after={after}&journal={journal}&follow");
@@ -74,7 +75,7 @@ async fn a_follower_misses_nothing_and_sees_nothing_twice_over_rotations_and_res
     assert_chained(&segments(&world), 3 * CALLS);
 }
 
-/// The chain goes on from file to file.
+/// Asserts that the chain goes on from file to file.
 fn assert_chained(segments: &[PathBuf], count: usize) {
     let text: String = segments.iter().map(|path| fs::read_to_string(path).unwrap()).collect();
     let mut before = "0".repeat(64);
@@ -117,7 +118,7 @@ async fn another_journal_and_lines_that_are_gone_are_named() {
     );
 }
 
-/// The cursor of line `seq`.
+/// Returns the cursor of line `seq`.
 async fn cursor(world: &World, seq: u64) -> Cursor {
     let answer =
         world.control.send(Method::GET, &format!("/v1/journal?after={}", seq - 1), String::new()).await;
@@ -136,7 +137,7 @@ async fn what_a_consumer_has_not_acknowledged_is_kept_until_it_would_fill_the_di
     let refused = || async { run.agent.chat("fake").await };
     let refused = eventually("calls are refused", refused, |answer| answer.status == 503).await;
     assert!(refused.text().contains("journal_unavailable"), "{}", refused.text());
-    assert_eq!(world.control.health().await.unwrap().journal, JournalState::Shut);
+    assert_eq!(world.control.health().await.unwrap().journal, JournalState::Closed);
     assert!(world.journal_file().exists(), "nothing was removed");
     let metrics = world.control.send(Method::GET, "/v1/metrics", String::new()).await;
     assert!(metrics.text().contains("\nsluicegate_journal_consumers 1\n"), "{}", metrics.text());
@@ -191,7 +192,7 @@ async fn what_an_account_spent_is_known_when_its_lines_are_gone() {
     world.run("r1", "acct-1").await;
     assert_eq!(world.control.run(&run.grant.run_id).await.unwrap().usage, before);
     assert_eq!(before.calls, 60);
-    // Nor is what is left any harder to read.
+    // The rest of the journal is as easy to read as before.
     for command in [
         &["tail", "-n", "1"][..],
         &["stats"],
@@ -204,7 +205,7 @@ async fn what_an_account_spent_is_known_when_its_lines_are_gone() {
     }
 }
 
-/// Has `count` calls refused, ends the run, and returns its lines.
+/// Makes `count` calls that are refused, ends the run, and returns its lines.
 async fn refused(world: &World, name: &str, count: usize) -> Vec<JournalLine> {
     let run = world.run(name, "acct-1").await;
     for _ in 0..count {
@@ -236,7 +237,7 @@ async fn a_flood_of_refusals_is_summed_up_and_counted_whole() {
     assert_eq!(usage.refused, 300, "what was counted is written when the proxy stops");
 }
 
-/// Lines of `run`, and the calls they stand for.
+/// Returns the number of lines of `run`, and of the calls they stand for.
 async fn told(world: &World, run: &Run) -> (usize, u64) {
     let mut lines = world.journal().await;
     lines.retain(|line| line.record.run_id == run.grant.run_id);
@@ -252,7 +253,7 @@ async fn so_is_a_flood_of_calls_that_are_answered_without_the_upstream() {
     }
     let usage = world.control.run(&flood.grant.run_id).await.unwrap().usage;
     assert_eq!((usage.calls, usage.refused), (600, 0));
-    // The control: what was sent has a line for each call, however many.
+    // The control: calls that were sent have a line each, however many.
     for _ in 0..200 {
         assert_eq!(calls.agent.chat("fake").await.status, 200);
     }
@@ -265,7 +266,8 @@ async fn so_is_a_flood_of_calls_that_are_answered_without_the_upstream() {
     assert_eq!(world.control.run(&flood.grant.run_id).await.unwrap().usage, usage);
 }
 
-/// A file of the journal is removed: what was spent stays, no number is used twice, and it is told wherever one looks.
+/// An operator removes a file of the journal: the recorded spending stays, and no number is used twice. The proxy's
+/// health and log, `audit verify` and `doctor` report the loss.
 #[tokio::test]
 async fn a_lost_file_is_told_and_its_spending_stays() {
     let mut world = World::with(SMALL).await;

@@ -22,7 +22,7 @@ use serde_json::json;
 /// Calls under way when the disk fills up.
 const UNDER_WAY: usize = 8;
 
-/// A small file system. Gone on drop.
+/// A small file system. It is unmounted on drop.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
@@ -59,7 +59,7 @@ impl Drop for SmallDisk {
     }
 }
 
-/// A world whose proxy has its state on a disk of `size`, and the disk, which is to be dropped first.
+/// Starts a world whose proxy has its state on a disk of `size`; the disk is to be dropped first.
 async fn small_world(size: &str) -> (World, SmallDisk) {
     let mut world = World::start().await;
     assert!(world.stop_proxy().await);
@@ -84,7 +84,7 @@ async fn a_full_disk_stops_calls_that_begin_and_none_that_ends() {
     disk.fill();
     assert!(fs::write(disk.0.join("control"), vec![1; 8192]).is_err(), "the disk is really full");
 
-    // What is set aside already may still be given out.
+    // Calls may still use space that was reserved before.
     let chat = || async { run.agent.chat("fake").await };
     let refused = eventually("no call is let through", chat, |answer| answer.status == 503).await;
     assert!(refused.text().contains("journal_unavailable"), "{}", refused.text());
@@ -140,7 +140,7 @@ async fn a_proxy_that_is_killed_on_a_full_disk_records_what_was_under_way() {
     assert!(lines.iter().all(|line| line.record.outcome == Outcome::Interrupted));
 }
 
-/// The emergency stop is what must work when all else is full: it is stored in space that was set aside for it.
+/// An operator freezes and revokes on a full disk. Both hold and are stored, in space that is reserved for them.
 #[tokio::test]
 async fn freezes_and_revocations_hold_on_a_full_disk() {
     let (mut world, disk) = small_world("4m").await;
@@ -175,7 +175,8 @@ async fn freezes_and_revocations_hold_on_a_full_disk() {
     assert_eq!(code(by_token.chat("fake").await), "token_revoked");
 }
 
-/// More freezes than space is set aside for hold all the same, are said not to be stored, and are as soon as they can be.
+/// An operator makes more freezes than the reserved space can store. All of them hold; the answer says that they are
+/// not stored, and they are stored as soon as there is space.
 #[tokio::test]
 async fn a_freeze_that_cannot_be_stored_holds_and_says_so() {
     let (mut world, disk) = small_world("4m").await;

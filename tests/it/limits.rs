@@ -1,4 +1,5 @@
-//! Limits that hold: what a call may need is set aside before it is sent, whoever else draws on the same budget.
+//! Tests that limits hold. A call reserves what it may need before it is sent, also while other calls draw on the same
+//! budget.
 
 use std::time::Duration;
 
@@ -41,7 +42,7 @@ async fn settled(world: &World, run: &Run) -> Vec<LimitView> {
     eventually("no call is in flight", view, |view| view.in_flight == 0).await.limits
 }
 
-/// Tokens of a call in these tests: the upstream counts ten for the prompt, and one for each word.
+/// Returns the tokens of a call in these tests: the upstream counts ten for the prompt, and one for each word.
 async fn tokens_of_one(world: &World) -> u64 {
     let run = world.run("measure", "measure").await;
     run.agent.chat("fake-words20").await;
@@ -55,7 +56,7 @@ async fn parallel_calls_on_the_last_tokens_of_a_budget_never_use_more_than_there
     let each = tokens_of_one(&world).await;
     for parallel in [8, 64, 256] {
         let name = format!("r{parallel}");
-        // Room for what one call sets aside, and for what five really use.
+        // A limit that suffices for one call's reservation, and for the real use of five.
         let total_tokens = Some(5 * each + 9000);
         let run =
             world.run_with(limited(&name, "acct-1", Budget { total_tokens, ..Budget::default() })).await;
@@ -64,7 +65,7 @@ async fn parallel_calls_on_the_last_tokens_of_a_budget_never_use_more_than_there
         let passed = codes.iter().filter(|(status, _)| *status == 200).count();
         assert!(passed >= 1, "{codes:?}");
         assert!(
-            codes.iter().all(|code| code.0 == 200 || *code == refused(429, "limit_held")),
+            codes.iter().all(|code| code.0 == 200 || *code == refused(429, "quota_reserved")),
             "short only because others hold it: {codes:?}"
         );
         for view in settled(&world, &run).await {
@@ -96,12 +97,12 @@ async fn a_budget_is_used_to_its_end_and_then_refused_for_good() {
         let asked: Value = world.upstream.ledger().last().unwrap().json().unwrap();
         assert!(asked["max_tokens"].as_u64().unwrap() < 3000, "cut down to what is left");
     };
-    assert_eq!(code(&last), refused(400, "limit_used_up"));
+    assert_eq!(code(&last), refused(400, "quota_exhausted"));
     assert_eq!(last.headers["x-should-retry"], "false");
     assert!(last.text().contains("total tokens") && last.text().contains("this run"), "{}", last.text());
     let record = world.journal().await.pop().unwrap().record;
-    assert_eq!((record.outcome, record.refusal), (Outcome::Refused, Some(Refusal::LimitUsedUp)));
-    // What is taken away, an operator can give.
+    assert_eq!((record.outcome, record.refusal), (Outcome::Refused, Some(Refusal::QuotaExhausted)));
+    // An operator can raise an exhausted limit.
     let more = json!({ "total_tokens": 100_000 }).to_string();
     assert_eq!(world.control.send(Method::PUT, "/v1/runs/r1/budget", more).await.status, 200);
     assert_eq!(run.agent.chat("fake").await.status, 200);
@@ -145,7 +146,7 @@ async fn every_answer_is_limited_under_the_name_its_route_knows() {
         seen.as_object_mut().unwrap().retain(|name, _| NAMES.contains(&name.as_str()));
         assert_eq!(seen, expected, "{path} {asks}");
     }
-    // What the model may think has to fit in, or the call would be refused for what was done to it.
+    // The thinking budget must fit into the reduced `max_tokens`, or the upstream would refuse the proxy's own change.
     let mut body = body_for("/v1/messages", "fake", Answering::Whole);
     body["max_tokens"] = json!(32_000);
     body["thinking"] = json!({ "type": "enabled", "budget_tokens": 16_000 });
@@ -190,7 +191,7 @@ async fn calls_that_come_too_fast_or_too_many_at_once_are_told_when_to_come_agai
     }
     assert_eq!(codes, [(200, None), (200, None), (200, None)]);
     let answer = fast.agent.chat("fake").await;
-    assert_eq!(code(&answer), refused(429, "too_fast"));
+    assert_eq!(code(&answer), refused(429, "rate_limited"));
     let wait: u64 = answer.headers["retry-after"].to_str().unwrap().parse().unwrap();
     assert!((1..=20).contains(&wait), "{wait}");
 
@@ -203,14 +204,18 @@ async fn calls_that_come_too_fast_or_too_many_at_once_are_told_when_to_come_agai
         held.push(stream);
     }
     let answer = many.agent.chat("fake").await;
-    assert_eq!(code(&answer), refused(429, "too_many_at_once"));
+    assert_eq!(code(&answer), refused(429, "concurrency_limited"));
     drop(held);
     settled(&world, &many).await;
     assert_eq!([many.agent.chat("fake").await.status, many.agent.chat("fake").await.status], [200, 200]);
-    assert_eq!(code(&many.agent.chat("fake").await), refused(400, "limit_used_up"), "four requests are made");
+    assert_eq!(
+        code(&many.agent.chat("fake").await),
+        refused(400, "quota_exhausted"),
+        "four requests are made"
+    );
 }
 
-/// Three calls a minute: what is refused before it is looked into is a call as well.
+/// An agent may make three calls a minute; a call that is refused before it is looked into counts as well.
 #[tokio::test]
 async fn refused_calls_count_against_the_rate() {
     let world = World::start().await;
@@ -220,10 +225,10 @@ async fn refused_calls_count_against_the_rate() {
     for _ in 0..3 {
         assert_eq!(unknown(&run).await, refused(404, "route_unknown"));
     }
-    assert_eq!(unknown(&run).await, refused(429, "too_fast"));
-    assert_eq!(code(&run.agent.chat("fake").await), refused(429, "too_fast"));
+    assert_eq!(unknown(&run).await, refused(429, "rate_limited"));
+    assert_eq!(code(&run.agent.chat("fake").await), refused(429, "rate_limited"));
     let models = run.agent.request(Method::GET, "/v1/models", String::new().into()).await.unwrap();
-    assert_eq!(code(&models), refused(429, "too_fast"), "what is answered here is a call, too");
+    assert_eq!(code(&models), refused(429, "rate_limited"), "what is answered here is a call, too");
     // Control: without a limit.
     let free = world.run("free", "acct-1").await;
     for _ in 0..10 {
@@ -242,7 +247,7 @@ async fn an_accounts_limit_holds_over_all_its_runs_and_for_nobody_else() {
     }
     for run in [&one, &two] {
         let answer = run.agent.chat("fake").await;
-        assert_eq!(code(&answer), refused(400, "limit_used_up"));
+        assert_eq!(code(&answer), refused(400, "quota_exhausted"));
         assert!(answer.text().contains("this account"), "{}", answer.text());
     }
     assert_eq!(other.agent.chat("fake").await.status, 200);
@@ -253,7 +258,7 @@ async fn an_accounts_limit_holds_over_all_its_runs_and_for_nobody_else() {
     let more = json!({ "account": "acct-1", "budget": { "requests": 4 } }).to_string();
     assert_eq!(world.control.send(Method::PUT, "/v1/accounts", more).await.status, 200);
     assert_eq!(two.agent.chat("fake").await.status, 200);
-    assert_eq!(code(&one.agent.chat("fake").await), refused(400, "limit_used_up"));
+    assert_eq!(code(&one.agent.chat("fake").await), refused(400, "quota_exhausted"));
 }
 
 #[tokio::test]
@@ -277,7 +282,7 @@ async fn money_is_held_by_price_and_corrected_by_what_the_upstream_says() {
     assert_eq!(told.cost_source, CostSource::Upstream);
     let used = limit(&world, &run, Limit::CostNanodollars).await.used;
     assert_eq!(used, cost.0 + told.cost_nanodollars.unwrap().0);
-    // LiteLLM says nothing, 0, of what it does not know: then the table holds.
+    // LiteLLM reports 0 for models it does not know: then the table of prices holds.
     run.agent.chat("fake-free").await;
     let free = world.records(4).await.pop().unwrap().record;
     assert_eq!((free.cost_nanodollars.unwrap().0 > 0, free.cost_source), (true, CostSource::Priced));
@@ -308,7 +313,7 @@ async fn a_call_whose_end_nobody_knows_stays_settled_at_what_it_could_use() {
     assert_eq!((record.outcome, record.tokens_source), (Outcome::ClientGone, TokensSource::Estimated));
     assert_eq!(record.tokens.output, 8192);
     assert_eq!(limit(&world, &run, Limit::OutputTokens).await.used, 8192);
-    // Control: what the upstream refuses costs nothing.
+    // Control: a call that the upstream refuses costs nothing.
     run.agent.chat("fake-status429").await;
     assert_eq!(limit(&world, &run, Limit::OutputTokens).await.used, 8192);
 }
@@ -327,7 +332,7 @@ async fn what_was_spent_and_closed_survives_a_kill() {
     world.kill_proxy().await;
     world.start_proxy().await;
 
-    // Closed although nobody has opened it here yet.
+    // Closed although no worker has opened it on this proxy yet.
     let late = grant("late", "acct-2");
     assert_eq!(world.control.close(&late.run_id, 0).await.unwrap_err().error.code, "run_unknown");
     assert_eq!(world.control.register(&late).await.unwrap_err().error.code, "run_closed");
@@ -335,10 +340,14 @@ async fn what_was_spent_and_closed_survives_a_kill() {
     assert_eq!(closed.error.code, "run_closed");
     let again = world.run_with(run.grant.clone()).await;
     assert_eq!(again.agent.chat("fake").await.status, 200);
-    assert_eq!(code(&again.agent.chat("fake").await), refused(400, "limit_used_up"), "one of nine was left");
+    assert_eq!(
+        code(&again.agent.chat("fake").await),
+        refused(400, "quota_exhausted"),
+        "one of nine was left"
+    );
     let other = world.run("r2", "acct-1").await;
     assert_eq!(other.agent.chat("fake").await.status, 200);
-    assert_eq!(code(&other.agent.chat("fake").await), refused(400, "limit_used_up"), "one of ten was left");
+    assert_eq!(code(&other.agent.chat("fake").await), refused(400, "quota_exhausted"), "one of ten was left");
 }
 
 #[tokio::test]
@@ -374,6 +383,6 @@ async fn when_a_runs_time_is_over_its_calls_are_cut_and_no_more_are_taken() {
     let over = world.run_with(RunGrant { expires: Some(UnixSeconds(now)), ..grant("r3", "acct-1") }).await;
     let answer =
         over.agent.request(Method::POST, CHAT, chat_body("fake", Answering::Whole).to_string().into()).await;
-    assert!(answer.is_err() || code(&answer.unwrap()) == refused(400, "run_over"));
+    assert!(answer.is_err() || code(&answer.unwrap()) == refused(400, "run_deadline_exceeded"));
     assert_eq!(lasting.agent.chat("fake").await.status, 200);
 }

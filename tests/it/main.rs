@@ -1,4 +1,4 @@
-//! One integration binary, many stories: linking once is what takes time.
+//! Integration tests in one binary, because linking takes most of the time.
 
 #![allow(clippy::unwrap_used, reason = "a test that panics fails, with the place")]
 
@@ -8,6 +8,7 @@ mod answers;
 mod api;
 mod attacks;
 mod bodies;
+mod book;
 mod canaries;
 mod chaos;
 mod cleanup;
@@ -15,7 +16,7 @@ mod cli;
 mod commands;
 mod complaints;
 mod control;
-mod docker_away;
+mod docker_unavailable;
 mod drain;
 mod endings;
 mod endurance;
@@ -41,6 +42,7 @@ mod openclaw;
 mod orders;
 mod path;
 mod reaper;
+mod reference;
 mod refusals;
 mod reload;
 mod restart;
@@ -61,7 +63,6 @@ mod store_away;
 mod streaming;
 mod survival;
 mod tap;
-mod tidy;
 mod time;
 mod time_clients;
 mod tokens;

@@ -35,7 +35,7 @@ async fn until(world: &World, name: &str, value: f64) {
     eventually(name, look, |seen| *seen == value).await;
 }
 
-/// How often each route, outcome and refusal stands in the journal, as the metrics name them.
+/// Counts the journal's lines by route, outcome and refusal, under the names of the metrics.
 fn counted(journal: &[JournalLine]) -> BTreeMap<String, f64> {
     let mut calls = BTreeMap::new();
     for JournalLine { record, .. } in journal {
@@ -56,7 +56,7 @@ fn calls_of(scrape: &Scrape) -> BTreeMap<String, f64> {
     calls.map(|(key, value)| (key.clone(), *value)).collect()
 }
 
-/// One call of most kinds.
+/// Makes one call of most kinds.
 async fn live(agent: &Agent) {
     for model in ["fake", "fake-cost", "fake-status429", "fake-cut0", "not-a-model-of-anybody"] {
         agent.chat(model).await;
@@ -95,7 +95,7 @@ async fn calls_are_counted_by_what_became_of_them_as_the_journal_has_it() {
     }
     tokens_and_bytes_are_those_of(&journal, &seen);
 
-    // Both runs are gone, and what they did stays counted.
+    // Both runs are gone, and their calls stay counted.
     for Run { grant, .. } in [one, other] {
         world.control.close(&grant.run_id, 0).await.unwrap();
     }
@@ -178,7 +178,7 @@ async fn an_agent_that_makes_up_models_and_routes_makes_no_series() {
     assert_eq!(after.sum("sluicegate_calls_total", &[("route", "unknown")]), 1001.0);
     assert!(after.sum("sluicegate_tokens_total", &[("model", "other"), ("kind", "output")]) > 10_000.0);
 
-    // What is configured has a series of its own, which the same call would not have made.
+    // A configured name has a series of its own, which the same call would not have made.
     let own = [("model", "fake-words3"), ("kind", "output")];
     assert_eq!(after.sum("sluicegate_tokens_total", &own), 0.0);
     agent.chat("fake-words3").await;
@@ -194,7 +194,7 @@ async fn nothing_is_told_of_who_called_and_what_was_said() {
     live(&run.agent).await;
     let lines = serde_json::to_string(&world.records(13).await).unwrap();
     let text = scrape(&world).await.text;
-    // The journal knows the first ones: there is something to tell.
+    // The journal has the first words, so the metrics could leak them.
     let known = ["run-1234", "acct-5678", "user-77", "sandbox:agent", "not-a-model-of-anybody", "fake-cut0"];
     for word in known {
         assert!(lines.contains(word), "{word} is not in the journal");
@@ -209,8 +209,9 @@ async fn nothing_is_told_of_who_called_and_what_was_said() {
 async fn what_is_in_flight_is_shown_until_it_has_ended() {
     let world = World::with("[prices.'*']\ninput = '1.00'\noutput = '2.00'").await;
     let run = world.run_with(RunGrant { tap: Tap::Text, ..grant("r1", "acct-1") }).await;
-    let nothing = ["in_flight", "taps", "body_bytes_in_flight", "reserved_requests", "reserved_cost_dollars"]
-        .map(|name| format!("sluicegate_{name}"));
+    let nothing =
+        ["calls_in_flight", "taps", "body_memory_bytes", "reserved_requests", "reserved_cost_dollars"]
+            .map(|name| format!("sluicegate_{name}"));
     let before = scrape(&world).await;
     nothing.iter().for_each(|name| assert_eq!(before.one(name), 0.0, "{name}"));
     assert_eq!((before.one("sluicegate_freezes"), before.one("sluicegate_journal_open")), (0.0, 1.0));
@@ -221,11 +222,14 @@ async fn what_is_in_flight_is_shown_until_it_has_ended() {
     let mut uploading = run.agent.connect().await.unwrap();
     let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 5000\r\n\r\n";
     uploading.write_all(format!("{head}{}", " ".repeat(1000)).as_bytes()).await.unwrap();
-    until(&world, "sluicegate_body_bytes_in_flight", 1000.0).await;
+    until(&world, "sluicegate_body_memory_bytes", 1000.0).await;
     until(&world, "sluicegate_taps", 1.0).await;
     assert!(scrape(&world).await.one("sluicegate_tap_bytes") > 0.0);
     let during = scrape(&world).await;
-    assert_eq!((during.one("sluicegate_in_flight"), during.one("sluicegate_reserved_requests")), (2.0, 2.0));
+    assert_eq!(
+        (during.one("sluicegate_calls_in_flight"), during.one("sluicegate_reserved_requests")),
+        (2.0, 2.0)
+    );
     assert!(during.sum("sluicegate_reserved_tokens", &[("kind", "input")]) > 0.0);
     assert!(during.sum("sluicegate_reserved_tokens", &[("kind", "output")]) >= 8192.0);
     assert!(during.one("sluicegate_reserved_cost_dollars") > 0.016);
@@ -283,7 +287,7 @@ async fn readers_at_once_disturb_nobody_and_the_end_is_the_journals() {
     assert_eq!(calls_of(&scrape(&world).await), counted(&journal));
 }
 
-/// A world whose metrics are on a TCP listener, and a client of it.
+/// Starts a world whose metrics are on a TCP listener; returns it with a client.
 async fn listening() -> (World, Agent, SocketAddr) {
     let mut world = World::start().await;
     assert!(world.stop_proxy().await);
@@ -316,7 +320,7 @@ async fn prometheus_reads_the_same_from_an_address_of_its_own_and_nothing_else_i
         let answer = prometheus.request(method.clone(), path, "".into()).await.unwrap();
         assert_eq!(answer.status, 404, "{method} {path}: {}", answer.text());
     }
-    // A few who come and say nothing do not keep Prometheus out.
+    // A few clients that connect and say nothing do not keep Prometheus out.
     let mut silent: Vec<Box<dyn Wire>> = Vec::new();
     for _ in 0..10 {
         silent.push(prometheus.connect().await.unwrap());

@@ -1,5 +1,5 @@
-//! What both OpenClaw versions send to a model passes as it is: bodies that the real programs sent, recorded by
-//! `tests/openclaw/record_bodies.mjs`, through a gateway's listener.
+//! Tests that bodies which both OpenClaw versions send pass unchanged through a gateway's listener. The real programs
+//! sent these bodies; `tests/openclaw/record_bodies.mjs` recorded them.
 
 use bytes::Bytes;
 use harness::{
@@ -39,7 +39,8 @@ fn calls() -> Vec<(&'static str, Call)> {
         .collect()
 }
 
-/// Only the version that has them sends trace ids; the other's calls are told apart by a slot.
+/// Returns the trace id of a call. Only the version that has trace ids sends them; a slot distinguishes the other's
+/// calls.
 fn trace(call: &Call) -> Option<&str> {
     call.headers.get("traceparent").and_then(|parent| parent.split('-').nth(1))
 }

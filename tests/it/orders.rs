@@ -1,11 +1,11 @@
-//! The same order again is the same run, whatever program stored it.
+//! Tests that the same order again is the same run, also when another program stored it.
 
 use harness::{Postgres, World, store::rewrite};
 use serde_json::{Value, json};
 
 use crate::{sandbox::shell_agent, survival::order};
 
-/// Takes what older programs did not know out of what is stored of agents.
+/// Removes from a stored agent the fields that older programs did not know.
 fn age(table: &str, row: &mut serde_json::Map<String, Value>) {
     if table != "runs" {
         return;

@@ -1,4 +1,4 @@
-//! The whole path: a question into a sealed container, its answer out of it, the record of it in the journal.
+//! Tests the whole path: a question goes into a sealed container, its answer comes out, and the journal has the record.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use platform_core::record::Outcome;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-/// What the scripted upstream says, a word per event.
+/// Answer of the scripted upstream, a word per event.
 const ANSWER: &str = "Hello from the scripted upstream, it is a lovely day.";
 const WORDS: usize = 10;
 /// Pause between the words of `fake-gap100ms`.
@@ -34,7 +34,7 @@ async fn a_sealed_agent_gets_its_answer_and_the_journal_says_who_asked() {
     world.assert_nothing_left().await;
 }
 
-/// The events of a run, each with the time it came.
+/// Returns the events of a run, each with the time it came.
 async fn events_as_they_come(world: &World, model: &str) -> Vec<(Value, Instant)> {
     let mut child = world.sluice().spawn(&["run", "--json", "--model", model, "Hello?"]);
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -64,7 +64,7 @@ async fn words_come_out_of_the_sandbox_while_the_model_still_writes() {
     let end = events.iter().find(|(event, _)| event["type"] == "assistant_final").unwrap().1;
     assert!(deltas.iter().all(|(_, at)| *at < end), "words that come after the answer are of no use");
 
-    // Control: the same look tells a model without pauses.
+    // Control: the same measurement recognises a model without pauses.
     let events = events_as_they_come(&world, "fake").await;
     assert!(spread(&text_deltas(&events)) < GAP * 9 / 2);
 }
@@ -149,7 +149,7 @@ async fn on_a_terminal_one_line_says_how_far_a_run_is_until_there_is_something_t
         lines.last().unwrap().starts_with("the answer"),
         "the line is gone when the answer is there: {lines:?}"
     );
-    // Control: where nobody looks nothing is drawn.
+    // Control: without a terminal nothing is drawn.
     let piped = world.sluice().run(&["run", "--agent", "test:sh", "q"]).await;
     assert_eq!((piped.stdout.as_str(), piped.stderr.as_str()), ("the answer\n", ""));
 }

@@ -1,4 +1,5 @@
-//! What is left of runs that are over is removed; what lives, is somebody else's, or cannot be looked at stays.
+//! Tests the removal of resources of runs that are over. A resource stays if its run lives, if it belongs to another
+//! installation, or if it cannot be inspected.
 
 use std::fs;
 
@@ -14,10 +15,10 @@ use tokio::process::Command;
 
 use crate::sandbox::{shell_agent, world_with};
 
-/// Goes on until somebody ends it.
+/// Script of an agent that goes on until it is ended.
 const LINGER: &str = "sleep 600";
 
-/// A run whose process was killed in the middle: everything of it is there, and nobody is.
+/// Kills the process of a run in the middle: all resources of the run remain, without a worker.
 async fn killed(world: &World, run: &str) {
     let mut child = world.sluice().spawn(&["run", "--agent", "test:sh", "--run-id", run, "q"]);
     let running = || async {
@@ -42,7 +43,7 @@ async fn show(world: &World, run: &str) -> Value {
     if outcome.code == Some(0) { outcome.result() } else { Value::Null }
 }
 
-/// What the run's row of a kind calls its thing.
+/// Returns the name of a run's resource of a kind, from its row.
 fn name(run: &Value, kind: &str) -> String {
     let rows = run["resources"].as_array().unwrap();
     rows.iter().find(|row| row["kind"] == kind).unwrap()["name"].as_str().unwrap().to_owned()
@@ -54,7 +55,7 @@ async fn gc(world: &World, more: &[&str]) -> (Outcome, Vec<Value>) {
     (outcome, things)
 }
 
-/// What became of a run's things, as `kind outcome`.
+/// Returns the outcome for each resource of a run, as `kind outcome`.
 fn became(things: &[Value], run: &str) -> Vec<String> {
     let mut found: Vec<_> = things
         .iter()
@@ -90,7 +91,7 @@ async fn what_is_left_of_a_run_that_has_ended_is_removed_and_of_one_that_goes_on
     killed(&world, "live").await;
     let kept = ["container kept", "grant kept", "workspace kept"];
     let (outcome, things) = gc(&world, &[]).await;
-    // Nobody lives them, and yet: it is for whoever takes them over.
+    // No worker has these runs, and yet they are kept: for a worker that takes them over.
     assert_eq!(
         (outcome.code, became(&things, "over"), became(&things, "live")),
         (Some(0), kept.map(str::to_owned).to_vec(), kept.map(str::to_owned).to_vec())
@@ -141,7 +142,7 @@ async fn a_row_whose_thing_is_gone_says_so_once_its_run_has_ended() {
     assert_eq!(became(&gc(&world, &[]).await.1, "r1"), [""; 0]);
     assert_eq!(stages(&show(&world, "r1").await), ["made"; 4], "its holder may be about to say so");
     end(&world, "r1").await;
-    // A container by another name made them: what a host is called proves nothing.
+    // A container by another name made them: a host's name proves nothing.
     store::rewrite(&world, |table, row| {
         if table == "resources" {
             row["owner"] = json!("renamed/1/2");
@@ -162,7 +163,7 @@ async fn a_row_whose_thing_is_gone_says_so_once_its_run_has_ended() {
     assert_eq!(stages(&show(&world, "r1").await), ["removed"; 4]);
 }
 
-/// Makes a container that looks like what it says.
+/// Makes a container that looks like one of a run, by its name and labels.
 async fn plant(name: &str, labels: &[(&str, &str)], socket_dir: Option<&str>) {
     let labels: Vec<_> = labels.iter().map(|(key, value)| format!("--label={key}={value}")).collect();
     let mount = socket_dir.map(|dir| format!("--volume={dir}:/llm-sock:ro"));
@@ -172,7 +173,7 @@ async fn plant(name: &str, labels: &[(&str, &str)], socket_dir: Option<&str>) {
     docker(&arguments).await;
 }
 
-/// Containers of this test that a reaper would remove which believes in a label or a name.
+/// Returns the containers of this test that a reaper would remove if it trusted a label or a name.
 async fn believed(world: &World, filter: &str) -> Vec<String> {
     let filter = filter.replace("HERE", &world.installation());
     let names = docker(&["ps", "--all", "--filter", &filter, "--format", "{{.Names}}"]).await;
@@ -226,7 +227,8 @@ async fn what_is_not_proven_to_be_ours_survives() {
     for (name, ..) in &foreign {
         assert_eq!(container_state(name).await, "created", "{name}");
     }
-    // Asked for, and yet not: they were made just now. What contradicts itself is not even asked about.
+    // `--unknown` asks for them, and they are still kept, because they were made just now. A container that contradicts
+    // itself is never removed.
     let (_, things) = gc(&world, &["--unknown"]).await;
     assert_eq!(
         (became(&things, "never"), became(&things, "stranger")),
@@ -236,7 +238,7 @@ async fn what_is_not_proven_to_be_ours_survives() {
         became(&things, "r3").iter().filter(|what| what.starts_with("container")).collect::<Vec<_>>(),
         ["container unknown"]
     );
-    // Whoever believes in labels, or in names, removes what is not theirs.
+    // A cleanup that trusts labels or names alone would remove other installations' resources.
     assert_eq!(believed(&world, "label=sluicegate.installation=HERE").await.len(), 3);
     assert_eq!(believed(&world, "name=^/sluice-HERE-").await.len(), 3);
     assert_eq!(believed(&world, "label=sluicegate.run=r1").await.len(), 2);

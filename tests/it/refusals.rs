@@ -23,7 +23,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 const CHAT: &str = "/v1/chat/completions";
 const MESSAGES: &str = "/v1/messages";
 
-/// Nothing was sent, and each of `count` calls is in the journal as refused for `reason`.
+/// Asserts that nothing was sent, and that each of `count` calls is in the journal as refused for `reason`.
 async fn assert_journaled(world: &World, count: usize, reason: Refusal) {
     let records = world.records(count).await;
     assert_eq!((records.len(), world.upstream.ledger().len()), (count, 0), "{:?}", world.upstream.ledger());
@@ -100,7 +100,7 @@ async fn run_with_bodies_up_to(world: &World, bytes: usize) -> Run {
     world.run_with(RunGrant { limits, ..grant("r1", "acct-1") }).await
 }
 
-/// A chat request of exactly so many bytes.
+/// Builds a chat request of exactly so many bytes.
 fn body_of(bytes: usize) -> Bytes {
     let mut body = chat_body("fake", Answering::Whole);
     body["messages"][0]["content"] = json!("");
@@ -137,14 +137,15 @@ async fn send_then_look(agent: &Agent, path: &str) -> String {
     format!("{} (sent: {sent:?}, seen: {seen:?})", String::from_utf8_lossy(&answer))
 }
 
-/// An SDK that sees no answer takes that for a bad connection and sends it all again.
+/// An agent sends too much and receives a refusal on every kind of connection. An SDK that sees no answer would take
+/// that for a bad connection and send it all again.
 #[tokio::test]
 async fn an_agent_that_sends_too_much_is_told_so_however_it_is_connected() {
     let world = World::start().await;
     let run = run_with_bodies_up_to(&world, 1000).await;
     let (socat, init) = (Bridge::to(&run.socket).await, Init::to(&run.socket).await);
     let mut untold = Vec::new();
-    // Several times, because it is a race: between the answer and the news that nobody listens any more.
+    // Several times, because of a race: between the answer and the notice that the reader has closed.
     for (path, code) in [(CHAT, "body_too_large"), ("/v1/files", "route_unknown")].repeat(4) {
         for (way, agent) in [("socket", &run.agent), ("socat", &socat.agent), ("init", &init.agent)] {
             let answer = send_then_look(agent, path).await;
@@ -162,7 +163,8 @@ async fn a_refused_agent_that_stops_sending_is_not_waited_for_without_end() {
     let run = world.run("r1", "acct-1").await;
     let slow = Raw::request("POST", "/v1/files").header("content-length", "10000000");
     let asking = slow.clone().header("expect", "100-continue");
-    // Who sends a body may take some seconds over it; who asks whether to send one is told at once.
+    // A client that sends a body may take some seconds over it; a client that asks whether to send one is answered at
+    // once.
     for (request, patience) in [(slow, Duration::from_secs(6)), (asking, Duration::from_secs(1))] {
         let mut wire = request.begin(&run.agent).await;
         let answer = tokio::time::timeout(patience, read_until(&mut wire, "route_unknown")).await;

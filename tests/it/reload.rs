@@ -1,4 +1,4 @@
-//! The configuration is read again while calls go on: all of it or nothing.
+//! Tests that the configuration is read again while calls go on: all of it or nothing.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use platform_runtime::settings::Settings;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-/// Asks for a reload; the answer's status and document.
+/// Asks for a reload; returns the answer's status and document.
 async fn reload(world: &World) -> (u16, Value) {
     let answer = world.control.send(Method::POST, "/v1/reload", String::new()).await;
     (answer.status.as_u16(), answer.json())
@@ -53,13 +53,13 @@ async fn a_bad_configuration_is_refused_whole_with_every_mistake() {
     let mut world = World::start().await;
     let run = world.run("r1", "acct-1").await;
     let good = fs::read_to_string(world.config()).unwrap();
-    world.reconfigure("drain = '2s'", "drain = 'soon'");
+    world.reconfigure("drain_timeout = '2s'", "drain_timeout = 'soon'");
     append(&world, "[accounts.acct-1]\nrequests = 1\ncolour = 'red'");
     private_file(&world.path().join("key"), "two words");
     let (status, problem) = reload(&world).await;
     let message = problem["error"]["message"].as_str().unwrap();
     assert_eq!((status, &problem["error"]["code"]), (409, &json!("reload_refused")));
-    for words in ["has 3 mistakes", "proxy.drain", "accounts.acct-1.colour", "upstream.key_file"] {
+    for words in ["has 3 mistakes", "proxy.drain_timeout", "accounts.acct-1.colour", "upstream.key_file"] {
         assert!(message.contains(words), "{words} is not in {message}");
     }
     assert!(!message.contains("two words"), "{message}");
@@ -87,12 +87,12 @@ async fn limits_prices_and_fields_change_for_calls_to_come() {
     let (first, second) = (world.run("r1", "acct-1").await, world.run("r2", "acct-2").await);
     let body = json!({ "model": "fake", "messages": [{ "role": "user", "content": "hi" }], "colour": "red" });
     assert_eq!(first.agent.post("/v1/chat/completions", &body).await.status, 400);
-    // What an operator said of an account stays, unless the configuration says something else of that account.
+    // An operator's limit of an account stays, unless the configuration says something else of that account.
     for account in ["acct-1", "acct-2"] {
         let said = world.sluice().run(&["limit", "--account", account, "--requests", "50"]).await;
         assert_eq!(said.code, Some(0), "{said:?}");
     }
-    world.reconfigure("threads = 2", "threads = 2\nextra_fields = ['colour']");
+    world.reconfigure("threads = 2", "threads = 2\nextra_body_fields = ['colour']");
     world.reconfigure("requests = 5", "requests = 1");
     append(&world, "[prices.fake]\ninput = '1'\noutput = '2'");
     world.signal_proxy(Signal::HUP);
@@ -100,7 +100,7 @@ async fn limits_prices_and_fields_change_for_calls_to_come() {
     eventually("it is reloaded", reloaded, |done| *done).await;
     assert_eq!(first.agent.post("/v1/chat/completions", &body).await.status, 200);
     assert_eq!(second.agent.chat("fake").await.status, 200);
-    assert_eq!(second.agent.chat("fake").await.json()["error"]["code"], "limit_used_up");
+    assert_eq!(second.agent.chat("fake").await.json()["error"]["code"], "quota_exhausted");
     let accounts = world.sluice().run(&["usage", "--account", "acct-1", "--json"]).await;
     assert!(accounts.stdout.contains("50"), "{accounts:?}");
     let record = world.records(2).await.into_iter().find(|line| line.record.status == 200).unwrap().record;
@@ -137,7 +137,7 @@ enum Answered {
     Later,
 }
 
-/// A change in each section: the section, what is replaced or else added, the setting that changes, the answer.
+/// Returns a change in each section: the section, what is replaced or else added, the setting that changes, the answer.
 fn changes(root: &str) -> Vec<(&'static str, String, &'static str, Answered)> {
     use Answered::{ByProxy, ByUp, Later, Refused};
     let change = |section, text: &str, key, answered| (section, text.replace("ROOT", root), key, answered);
@@ -145,26 +145,36 @@ fn changes(root: &str) -> Vec<(&'static str, String, &'static str, Answered)> {
         change("accounts", "[accounts.a]\nrequests = 9", "accounts.a.requests", ByProxy),
         change("agents", "[agents.'a:b']\nimage = 'a:1'\nargv = ['a']", "agents.a:b", ByUp),
         change("api", "[api]\nlisten = '127.0.0.1:4199'", "api.listen", Later),
-        change("gateways", "[gateways.g]\nsessions = 3", "gateways.g.sessions", Later),
-        change("journal", "[journal]\nkeep = '9days'", "journal.keep", Refused),
+        change(
+            "gateways",
+            "[gateways.g]\nmax_concurrent_sessions = 3",
+            "gateways.g.max_concurrent_sessions",
+            Later,
+        ),
+        change("journal", "[journal]\nretention = '9days'", "journal.retention", Refused),
         change("prices", "[prices.fake]\ninput = '1'\noutput = '2'", "prices.fake", ByProxy),
-        change("proxy", "[proxy]\nkeep_alive = '9s'", "proxy.keep_alive", ByProxy),
+        change("proxy", "[proxy]\nkeep_alive_timeout = '9s'", "proxy.keep_alive_timeout", ByProxy),
         change("runs", "[runs.r9]\naccount = 'a'\nsocket = 'ROOT/r9/llm.sock'", "runs.r9", ByProxy),
         change("sandbox", "[sandbox]\ndisk_reserve = '1 GiB'", "sandbox.disk_reserve", Later),
-        change("store", "[store]\nkeep_events = '9days'", "store.keep_events", Later),
+        change("store", "[store]\nevent_retention = '9days'", "store.event_retention", Later),
         change(
             "telemetry",
             "[telemetry]\notlp_endpoint = 'http://127.0.0.1:9'",
             "telemetry.otlp_endpoint",
             Later,
         ),
-        change("upstream", "[upstream]\npool_max = 9", "upstream.pool_max", Refused),
-        change("worker", "[worker]\nruns = 3", "worker.runs", Later),
+        change(
+            "upstream",
+            "[upstream]\npool_max_idle_per_thread = 9",
+            "upstream.pool_max_idle_per_thread",
+            Refused,
+        ),
+        change("worker", "[worker]\nmax_concurrent_runs = 3", "worker.max_concurrent_runs", Later),
     ]
 }
 
-/// Changes one setting in every section that the schema has, one after the other, and asks proxy and `sluice up` to read
-/// the configuration again: whose section it is answers for it, and nobody else minds.
+/// An operator changes one setting in every section of the schema, one after the other, and asks proxy and `sluice up`
+/// to read the configuration again. The process that the section belongs to answers for it; the other ignores it.
 #[tokio::test]
 async fn a_change_in_each_section_is_answered() {
     let mut world = World::start().await;

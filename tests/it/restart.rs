@@ -1,4 +1,5 @@
-//! A proxy that comes after another one opens by itself what was open: same paths, same grants, same limits, same spending.
+//! Tests that a proxy that comes after another one opens by itself what was open: same paths, same grants, same limits,
+//! same spending.
 
 use std::{
     fs,
@@ -16,7 +17,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::sandbox::shell_agent;
 
-/// Ends the proxy as a machine would that fails, and starts another one.
+/// Ends the proxy as a machine that fails would, and starts another one.
 async fn again(world: &mut World) {
     world.kill_proxy().await;
     world.start_proxy().await;
@@ -47,7 +48,7 @@ async fn runs_come_back_with_what_they_spent_and_closed_ones_do_not() {
     assert_eq!(world.control.health().await.unwrap().runs, 1);
     assert_eq!(code(&open).await, "ok");
     again(&mut world).await;
-    assert_eq!([code(&open).await, code(&open).await], ["ok", "limit_used_up"]);
+    assert_eq!([code(&open).await, code(&open).await], ["ok", "quota_exhausted"]);
     assert!(closed.agent.connect().await.is_err());
     let problem = world.control.register(&closed.grant).await.unwrap_err();
     assert_eq!(problem.error.code, "run_closed");
@@ -81,7 +82,7 @@ async fn limits_that_were_changed_stay_changed() {
     let changed = world.sluice().run(&["limit", "--run", "r1", "--requests", "1"]).await;
     assert_eq!(changed.code, Some(0), "{changed:?}");
     again(&mut world).await;
-    assert_eq!([code(&run).await, code(&run).await], ["ok", "limit_used_up"]);
+    assert_eq!([code(&run).await, code(&run).await], ["ok", "quota_exhausted"]);
     world.control.register(&run.grant).await.expect("it is the grant that is compared");
 }
 
@@ -121,7 +122,7 @@ async fn sessions_of_gateways_are_known_again() {
     assert_eq!(ask(&with_token, "").await, 200);
 }
 
-/// Makes calls one after the other, each tried again as `curl --retry 2` does it, and says how each ended.
+/// Script that makes calls one after the other, each tried again as by `curl --retry 2`, and says how each ended.
 const CALLS: &str = r#"
 for call in $(seq 12); do
   curl --silent --retry 2 --retry-all-errors --output /dev/null --write-out '%{http_code} %{num_retries}\n' \
@@ -132,7 +133,7 @@ done"#;
 
 #[tokio::test]
 async fn an_agent_in_a_sandbox_outlives_proxies_that_are_killed() {
-    let mut world = World::with(&shell_agent(CALLS, "runtime = '60s'")).await;
+    let mut world = World::with(&shell_agent(CALLS, "run_timeout = '60s'")).await;
     assert!(world.stop_proxy().await);
     let mut up = Up::start(world.sluice()).await;
     let sluice = world.sluice();
@@ -162,7 +163,7 @@ async fn an_agent_in_a_sandbox_outlives_proxies_that_are_killed() {
     assert_eq!(up.stop(Signal::TERM).await.0, Some(0));
 }
 
-/// As long as a restart may take to a sandbox. Generous: what is measured is printed, not asserted.
+/// Longest time that a restart may take for a sandbox. It is generous: the measured time is printed, not asserted.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[tokio::test]

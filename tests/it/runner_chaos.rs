@@ -1,5 +1,5 @@
-//! Workers, proxy and sandboxes that are killed at random moments: nothing is left, no run is harmed, no agent starts twice.
-//! As often as one likes: `tests/examples/chaos-runner.rs`.
+//! Kills workers, proxy and sandboxes at random moments: nothing is left, no run is harmed, no agent starts twice. The
+//! number of rounds is free in `tests/examples/chaos-runner.rs`.
 
 use harness::runner_chaos::Stage;
 

@@ -1,4 +1,4 @@
-//! What whoever runs the proxy asks of it: is the configuration right, is it ready, does it live.
+//! Tests the operation of the proxy: whether its configuration is right, whether it is ready, and whether it lives.
 
 use std::{os::unix::net::UnixDatagram, process::Stdio, time::Duration};
 
@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-/// What `sluice-proxy --check` says of the world's configuration.
+/// Runs `sluice-proxy --check` on the world's configuration; returns its exit code and output.
 async fn check(world: &World, variables: &[(&str, &str)]) -> (Option<i32>, String) {
     let mut command = Command::new(binary("sluice-proxy"));
     command.arg("--check").arg("--config").arg(world.config()).env_clear().envs(variables.iter().copied());
@@ -36,7 +36,7 @@ async fn a_check_reads_everything_and_opens_nothing() {
     ] {
         assert!(said.contains(words), "{words} is not in {said}");
     }
-    // What is not the file's fault is said where it comes from.
+    // A mistake outside the file is reported with its source.
     world.reconfigure("threads = 'two'\ntoken_secrets_file = '/nowhere/tokens'", "threads = 2");
     world.reconfigure(&format!("key_file = '{}'\n", world.path().join("key").display()), "");
     let (code, said) =
@@ -48,7 +48,7 @@ async fn a_check_reads_everything_and_opens_nothing() {
     assert!(!said.contains("two words") && !said.contains("short:"), "{said}");
 }
 
-/// The world's proxy again, with a metrics listener; returns a client of it.
+/// Starts the world's proxy again, with a metrics listener; returns a client of it.
 async fn with_metrics(world: &mut World, settings: &str) -> Agent {
     assert!(world.stop_proxy().await);
     let port = harness::bridge::free_port();
@@ -140,7 +140,7 @@ async fn a_service_manager_is_told_how_far_it_is() {
 async fn the_unit_is_one_that_systemd_takes() {
     let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../platform/systemd/sluice-proxy.service");
     let Ok(output) = Command::new("systemd-analyze").args(["verify", unit]).output().await else {
-        // Where there is no systemd, nobody starts it with one.
+        // A machine without systemd never starts the unit.
         return;
     };
     let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -1,4 +1,4 @@
-//! Runs are apart: what one says is never taken for another's, and its socket hears nobody else.
+//! Tests that runs are apart: what one says is never taken for another's, and its socket serves no other client.
 
 use std::collections::BTreeSet;
 
@@ -42,12 +42,12 @@ async fn two_runs_at_once_never_mix() {
             (named, format!("acct-{}", record.run_id))
         );
     }
-    // What looks for mixing does see it: here the second run's words leave by the first one's socket.
+    // The search for mixing does find it: here the second run's words leave by the first one's socket.
     say(&runs[0].agent, "r2", Answering::Whole).await;
     assert_eq!(mixed(&world.upstream.ledger().all()).len(), 1);
 }
 
-/// A run whose name is in every id it has.
+/// Registers a run whose name is in every id it has.
 async fn named_run(world: &World, run: &str) -> Run {
     let session = ExternalId::parse(&format!("session-{run}")).ok();
     let correlation = Correlation { session, ..Correlation::default() };
@@ -60,7 +60,7 @@ async fn say(agent: &Agent, text: &str, answering: Answering) -> String {
     agent.post("/v1/chat/completions", &body).await.text()
 }
 
-/// Every run that one request names, in its message or in what stands for its identity.
+/// Returns every run that one request names, in its message or in what stands for its identity.
 fn runs_named(entry: &Entry) -> BTreeSet<String> {
     let metadata: Value = serde_json::from_str(entry.header("x-litellm-spend-logs-metadata")[0]).unwrap();
     let body = entry.json().unwrap();

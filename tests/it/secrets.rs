@@ -1,4 +1,4 @@
-//! The key goes to the upstream and nowhere else, however loudly the upstream repeats it.
+//! Tests that the key goes to the upstream and nowhere else, however loudly the upstream repeats it.
 
 use std::{fs, path::Path};
 
@@ -9,7 +9,7 @@ use harness::{
 };
 use http::Method;
 
-/// All files below `dir`, with what is in them.
+/// Returns all files below `dir`, with their contents.
 pub(crate) fn files(dir: &Path) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap()) {

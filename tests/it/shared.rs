@@ -1,4 +1,5 @@
-//! The listener that runs share: whose a call is has to be proved, by a signed token or by what control registered.
+//! Tests the listener that runs share: a call has to prove its run, by a signed token or by a correlation that control
+//! registered.
 
 use std::net::SocketAddr;
 
@@ -18,7 +19,7 @@ const CHAT: &str = "/v1/chat/completions";
 pub(crate) const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 pub(crate) const SLOT: &str = "0123456789abcdef0123456789abcdef";
 
-/// A world with a shared listener, and where that is.
+/// A world with a shared listener, and its address.
 pub(crate) struct Shared {
     pub(crate) world: World,
     pub(crate) address: SocketAddr,
@@ -29,7 +30,7 @@ impl Shared {
         Self::of(World::start().await, whom).await
     }
 
-    /// The world, its proxy started anew with a shared listener and run r1 there.
+    /// Starts the world's proxy anew, with a shared listener and run r1 there.
     pub(crate) async fn of(mut world: World, whom: &str) -> Self {
         share(&mut world, whom).await;
         let address = open(&world, "r1", "acct-1").await;
@@ -40,7 +41,7 @@ impl Shared {
         Agent::over_tcp(self.address).searched()
     }
 
-    /// An agent that sends `token` as X-Run-Token.
+    /// Returns an agent that sends `token` as X-Run-Token.
     pub(crate) fn with_token(&self, token: &str) -> Agent {
         self.agent().with_header("x-run-token", token)
     }
@@ -49,7 +50,7 @@ impl Shared {
         self.world.control.send(method, path, String::new()).await.status.as_u16()
     }
 
-    /// What became of the last call: whose it was, how that was known, and why it was refused.
+    /// Returns the run, the identity and the refusal that are recorded for the last call.
     async fn last(&self, count: usize) -> (String, Identity, Option<Refusal>) {
         let record = self.world.records(count).await.pop().unwrap().record;
         (record.run_id.to_string(), record.identity, record.refusal)
@@ -87,7 +88,7 @@ async fn a_token_proves_whose_a_call_is_in_its_own_header_or_as_any_sdks_key() {
     assert_eq!(shared.agent().get("/health").await.text(), r#"{"status":"ok"}"#);
 }
 
-/// Tokens that do not hold, and why, where r1 is open and "own-socket" has one of its own.
+/// Returns tokens that do not hold, and why, where r1 is open and "own-socket" has one of its own.
 pub(crate) fn bad_tokens() -> Vec<(Option<String>, Refusal)> {
     let valid = good("r1");
     let (data, signature) = valid.rsplit_once('.').unwrap();
@@ -140,14 +141,14 @@ async fn a_gateway_is_never_told_what_would_make_it_lock_its_provider() {
         assert_eq!((answer.status.as_u16(), &answer.json()["error"]["code"]), (400, &json!("unattributed")));
         assert_eq!(answer.headers["x-should-retry"], "false");
     }
-    // Nor is it told words that an agent chose.
+    // Nor does it receive words that an agent chose.
     let body = json!({ "model": "fake", "messages": [], "unauthorized expired 401": 1 });
     let answer = shared.with_token(&good("r1")).post(CHAT, &body).await;
     assert_eq!((answer.status.as_u16(), &answer.json()["error"]["code"]), (400, &json!("field_unknown")));
     assert!(!answer.text().contains("401") && !answer.text().contains("expired"), "{}", answer.text());
 }
 
-/// A gateway's listener in front of an upstream that answers with exactly these bytes.
+/// Starts a gateway's listener in front of an upstream that answers with exactly these bytes.
 async fn gateway_before(answer: &str) -> Shared {
     let lingering = harness::LingeringUpstream::answering(answer).await;
     let upstream = bench::upstream::ScriptedUpstream::start().await.unwrap();
@@ -201,7 +202,7 @@ async fn what_control_registered_attributes_the_calls_of_a_gateway() {
     assert_eq!(shared.agent().post(&slotted, &body).await.status, 200);
     assert_eq!(shared.last(4).await, ("r2".to_owned(), Identity::Slot, None));
 
-    // A trace id that is nobody's is what OpenClaw sends of its own; the token counts.
+    // A trace id that is registered for no run is one of OpenClaw's own; the token counts.
     let own =
         shared.with_token(&good("r1")).with_header("traceparent", &format!("00-{SLOT}-00f067aa0ba902b7-01"));
     assert_eq!(own.chat("fake").await.status, 200);
@@ -215,7 +216,7 @@ async fn what_control_registered_attributes_the_calls_of_a_gateway() {
         shared.last(8).await,
         ("unattributed".to_owned(), Identity::None, Some(Refusal::IdentityConflict))
     );
-    // Nor do two tokens, in whatever places they stand.
+    // Two tokens that disagree are none, in any two places.
     let bearer = |run: &str| format!("Bearer {}", good(run));
     for agent in [
         shared.with_token(&good("r1")).with_header("authorization", &bearer("r2")),
@@ -230,7 +231,7 @@ async fn what_control_registered_attributes_the_calls_of_a_gateway() {
     }
     let same = shared.with_token(&good("r1")).with_header("authorization", &bearer("r1"));
     assert_eq!(same.chat("fake").await.status, 200);
-    // Somebody else's is not given away, and a bad id is none.
+    // A correlation of another run is not given away, and a bad id is none.
     assert_eq!(shared.control(Method::PUT, &format!("/v1/runs/r2/traces/{TRACE}")).await, 409);
     assert_eq!(shared.control(Method::PUT, "/v1/runs/r2/traces/abc").await, 400);
 }
@@ -356,7 +357,7 @@ async fn secrets_are_rotated_without_a_restart_and_revocation_outlives_one() {
     assert_eq!(shared.with_token(&good("r2")).chat("fake").await.status, 200, "another run's holds");
 }
 
-/// An operator who revokes a leaked token ends what is streaming by it, and nothing that came another way.
+/// An operator revokes a leaked token; that cuts the streams of calls by it, and none that came another way.
 #[tokio::test]
 async fn revoking_tokens_cuts_their_streams() {
     let shared = Shared::serving("gateways").await;

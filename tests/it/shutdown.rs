@@ -1,5 +1,5 @@
-//! A proxy that is told to stop: what is in flight may end, nothing new begins, and its files tell the next one
-//! where to go on.
+//! Tests a proxy that is stopped: calls in flight may end, and nothing new begins. Its files say where the next one
+//! goes on.
 
 use std::{
     fs,
@@ -19,10 +19,10 @@ use rustix::process::Signal;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// `proxy.drain` in every world.
+/// `proxy.drain_timeout` in every world.
 const DRAIN: Duration = Duration::from_secs(2);
 
-/// Tells the proxy to stop and returns once it says so on the socket of `run`.
+/// Stops the proxy and returns once it says so on the socket of `run`.
 async fn begin_stop(world: &World, run: &Run, signal: Signal) {
     world.signal_proxy(signal);
     let ask = || async { run.agent.get("/v1/models").await.status };

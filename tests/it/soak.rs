@@ -1,4 +1,5 @@
-//! What a proxy holds does not grow with what it has done. A million calls: `tests/examples/soak.rs`.
+//! Tests that the resources a proxy holds do not grow with its work. The test with a million calls is
+//! `tests/examples/soak.rs`.
 
 use harness::soak::{Leak, Soak, grown};
 

@@ -1,4 +1,4 @@
-//! Sockets and their directories: who may reach them, and what is refused where they should go.
+//! Tests sockets and their directories: which users may reach them, and what is refused where they should go.
 
 use std::{
     fs,
@@ -23,7 +23,7 @@ async fn modes_let_in_who_must_come_in() {
     let world = World::start().await;
     let run = world.run("r1", "acct-1").await;
     run.agent.chat("fake").await;
-    // The group may be missing on a machine where nobody but root operates.
+    // The group may be missing on a machine where only root operates.
     let groups = fs::read_to_string("/etc/group").unwrap();
     let has_group = groups.lines().any(|line| line.split(':').next() == Some(CONTROL_GROUP));
     let table = [
@@ -92,7 +92,7 @@ async fn what_somebody_planted_where_the_proxy_puts_its_own_is_refused_and_left_
         );
         drop(fs::remove_file(&place).or_else(|_| fs::remove_dir(&place)));
     }
-    // Once all that is away it starts.
+    // Once all that is removed it starts.
     world.start_proxy().await;
 }
 
@@ -124,7 +124,7 @@ async fn a_link_where_a_runs_directory_or_socket_goes_is_refused() {
     assert_eq!(registration(&world, name).await["socket_dir"], name, "without a link it works");
 }
 
-/// `run_dir` so long that a run's socket has `bytes` bytes.
+/// Returns a `run_dir` so long that a run's socket has `bytes` bytes.
 fn run_dir(world: &World, bytes: usize) -> String {
     let root = world.path().display().to_string();
     let rest = "/runs//llm.sock".len() + 32;

@@ -1,4 +1,5 @@
-//! The proxy without `sluice`: its runs are in its configuration, as they were in the nginx template that it replaces.
+//! Tests the proxy without `sluice`: its runs are in its configuration, as they were in the nginx template that it
+//! replaces.
 
 use std::{fs, path::PathBuf};
 
@@ -6,10 +7,11 @@ use harness::{Agent, World, eventually, shared::token};
 use platform_core::record::{Identity, Outcome};
 use serde_json::{Value, json};
 
-/// The configuration that the README shows, on the paths of a world.
-fn of_the_readme(world: &World) -> String {
-    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md")).unwrap();
-    let (_, after) = readme.split_once("<!-- standalone -->\n```toml\n").expect("the README shows it");
+/// Returns the configuration that the tutorial shows, on the paths of a world.
+fn of_the_tutorial(world: &World) -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/src/tutorials/replace-the-nginx-template.md");
+    let page = fs::read_to_string(path).unwrap();
+    let (_, after) = page.split_once("<!-- standalone -->\n```toml\n").expect("the page shows it");
     let config = after.split_once("```").unwrap().0;
     let root = world.path().display().to_string();
     config
@@ -19,13 +21,14 @@ fn of_the_readme(world: &World) -> String {
         .replace("peer_uid = 1001", "peer_uid = 0")
 }
 
-/// A world whose configuration is `config`, with its own directories; returns the socket that the README names.
+/// Starts a world whose configuration is `config`, with its own directories; returns the socket that the page names.
 async fn standing(config: impl Fn(&World) -> String) -> (World, PathBuf) {
     let mut world = World::start().await;
     assert!(world.stop_proxy().await);
     let root = world.path().display().to_string();
-    let own =
-        format!("[proxy]\nrun_dir = '{root}/run'\nstate_dir = '{root}/state'\nthreads = 2\ndrain = '2s'\n");
+    let own = format!(
+        "[proxy]\nrun_dir = '{root}/run'\nstate_dir = '{root}/state'\nthreads = 2\ndrain_timeout = '2s'\n"
+    );
     fs::write(world.config(), config(&world) + &own).unwrap();
     world.start_proxy().await;
     let socket = world.path().join("llm-sock/llm.sock");
@@ -33,8 +36,8 @@ async fn standing(config: impl Fn(&World) -> String) -> (World, PathBuf) {
 }
 
 #[tokio::test]
-async fn the_configuration_of_the_readme_serves_a_sandbox_without_sluice() {
-    let (mut world, socket) = standing(of_the_readme).await;
+async fn the_configuration_of_the_tutorial_serves_a_sandbox_without_sluice() {
+    let (mut world, socket) = standing(of_the_tutorial).await;
     let agent = Agent::on(&socket);
     for calls in 1..=2 {
         let answer = agent.clone().with_header("x-litellm-customer-id", "somebody else").chat("fake").await;
@@ -53,13 +56,13 @@ async fn the_configuration_of_the_readme_serves_a_sandbox_without_sluice() {
             (record.identity, record.outcome, record.run_id.as_str()),
             (Identity::Socket, Outcome::Complete, "run-1")
         );
-        // And after each restart, whatever way the one before has ended.
+        // And after each restart, also one after a kill.
         world.kill_proxy().await;
         world.start_proxy().await;
     }
 }
 
-/// Runs of a configuration on the sockets `llm-sock/<name>.sock`, with more settings each.
+/// Returns runs of a configuration on the sockets `llm-sock/<name>.sock`, with more settings each.
 fn runs(world: &World, runs: &[(&str, &str)]) -> String {
     let root = world.path().display();
     let run = |(name, settings): &(&str, &str)| {
@@ -87,12 +90,12 @@ async fn runs_follow_a_reload_and_what_they_spent_follows_them() {
         assert_eq!(ask(name).await.status, 200, "{name}");
     }
     let stream = agent("s3").stream("fake-words20-gap50ms").await;
-    // One goes, one comes, one may less, one is somebody else's.
+    // One is removed, one is added, one has a lower limit, one belongs to another user.
     let second = [("s1", "requests = 1"), ("s3", "user = 'user-1'"), ("s4", "")];
     reconfigured(&world, &first, &second);
     let outcome = world.sluice().run(&["reload", "--json"]).await;
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
-    assert_eq!(ask("s1").await.json()["error"]["code"], "limit_used_up");
+    assert_eq!(ask("s1").await.json()["error"]["code"], "quota_exhausted");
     let gone = || async { agent("s2").connect().await.is_err() };
     eventually("the socket of what is gone goes", gone, |gone| *gone).await;
     assert_eq!(ask("s4").await.status, 200);
@@ -106,7 +109,7 @@ async fn runs_follow_a_reload_and_what_they_spent_follows_them() {
     let third = [("s1", "requests = 1"), ("s2", "requests = 1"), ("s3", "user = 'user-1'"), ("s4", "")];
     reconfigured(&world, &second, &third);
     assert_eq!(world.sluice().run(&["reload"]).await.code, Some(0));
-    assert_eq!(ask("s2").await.json()["error"]["code"], "limit_used_up");
+    assert_eq!(ask("s2").await.json()["error"]["code"], "quota_exhausted");
     // Closed by control is closed for good, but no reason not to be ready.
     world.control.close(&"s4".parse().unwrap(), 0).await.unwrap();
     assert_eq!(world.sluice().run(&["reload"]).await.code, Some(0));

@@ -1,10 +1,10 @@
-//! Many starts, several at a time: none fails, and nothing of them is left.
+//! Tests many starts, several at a time: none fails, and nothing of them is left.
 
 use harness::starts::Starts;
 
-/// By how much whoever works on runs may grow from the sixth run to the sixtieth.
+/// Most memory that a worker may gain from the sixth run to the sixtieth.
 const MEMORY: u64 = 8 << 20;
-/// The same of descriptors: connections that are kept.
+/// Most descriptors that it may gain: connections that are kept.
 const DESCRIPTORS: usize = 16;
 
 #[tokio::test]

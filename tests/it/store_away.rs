@@ -1,4 +1,4 @@
-//! A store that is away for a while: no run fails for it, and no agent has more time for it.
+//! Tests a store that is unavailable for a while: no run fails for it, and no agent has more time for it.
 
 use harness::{Postgres, Up, World, docker::docker, eventually::eventually_within};
 use runner::failpoint::Point;
@@ -9,7 +9,7 @@ use crate::{
     survival::{LEASE, PATIENCE, ended, order, state},
 };
 
-/// A world whose runs are kept in a Postgres of its own.
+/// Starts a world whose runs are kept in a Postgres of its own.
 async fn world(agents: &str) -> (World, Postgres) {
     let postgres = Postgres::start().await;
     let mut world = World::with(&format!("{agents}{LEASE}")).await;
@@ -18,7 +18,7 @@ async fn world(agents: &str) -> (World, Postgres) {
     (world, postgres)
 }
 
-/// Containers of the world in which something runs.
+/// Counts the containers of the world in which something runs.
 async fn at_work(world: &World) -> usize {
     let of = format!("label=sluicegate.installation={}", world.installation());
     docker(&["ps", "--quiet", "--filter", &of]).await.lines().count()
@@ -26,8 +26,8 @@ async fn at_work(world: &World) -> usize {
 
 #[tokio::test]
 async fn an_agent_over_its_time_is_ended_while_the_store_is_away() {
-    let late = "[agents.'test:late']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['sleep', '60']\nprotocol = 'text'\nruntime = '6s'\n";
-    let (world, postgres) = world(&format!("{}{late}", shell_agent("sleep 60", "runtime = '55s'"))).await;
+    let late = "[agents.'test:late']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['sleep', '60']\nprotocol = 'text'\nrun_timeout = '6s'\n";
+    let (world, postgres) = world(&format!("{}{late}", shell_agent("sleep 60", "run_timeout = '55s'"))).await;
     let up = Up::start(world.sluice()).await;
     for (run, agent) in [("late", "test:late"), ("long", "test:sh")] {
         order(&world, run, agent).await;

@@ -1,5 +1,5 @@
-//! Answers stream: event by event as the upstream sends them, no faster than the client reads them, and no
-//! longer than it is there.
+//! Tests that answers stream: event by event as the upstream sends them. They come no faster than the client reads
+//! them, and the upstream sends no longer than the client is there.
 
 use std::{
     fs,
@@ -17,19 +17,19 @@ use harness::{
 use http::Method;
 use platform_core::record::{Outcome, TokensSource};
 
-/// How far apart the upstream sends events in `fake-gap100ms`, less what a busy machine may lose of it.
+/// Least interval between events of `fake-gap100ms` at the client: the upstream's, less what a busy machine may lose.
 const SPACED: Duration = Duration::from_millis(60);
-/// How long it may take until the upstream is rid of a call whose client has left.
+/// Longest time until the upstream is rid of a call whose client has left.
 const AT_ONCE: Duration = Duration::from_millis(100);
 
-/// Attempts at what a busy machine may delay. A program that is slow by its nature fails all of them.
+/// Attempts at a measurement that a busy machine may delay. A program that is slow by its nature fails all of them.
 const ATTEMPTS: usize = 3;
 
 /// A streamed answer as it arrived.
 #[derive(Debug)]
 struct Arrivals {
     pieces: Vec<String>,
-    /// Between two pieces, the smallest there was.
+    /// Smallest interval between two pieces.
     gap: Duration,
 }
 
@@ -122,7 +122,8 @@ async fn a_client_that_leaves_cancels_its_call_at_once() {
     for record in records {
         assert_eq!((record.outcome, record.refusal), (Outcome::ClientGone, None));
         assert_eq!(record.tokens_source, TokensSource::Estimated);
-        // LiteLLM goes on with what is not answered yet, or in one piece: that is taken for the most it can be.
+        // LiteLLM goes on with a call that is not yet answered, or that is answered in one piece; it is billed for the
+        // most it can have used.
         if record.stream && record.ttfb_us.is_some() {
             // Of a stream no more was made than came.
             assert!(record.tokens.input >= record.request_bytes && record.tokens.output <= 40, "{record:?}");
@@ -132,7 +133,7 @@ async fn a_client_that_leaves_cancels_its_call_at_once() {
     }
 }
 
-/// How the upstream saw call number `seq` end, and how long after its client had left.
+/// Returns how the upstream saw call number `seq` end, and how long after its client had left.
 async fn depart(world: &World, agent: &Agent, departure: &Departure, seq: usize) -> (Ending, Duration) {
     let body = chat_body(departure.model, departure.answering);
     let mut wire = Raw::post("/v1/chat/completions", &body).begin(agent).await;
@@ -156,7 +157,7 @@ async fn a_client_that_stays_cancels_nothing() {
     assert_eq!(world.records(1).await[0].record.outcome, Outcome::Complete);
 }
 
-/// What a slow client's answer may occupy in the proxy.
+/// Most memory that a slow client's answer may occupy in the proxy.
 const SLACK_KIB: u64 = 8 << 10;
 
 #[tokio::test]
@@ -189,7 +190,7 @@ fn memory_kib(world: &World) -> u64 {
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// Processor time of the proxy, user and system.
+/// Returns the processor time of the proxy, user and system.
 fn cpu_ticks(world: &World) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{}/stat", world.proxy_pid())).unwrap();
     let after_name = stat.rsplit(')').next().unwrap();

@@ -1,4 +1,4 @@
-//! Runs survive whoever works on them: killed at any point, stopped, started again.
+//! Tests that runs survive their worker: killed at any point, stopped, started again.
 
 use std::{fs, os::unix::process::ExitStatusExt, time::Duration};
 
@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 
 use crate::sandbox::shell_agent;
 
-/// Short, so that a run whose worker died is soon taken over.
-pub(crate) const LEASE: &str = "[worker]\nlease = '2s'\n";
-/// Longest from a kill to the end of the run: the lease, and everything anew on a busy machine.
+/// Lease that is short, so that a run whose worker died is soon taken over.
+pub(crate) const LEASE: &str = "[worker]\nlease_duration = '2s'\n";
+/// Longest time from a kill to the end of the run: the lease, and everything anew on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
 
-/// A world without a proxy: `sluice up` starts one.
+/// Starts a world without a proxy: `sluice up` starts one.
 async fn world(agent: &str) -> World {
     let mut world = World::with(&format!("{agent}{LEASE}")).await;
     assert!(world.stop_proxy().await);
@@ -31,7 +31,7 @@ pub(crate) async fn order(world: &World, run: &str, agent: &str) {
     assert_eq!((outcome.code, outcome.stdout.trim()), (Some(0), run), "{outcome:?}");
 }
 
-/// Everything that is known of a run.
+/// Returns everything that is known of a run.
 pub(crate) async fn record(world: &World, run: &str) -> Value {
     let outcome = world.sluice().run(&["runs", "show", run, "--json"]).await;
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
@@ -42,18 +42,18 @@ pub(crate) async fn state(world: &World, run: &str) -> String {
     record(world, run).await["state"].as_str().unwrap().to_owned()
 }
 
-/// The run as it is once it has ended.
+/// Waits for the end of a run, and returns it.
 pub(crate) async fn ended(world: &World, run: &str) -> Value {
     let over = |record: &Value| !record["ended_ms"].is_null();
     eventually_within(PATIENCE, &format!("{run} ends"), || record(world, run), over).await
 }
 
-/// Whoever counts the starts of the world's agents.
+/// Starts counting the starts of the world's agents.
 async fn follow(world: &World) -> Starts {
     Starts::follow(&world.installation(), &world.path().join("starts")).await
 }
 
-/// Answers from the model, by the one call that a run makes.
+/// Agent that answers from the model, by the one call that a run makes.
 const ASKS: &str = "sandbox:agent";
 
 #[tokio::test]
@@ -83,7 +83,7 @@ async fn a_worker_that_dies_between_any_two_steps_loses_nothing_and_does_nothing
         let mut up = Up::start(armed).await;
         order(&world, &run, ASKS).await;
         assert_eq!(up.child.wait().await.unwrap().signal(), Some(9), "{} was reached", point.name());
-        // The proxy goes on, and whoever comes next adopts it.
+        // The proxy goes on, and the next worker adopts it.
         let next = Up::start(world.sluice()).await;
         assert!(next.said.contains("adopted"), "{}", next.said);
         let record = ended(&world, &run).await;
@@ -103,7 +103,7 @@ fn kill(pid: u32) {
 
 #[tokio::test]
 async fn why_an_agent_was_ended_is_not_forgotten_with_who_ended_it() {
-    let hangs = "[agents.'test:late']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['sleep', '60']\nprotocol = 'text'\nruntime = '2s'\n\
+    let hangs = "[agents.'test:late']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['sleep', '60']\nprotocol = 'text'\nrun_timeout = '2s'\n\
                  [agents.'test:long']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['sleep', '60']\nprotocol = 'text'\n";
     let world = world(hangs).await;
     for (run, end) in [("late", "timed_out"), ("long", "cancelled")] {
@@ -126,9 +126,9 @@ async fn why_an_agent_was_ended_is_not_forgotten_with_who_ended_it() {
     world.assert_nothing_left().await;
 }
 
-/// An agent that says something, waits until it may go on, and says something else.
+/// Returns an agent that says something, waits until it may go on, and says something else.
 fn patient() -> String {
-    shell_agent("echo before; until [ -e go ]; do sleep 0.1; done; echo after", "runtime = '60s'")
+    shell_agent("echo before; until [ -e go ]; do sleep 0.1; done; echo after", "run_timeout = '60s'")
 }
 
 #[tokio::test]
@@ -136,7 +136,10 @@ async fn twenty_agents_at_work_do_not_notice_that_their_worker_is_killed_and_ano
     const RUNS: usize = 20;
     let world = world(&patient()).await;
     let starts = follow(&world).await;
-    world.reconfigure("lease = '2s'", &format!("lease = '2s'\nruns = {RUNS}"));
+    world.reconfigure(
+        "lease_duration = '2s'",
+        &format!("lease_duration = '2s'\nmax_concurrent_runs = {RUNS}"),
+    );
     let mut up = Up::start(world.sluice()).await;
     let runs: Vec<_> = (0..RUNS).map(|n| format!("r{n}")).collect();
     for run in &runs {
@@ -145,7 +148,7 @@ async fn twenty_agents_at_work_do_not_notice_that_their_worker_is_killed_and_ano
     for run in &runs {
         eventually_within(PATIENCE, "they run", || state(&world, run), |state| state == "running").await;
     }
-    // The first ones end while nobody looks.
+    // The first ones end while no worker watches.
     kill(up.child.id().unwrap());
     up.child.wait().await.unwrap();
     for run in &runs[..RUNS / 2] {
@@ -177,16 +180,19 @@ pub(crate) async fn let_go(world: &World, run: &str) {
 #[tokio::test]
 async fn a_worker_that_is_stopped_leaves_its_runs_to_the_next_at_once() {
     let world = world(&patient()).await;
-    world.reconfigure("lease = '2s'", "lease = '10min'");
+    world.reconfigure("lease_duration = '2s'", "lease_duration = '10min'");
     let up = Up::start(world.sluice()).await;
     order(&world, "r1", "test:sh").await;
-    eventually_within(PATIENCE, "it runs", || state(&world, "r1"), |state| state == "running").await;
+    // The agent itself: its first process does not start where the proxy, which stops with the worker, has no socket yet.
+    let printed = || async { world.sluice().run(&["runs", "logs", "r1"]).await.stdout };
+    eventually_within(PATIENCE, "the agent works", printed, |printed| printed.contains("before")).await;
     up.stop(Signal::TERM).await;
     let containers = containers_of(&world.installation()).await;
     assert_eq!(containers.len(), 1, "the agent is still at work");
     let next = Up::start(world.sluice()).await;
     let_go(&world, "r1").await;
-    assert_eq!(ended(&world, "r1").await["answer"], "before\nafter");
+    let record = ended(&world, "r1").await;
+    assert_eq!(record["answer"], "before\nafter", "{record:#}");
     next.stop(Signal::TERM).await;
     world.assert_nothing_left().await;
 }
@@ -196,7 +202,7 @@ async fn a_second_ctrl_c_leaves_runs_that_do_not_end_to_whoever_comes_next() {
     // Docker waits two seconds before it kills an agent that does not care.
     let stubborn = shell_agent(
         "trap 'touch told' TERM; touch set; until [ -e go ]; do sleep 0.1; done",
-        "runtime = '60s'",
+        "run_timeout = '60s'",
     );
     let world = world(&stubborn).await;
     for times in [1, 2] {
@@ -242,7 +248,7 @@ async fn runs_are_cancelled_wherever_they_are() {
     assert_eq!(waited.code, Some(130), "{waited:?}");
     assert_eq!(cancel("works").await.stdout.trim(), "works cancelled", "once more changes nothing");
 
-    // What somebody works on in another process finds it out as well.
+    // A worker in another process learns of the cancellation as well.
     let child = world.sluice().spawn(&["run", "--agent", "test:sh", "--run-id", "here", "q"]);
     world.workspace("here").await;
     eventually_within(PATIENCE, "it runs", || state(&world, "here"), |state| state == "running").await;

@@ -1,4 +1,4 @@
-//! The live tap: what a run's answers say, while they are said, to whoever the grant lets watch.
+//! Tests the live tap: a client that the grant lets watch receives a run's answers while they are written.
 
 use harness::{Lines, Run, World, grant};
 use platform_core::grant::{RunGrant, Tap};
@@ -10,7 +10,7 @@ async fn watched_run(world: &World) -> (Run, Lines) {
     (run, tap)
 }
 
-/// What an event tells, without its number and the call it tells it of.
+/// Returns the content of an event, without its number and the id of its call.
 fn told(mut event: Value) -> Value {
     assert!(event.as_object_mut().unwrap().remove("n").is_some_and(|n| n.as_u64() > Some(0)), "{event}");
     let call = event.as_object_mut().unwrap().remove("call");
@@ -18,7 +18,7 @@ fn told(mut event: Value) -> Value {
     event
 }
 
-/// The texts among `events`.
+/// Returns the texts among `events`.
 fn texts(events: &[Value]) -> String {
     events.iter().filter(|event| event["type"] == "text").map(text).collect()
 }
@@ -32,7 +32,7 @@ async fn deltas_are_told_while_they_stream() {
     let world = World::start().await;
     let (run, mut tap) = watched_run(&world).await;
     let stream = run.agent.stream("fake-words4-gap100ms").await;
-    // The upstream has most of its pauses still before it when the first word is told.
+    // The upstream has most of its pauses still before it when the first word arrives.
     assert_eq!(told(tap.next().await.unwrap()), json!({ "type": "text", "delta": "Hello" }));
     assert!(world.upstream.ledger().last().unwrap().ending.is_open());
     stream.whole().await.unwrap();
@@ -66,7 +66,7 @@ async fn a_reader_that_does_not_keep_up_misses_pieces_and_slows_nobody() {
     const WORDS: usize = 40_000;
     let world = World::start().await;
     let (run, tap) = watched_run(&world).await;
-    // Nobody reads the tap until the answer has been read to its end.
+    // The test does not read the tap until the answer has been read to its end.
     let answer = run.agent.stream(&format!("fake-words{WORDS}")).await.whole().await.unwrap();
     assert!(answer.text().ends_with("data: [DONE]\n\n"));
     world.control.close(&run.grant.run_id, 0).await.unwrap();

@@ -1,5 +1,5 @@
-//! Limits of time: each by itself ends what waits for too long, says which it was, and gives everything back. None of them
-//! ends what is alive.
+//! Tests timeouts: each by itself ends what waits for too long, says which it was, and gives everything back. None of
+//! them ends what is alive.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ pub(crate) async fn released(world: &World, run: &Run, count: usize) -> Exchange
     let view = eventually("no call is in flight", view, |view| view.in_flight == 0).await;
     assert!(view.limits.iter().all(|limit| limit.reserved == 0), "{:?}", view.limits);
     let metrics = world.control.send(http::Method::GET, "/v1/metrics", String::new()).await.text();
-    assert!(metrics.contains("\nsluicegate_body_bytes_in_flight 0\n"), "{metrics}");
+    assert!(metrics.contains("\nsluicegate_body_memory_bytes 0\n"), "{metrics}");
     assert!(metrics.contains("\nsluicegate_reserved_requests 0\n"), "{metrics}");
     record
 }
@@ -151,7 +151,7 @@ async fn begin_body(run: &Run, length: usize) -> Box<dyn Wire> {
     head.begin(&run.agent).await
 }
 
-/// All that comes back until the connection ends.
+/// Returns all that comes back until the connection ends.
 async fn rest(mut wire: Box<dyn Wire>) -> String {
     let mut text = Vec::new();
     // A reset is an end, too.
@@ -227,7 +227,7 @@ async fn upload_slowly(run: &Run) -> String {
 
 #[tokio::test]
 async fn an_upstream_that_takes_no_connection_is_told_from_one_that_does_not_answer() {
-    // Nobody accepts, and its queue is full: what knocks waits.
+    // No process accepts, and the queue is full: new connections wait.
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let deaf = socket.listen(0).unwrap();
@@ -237,21 +237,21 @@ async fn an_upstream_that_takes_no_connection_is_told_from_one_that_does_not_ans
     let upstream = bench::upstream::ScriptedUpstream::start().await.unwrap();
     let mut world = World::in_front_of(upstream, &format!("http://{address}"), "").await;
     assert!(world.stop_proxy().await);
-    world.reconfigure("default_model = 'fake'", "default_model = 'fake'\nconnect = '200ms'");
+    world.reconfigure("default_model = 'fake'", "default_model = 'fake'\nconnect_timeout = '200ms'");
     world.start_proxy().await;
     assert!(filled.await.is_err(), "its queue is full");
     let run = world.run("r1", "acct-1").await;
-    // Those that filled it have left, but nobody has taken them out of the queue.
+    // The clients that filled it have left, but no process has taken them out of the queue.
     let answer = run.agent.chat("fake").await;
     let error = &answer.json()["error"];
     assert_eq!((answer.status.as_u16(), &error["code"]), (503, &"upstream_unreachable".into()), "{error}");
     let message = error["message"].as_str().unwrap();
-    assert!(message.ends_with("200ms, the gateway's setting upstream.connect"), "{message}");
+    assert!(message.ends_with("200ms, the gateway's setting upstream.connect_timeout"), "{message}");
     assert_eq!(answer.headers["retry-after"], "1", "nothing was sent");
     let record = released(&world, &run, 1).await;
     assert_late(&record, Timeout::Connect, Some(Refusal::UpstreamUnreachable));
     assert_eq!(record.tokens.input, 0);
-    // Nor does it cost who leaves before there is a connection.
+    // Nor does it cost a client that leaves before there is a connection.
     let left = tokio::time::timeout(Duration::from_millis(100), run.agent.chat("fake")).await;
     assert!(left.is_err(), "it waits");
     let record = released(&world, &run, 2).await;

@@ -1,5 +1,5 @@
-//! Clients that cost time: slow ones, silent ones, too many. They cost a bounded amount of memory and their own place, and
-//! nobody else anything.
+//! Tests clients that cost time: slow ones, silent ones, too many. They cost a bounded amount of memory and their own
+//! place. They cost other clients nothing.
 
 use std::{fs, net::SocketAddr, time::Duration};
 
@@ -24,7 +24,7 @@ use crate::time::timed;
 
 const CHAT: &str = "/v1/chat/completions";
 
-/// A world whose proxy has more settings of its own.
+/// Starts a world whose proxy has more settings of its own.
 async fn world_with(settings: &str) -> World {
     let mut world = World::start().await;
     assert!(world.stop_proxy().await);
@@ -33,7 +33,7 @@ async fn world_with(settings: &str) -> World {
     world
 }
 
-/// One call on a connection that stays open.
+/// Makes one call on a connection that stays open.
 async fn call_on(wire: &mut Box<dyn Wire>, token: Option<&str>) -> String {
     let raw = Raw::post(CHAT, &chat_body("fake-words3", Answering::Whole));
     let raw = token.into_iter().fold(raw, |raw, token| raw.header("x-run-token", token));
@@ -41,7 +41,7 @@ async fn call_on(wire: &mut Box<dyn Wire>, token: Option<&str>) -> String {
     read_until(wire, "\"usage\"").await
 }
 
-/// Whether the proxy closes the connection, and what it says before that.
+/// Waits until the proxy closes the connection, and returns what it says before that.
 async fn closed(wire: &mut Box<dyn Wire>) -> String {
     let mut text = Vec::new();
     let ended = tokio::time::timeout(Duration::from_secs(10), wire.read_to_end(&mut text)).await;
@@ -51,7 +51,7 @@ async fn closed(wire: &mut Box<dyn Wire>) -> String {
 
 #[tokio::test]
 async fn a_connection_that_is_idle_is_closed_without_a_word_and_one_in_use_is_not() {
-    let world = world_with("keep_alive = '300ms'").await;
+    let world = world_with("keep_alive_timeout = '300ms'").await;
     let run = world.run("r1", "acct-1").await;
     let mut wire = run.agent.connect().await.unwrap();
     for _ in 0..3 {
@@ -71,7 +71,7 @@ async fn a_connection_that_is_idle_is_closed_without_a_word_and_one_in_use_is_no
 
 #[tokio::test]
 async fn a_head_that_comes_byte_by_byte_is_told_that_it_is_too_slow() {
-    let world = world_with("header_read = '300ms'").await;
+    let world = world_with("header_read_timeout = '300ms'").await;
     let run = world.run("r1", "acct-1").await;
     let head = Raw::request("GET", "/v1/models").header("x-padding", &"x".repeat(200)).bytes();
     let mut second = run.agent.connect().await.unwrap();
@@ -85,9 +85,9 @@ async fn a_head_that_comes_byte_by_byte_is_told_that_it_is_too_slow() {
         assert!(sent < head.len());
         let text = closed(&mut wire).await;
         assert!(text.starts_with("HTTP/1.1 408 ") && text.contains("\"head_too_slow\""), "{text}");
-        assert!(text.contains("proxy.header_read"), "{text}");
+        assert!(text.contains("proxy.header_read_timeout"), "{text}");
     }
-    // One that never says anything is told nothing.
+    // A client that never sends anything receives nothing.
     assert_eq!(closed(&mut run.agent.connect().await.unwrap()).await, "");
     // Control: in two pieces, and then idle for longer than a head may take.
     let mut wire = run.agent.connect().await.unwrap();
@@ -106,11 +106,11 @@ fn memory_kib(world: &World) -> u64 {
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// Slow clients of each kind, and what each of them may occupy in the proxy.
+/// Number of slow clients of each kind, and memory that each of them may occupy in the proxy.
 const SWARM: usize = 100;
 const EACH_KIB: u64 = 1 << 10;
 
-/// Half a head, half a body, an answer that is not read.
+/// Starts a slow client: half a head, half a body, an answer that is not read.
 async fn slow(run: &Run, kind: usize) -> Box<dyn Wire> {
     let call = Raw::post(CHAT, &chat_body("fake-big1m", Answering::Whole)).bytes();
     let end = [30, call.len() - 10, call.len()][kind];
@@ -121,7 +121,7 @@ async fn slow(run: &Run, kind: usize) -> Box<dyn Wire> {
 
 #[tokio::test]
 async fn a_swarm_of_slow_clients_costs_a_good_one_nothing_and_is_cut_in_the_end() {
-    let world = world_with("header_read = '12s'").await;
+    let world = world_with("header_read_timeout = '12s'").await;
     let patient = Millis::seconds(12);
     let times = CallTimes { body_ms: patient, client_ms: patient, ..CallTimes::default() };
     let bad = world.run_with(timed("bad", times)).await;
@@ -139,7 +139,7 @@ async fn a_swarm_of_slow_clients_costs_a_good_one_nothing_and_is_cut_in_the_end(
     assert!(grown < 3 * SWARM as u64 * EACH_KIB, "the proxy has grown by {grown} KiB");
     eventually_within(Duration::from_secs(40), "all are cut", in_flight, |calls| *calls == 0).await;
     for timeout in [Timeout::Body, Timeout::Client] {
-        // What comes fast and was not sent is summed up, heads that were too slow among it.
+        // Calls in quick succession that were not sent share a record, those with slow heads among them.
         let cut = |lines: &Vec<JournalLine>| {
             let calls = lines
                 .iter()
@@ -152,7 +152,7 @@ async fn a_swarm_of_slow_clients_costs_a_good_one_nothing_and_is_cut_in_the_end(
     drop(swarm);
 }
 
-/// Whether a new connection is served, or told that there is no room.
+/// Returns whether a new connection is served; otherwise it is refused because of too many connections.
 async fn is_served(agent: &Agent) -> bool {
     let mut wire = agent.connect().await.unwrap();
     let sent = wire.write_all(b"GET /health HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n").await;
@@ -164,7 +164,7 @@ async fn is_served(agent: &Agent) -> bool {
 
 #[tokio::test]
 async fn connections_are_bounded_per_run_and_over_all_and_harm_nobody_who_is_there() {
-    let world = world_with("run_connections = 3\nconnections = 6").await;
+    let world = world_with("max_connections_per_run = 3\nmax_connections = 6").await;
     let (one, other) = (world.run("r1", "acct-1").await, world.run("r2", "acct-2").await);
     let third = world.run("r3", "acct-3").await;
     let mut held = Vec::new();
@@ -210,7 +210,7 @@ async fn a_run_that_closes_leaves_an_idle_connection_of_the_shared_listener_to_o
     assert_eq!(closed(&mut wire).await, "");
 }
 
-/// Of each connection that was accepted at `address`: whether the kernel's keep-alive timer runs (proc(5), `tr`).
+/// Returns for each connection accepted at `address` whether the kernel's keep-alive timer runs (proc(5), `tr`).
 fn keepalive_timers(address: SocketAddr) -> Vec<bool> {
     let local = format!("0100007F:{:04X}", address.port());
     let table = fs::read_to_string("/proc/net/tcp").unwrap();
@@ -219,7 +219,7 @@ fn keepalive_timers(address: SocketAddr) -> Vec<bool> {
     established.map(|fields| fields[5].starts_with("02:")).collect()
 }
 
-/// With 256 descriptors there is room for some eighty connections: a run that wants all of them gets half.
+/// A run wants all connections of a proxy with 256 descriptors; it gets half of the some eighty that there is room for.
 #[tokio::test]
 async fn one_run_cannot_take_every_descriptor() {
     let mut world = World::start().await;
@@ -253,7 +253,7 @@ fn descriptors(world: &World) -> u64 {
     fs::read_dir(format!("/proc/{}/fd", world.proxy_pid())).unwrap().count() as u64
 }
 
-/// Changes how many descriptors the proxy may have; returns what was before.
+/// Changes how many descriptors the proxy may have; returns the previous limit.
 fn limit_descriptors(world: &World, limit: Rlimit) -> Rlimit {
     let pid = Pid::from_raw(world.proxy_pid().cast_signed());
     prlimit(pid, Resource::Nofile, limit).unwrap()
@@ -304,7 +304,7 @@ async fn without_descriptors_the_proxy_waits_and_recovers_and_control_is_there()
     assert_eq!(run.agent.chat("fake").await.status, 200);
 }
 
-/// Processor time of the proxy, user and system, in hundredths of a second.
+/// Returns the processor time of the proxy, user and system, in hundredths of a second.
 fn cpu_ticks(world: &World) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{}/stat", world.proxy_pid())).unwrap();
     let after_name = stat.rsplit(')').next().unwrap();

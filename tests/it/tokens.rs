@@ -1,4 +1,5 @@
-//! Run tokens are what others make of the specification: Node and OpenSSL mint what we take, and take what we mint.
+//! Tests run tokens as others make them from the specification: Node and OpenSSL mint tokens that Sluicegate takes, and
+//! take those that Sluicegate mints.
 
 use std::{
     process::Command,
@@ -11,7 +12,7 @@ use platform_core::{
     token::{Failure, NamedSecret, RunToken, Secrets, SignedToken, UnixSeconds},
 };
 
-/// Not ASCII only: everybody must take its UTF-8 bytes.
+/// Secret that is not ASCII only: every implementation must take its UTF-8 bytes.
 const SECRET: &str = "schlüssel: 16 bytes or more";
 
 /// The specification's function, word for word but for its types.
@@ -36,13 +37,13 @@ const holds = Number(expiry) >= Math.floor(Date.now() / 1000) && expected === si
 process.stdout.write(holds ? `${run}/${attempt}` : "refused");
 "#;
 
-/// A token in the shell; how OpenSSL is told the key is left open.
+/// Script that mints a token in the shell; the way in which OpenSSL receives the key is left open.
 const OPENSSL_MINTS: &str = r#"
 signature=$(printf %s "$DATA" | openssl dgst -sha256 -binary KEY | base64 | tr '+/' '-_' | tr -d '=\n')
 printf '%s.%s' "$DATA" "$signature"
 "#;
 
-/// What `program` prints for `script`.
+/// Returns the output of `program` for `script`.
 fn script(program: &[&str], script: &str, variables: &[(&str, &str)]) -> String {
     let (name, flags) = program.split_first().unwrap();
     let mut command = Command::new(name);
@@ -61,7 +62,7 @@ fn secrets(text: &str) -> Secrets {
     Secrets::new(vec![NamedSecret::new(id, &Secret::new(text.to_owned())).unwrap()]).unwrap()
 }
 
-/// Who the bearer of `token` is.
+/// Returns the run and the attempt that `token` proves.
 fn bearer(token: &str, secrets: &Secrets) -> Result<String, Failure> {
     let claims = SignedToken::parse(token)?.verify(secrets, now(), Duration::ZERO)?.claims();
     Ok(format!("{}/{}", claims.run(), claims.attempt()))

@@ -1,5 +1,5 @@
-//! Two hosts on one store: the second is refused, and cannot end what runs on the first. Each has its own Docker, proxy and
-//! directories.
+//! Tests two hosts on one store: the second is refused, and cannot end what runs on the first. Each has its own Docker,
+//! proxy and directories.
 
 use std::fs;
 
@@ -27,7 +27,7 @@ struct Hosts {
 impl Hosts {
     async fn on(postgres: Option<Postgres>) -> Self {
         let patient = "echo before; until [ -e go ]; do sleep 0.1; done; echo after";
-        let mut world = World::with(&format!("{}{LEASE}", shell_agent(patient, "runtime = '60s'"))).await;
+        let mut world = World::with(&format!("{}{LEASE}", shell_agent(patient, "run_timeout = '60s'"))).await;
         assert!(world.stop_proxy().await);
         if let Some(postgres) = &postgres {
             postgres.keep(&world).await.close().await;
@@ -58,6 +58,10 @@ impl Hosts {
         for run in runs {
             let look = || state(&self.world, run);
             eventually_within(PATIENCE, &format!("{run} runs"), look, |state| state == "running").await;
+            // Its container may have to begin yet, and could not without the proxy.
+            let logs = || async { self.world.sluice().run(&["runs", "logs", run]).await.stdout };
+            eventually_within(PATIENCE, &format!("{run}'s agent runs"), logs, |logs| logs.contains("before"))
+                .await;
         }
         up
     }
@@ -79,7 +83,7 @@ impl Hosts {
         eventually_within(PATIENCE, "the store is moved", adopt, |outcome| outcome.code == Some(0)).await
     }
 
-    /// All that orders, works or removes is refused on the second host; what only reads is not.
+    /// Asserts that the second host refuses every order, work and removal, and allows commands that only read.
     async fn second_only_reads(&self) {
         let file = self.world.path().join("backup.ndjson").display().to_string();
         self.reads(&["backup", &file]).await;
@@ -94,7 +98,11 @@ impl Hosts {
             assert_eq!(outcome.code, Some(2), "{refused:?}: {outcome:?}");
             assert!(outcome.stderr.contains("serves another host"), "{refused:?}: {outcome:?}");
             assert!(outcome.stderr.contains("sluice store adopt"), "{refused:?}: {outcome:?}");
+            // It is refused before anything is started.
+            assert_eq!(outcome.stdout, "", "{refused:?}");
         }
+        assert!(!self.world.path().join("b/run").exists(), "no proxy, and no socket of a run");
+        self.is_not_replaced(&file).await;
         let doctor = self.second().run(&["doctor"]).await;
         assert!(doctor.stdout.contains("serves another host"), "{doctor:?}");
         for read in
@@ -109,13 +117,23 @@ impl Hosts {
         );
     }
 
+    /// Asserts that the second host cannot replace the store's content of another installation.
+    async fn is_not_replaced(&self, file: &str) {
+        let neighbour = self.second().env("SLUICE_SANDBOX_INSTALLATION", "neighbour");
+        let refused = neighbour.run(&["restore", file, "--force"]).await;
+        assert_eq!(refused.code, Some(75), "{refused:?}");
+        for part in [self.world.installation().as_str(), "is at work in it", "last seen"] {
+            assert!(refused.stderr.contains(part), "no {part} in {refused:?}");
+        }
+    }
+
     async fn reads(&self, command: &[&str]) {
         let outcome = self.second().run(command).await;
         assert_eq!(outcome.code, Some(0), "{command:?}: {outcome:?}");
     }
 }
 
-/// The first host is restarted with two agents at work: its leases end at once, and only the second host is there.
+/// Restarts the first host with two agents at work: its leases end at once, and only the second host is there.
 async fn a_restart_of_the_first_is_survived(hosts: Hosts) {
     let up = hosts.running(&["r1", "r2"]).await;
     hosts.second_only_reads().await;
@@ -133,7 +151,7 @@ async fn a_restart_of_the_first_is_survived(hosts: Hosts) {
         "{r1:#}"
     );
     up.stop(Signal::TERM).await;
-    // The control: by the same id it is the same host to the store, and ends what it cannot find.
+    // The control: with the same id the store takes it for the same host, and it ends the runs it cannot find.
     let (ours, copy) =
         (hosts.world.path().join("runner/host-id"), hosts.world.path().join("b/runner/host-id"));
     fs::copy(ours, copy).unwrap();
@@ -156,7 +174,8 @@ async fn a_second_host_on_one_file_is_refused() {
     a_restart_of_the_first_is_survived(Hosts::on(None).await).await;
 }
 
-/// It is moved only once the first host is quiet. Then agents that ran there are lost, and the first host is refused.
+/// An operator moves a store to a second host. That is refused until the first host is quiet. Then agents that ran
+/// there are lost, and the first host is refused.
 #[tokio::test]
 async fn a_store_is_moved_once_its_host_is_quiet() {
     let hosts = Hosts::on(None).await;
@@ -183,7 +202,7 @@ async fn a_store_is_moved_once_its_host_is_quiet() {
     }
 }
 
-/// A worker that stood still while the store was moved finds out when it goes on, and ends.
+/// A worker that stands still while the store is moved finds out when it goes on, and ends.
 #[tokio::test]
 async fn a_worker_whose_store_was_moved_ends() {
     let hosts = Hosts::on(None).await;

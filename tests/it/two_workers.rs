@@ -1,4 +1,5 @@
-//! Two `sluice up` on one store, one Docker, one proxy: never do both act on a run, whenever one of them stands still and goes on.
+//! Tests two `sluice up` on one store, one Docker, one proxy. One of them stands still and goes on at any point; never
+//! do both act on a run.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -16,15 +17,15 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::sandbox::shell_agent;
 
-/// Short, so that a run whose worker stands still is soon taken over.
-const LEASE: &str = "[worker]\nlease = '2s'\n";
+/// Lease that is short, so that a run whose worker stands still is soon taken over.
+const LEASE: &str = "[worker]\nlease_duration = '2s'\n";
 const PATIENCE: Duration = Duration::from_secs(40);
-/// Answers from the model, by the one call that a run makes.
+/// Agent that answers from the model, by the one call that a run makes.
 const ASKS: &str = "sandbox:agent";
 
-/// Two workers' surroundings.
+/// Everything that two workers share.
 struct Scene {
-    /// Before the world, whose directory its file is in.
+    /// Dropped before the world, whose directory its file is in.
     starts: Starts,
     store: Store,
     world: World,
@@ -45,7 +46,7 @@ impl Scene {
         self.world.path().join(format!("{worker}.log"))
     }
 
-    /// The one that will stand still at `point`, if one is named.
+    /// Starts the worker that will stand still at `point`, if one is named.
     async fn first(&self, point: Option<Point>) -> Up {
         let sluice = self.world.sluice().log_to(&self.log("first"));
         match point {
@@ -54,10 +55,10 @@ impl Scene {
         }
     }
 
-    /// The one that takes over what others leave, and nothing else.
+    /// Starts the worker that takes over what others leave, and nothing else.
     async fn second(&self) -> Up {
         let sluice = self.world.sluice().log_to(&self.log("second"));
-        Up::start(sluice.env("SLUICE_WORKER_RUNS", "0")).await
+        Up::start(sluice.env("SLUICE_WORKER_MAX_CONCURRENT_RUNS", "0")).await
     }
 
     async fn order(&self, run: &str, agent: &str) {
@@ -84,13 +85,13 @@ impl Scene {
         eventually_within(PATIENCE, "nothing is left", || self.world.left(), Vec::is_empty).await;
     }
 
-    /// Calls of a run that the upstream has seen.
+    /// Counts the calls of a run that the upstream has seen.
     fn calls(&self, run: &str) -> usize {
         let calls = self.world.upstream.ledger().all();
         calls.iter().filter(|call| call.header("x-cogni-run-id") == [run]).count()
     }
 
-    /// Waits until a worker has said of so many runs that it lives them no more.
+    /// Waits until a worker has reported of so many runs that it no longer executes them.
     async fn is_done_with(&self, worker: &str, runs: usize) {
         let look = || async { std::fs::read_to_string(self.log(worker)).unwrap() };
         let done = |log: &String| {
@@ -102,7 +103,7 @@ impl Scene {
 
     async fn end(self, first: Up, second: Up) {
         first.stop(Signal::TERM).await;
-        // Whose proxy it is goes last.
+        // The worker that started the proxy goes last.
         second.stop(Signal::TERM).await;
         self.world.assert_nothing_left().await;
     }
@@ -123,7 +124,7 @@ fn go_on(up: &Up) {
     signal(up.child.id().unwrap(), Signal::CONT);
 }
 
-/// One worker stands still at each of `points` until another has finished its run, and then goes on.
+/// Stops one worker at each of `points` until another has finished its run, and then lets it go on.
 async fn one_stands_still_at(points: &[Point]) {
     let scene = Scene::with("").await;
     // Serves both; neither is its parent.
@@ -143,7 +144,7 @@ async fn one_stands_still_at(points: &[Point]) {
             point.name()
         );
         scene.nothing_is_left().await;
-        // It tries what it was about to do, and is told.
+        // It tries its next step, and learns what became of the run.
         go_on(&first);
         scene.is_done_with("first", 1).await;
         scene.order(&next, ASKS).await;
@@ -180,9 +181,9 @@ async fn nor_does_who_stands_still_once_its_container_is_gone() {
     one_stands_still_at(&Point::ALL[11..]).await;
 }
 
-/// An agent that says something, waits until it may go on, and says something else.
+/// Returns an agent that says something, waits until it may go on, and says something else.
 fn patient() -> String {
-    shell_agent("echo before; until [ -e go ]; do sleep 0.1; done; echo after", "runtime = '60s'")
+    shell_agent("echo before; until [ -e go ]; do sleep 0.1; done; echo after", "run_timeout = '60s'")
 }
 
 /// Lets a patient agent go on.
@@ -231,7 +232,7 @@ async fn six_agents_at_work_do_not_notice_that_their_worker_stands_still_and_goe
     scene.end(first, second).await;
 }
 
-/// What is on its way to Docker when its sender stands still arrives all the same.
+/// A worker stands still after it has sent a start to Docker; the start arrives all the same.
 #[tokio::test]
 async fn a_start_that_arrives_late_starts_no_second_agent() {
     let scene = Scene::with(&patient()).await;
@@ -266,7 +267,8 @@ async fn a_start_that_arrives_late_starts_no_second_agent() {
     scene.world.assert_nothing_left().await;
 }
 
-/// A control: what a holder that is stale would do if nothing stopped it.
+/// A control: the holder's own request, and Docker, which knows no epochs, do the harm that fences keep a stale worker
+/// from.
 #[tokio::test]
 async fn the_fences_are_what_keeps_a_stale_worker_from_doing_harm() {
     let scene = Scene::with(&patient()).await;

@@ -1,4 +1,4 @@
-//! `sluice up`: a proxy that runs, holds the key, and is told nothing else by whoever started it.
+//! Tests `sluice up`: a proxy runs and holds the key, and receives nothing else from the process that started it.
 
 use std::{collections::BTreeMap, fs, process::Stdio};
 
@@ -6,14 +6,14 @@ use harness::{CANARY_KEY, Up, World, binary, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::Command;
 
-/// A world without a proxy.
+/// Starts a world and stops its proxy.
 async fn world_without_proxy() -> World {
     let mut world = World::start().await;
     assert!(world.stop_proxy().await);
     world
 }
 
-/// What any process of the same user can read about another: environment and arguments.
+/// Returns what any process of the same user can read about another: environment and arguments.
 fn visible(pid: u32) -> (BTreeMap<String, String>, String) {
     let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap();
     let environment = read("environ");
@@ -32,8 +32,11 @@ async fn credential_shown(world: &World) -> Vec<String> {
 async fn neither_process_has_the_key_in_its_environment_or_arguments() {
     let world = world_without_proxy().await;
     let base_url = world.upstream.base_url();
-    let settings =
-        [("LITELLM_BASE_URL", base_url.as_str()), ("SLUICE_LOG", "debug"), ("SLUICE_PROXY_DRAIN", "1s")];
+    let settings = [
+        ("LITELLM_BASE_URL", base_url.as_str()),
+        ("SLUICE_LOG", "debug"),
+        ("SLUICE_PROXY_DRAIN_TIMEOUT", "1s"),
+    ];
     let secrets =
         [("AWS_SECRET_ACCESS_KEY", "aws-secret"), ("GITHUB_TOKEN", "ghp-secret"), ("HOME", "/root")];
     let sluice =

@@ -1,4 +1,4 @@
-//! An upstream that is down, comes back, or closes connections under our feet.
+//! Tests an upstream that is down, comes back, or closes connections that are in use.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ async fn scraped(world: &World) -> Scrape {
     Scrape::of(world.control.send(Method::GET, "/v1/metrics", String::new()).await.text())
 }
 
-/// An address where nobody listens, for now.
+/// Returns an address at which no process listens for now.
 fn vacant() -> std::net::SocketAddr {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
@@ -40,12 +40,15 @@ async fn an_upstream_that_is_down_is_not_tried_by_calls_until_a_probe_has_reache
         );
     }
     let answer = run.agent.chat("fake").await;
-    assert_eq!((answer.status.as_u16(), &answer.json()["error"]["code"]), (503, &"upstream_down".into()));
+    assert_eq!(
+        (answer.status.as_u16(), &answer.json()["error"]["code"]),
+        (503, &"upstream_unavailable".into())
+    );
     assert_eq!(answer.headers["retry-after"], "1");
     assert_ne!(state(&world).await, UpstreamState::Up);
     assert_eq!(scraped(&world).await.sum("sluicegate_upstream_state", &[("state", "up")]), 0.0);
     let record = world.records(6).await.pop().unwrap().record;
-    assert_eq!((record.outcome, record.refusal), (Outcome::Refused, Some(Refusal::UpstreamDown)));
+    assert_eq!((record.outcome, record.refusal), (Outcome::Refused, Some(Refusal::UpstreamUnavailable)));
     let view = world.control.run(&run.grant.run_id).await.unwrap();
     assert_eq!((view.usage.refused, view.usage.tokens.output), (1, 0));
     assert!(view.limits.iter().all(|limit| limit.reserved == 0), "{:?}", view.limits);
@@ -56,7 +59,7 @@ async fn an_upstream_that_is_down_is_not_tried_by_calls_until_a_probe_has_reache
     assert_eq!(scraped(&world).await.sum("sluicegate_upstream_state", &[("state", "up")]), 1.0);
 }
 
-/// A machine that is off answers nothing at all: that is found out once, not by every call.
+/// An upstream's machine is off and answers nothing at all; that is found out once, not by every call.
 #[tokio::test]
 async fn an_upstream_that_says_nothing_costs_few_calls_their_patience() {
     let socket = TcpSocket::new_v4().unwrap();
@@ -67,7 +70,7 @@ async fn an_upstream_that_says_nothing_costs_few_calls_their_patience() {
     while let Ok(stream) = full().await {
         queue.push(stream);
     }
-    let settings = format!("base_url = 'http://{address}'\nconnect = '300ms'");
+    let settings = format!("base_url = 'http://{address}'\nconnect_timeout = '300ms'");
     let world = World::reaching(ScriptedUpstream::start().await.unwrap(), &settings, "").await;
     let run = world.run("r1", "acct-1").await;
     let calls = futures_util::future::join_all((0..5).map(|_| run.agent.chat("fake"))).await;
@@ -76,7 +79,7 @@ async fn an_upstream_that_says_nothing_costs_few_calls_their_patience() {
         assert_eq!(line.record.timeout, Some(Timeout::Connect));
     }
     for _ in 0..20 {
-        assert_eq!(run.agent.chat("fake").await.json()["error"]["code"], "upstream_down");
+        assert_eq!(run.agent.chat("fake").await.json()["error"]["code"], "upstream_unavailable");
     }
 }
 
@@ -86,7 +89,7 @@ async fn a_person_who_asks_for_the_upstream_is_told_what_is_so_now() {
     let (target, address) = (upstream.address(), vacant());
     let world = World::in_front_of(upstream, &format!("http://{address}"), "").await;
     let run = world.run("r1", "acct-1").await;
-    while run.agent.chat("fake").await.json()["error"]["code"] != "upstream_down" {}
+    while run.agent.chat("fake").await.json()["error"]["code"] != "upstream_unavailable" {}
     let ask = || async {
         let answer = world.control.send(Method::GET, "/v1/upstream", String::new()).await;
         serde_json::from_slice::<UpstreamHealth>(&answer.body).unwrap()
@@ -101,10 +104,10 @@ async fn a_person_who_asks_for_the_upstream_is_told_what_is_so_now() {
 #[tokio::test]
 async fn a_probe_that_asks_for_a_path_wants_it_answered() {
     let (upstream, address) = (ScriptedUpstream::start().await.unwrap(), vacant());
-    let settings = format!("base_url = 'http://{address}'\nprobe = '/health/liveliness'");
+    let settings = format!("base_url = 'http://{address}'\nprobe_path = '/health/liveliness'");
     let world = World::reaching(upstream, &settings, "").await;
     let run = world.run("r1", "acct-1").await;
-    while run.agent.chat("fake").await.json()["error"]["code"] != "upstream_down" {}
+    while run.agent.chat("fake").await.json()["error"]["code"] != "upstream_unavailable" {}
     let ill = LingeringUpstream::answering("HTTP/1.1 503 Starting\r\ncontent-length: 0\r\n\r\n").await;
     let ill = Detour::at(address, ill.base_url().trim_start_matches("http://").parse().unwrap()).await;
     let told =
@@ -113,7 +116,8 @@ async fn a_probe_that_asks_for_a_path_wants_it_answered() {
     assert!(ill.connections() > 0);
 }
 
-/// The upstream closes idle connections after a second and calls are a second apart: none fails, and none is sent twice.
+/// An upstream closes idle connections after a second, and an agent's calls are a second apart: none fails, and none is
+/// sent twice.
 #[tokio::test]
 async fn calls_as_far_apart_as_the_upstream_keeps_connections_all_succeed() {
     let soak = Soak {
@@ -135,7 +139,7 @@ async fn calls_as_far_apart_as_the_upstream_keeps_connections_all_succeed() {
     );
 }
 
-/// The other side of it: a connection that is closed when the call has been written may have brought it, so the call fails.
+/// An upstream closes a connection when the call has been written; the call may have arrived, so it fails.
 #[tokio::test]
 async fn a_call_that_may_have_arrived_fails_and_is_not_sent_again() {
     let upstream = ScriptedUpstream::start().await.unwrap();

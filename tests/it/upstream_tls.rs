@@ -1,4 +1,4 @@
-//! TLS to the upstream: whom it is spoken with, and that nothing is said to anybody else.
+//! Tests TLS to the upstream: which servers it is spoken with, and that nothing is sent to any other.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use platform_core::{control::UpstreamHealth, record::Timeout};
 use rustls::HandshakeKind;
 use tokio::net::TcpListener;
 
-/// Where a test's CA certificate is.
+/// File of a test's CA certificate.
 struct CaFile(tempfile::NamedTempFile);
 
 impl CaFile {
@@ -23,7 +23,10 @@ impl CaFile {
     }
 
     fn settings(&self, base_url: &str) -> String {
-        format!("base_url = '{base_url}'\nca_file = '{}'\ntls_handshake = '500ms'", self.0.path().display())
+        format!(
+            "base_url = '{base_url}'\nca_file = '{}'\ntls_handshake_timeout = '500ms'",
+            self.0.path().display()
+        )
     }
 }
 
@@ -40,7 +43,7 @@ async fn calls_pass_through_tls_and_sessions_are_resumed() {
     let upstream = ScriptedUpstream::start().await.unwrap();
     let door = TlsDoor::to(upstream.address(), Certificate::Good).await;
     let ca = CaFile::with(&door.ca);
-    let settings = format!("{}\npool_idle = '20ms'", ca.settings(&door.base_url()));
+    let settings = format!("{}\npool_idle_timeout = '20ms'", ca.settings(&door.base_url()));
     let world = World::reaching(upstream, &settings, "").await;
     let run = world.run("r1", "acct-1").await;
     assert_eq!(run.agent.chat("fake").await.status, 200);

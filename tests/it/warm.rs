@@ -1,4 +1,4 @@
-//! Containers that wait for a run: each is one run's, sealed like any other, and none is left.
+//! Tests containers that wait for a run: each is one run's, sealed like any other, and none is left.
 
 use std::{collections::BTreeSet, fs};
 
@@ -20,30 +20,32 @@ use crate::{
     survival::{LEASE, PATIENCE, ended, order, record},
 };
 
-/// Says what it is and what it finds, leaves something behind, and asks nobody.
+/// Script that prints what it is and what it finds, leaves something behind, and makes no call.
 const LOOKS: &str = "echo $RUN_ID; hostname; ls -A; jq -r .[0].content .cogni/messages.json; \
      id -u; cat /proc/net/dev | tail -n +3 | cut -d: -f1 | tr -d ' '; touch left /tmp/left; echo gone > .cogni/messages.json";
 
-/// A world with nobody at work, and an agent of which so many wait.
+/// Starts a world without a worker, whose agent keeps `warm` containers waiting.
 async fn world(script: &str, warm: usize) -> World {
-    let mut world =
-        World::with(&format!("{}{LEASE}", shell_agent(script, &format!("disk = '64MiB'\nwarm = {warm}\n"))))
-            .await;
+    let mut world = World::with(&format!(
+        "{}{LEASE}",
+        shell_agent(script, &format!("disk = '64MiB'\nwarm_pool_size = {warm}\n"))
+    ))
+    .await;
     assert!(world.stop_proxy().await);
     world
 }
 
-/// Names of the containers that wait, or did until a run got them.
-async fn spares(world: &World) -> BTreeSet<String> {
-    let mut spares = containers_of(&world.installation()).await;
-    spares.retain(|name| name.contains("-spare-"));
-    spares.into_iter().collect()
+/// Returns the names of the containers that wait, or did until a run got them.
+async fn warm_containers(world: &World) -> BTreeSet<String> {
+    let mut warm_containers = containers_of(&world.installation()).await;
+    warm_containers.retain(|name| name.contains("-warm-"));
+    warm_containers.into_iter().collect()
 }
 
-/// Waits until as many containers are there as are to wait; returns their names.
+/// Waits until as many containers as configured are ready; returns their names.
 async fn until_ready(world: &World, count: usize) -> BTreeSet<String> {
     so_many_wait(world, count).await;
-    spares(world).await
+    warm_containers(world).await
 }
 
 async fn so_many_wait(world: &World, count: usize) {
@@ -54,7 +56,7 @@ async fn so_many_wait(world: &World, count: usize) {
     eventually_within(PATIENCE, "they wait", ready, |ready| *ready == count).await;
 }
 
-/// The container that a run had.
+/// Returns the container that a run had.
 fn container_of(record: &Value) -> String {
     let things = record["resources"].as_array().unwrap();
     let container = things.iter().rfind(|thing| thing["kind"] == "container").unwrap();
@@ -120,7 +122,7 @@ async fn what_waits_is_as_sealed_as_any_sandbox() {
         .map(|mount| &mount["Destination"])
         .collect();
     assert_eq!(writable, ["/workspace"], "{mounts}");
-    // It cannot call anybody: its socket comes with its run.
+    // It can reach no server: its socket comes with its run.
     let script =
         "ls -A /llm-sock /sluice; curl --silent --max-time 2 http://localhost:8080/health || echo nobody";
     let tried = docker(&["exec", waiting.first().unwrap(), "bash", "-c", script]).await;
@@ -133,7 +135,7 @@ async fn what_waits_is_as_sealed_as_any_sandbox() {
 async fn forty_claims_eight_at_a_time_reuse_nothing_and_leave_nothing() {
     const RUNS: usize = 40;
     let world = world(LOOKS, 4).await;
-    world.reconfigure("lease = '2s'", "lease = '20s'\nruns = 8");
+    world.reconfigure("lease_duration = '2s'", "lease_duration = '20s'\nmax_concurrent_runs = 8");
     let up = Up::start(world.sluice()).await;
     until_ready(&world, 4).await;
     let people = (0..8).map(async |person| {
@@ -152,7 +154,7 @@ async fn forty_claims_eight_at_a_time_reuse_nothing_and_leave_nothing() {
     let containers = futures_util::future::join_all(people).await.concat();
     let distinct: BTreeSet<_> = containers.iter().collect();
     assert_eq!(distinct.len(), RUNS, "one each");
-    let warm = containers.iter().filter(|name| name.contains("-spare-")).count();
+    let warm = containers.iter().filter(|name| name.contains("-warm-")).count();
     assert!(warm >= 4, "those that waited were taken: {containers:?}");
     until_ready(&world, 4).await;
     up.stop(Signal::TERM).await;
@@ -171,7 +173,7 @@ async fn a_run_that_took_what_waited_survives_its_worker_at_any_point_after_that
 
 async fn survives(points: &[Point]) {
     let world = world("", 0).await;
-    world.reconfigure("[worker]", "[agents.'sandbox:agent']\ndisk = '64MiB'\nwarm = 1\n[worker]");
+    world.reconfigure("[worker]", "[agents.'sandbox:agent']\ndisk = '64MiB'\nwarm_pool_size = 1\n[worker]");
     for point in points {
         let run = format!("r-{}", point.name());
         let armed = world.sluice().env("SLUICE_FAILPOINT", &format!("{}:kill", point.name()));
@@ -183,7 +185,7 @@ async fn survives(points: &[Point]) {
         let record = ended(&world, &run).await;
         assert_eq!(record["state"], "succeeded", "{}: {record:#}", point.name());
         assert!(
-            record["resources"].to_string().contains("-spare-"),
+            record["resources"].to_string().contains("-warm-"),
             "{}: it took one: {record:#}",
             point.name()
         );
@@ -197,11 +199,13 @@ async fn survives(points: &[Point]) {
         .into_iter()
         .filter(|call| !call.header(header::COGNI_RUN_ID).is_empty());
     assert_eq!(of_runs.count(), points.len(), "an agent is started once");
-    // What killed workers had kept ready goes when their leases are over.
-    let abandoned = spares(&world).await;
+    // Warm containers of killed workers are removed when their leases are over.
+    let abandoned = warm_containers(&world).await;
     let up = Up::start(world.sluice()).await;
-    let only_new = |spares: &BTreeSet<String>| spares.len() == 1 && spares.is_disjoint(&abandoned);
-    eventually_within(PATIENCE, "only one waits", || spares(&world), only_new).await;
+    let only_new = |warm_containers: &BTreeSet<String>| {
+        warm_containers.len() == 1 && warm_containers.is_disjoint(&abandoned)
+    };
+    eventually_within(PATIENCE, "only one waits", || warm_containers(&world), only_new).await;
     until_ready(&world, 1).await;
     up.stop(Signal::TERM).await;
     world.assert_nothing_left().await;
@@ -220,10 +224,12 @@ async fn what_a_killed_worker_kept_ready_or_half_made_is_removed() {
     let abandoned = until_ready(&world, 2).await;
     up.child.kill().await.unwrap();
     let next = Up::start(world.sluice()).await;
-    let only_new = |spares: &BTreeSet<String>| spares.len() == 2 && spares.is_disjoint(&abandoned);
+    let only_new = |warm_containers: &BTreeSet<String>| {
+        warm_containers.len() == 2 && warm_containers.is_disjoint(&abandoned)
+    };
     let reaped = || async {
         drop(world.sluice().run(&["doctor", "--reap"]).await);
-        spares(&world).await
+        warm_containers(&world).await
     };
     eventually_within(PATIENCE, "what was abandoned is gone", reaped, only_new).await;
     let record = runs(&world, "r1", "q").await;
@@ -250,16 +256,18 @@ async fn what_waits_goes_when_its_image_or_its_entry_changes() {
     // The name comes to stand for another image.
     scraps.image_that_waits("warm", "two").await;
     let changed = |before: BTreeSet<String>| {
-        move |spares: &BTreeSet<String>| spares.len() == 1 && spares.is_disjoint(&before)
+        move |warm_containers: &BTreeSet<String>| {
+            warm_containers.len() == 1 && warm_containers.is_disjoint(&before)
+        }
     };
-    let look = || spares(&world);
+    let look = || warm_containers(&world);
     let second = eventually_within(PATIENCE, "the image's", look, changed(first)).await;
-    world.reconfigure("warm = 1", "warm = 1\nmemory = '256MiB'");
+    world.reconfigure("warm_pool_size = 1", "warm_pool_size = 1\nmemory = '256MiB'");
     kill_process(Pid::from_raw(up.child.id().unwrap().cast_signed()).unwrap(), Signal::HUP).unwrap();
     let third = eventually_within(PATIENCE, "the entry's", look, changed(second)).await;
     let memory = docker(&["inspect", "--format", "{{.HostConfig.Memory}}", third.first().unwrap()]).await;
     assert_eq!(memory, (256 << 20).to_string());
-    world.reconfigure("warm = 1", "warm = 0");
+    world.reconfigure("warm_pool_size = 1", "warm_pool_size = 0");
     kill_process(Pid::from_raw(up.child.id().unwrap().cast_signed()).unwrap(), Signal::HUP).unwrap();
     eventually_within(PATIENCE, "none", look, BTreeSet::is_empty).await;
     let record = runs(&world, "r1", "q").await;
@@ -299,7 +307,7 @@ async fn nothing_of_what_an_agent_prints_at_once_is_missing() {
         let run = format!("r{run}");
         runs(&world, &run, "q").await;
         let record = record(&world, &run).await;
-        assert!(container_of(&record).contains("-spare-"));
+        assert!(container_of(&record).contains("-warm-"));
         assert_eq!(record["exit_code"], 3);
         let logs = world.sluice().run(&["runs", "logs", &run]).await;
         let lines: Vec<_> = logs.stdout.lines().collect();
@@ -318,11 +326,11 @@ async fn an_image_that_does_not_wait_runs_cold_and_is_told_of() {
     let up = Up::start(world.sluice().log_to(&world.path().join("up.log"))).await;
     let record = runs(&world, "r1", "q").await;
     assert_eq!(record["state"], "succeeded", "{record:#}");
-    assert!(!container_of(&record).contains("-spare-"));
+    assert!(!container_of(&record).contains("-warm-"));
     let said = || async { fs::read_to_string(world.path().join("up.log")).unwrap() };
     let named = |said: &String| said.contains("do not wait for a start file");
     eventually_within(PATIENCE, "it is told", said, named).await;
-    assert_eq!(spares(&world).await.len(), 0);
+    assert_eq!(warm_containers(&world).await.len(), 0);
     up.stop(Signal::TERM).await;
     world.assert_nothing_left().await;
 }

@@ -17,18 +17,18 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A conversation that is longer is shortened before the next turn.
 const LONG: usize = 16 << 10;
 
-/// What a session does in its turn.
+/// Work of a session in its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Work {
-    /// It uses tools.
+    /// The session uses tools.
     Tools,
-    /// The same, in a conversation that has to be shortened first.
+    /// The session uses tools, in a conversation that has to be shortened first.
     InALongConversation,
-    /// It has another agent use them.
+    /// A sub-agent uses the tools.
     BySubAgent,
 }
 
-/// A run, whose it is, and what of its text is nobody else's.
+/// A run, its account, and the text that occurs only in its conversation.
 struct Session {
     run: String,
     account: String,
@@ -64,8 +64,8 @@ impl Session {
         }
     }
 
-    /// How many calls of a model that takes: one for each tool and one for the answer; one for the summary; and those of a sub-agent,
-    /// and the one in which what came of it is told.
+    /// Returns the expected number of model calls: one for each tool and one for the answer; one for the summary; those
+    /// of a sub-agent, and the one in which its result is reported.
     const fn calls(&self) -> usize {
         match self.work {
             Work::Tools => 3,
@@ -108,7 +108,8 @@ async fn eight_sessions_of_four_accounts_are_each_billed_to_their_owner() {
     there.gateway.stop().await;
 }
 
-/// What the models had in each conversation is what the journal says, and what LiteLLM bills: call by call, account by account.
+/// Checks that the models' calls of each conversation match the journal and LiteLLM's bills: call by call, account by
+/// account.
 async fn are_billed(there: &Sessions, sessions: &[Session]) {
     let journal = there.journaled().await;
     let marks: Vec<_> = sessions.iter().map(|session| session.mark.as_str()).collect();

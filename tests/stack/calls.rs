@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{streams::PROMPT, world_with_litellm};
 
-/// Where LiteLLM tells what a call cost.
+/// Place where LiteLLM reports the cost of a call.
 enum Told {
     /// With the answer: in a header, or in the usage of a stream.
     InBand,
@@ -36,7 +36,7 @@ const fn streamed(path: &'static str, model: &'static str, cost: Told) -> Call {
     Call { path, model, answering: Answering::Streamed, cost }
 }
 
-/// One model where the model does not matter: LiteLLM 1.106.2 takes some routes' calls for free when a wildcard
+/// The same model where the model does not matter: LiteLLM 1.106.2 takes some routes' calls for free when a wildcard
 /// deployment serves them for the first time.
 const CALLS: [Call; 9] = [
     whole("/v1/chat/completions", "fake"),
@@ -154,7 +154,7 @@ async fn an_agent_cannot_have_litellm_bill_somebody_else() {
     assert_only_harmless_headers(&world, &run, &answer).await;
 }
 
-/// Of all that LiteLLM says about itself and its other tenants, nothing reaches the agent.
+/// Checks that no header by which LiteLLM describes itself or its other tenants reaches the agent.
 async fn assert_only_harmless_headers(world: &World, run: &Run, direct: &harness::Answer) {
     for name in
         ["x-litellm-model-api-base", "x-litellm-version", "x-litellm-key-spend", "x-litellm-response-cost"]

@@ -13,7 +13,7 @@ async fn no_model_is_asked_once_a_run_is_cancelled() {
     assert_eq!(found.faults, Vec::<String>::new(), "{found:?}");
     assert!(found.calls > 0 && found.before_the_first_call < found.runs, "{found:?}");
 
-    // The control: a call that is made by then, whoever made it, is found.
+    // The control: a call that is made by then, from any client, is found.
     let late = json!({ "model": "fake", "messages": [{ "role": "user", "content": runs[0].mark }] });
     let upstream = there.world.upstream.base_url().replace("http://", "");
     let straight = Agent::over_tcp(upstream.parse().unwrap());

@@ -1,5 +1,5 @@
-//! `platform/compose`, started as its README says but for `docker compose` itself: a gateway on a network of its own, with the data plane
-//! beside it, and runs that are sessions of it.
+//! Tests `platform/compose`, started as its README says but for `docker compose` itself. A gateway on a network of its
+//! own has the data plane beside it, and runs are its sessions.
 
 use std::{
     fs,
@@ -23,13 +23,13 @@ use serde_json::Value;
 const PROXY: u32 = 65532;
 const TOKEN: &str = "a-token-of-this-test";
 
-/// What the file has, started under names of this test's own. Removed on drop.
+/// The containers and networks of the file, started under names of this test's own. Removed on drop.
 struct Stack {
     project: String,
     file: Value,
     /// In the place of the directory beside the file.
     config: PathBuf,
-    /// What is put in the place of `${NAME…}`.
+    /// Values for `${NAME…}`.
     variables: Vec<(&'static str, String)>,
 }
 
@@ -190,7 +190,8 @@ fn theirs(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// What the README says to write: the data plane's configuration and key, the gateway's models. `sluice` reads the world's own.
+/// Writes the files that the README lists: the data plane's configuration and key, the gateway's models. `sluice` reads
+/// the world's own.
 fn written(world: &World, upstream: &str) -> Vec<(&'static str, String)> {
     let dir = |name: &str| world.path().join(name);
     let etc = theirs(&dir("etc"));
@@ -248,7 +249,7 @@ async fn a_run_is_a_session_of_the_gateway_that_the_compose_file_starts() {
     let root = world.path().display();
     let entries = format!(
         "[gateways.there]\nurl = 'ws://{address}:18789'\ntoken_file = '{root}/there.token'\ndevice_key_file = '{root}/there.key'\n\
-         [agents.'sandbox:openclaw-gateway']\nmode = 'gateway'\ngateways = ['there']\nmodel = 'fake-echo'\nruntime = '90s'\n"
+         [agents.'sandbox:openclaw-gateway']\nmode = 'gateway'\ngateways = ['there']\nmodel = 'fake-echo'\nrun_timeout = '90s'\n"
     );
     let config = fs::read_to_string(world.config()).unwrap();
     fs::write(world.config(), config + &entries).unwrap();
@@ -282,7 +283,8 @@ async fn a_run_is_a_session_of_the_gateway_that_the_compose_file_starts() {
     reaches_the_data_plane_alone(&stack, &gateway).await;
 }
 
-/// Of what other containers have, that is: this host's own addresses no network of Docker's keeps from it.
+/// Checks that the gateway reaches only the data plane among other containers: no network of Docker's isolates it from
+/// this host's own addresses.
 async fn reaches_the_data_plane_alone(stack: &Stack, gateway: &str) {
     const ASK: &str = "fetch(process.argv[1], { signal: AbortSignal.timeout(3000) })\
         .then((answer) => console.log(answer.status), (error) => console.log(error.name))";

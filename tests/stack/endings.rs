@@ -1,4 +1,4 @@
-//! How calls through LiteLLM end other than well.
+//! Tests calls through LiteLLM that do not end well.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use platform_core::{
 
 use crate::world_with_litellm;
 
-/// How long it may take until the model provider is rid of a stream whose agent has left, with LiteLLM between.
+/// Longest time until the model provider is rid of a stream whose agent has left, with LiteLLM between.
 const SOON: Duration = Duration::from_secs(1);
 
 #[tokio::test]

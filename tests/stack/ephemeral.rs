@@ -20,7 +20,7 @@ const LONGER: Duration = Duration::from_secs(210);
 
 /// A world with the agent, whose runs may take so many seconds.
 async fn world(seconds: u32, more: &str) -> World {
-    World::with(&format!("{ENTRY}runtime = '{seconds}s'\n{more}\n")).await
+    World::with(&format!("{ENTRY}run_timeout = '{seconds}s'\n{more}\n")).await
 }
 
 async fn run(world: &World, id: &str, model: &str, question: &[&str]) -> Outcome {
@@ -45,7 +45,7 @@ fn answer(outcome: &Outcome) -> String {
     outcome.result()["text"].as_str().unwrap().to_owned()
 }
 
-/// What the model was told last.
+/// Returns the last request to the model.
 fn told(world: &World) -> Value {
     world.upstream.ledger().last().unwrap().json().unwrap()
 }
@@ -92,7 +92,7 @@ async fn a_tool_loop_edits_and_commits_in_the_repository() {
     assert_closed(&last, &world.workspace("r1").await).await;
 }
 
-/// What OpenClaw itself says of how it is configured, and what it really offered.
+/// Checks OpenClaw's own report of its configuration, and the tools that it offered.
 async fn assert_closed(request: &Value, workspace: &Path) {
     let offered: BTreeSet<_> = request["tools"]
         .as_array()
@@ -199,7 +199,8 @@ const fn fails(model: &'static str, code: &'static str, calls: usize) -> Fails {
     Fails { agent: "sandbox:openclaw", model, code, calls, upstream: calls }
 }
 
-/// What OpenClaw can meet. It asks twice more where that may help, and once more a model that has said nothing.
+/// Failures that OpenClaw can meet. It asks twice more where that may help, and once more a model that has said
+/// nothing.
 const FAILING: [Fails; 10] = [
     fails("fake-status401", "model_refused", 1),
     fails("fake-status402", "model_refused", 1),
@@ -207,9 +208,9 @@ const FAILING: [Fails; 10] = [
     fails("fake-toolong", "context_overflow", 1),
     fails("fake-status429", "model_busy", 3),
     fails("fake-status500", "model_busy", 3),
-    fails("fake-cut2", "model_away", 3),
+    fails("fake-cut2", "model_unavailable", 3),
     fails("fake-words0", "no_answer", 2),
-    Fails { agent: "test:spent", upstream: 0, ..fails("fake", "limit_used_up", 1) },
+    Fails { agent: "test:spent", upstream: 0, ..fails("fake", "quota_exhausted", 1) },
     Fails { agent: "test:other", upstream: 0, ..fails("fake", "model_refused", 1) },
 ];
 
@@ -219,14 +220,14 @@ fn lesser_agents() -> String {
         let argv = if settings.contains("argv") { "" } else { "argv = ['node', '/agent/run.mjs']\n" };
         format!("[agents.'test:{name}']\n{argv}image = '{IMAGE}'\nmemory = '2GiB'\n{settings}\n")
     };
-    let other = "runtime = '200s'\nmodels = ['fake']\n\
+    let other = "run_timeout = '200s'\nmodels = ['fake']\n\
         argv = ['env', 'COGNI_MODEL=fake-echo', 'node', '/agent/run.mjs']";
-    lesser("spent", "runtime = '200s'\ntotal_tokens = 100")
+    lesser("spent", "run_timeout = '200s'\ntotal_tokens = 100")
         + &lesser("other", other)
-        + &lesser("brief", "runtime = '60s'")
+        + &lesser("brief", "run_timeout = '60s'")
 }
 
-/// How many run at once: each takes half a gigabyte and more, and all that a processor gives.
+/// Runs at once: each takes half a gigabyte and more, and all that a processor gives.
 const AT_ONCE: usize = 4;
 
 #[tokio::test]
@@ -259,7 +260,7 @@ async fn each_failure_of_the_model_api_has_one_name_and_is_soon_told() {
     world.assert_nothing_left().await;
 }
 
-/// What `sluice` tells of a run that fails.
+/// Returns the report of `sluice` on a run that fails.
 async fn failed<'c>(world: &World, case: &'c Fails) -> (&'c Fails, Value) {
     let arguments =
         ["run", "--agent", case.agent, "--run-id", &case.run(), "--model", case.model, "--json", "Hi"];
@@ -269,7 +270,7 @@ async fn failed<'c>(world: &World, case: &'c Fails) -> (&'c Fails, Value) {
     (case, result)
 }
 
-/// What a repository may have that tells whoever starts in it what to do.
+/// Files of a repository that configure a program started in it.
 const PLANTED: [(&str, &str); 3] = [
     (".env", "PLANTED=by-the-repository"),
     ("openclaw.json", r#"{"models":{"providers":{"planted":{"baseUrl":"http://planted"}}}}"#),
@@ -284,7 +285,7 @@ async fn what_a_repository_has_planted_configures_nothing() {
         --config /workspace/repo/control.json --message-file /workspace/.cogni/prompt.txt";
     let entry = |name: &str, protocol: &str, start: &str| {
         format!(
-            "[agents.'test:{name}']\nimage = '{IMAGE}'\nmemory = '2GiB'\nruntime = '100s'\nprotocol = '{protocol}'\n\
+            "[agents.'test:{name}']\nimage = '{IMAGE}'\nmemory = '2GiB'\nrun_timeout = '100s'\nprotocol = '{protocol}'\n\
              argv = ['bash', '-c', {}]\n",
             json!(format!("{}cd repo && {start}", plants()).replace('{', "{{").replace('}', "}}"))
         )

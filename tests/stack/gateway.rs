@@ -19,7 +19,7 @@ fn turn(key: &str, message: &str) -> Turn {
     Turn { deadline: Instant::now() + Duration::from_secs(100), ..asking(&session(key), message) }
 }
 
-/// Traces of the calls that were made for what somebody said.
+/// Returns the traces of the calls that a user's message caused.
 fn traces(upstream: &ScriptedUpstream, said: &str) -> Vec<String> {
     let all = upstream.ledger().all();
     let own = all.iter().filter(|call| String::from_utf8_lossy(&call.body).contains(said));

@@ -1,5 +1,5 @@
-//! A real gateway, the way to it and the proxy, each lost while runs are its sessions: each run has one clear end, is billed to its
-//! account or not at all, and what the journal says is what the models had.
+//! Cuts off a real gateway, the way to it and the proxy while runs are its sessions. Each run has one clear end, and is
+//! billed to its account or not at all. The journal matches the calls that the models received.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Runs that are going on when something is lost.
 const RUNS: usize = 3;
 
-/// Runs of one story, whose they are, and what of their text is nobody else's.
+/// Runs of one story with their accounts, and the text that occurs only in their conversations.
 struct Story {
     runs: Vec<(String, String)>,
 }
@@ -29,7 +29,7 @@ impl Story {
         format!("of-{run}.")
     }
 
-    /// Has its runs be lived, `lost` come to pass while each of them has a tool at work, and returns the names of their ends.
+    /// Executes its runs, awaits `lost` while each of them has a tool at work, and returns the names of their ends.
     async fn with(&self, there: &mut Sessions, lost: impl AsyncFnOnce(&mut Sessions)) -> Vec<Option<String>> {
         let all = join_all(self.runs.iter().map(|(run, account)| {
             let (sluice, mark) = (there.world.sluice().within(Duration::from_secs(110)), self.mark(run));
@@ -85,7 +85,7 @@ async fn what_is_lost_in_mid_run_leaves_each_run_one_clear_end_and_each_call_its
         })
         .await;
     // A gateway asks again for what it had no answer to; should it give up, the run says why.
-    assert!(ends.iter().flatten().all(|name| name == "model_away"), "{ends:?}");
+    assert!(ends.iter().flatten().all(|name| name == "model_unavailable"), "{ends:?}");
 
     let ends = gateway
         .with(&mut there, async |there| {
@@ -102,7 +102,8 @@ async fn what_is_lost_in_mid_run_leaves_each_run_one_clear_end_and_each_call_its
     there.gateway.stop().await;
 }
 
-/// Of each run the journal has the calls that the models had, under its own account, and LiteLLM has billed none to anybody else.
+/// Checks that the journal has each run's model calls under its own account, and that LiteLLM has billed none to
+/// another.
 async fn balances(there: &Sessions, stories: &[&Story]) {
     let runs: Vec<_> =
         stories.iter().flat_map(|story| story.runs.iter().map(move |run| (story, run))).collect();

@@ -1,6 +1,6 @@
-//! The real LiteLLM between Sluicegate and the scripted upstream.
+//! Tests Sluicegate with the real LiteLLM between it and the scripted upstream.
 //!
-//! It takes seconds to start, and each test is a process of its own: so there are few tests, and each tells a
+//! LiteLLM takes seconds to start, and each test is a process of its own. So there are few tests, and each tells a
 //! whole story with one LiteLLM.
 
 #![allow(clippy::unwrap_used, reason = "a test that panics fails, with the place")]

@@ -1,5 +1,5 @@
-//! What the real OpenClaw makes of our refusals: it sorts an error by its words, and most of its drawers mean eight more
-//! calls or a provider that is locked for every tenant of a gateway.
+//! Tests how the real OpenClaw classifies Sluicegate's refusals. OpenClaw sorts an error by its words. Most of its
+//! classes mean eight more calls, or a provider that is locked for every tenant of a gateway.
 
 use std::process::Stdio;
 
@@ -9,7 +9,7 @@ use tokio::{io::AsyncWriteExt, process::Command};
 /// Every row of the refusal table in both dialects, as `proxy` last wrote it.
 const REFUSALS: &str = include_str!("../../proxy/tests/golden/refusals.jsonl");
 
-/// What OpenClaw's classifier says of `rows`, one verdict for each.
+/// Returns the verdicts of OpenClaw's classifier on `rows`, one for each.
 async fn classified(rows: &str) -> Vec<Value> {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
     let mut child = Command::new("scripts/openclaw.sh")

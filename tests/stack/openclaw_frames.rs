@@ -1,11 +1,11 @@
-//! What the bridge sends to gateways, held against OpenClaw's own schema of its protocol.
+//! Checks the bridge's frames to gateways against OpenClaw's own schema of its protocol.
 
 use std::{path::Path, process::Stdio};
 
 use serde_json::{Value, json};
 use tokio::{io::AsyncWriteExt, process::Command};
 
-/// What the schema says of each of `frames`: nothing, or what is wrong.
+/// Returns the schema's verdict on each of `frames`: nothing, or its faults.
 async fn judged(frames: &[Value]) -> Vec<Vec<String>> {
     let mut child = Command::new("scripts/openclaw.sh")
         .args(["node", "tests/openclaw/validate.mjs"])

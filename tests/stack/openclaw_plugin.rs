@@ -29,7 +29,7 @@ async fn headers(client: &mut GatewayClient, method: &str, params: Value) -> Val
     client.call(&format!("sluicegate.headers.{method}"), params).await
 }
 
-/// Which token each of a session's calls carried: told apart by what the user said.
+/// Returns the token that each call of a session carried; the user's message identifies the session.
 fn tokens(upstream: &ScriptedUpstream, said: &str) -> Vec<Option<String>> {
     let entries = upstream.ledger().all();
     let own = entries.iter().filter(|entry| String::from_utf8_lossy(&entry.body).contains(said));
@@ -66,7 +66,7 @@ async fn each_sessions_calls_carry_its_own_headers_and_no_others() {
         assert_eq!(calls, [token.clone(), token], "{session}: the call and the one with the tool's result");
     }
 
-    // Once they are taken away, the same session's calls are nobody's.
+    // Once they are taken away, the same session's calls are unattributed.
     let id = session_id(&mut client, "alice").await;
     let answer = headers(&mut client, "clear", json!({ "sessionId": id })).await;
     assert_eq!(answer["payload"]["cleared"], true, "{answer}");
@@ -79,7 +79,8 @@ async fn each_sessions_calls_carry_its_own_headers_and_no_others() {
     gateway.stop().await;
 }
 
-/// It is a session of its own. That in which it is told what came of it is the one that has headers.
+/// Checks that a sub-agent's calls have no headers: it is a session of its own. The session that receives its result
+/// has them.
 async fn what_a_sub_agent_calls_has_none(client: &mut GatewayClient, upstream: &ScriptedUpstream) {
     let id = session_id(client, "parent").await;
     let set = json!({ "sessionId": id, "headers": { "x-run-token": "token-of-parent" } });
@@ -95,7 +96,7 @@ async fn what_a_sub_agent_calls_has_none(client: &mut GatewayClient, upstream: &
     assert_eq!(both.len(), 5);
 }
 
-/// What is no header of ours, and who may not set any.
+/// Checks that other headers are refused, and clients that may not set any.
 async fn refused(client: &mut GatewayClient, gateway: &OpenClaw, id: &str) {
     for wrong in [
         json!({ "x-run-token": "a\r\nx-other: b" }),

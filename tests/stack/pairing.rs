@@ -32,7 +32,7 @@ async fn gateway(world: &mut World) -> OpenClaw {
             settings += &format!("device_key_file = '{root}/{device}'\n");
         }
         settings += &format!(
-            "[agents.'sandbox:{name}']\nmode = 'gateway'\ngateways = ['{name}']\nmodel = 'fake-echo'\nruntime = '90s'\n"
+            "[agents.'sandbox:{name}']\nmode = 'gateway'\ngateways = ['{name}']\nmodel = 'fake-echo'\nrun_timeout = '90s'\n"
         );
     }
     let mut file = OpenOptions::new().append(true).open(world.config()).unwrap();
@@ -49,7 +49,7 @@ async fn run(world: &World, name: &str, run: &str) -> Outcome {
         .await
 }
 
-/// Nobody lets it in, and it says what to do about that.
+/// Checks that the gateway does not let it in, and that it says what to do about that.
 async fn is_not_let_in(world: &World, name: &str, id: &str) {
     let agent = format!("sandbox:{name}");
     let refused = world
@@ -69,7 +69,7 @@ async fn a_gateway_off_the_loopback_takes_the_client_that_was_paired_and_no_othe
     assert_eq!(asked.code, Some(75), "{asked:?}");
     is_not_let_in(&world, "there", "r2").await;
 
-    // Somebody approves it while it is waited for.
+    // The operator approves it while it is waited for.
     let mut pair = world.sluice().spawn(&["gateway", "pair", "there", "--wait", "60"]);
     let mut lines = BufReader::new(pair.stdout.take().unwrap()).lines();
     let request = loop {
@@ -96,7 +96,7 @@ async fn a_gateway_off_the_loopback_takes_the_client_that_was_paired_and_no_othe
             .iter()
             .any(|line| line.record.run_id.as_str() == "r4" && line.record.account.as_str() == "acct-1")
     );
-    // The control: it is the key that lets in, not the address, and nobody else has become known by it.
+    // The control: it is the key that lets in, not the address, and no other client has become known by it.
     let asked = world.sluice().run(&["gateway", "pair", "stranger", "--wait", "0"]).await;
     assert_eq!(asked.code, Some(75), "{asked:?}");
     is_not_let_in(&world, "stranger", "r5").await;

@@ -1,4 +1,4 @@
-//! What refuses a turn of a real gateway for good costs one call, has one name, and locks nobody out.
+//! Tests final refusals of a real gateway's turn: each costs one call, has one name, and locks no other tenant out.
 
 use std::time::{Duration, Instant};
 
@@ -11,13 +11,13 @@ use harness::{
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What may refuse it.
+/// Cause of a refusal and its expected result.
 struct Row {
-    /// In a word, and part of the run's and the account's name.
+    /// Name in a word, part of the run's and the account's name.
     name: &'static str,
-    /// What the run is ordered with.
+    /// Further arguments of the run.
     more: &'static [&'static str],
-    /// How it fails.
+    /// Expected error code.
     code: &'static str,
     /// Calls that the gateway makes, and how many of them get to the models.
     calls: (usize, usize),
@@ -41,14 +41,13 @@ const FINAL: [Row; 9] = [
     row("overflow", &["--model", "fake-toolong"], "context_overflow", (1, 1)),
     // The gateway asks once more for words.
     row("empty", &["--model", "fake-words0"], "no_answer", (2, 2)),
-    row("used-up", &["--total-tokens", "10"], "limit_used_up", (1, 0)),
+    row("used-up", &["--total-tokens", "10"], "quota_exhausted", (1, 0)),
     row("frozen", &["--model", "fake-words3"], "model_refused", (1, 0)),
 ];
 
 /// Failures that may pass: the gateway asks again until the time of its run is over.
 const PASSING: [&str; 4] = ["fake-status429", "fake-status500", "fake-cut0", "fake-cut2"];
-const HASTY: &str =
-    "[agents.'claw:hasty']\nmode = 'gateway'\ngateways = ['real']\nmodel = 'fake-words5'\nruntime = '12s'\n";
+const HASTY: &str = "[agents.'claw:hasty']\nmode = 'gateway'\ngateways = ['real']\nmodel = 'fake-words5'\nrun_timeout = '12s'\n";
 
 fn code(outcome: &Outcome) -> String {
     let result = outcome.result();
@@ -84,7 +83,7 @@ async fn a_final_refusal_is_one_call_with_one_name_and_the_next_tenant_is_served
     there.gateway.stop().await;
 }
 
-/// How many calls the journal has of an account, whatever became of them.
+/// Returns the number of an account's calls in the journal, with any outcome.
 async fn calls_of(there: &Sessions, account: &str) -> usize {
     let journal = there.world.journal().await;
     journal.iter().filter(|line| line.record.account.as_str() == account).count()
@@ -99,7 +98,7 @@ async fn is_final(there: &Sessions, row: &Row) {
     assert_eq!(calls, row.calls, "{}", row.name);
 }
 
-/// It ends by the time of its run, under the name of that or of what went wrong.
+/// Checks that it ends by the run's timeout, with the error code of the timeout or of the failure.
 async fn is_tried_again(there: &Sessions, model: &str) {
     let run = format!("r-{}", model.trim_start_matches("fake-"));
     let order = [
@@ -116,7 +115,7 @@ async fn is_tried_again(there: &Sessions, model: &str) {
     ];
     let began = Instant::now();
     let outcome = there.world.sluice().run(&[&order[..], &["Say something."]].concat()).await;
-    let names = ["timeout", "model_busy", "model_away"];
+    let names = ["timeout", "model_busy", "model_unavailable"];
     assert!(names.contains(&code(&outcome).as_str()), "{model}: {outcome:?}");
     assert!(began.elapsed() < Duration::from_secs(25), "{model}: {:?}", began.elapsed());
 }

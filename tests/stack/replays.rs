@@ -1,4 +1,4 @@
-//! What a tool in a session of a real gateway can do with what it has seen of other runs, or makes up: nothing.
+//! Tests that a tool in a session of a real gateway gains nothing by values it has seen of other runs, or makes up.
 
 use std::fs;
 
@@ -20,7 +20,7 @@ const CLOSED: &str = "1af7651916cd43dd8448eb211c80319c";
 const MADE_UP: &str = "2af7651916cd43dd8448eb211c80319c";
 const DIR: &str = "00000000000000000000000000000009";
 
-/// What is sent with a call: the path before `/v1`, and headers.
+/// Proof sent with a call: the path before `/v1`, and headers.
 struct Attempt {
     slot: Option<&'static str>,
     headers: Vec<String>,
@@ -47,7 +47,7 @@ async fn register(world: &World, run: &str, listener: Listener, digits: &str) {
     }
 }
 
-/// Of each attempt that `script` makes, status and code.
+/// Returns status and code of each attempt from the text of a session's answer.
 fn answers(text: &str) -> Vec<(u64, String)> {
     let lines: Vec<_> = text.lines().collect();
     let answer = |pair: &[&str]| {
@@ -57,7 +57,7 @@ fn answers(text: &str) -> Vec<(u64, String)> {
     lines.chunks(2).map(answer).collect()
 }
 
-/// Has a session make `attempts` with its tool, and returns what came of them.
+/// Makes `attempts` with a session's tool, and returns their results.
 async fn made(there: &Sessions, run: &str, attempts: &[Attempt]) -> Vec<(u64, String)> {
     let body = json!({ "model": "fake", "messages": [{ "role": "user", "content": "mine" }] });
     let call = |attempt: &Attempt| {
@@ -103,7 +103,7 @@ pub(crate) async fn get_nothing(there: &Sessions) {
         with(Some(CLOSED), &[]),
         with(Some(MADE_UP), &[]),
         with(Some(elsewhere), &[]),
-        // What is somebody else's does not add up with what is one's own.
+        // Another run's proof is not valid together with the run's own.
         with(Some(OPEN), &[traced(OWN)]),
         with(Some(elsewhere), &[traced(OWN)]),
         with(Some(CLOSED), &[traced(OWN)]),

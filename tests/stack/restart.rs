@@ -1,5 +1,6 @@
-//! The official SDKs, as they come, over proxies that are killed and started again by `sluice up`: their own retries are
-//! enough for calls that no answer has begun to. Through the bridge that stands before the socket in a sandbox.
+//! Tests the official SDKs, as they come, over proxies that are killed and started again by `sluice up`. Their own
+//! retries are enough for calls that no answer has begun to. Calls pass through the bridge that stands before the
+//! socket in a sandbox.
 
 use harness::{Bridge, Sdk, Up, World, eventually};
 use platform_runtime::task;

@@ -1,6 +1,6 @@
-//! What passes directly passes through: the official SDKs make every kind of call they know, directly and through both
-//! of Sluicegate's listeners, and are told the same, case by case; the journal has each call, with the SDK's figures.
-//! The programs that make the calls are in `tests/sdk`.
+//! Tests that calls that pass directly also pass through Sluicegate. The official SDKs make every kind of call they
+//! know, directly and through both of its listeners. Case by case they get the same results, and the journal has each
+//! call, with the SDK's figures. The programs that make the calls are in `tests/sdk`.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use crate::world_with_litellm;
 
-/// What the cases call models: a run is told only those that it was granted.
+/// Models that the cases use: a run sees only those that it was granted.
 const MODELS: [&str; 10] = [
     "fake",
     "fake-tools",
@@ -78,7 +78,7 @@ async fn sdks_are_told_the_same_by_litellm_directly_and_through() {
     conforms(world, &litellm.base_url, &DIFFERENT_WITH_LITELLM).await;
 }
 
-/// Fields that an SDK documents and that pass for nobody; why is said in `fields.rs` of the proxy.
+/// Fields that an SDK documents and that no run may send; the reasons are in `fields.rs` of the proxy.
 const LEFT_OUT: [(&str, &str); 14] = [
     ("/v1/chat/completions", "moderation"),
     ("/v1/messages", "billing_policy"),
@@ -141,8 +141,8 @@ async fn conforms(mut world: World, upstream: &str, different: &[&str]) {
     assert!(complaints.is_empty(), "{} complaints:\n{}", complaints.len(), complaints.join("\n"));
 }
 
-/// What `sdk` printed, by target: directly, through a run's own socket, through the shared listener, and for the
-/// quicker of the languages through the bridge that stands before the socket in a sandbox.
+/// Returns the output of `sdk`, by target: directly, through a run's own socket, through the shared listener, and for
+/// the quicker of the languages through the bridge that stands before the socket in a sandbox.
 async fn outcomes(world: &World, upstream: &str, sdk: Sdk, name: &str) -> BTreeMap<String, Vec<Value>> {
     let granted = |place: &str| RunGrant {
         models: Some(MODELS.iter().map(|model| ModelName::parse(model).unwrap()).collect()),
@@ -167,7 +167,7 @@ async fn outcomes(world: &World, upstream: &str, sdk: Sdk, name: &str) -> BTreeM
     by_target
 }
 
-/// What is wrong with how a case ended through Sluicegate, beside how it ended directly.
+/// Returns the fault of a case's result through Sluicegate, compared with its result directly, if any.
 fn compared(direct: &Value, through: &Value, different: &[&str]) -> Option<String> {
     let name = direct["case"].as_str().unwrap();
     assert_eq!(through["case"], name);
@@ -197,12 +197,12 @@ async fn records_of(world: &World, run: &str, lines: &[Value]) -> BTreeMap<Strin
     find().await
 }
 
-/// What the journal tells otherwise of a case's calls than the SDK does.
+/// Returns the difference between the journal's and the SDK's account of a case's calls, if any.
 fn accounted(line: &Value, records: &BTreeMap<String, ExchangeRecord>) -> Option<String> {
     let name = line["case"].as_str().unwrap();
     let expected: &[Outcome] = match name {
         "chat_abandoned" | "messages_abandoned" => &[Outcome::ClientGone],
-        // The SDK leaves when it is told, which may be before the stream has ended.
+        // The SDK leaves when the error is reported, which may be before the stream has ended.
         "chat_error_in_the_middle" => &[Outcome::StreamError, Outcome::UpstreamGone, Outcome::ClientGone],
         _ => &[Outcome::Complete],
     };

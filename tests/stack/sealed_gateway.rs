@@ -11,8 +11,8 @@ use rustix::{
 };
 use serde_json::Value;
 
-const GATEWAYS: &str = "[gateways.g]\ndrain = '5s'\nsessions = 2\ndisk = '256MiB'\n[gateways.open]\ntools = ['exec']\n\
-     [agents.'sandbox:openclaw-gateway']\nmode = 'gateway'\ngateways = ['g']\nmodel = 'fake-echo'\nruntime = '90s'\n";
+const GATEWAYS: &str = "[gateways.g]\ndrain_timeout = '5s'\nmax_concurrent_sessions = 2\ndisk = '256MiB'\n[gateways.open]\ntools = ['exec']\n\
+     [agents.'sandbox:openclaw-gateway']\nmode = 'gateway'\ngateways = ['g']\nmodel = 'fake-echo'\nrun_timeout = '90s'\n";
 
 fn json(outcome: &Outcome) -> Value {
     serde_json::from_str(&outcome.stdout).unwrap_or_else(|_| panic!("{outcome:?}"))
@@ -24,12 +24,12 @@ fn codes(outcome: &Outcome) -> Vec<String> {
     findings.iter().map(|finding| finding["code"].as_str().unwrap().to_owned()).collect()
 }
 
-/// What `script` prints that a shell runs in a container, whether it fails or not.
+/// Returns the output of `script`, run by a shell in a container, whether it fails or not.
 async fn inside(container: &str, script: &str) -> String {
     docker(&["exec", container, "sh", "-c", &format!("{{ {script}; }} 2>&1 || true")]).await
 }
 
-/// Asks a model from inside, as whoever gets a command into the gateway would.
+/// Asks a model from inside, as an attacker with a command in the gateway would.
 const CALL: &str = r#"node -e '
 fetch("http://127.0.0.1:8080/v1/chat/completions", { method: "POST", headers: { "content-type": "application/json" },
   body: JSON.stringify({ model: "fake", messages: [{ role: "user", content: "mine" }] }) })
@@ -55,12 +55,15 @@ async fn a_sealed_gateway_has_one_way_in_and_one_way_out_and_leaves_what_it_is_t
     fills_its_own_disk_alone(&world, &container).await;
     comes_back_after_the_machine(&mut world, &container).await;
 
-    // Nobody takes it for what a run has left.
+    // `runs gc` does not take it for what a run has left.
     let gc = world.sluice().run(&["runs", "gc", "--unknown"]).await;
     assert_eq!(gc.code, Some(0), "{gc:?}");
     assert!(gc.stdout.contains("it is gateway g"), "{gc:?}");
 
-    world.reconfigure("drain = '5s'\nsessions = 2", "drain = '5s'\nsessions = 3");
+    world.reconfigure(
+        "drain_timeout = '5s'\nmax_concurrent_sessions = 2",
+        "drain_timeout = '5s'\nmax_concurrent_sessions = 3",
+    );
     let changed = world.sluice().run(&["gateway", "up", "g", "--json"]).await;
     assert_eq!(json(&changed)["is"], "restarted", "{changed:?}");
     let what = ["config.agents.defaults.maxConcurrent", "config.agents.defaults.subagents.maxConcurrent"];
@@ -76,7 +79,8 @@ async fn a_sealed_gateway_has_one_way_in_and_one_way_out_and_leaves_what_it_is_t
     assert!(!world.path().join("gateways/g").exists());
 }
 
-/// Two accounts have runs there: each is told its own words, and billed for its own calls, which were known so.
+/// Checks runs of two accounts there: each gets its own words, and is billed for its own calls, attributed by
+/// `identity`.
 async fn are_sessions_of_two_accounts(
     world: &World,
     identity: Identity,
@@ -113,7 +117,7 @@ async fn is_started_once(world: &World) {
     assert_eq!(done, ["started", "unchanged"], "{one:?} {two:?}");
 }
 
-/// Somebody changes its container behind our back.
+/// Checks that a change of its container behind Sluicegate's back is found and undone.
 async fn is_what_it_was_made(world: &World, container: &str) {
     let check = || async { world.sluice().run(&["gateway", "check", "g", "--json"]).await };
     let checked = check().await;
@@ -132,7 +136,7 @@ async fn is_what_it_was_made(world: &World, container: &str) {
     assert_eq!((checked.code, codes(&checked)), (Some(0), vec![]), "{checked:?}");
 }
 
-/// Whoever gets a command into it can write until its own file system is full, also where its socket is.
+/// Checks that a command in it can fill only its own file system, also where its socket is.
 async fn fills_its_own_disk_alone(world: &World, container: &str) {
     let check = || async { codes(&world.sluice().run(&["gateway", "check", "g", "--json"]).await) };
     for dir in ["/workspace", "/bridge"] {
@@ -195,7 +199,7 @@ async fn is_sealed(container: &str) {
     assert_eq!(inside(container, "ls /workspace").await, "home\nstate");
 }
 
-/// By our plugin in it, which puts a run's token on its session's calls.
+/// Attribution by the plugin in it, which puts a run's token on its session's calls.
 #[tokio::test]
 async fn a_sealed_gateway_with_the_plugin_has_each_account_billed_for_its_own() {
     let mut world = World::with(GATEWAYS).await;

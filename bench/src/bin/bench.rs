@@ -1,4 +1,4 @@
-//! `bench`: the benchmark. All of it is in the library.
+//! `bench`: runs the benchmark, which is implemented in the library.
 
 use std::{io, process::ExitCode};
 
@@ -15,7 +15,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// One thread: upstream and load generator share it, and a clock.
+/// Runs on a single thread: upstream and load generator share it, and a clock.
 fn run(arguments: cli::Arguments) -> io::Result<()> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(cli::run(arguments))
 }

@@ -1,4 +1,4 @@
-//! `scripted-upstream`: serves until it is told to stop. All else is in the library.
+//! `scripted-upstream`: serves until a signal stops it. The rest is in the library.
 
 use std::{fs::OpenOptions, io, net::SocketAddr, path::PathBuf, process::ExitCode};
 

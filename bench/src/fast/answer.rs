@@ -1,4 +1,4 @@
-//! The prepared bytes.
+//! Prepared bytes of answers.
 
 use crate::measure::clock;
 
@@ -18,14 +18,14 @@ pub(super) const DOCUMENT: &[u8] = concat!(
 pub(super) const STREAM_HEAD: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 
-/// The last events of a stream and the end of its body.
+/// Last events of a stream and the end of its body.
 pub(super) const STREAM_END: &[u8] = concat!(
     "73\r\ndata: {\"id\":\"f\",\"model\":\"fast\",\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":64,\"total_tokens\":73}}\n\n\r\n",
     "e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n",
 )
 .as_bytes();
 
-/// One event as a chunk of its own, with the time of its writing in nanoseconds of [`clock`].
+/// Returns one event as a chunk of its own, with the time of its writing in nanoseconds of [`clock`].
 pub(super) fn event() -> Vec<u8> {
     let event = format!(
         "data: {{\"id\":\"f\",\"object\":\"chat.completion.chunk\",\"model\":\"fast\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\" word\"}}}}],\"t\":\"{:019}\"}}\n\n",

@@ -1,14 +1,15 @@
-//! The scripted upstream's fast mode: answers from prepared bytes, so that it is never the bottleneck.
+//! Serves prepared bytes: the scripted upstream's fast mode, which is never the bottleneck.
 //!
-//! It reads just enough of a request to know where the next one begins, and what the path asks for:
+//! It parses only the end of each request and the answer that the path asks for:
 //!
 //! | path ends with | answer |
 //! |---|---|
 //! | `/chat/completions` | one JSON document of about 600 bytes; a stream if the body asks for one |
 //!
-//! A document may be held back (`hold200ms`). A stream has as many events as the model's name says (`events64`), as fast as they go, or with a pause
-//! between them (`gap20ms`). Each event carries the moment it was written, so that a client in the same process
-//! can tell how long it was on its way. It keeps no ledger and checks nothing: that is [`crate::upstream`].
+//! A document may be held back (`hold200ms`). A stream has as many events as the model's name says (`events64`). They
+//! go out without a pause, or with a pause between them (`gap20ms`). Each event carries the time of its writing, so
+//! that a client in the same process can measure its delay. The fast mode keeps no ledger and checks nothing;
+//! [`crate::upstream`] does both.
 
 mod answer;
 mod request;
@@ -32,7 +33,7 @@ pub struct FastUpstream {
 }
 
 impl FastUpstream {
-    /// Serves on a free port of the loopback interface, in the current tokio runtime.
+    /// Starts to serve on a free port of the loopback interface, in the current tokio runtime.
     ///
     /// # Errors
     /// If no port can be bound.
@@ -42,7 +43,7 @@ impl FastUpstream {
         Ok(Self { address, serving: spawn(accept(listener)) })
     }
 
-    /// Where it listens.
+    /// Returns the address it listens on.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
@@ -57,7 +58,7 @@ impl Drop for FastUpstream {
 
 async fn accept(listener: TcpListener) {
     loop {
-        // Out of descriptors, most likely: the clients will say so.
+        // The process has most likely run out of descriptors; the clients report that.
         let Ok((stream, _)) = listener.accept().await else { continue };
         if stream.set_nodelay(true).is_ok() {
             drop(spawn(async move { drop(connection(stream).await) }));

@@ -1,24 +1,24 @@
-//! Finding the requests in a connection's bytes, and what each asks for.
+//! Finds the requests in a connection's bytes, and the answer that each asks for.
 
 use std::{io, time::Duration};
 
 use tokio::{io::AsyncReadExt, net::TcpStream};
 
-/// What a request asks for.
+/// Kind of answer that a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
     Document { hold: Option<Duration> },
     Stream { events: u32, gap: Option<Duration> },
 }
 
-/// A connection's requests, one after the other.
+/// Reader of a connection's requests, one after the other.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     buffer: Vec<u8>,
 }
 
 impl Requests {
-    /// The next request, its body read and dropped; `None` once the client has closed.
+    /// Returns the next request, with its body read and dropped; `None` once the client has closed.
     pub(super) async fn next(&mut self, stream: &mut TcpStream) -> io::Result<Option<Asked>> {
         let head = loop {
             if let Some(end) = find(&self.buffer, b"\r\n\r\n") {
@@ -40,7 +40,8 @@ impl Requests {
     }
 }
 
-/// Every request in a benchmark says its length; a peer that makes it chunked is not measured but mended.
+/// Returns the length of the body. Every request in a benchmark declares it. A peer that makes the body chunked is not
+/// measured: its configuration has to be fixed.
 fn content_length(head: &[u8]) -> Option<usize> {
     let head = std::str::from_utf8(head).ok()?;
     head.lines().find_map(|line| {
@@ -49,7 +50,7 @@ fn content_length(head: &[u8]) -> Option<usize> {
     })
 }
 
-/// The model stands at the beginning of the body, where the load generator puts it.
+/// Returns the answer that the model's name asks for. The load generator puts the model at the beginning of the body.
 fn asked(body: &[u8]) -> Asked {
     let start = &body[..body.len().min(128)];
     let number = |word: &[u8]| find(start, word).map(|at| digits(&start[at + word.len()..]));

@@ -1,4 +1,4 @@
-//! Asking a program that runs under callgrind for its count.
+//! Reads the count of a program that runs under callgrind.
 
 use std::{
     cell::Cell,
@@ -9,7 +9,7 @@ use std::{
 
 use crate::peer::Running;
 
-/// The count of one program.
+/// Counter of one program.
 pub(super) struct Counter {
     pid: u32,
     dir: PathBuf,
@@ -22,7 +22,7 @@ impl Counter {
         Self { pid, dir: running.site.dir.clone(), dumps: Cell::new(0) }
     }
 
-    /// Instructions of all threads since the last time, or since the start.
+    /// Returns the instructions of all threads since the last read, or since the start.
     pub(super) fn read(&self) -> io::Result<u64> {
         let dump = self.dumps.get() + 1;
         self.dumps.set(dump);

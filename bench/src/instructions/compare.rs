@@ -1,45 +1,45 @@
-//! Whether a count is what it was.
+//! Compares counts with the kept ones.
 
 use std::collections::BTreeSet;
 
 use super::Counts;
 
-/// How much more a case may cost than what is kept, in percent.
+/// Largest accepted increase over the kept count, in percent.
 pub const TOLERANCE: f64 = 5.0;
 
-/// A case, then and now.
+/// A case with its kept and its new count.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
-    /// The case.
+    /// Name of the case.
     pub case: String,
-    /// What was kept, if the case was there.
+    /// Kept count, if the case was there.
     pub kept: Option<u64>,
-    /// What it is now, if it is still counted.
+    /// New count, if the case still exists.
     pub now: Option<u64>,
 }
 
 impl Verdict {
-    /// By how many percent it costs more than what was kept.
+    /// Returns the increase over the kept count, in percent.
     #[must_use]
     pub fn change(&self) -> Option<f64> {
         Some((self.now? as f64 / self.kept?.max(1) as f64 - 1.0) * 100.0)
     }
 
-    /// Whether it may pass. A case without a kept figure may not, nobody has looked at it; nor one that is not counted any
-    /// more.
+    /// Returns whether the case passes. A case without a kept count fails, because its count has not been reviewed. A
+    /// case that is no longer counted fails as well.
     #[must_use]
     pub fn is_good(&self) -> bool {
         self.change().is_some_and(|change| change <= TOLERANCE)
     }
 
-    /// Whether the kept figure should be renewed, lest the next loss hides behind this gain.
+    /// Returns whether the kept count should be renewed, so that this gain cannot hide the next loss.
     #[must_use]
     pub fn is_better(&self) -> bool {
         self.change().is_some_and(|change| change < -TOLERANCE)
     }
 }
 
-/// What became of each case, kept or counted now.
+/// Compares each case that is kept or counted now.
 #[must_use]
 pub fn compare(kept: &Counts, now: &Counts) -> Vec<Verdict> {
     let cases: BTreeSet<&String> = kept.keys().chain(now.keys()).collect();

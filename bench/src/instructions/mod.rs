@@ -1,8 +1,8 @@
-//! Instructions per request: the figure without noise, so that a change of a few percent can be told on any machine.
+//! Counts instructions per request. The count has no noise, so a change of a few percent is visible on any machine.
 //!
-//! `sluice-proxy` runs under `valgrind --tool=callgrind`, which counts every instruction it executes. One request is
-//! sent after the other; what a case costs is the count over many of them, divided. The figures that are kept,
-//! `bench/instructions.json`, are of the pinned compiler and the locked dependencies.
+//! `sluice-proxy` runs under `valgrind --tool=callgrind`, which counts every instruction it executes. Requests are sent
+//! one after the other, and the cost of a case is the count over many of them, divided. The kept figures in
+//! `bench/instructions.json` belong to the pinned compiler and the locked dependencies.
 
 mod callgrind;
 mod compare;
@@ -15,16 +15,17 @@ use crate::{fast::FastUpstream, load::Connection, measure::cores, peer::sluicega
 /// Instructions by case.
 pub type Counts = BTreeMap<String, u64>;
 
-/// What is counted: a name, the model that makes the upstream answer as wanted, bytes of body, and how often.
+/// Cases: a name, the model that selects the upstream's answer, bytes of body, and number of requests.
 ///
-/// Events are sent one by one here: as fast as they come, how many arrive together would depend on the machine.
+/// The upstream sends events one by one here. Without pauses, the number that arrives together would depend on the
+/// machine.
 const CASES: [(&str, &str, usize, u64); 3] = [
     ("1 KB request", "fast", 1024, 500),
     ("164 KB request", "fast", 164 << 10, 100),
     ("stream of 20 events", "fast-events20-gap5ms", 1024, 20),
 ];
 
-/// Counts every case. The proxy's files are left in `dir`.
+/// Counts every case. Leaves the proxy's files in `dir`.
 ///
 /// # Errors
 /// If valgrind is missing or the proxy does not answer under it.
@@ -42,7 +43,7 @@ pub async fn count(dir: &Path, progress: impl Fn(&str)) -> io::Result<Counts> {
             connection.exchange(&request).await?;
         }
         counter.read()?; // and begin again
-        // How many pieces of a stream arrive together is not ours to say: the median of three is.
+        // The number of stream pieces that arrive together varies, so the median of three counts is used.
         let mut repeated = [0; 3];
         for count in &mut repeated {
             for _ in 0..times {

@@ -1,4 +1,4 @@
-//! Closed load: as many requests at a time as there are connections, each after the last.
+//! Generates closed load: one request at a time on each connection, each after the last answer.
 
 use std::{io, sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! One connection: writes prepared bytes, reads answers with as little work as finding their end takes.
+//! Drives one connection: writes prepared bytes, and reads answers with the least work that finds their end.
 
 use std::io;
 
@@ -25,18 +25,18 @@ impl std::fmt::Debug for Connection {
     }
 }
 
-/// An answer, as far as it is measured.
+/// Measurements of an answer.
 #[derive(Debug, Default)]
 pub struct Received {
-    /// When its first byte came.
+    /// Time of its first byte.
     pub first_byte_ns: u64,
-    /// When its last byte came.
+    /// Time of its last byte.
     pub last_byte_ns: u64,
-    /// How long each of its events was on its way.
+    /// Delay of each of its events.
     pub event_delay: Vec<u64>,
 }
 
-/// How an answer's end is found.
+/// Way to find an answer's end.
 enum Length {
     Bytes(usize),
     Chunked,
@@ -46,7 +46,7 @@ impl Connection {
     /// Connects to `target`.
     ///
     /// # Errors
-    /// If nobody listens.
+    /// If no server listens there.
     pub async fn open(target: &Target) -> io::Result<Self> {
         let stream: Box<dyn Duplex> = match target {
             Target::Tcp(address) => {
@@ -89,7 +89,7 @@ impl Connection {
         Ok(received)
     }
 
-    /// Sends `request` and reads an answer in one piece, whatever it is; returns its status. Not cancel safe.
+    /// Sends `request`, reads an answer in one piece and returns its status, success or not. Not cancel safe.
     ///
     /// # Errors
     /// If the connection breaks, or the answer comes in pieces.
@@ -136,7 +136,7 @@ impl Connection {
     }
 }
 
-/// Whether the answer that has a head of `head` bytes is a success; if not, tells what has come of it.
+/// Checks that the answer, whose head has `head` bytes, is a success; otherwise the error has its status and body.
 fn succeeded(answer: &[u8], head: usize) -> io::Result<()> {
     if answer.starts_with(b"HTTP/1.1 200") {
         return Ok(());
@@ -158,7 +158,7 @@ fn length(head: &[u8]) -> Length {
     length.map_or(Length::Chunked, Length::Bytes)
 }
 
-/// Notes the delay of every event whose time stamp is whole; returns how much of `bytes` is done with.
+/// Records the delay of every event whose time stamp is complete; returns the number of bytes that need no second look.
 fn note_events(bytes: &[u8], now: u64, delays: &mut Vec<u64>) -> usize {
     const MARK: &[u8] = b"\"t\":\"";
     const DIGITS: usize = 19;
@@ -170,6 +170,6 @@ fn note_events(bytes: &[u8], now: u64, delays: &mut Vec<u64>) -> usize {
         delays.push(now.saturating_sub(sent));
         done = start + DIGITS;
     }
-    // A mark may be cut in two.
+    // The mark may be split between two reads.
     done.max(bytes.len().saturating_sub(MARK.len() + DIGITS))
 }

@@ -1,9 +1,9 @@
-//! The load generator: connections that send prepared requests and measure what comes back.
+//! Generates load: connections that send prepared requests and measure the answers.
 //!
-//! Two ways to send. *Closed*: each connection sends its next request when the last answer is there; this
-//! finds throughput and CPU time, and its latencies are service times. *Paced*: requests have a moment at
-//! which they are due, whether or not the one before is answered, and latency counts from that moment, so
-//! that a peer which stalls cannot hide the requests it kept from being sent (coordinated omission).
+//! In *closed* load, each connection sends its next request after the last answer. This measures throughput and CPU
+//! time, and its latencies are service times. In *paced* load, each request has a due time, whether or not the one
+//! before is answered. Latency counts from the due time, so that a stalled peer cannot hide the requests it delayed
+//! (coordinated omission).
 
 mod closed;
 mod connection;
@@ -21,7 +21,7 @@ pub use self::{
     streams::streams,
 };
 
-/// Where requests go.
+/// Destination of requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// An address.
@@ -30,18 +30,18 @@ pub enum Target {
     Unix(PathBuf),
 }
 
-/// What a round of load brought to light. Times in nanoseconds.
+/// Results of a round of load. Times in nanoseconds.
 #[derive(Debug, Clone, Default)]
 pub struct Round {
     /// Requests answered.
     pub requests: u64,
-    /// How long the round took.
+    /// Duration of the round.
     pub elapsed_ns: u64,
-    /// From sending, or from being due, to the last byte of the answer; per request.
+    /// Time from sending, or from the due time, to the last byte of the answer; per request.
     pub latency: Vec<u64>,
-    /// To the first byte of the answer; per request.
+    /// Time to the first byte of the answer; per request.
     pub first_byte: Vec<u64>,
-    /// From an event's writing at the upstream to its arrival here; per event.
+    /// Time from an event's writing at the upstream to its arrival here; per event.
     pub event_delay: Vec<u64>,
 }
 
@@ -63,7 +63,7 @@ impl Round {
     }
 }
 
-/// The value below which so many thousandths of `values` lie; 0 if there are none.
+/// Returns the value below which `per_mille` thousandths of `values` lie; 0 if there are none.
 #[must_use]
 pub fn percentile(values: &mut [u64], per_mille: usize) -> u64 {
     values.sort_unstable();

@@ -1,4 +1,4 @@
-//! Paced load: requests that are due at fixed moments, whatever became of the ones before.
+//! Generates paced load: requests that are due at fixed times, whether or not the earlier ones are answered.
 
 use std::{
     io,
@@ -12,8 +12,8 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 use super::{Connection, Round, Target};
 use crate::{measure::clock, spawn_result};
 
-/// Sends `request` so many times a second for `span`, over so many connections in turn. A connection that is still busy
-/// when its request is due sends late, and the lateness counts as latency.
+/// Sends `request` `per_second` times a second for `span`, over the connections in turn. A connection that is still
+/// busy when its request is due sends late, and the lateness counts as latency.
 ///
 /// # Errors
 /// The first failure of any connection.
@@ -24,7 +24,7 @@ pub async fn paced(
     span: Duration,
 ) -> io::Result<Round> {
     let gap = Duration::from_secs(1) / per_second.max(1);
-    // Room for all that will ever be due: the pacer must not wait for a connection.
+    // The queue has room for all due times: the pacer must not wait for a connection.
     let room = usize::try_from(span.as_nanos() / gap.as_nanos().max(1)).unwrap_or(usize::MAX >> 4) + 1;
     let (mut running, mut dues) = (Vec::new(), Vec::new());
     for _ in 0..connections {
@@ -41,8 +41,8 @@ pub async fn paced(
     Ok(all)
 }
 
-/// Tells each connection in turn that a request is due. In a thread of its own, because a runtime's timer knows
-/// milliseconds only.
+/// Sends each connection in turn the due time of its next request. Runs in a thread of its own, because a runtime's
+/// timer has a resolution of milliseconds.
 fn pace(dues: &[Sender<u64>], gap: Duration, span: Duration) {
     let (start, start_ns) = (Instant::now(), clock::nanos());
     let mut due = Duration::ZERO;

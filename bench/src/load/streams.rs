@@ -1,4 +1,4 @@
-//! Many streams at once, each read to its end, once.
+//! Generates many streams at once, and reads each to its end.
 
 use std::{io, sync::Arc, time::Duration};
 

@@ -1,8 +1,8 @@
-//! One clock for the load generator and the upstream, which share a process.
+//! A single clock for the load generator and the upstream, which share a process.
 
 use std::{sync::OnceLock, time::Instant};
 
-/// Nanoseconds since this process first asked.
+/// Returns nanoseconds since the first call in this process.
 #[must_use]
 pub fn nanos() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();

@@ -1,15 +1,15 @@
-//! Which processor runs what: the load generator with its upstream on the first, whatever is measured on the last, so
-//! that neither is moved about and their figures do not depend on where the scheduler put them.
+//! Assigns processors: the load generator and its upstream to the first, the measured peer to the last. So the
+//! scheduler moves neither, and the figures do not depend on its choices.
 
 use std::{io, process::Command, thread};
 
-/// The processor of the load generator and its upstream.
+/// Processor of the load generator and its upstream.
 const OWN: usize = 0;
 
-/// Keeps this process on its processor. On a machine with one, peers share it.
+/// Pins this process to its processor. On a machine with one processor, peers share it.
 ///
 /// # Errors
-/// If `taskset` is not there or not allowed to.
+/// If `taskset` is missing or not allowed.
 pub fn pin_self() -> io::Result<()> {
     let pid = std::process::id().to_string();
     let output = Command::new("taskset").args(["-cp", &OWN.to_string(), &pid]).output()?;
@@ -19,7 +19,8 @@ pub fn pin_self() -> io::Result<()> {
     Err(io::Error::other(format!("taskset: {}", String::from_utf8_lossy(&output.stderr).trim())))
 }
 
-/// A command that starts `program` on the processor of what is measured. It becomes the program: same process id.
+/// Returns a command that starts `program` on the measured peer's processor. The command becomes the program and keeps
+/// its process id.
 #[must_use]
 pub fn pinned(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new("taskset");
@@ -27,9 +28,9 @@ pub fn pinned(program: impl AsRef<std::ffi::OsStr>) -> Command {
     command
 }
 
-/// Every processor but the measured one's neighbour is of no use to a peer with one worker.
+/// Returns the index of the last processor. A peer has one worker and uses no more than one.
 fn last() -> usize {
-    // Asked before this process was pinned it would be all of them, asked later only one: `nproc --all` knows.
+    // `nproc` alone counts only the processors that a pinned process may use; `nproc --all` counts all.
     let all = Command::new("nproc").arg("--all").output().ok();
     let count = all.and_then(|output| String::from_utf8_lossy(&output.stdout).trim().parse::<usize>().ok());
     count.or_else(|| thread::available_parallelism().ok().map(usize::from)).unwrap_or(1).saturating_sub(1)

@@ -1,4 +1,4 @@
-//! What a run was measured on: without it, figures mean nothing.
+//! The machine and versions of a run, without which its figures mean nothing.
 
 use std::{fs, process::Command};
 
@@ -7,28 +7,28 @@ use serde::Serialize;
 /// The machine, and the versions of everything that was measured.
 #[derive(Debug, Clone, Serialize)]
 pub struct Machine {
-    /// Its name; the run is kept under it.
+    /// Name of the machine; the run is kept under it.
     pub host: String,
     /// Model of the processor.
     pub processor: String,
-    /// How many processors.
+    /// Number of processors.
     pub cores: usize,
     /// Memory in MiB.
     pub memory_mib: u64,
     /// The kernel.
     pub kernel: String,
-    /// The commit that was measured; `-dirty` if there were changes to what is measured.
+    /// Measured commit; `-dirty` if measured files had changes.
     pub commit: String,
-    /// First line of what each program says of its version.
+    /// First line of each program's version output.
     pub versions: Vec<String>,
-    /// Seconds since the epoch when the run began.
+    /// Start of the run, in seconds since the epoch.
     pub began: u64,
-    /// The day, for people: `2026-01-31`.
+    /// Day of the run, for people: `2026-01-31`.
     pub date: String,
 }
 
 impl Machine {
-    /// This one.
+    /// Returns the description of this machine.
     #[must_use]
     pub fn here() -> Self {
         let host = said("hostname", &["-s"]);
@@ -66,7 +66,7 @@ fn versions() -> Vec<String> {
         .collect()
 }
 
-/// What a program prints, wherever it prints it; nothing if it is not there.
+/// Returns the output of a program, from stdout or stderr; empty if the program is missing.
 fn said(program: &str, arguments: &[&str]) -> String {
     let Ok(output) = Command::new(program).args(arguments).output() else { return String::new() };
     let text = if output.stdout.is_empty() { output.stderr } else { output.stdout };

@@ -1,4 +1,4 @@
-//! What is read off clocks and the kernel's accounting, and on what machine.
+//! Reads clocks and the kernel's accounting, and describes the machine.
 
 pub mod clock;
 pub mod cores;

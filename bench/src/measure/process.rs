@@ -1,31 +1,31 @@
-//! CPU time and memory of a process and its children, as the kernel counts them.
+//! Reads CPU time and memory of a process and its children from the kernel's accounting.
 //!
-//! CPU time is read from `/proc/<pid>/task/*/schedstat`, which counts nanoseconds; `/proc/<pid>/stat` counts
+//! CPU time is read from `/proc/<pid>/task/*/schedstat`, which counts nanoseconds. `/proc/<pid>/stat` would only count
 //! hundredths of a second.
 
 use std::{fs, io, path::Path};
 
-/// What a peer's processes have used.
+/// Resources that a peer's processes have used.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Used {
     /// Nanoseconds on a processor, user and system.
     pub cpu_ns: u64,
     /// Resident memory, bytes.
     pub rss: u64,
-    /// The most that it was since [`forget_peak`], bytes.
+    /// Highest resident memory since [`forget_peak`], bytes.
     pub peak: u64,
 }
 
-/// Sums over processes.
+/// Returns the sums over processes.
 ///
 /// # Errors
-/// If one of them is gone.
+/// If one of them has ended.
 pub fn used(pids: &[u32]) -> io::Result<Used> {
     let mut sum = Used::default();
     for pid in pids {
         let dir = Path::new("/proc").join(pid.to_string());
         for task in fs::read_dir(dir.join("task"))? {
-            // A thread may end between listing and reading; what it used is then missing, and it was short.
+            // A thread may end between listing and reading. Its use is then missing, and it was short.
             let schedstat = fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
             sum.cpu_ns += schedstat.split(' ').next().and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
         }
@@ -36,21 +36,22 @@ pub fn used(pids: &[u32]) -> io::Result<Used> {
     Ok(sum)
 }
 
-/// Lets the kernel count peaks of memory from now on (proc(5), `clear_refs`).
+/// Resets the kernel's peaks of memory (proc(5), `clear_refs`).
 ///
 /// # Errors
-/// If one of them is gone.
+/// If one of them has ended.
 pub fn forget_peak(pids: &[u32]) -> io::Result<()> {
     pids.iter().try_for_each(|pid| fs::write(format!("/proc/{pid}/clear_refs"), "5"))
 }
 
-/// Memory that the kernel holds in small pieces for everybody: sockets and files, above all; bytes.
+/// Returns the memory in bytes that the kernel holds in small pieces for all processes, above all for sockets and
+/// files.
 #[must_use]
 pub fn kernel_slab() -> u64 {
     kib(&fs::read_to_string("/proc/meminfo").unwrap_or_default(), "Slab:") * 1024
 }
 
-/// The processes that `pid` has started and that are still there, itself first.
+/// Returns `pid` and the processes it has started that still run, `pid` first.
 #[must_use]
 pub fn with_children(pid: u32) -> Vec<u32> {
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! No peer at all: what load generator and upstream can do by themselves.
+//! No peer at all: measures load generator and upstream alone.
 
 use super::{Launch, Peer};
 use crate::load::Target;

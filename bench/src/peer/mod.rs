@@ -1,8 +1,8 @@
-//! The peers that are measured side by side. A peer is a file here and, if it is configured, a file in
-//! `bench/peers`; adding one is adding those and a line in [`ALL`].
+//! The peers that are measured side by side. A peer is a file here and, if it is configured, a file in `bench/peers`. A
+//! new peer needs those files and a line in [`ALL`].
 //!
-//! Each does as much of Sluicegate's work as it can: sets the credential and the billing identity, keeps
-//! connections to the upstream, writes an access log. What it cannot do is said in the report.
+//! Each peer does as much of Sluicegate's work as it can. It sets the credential and the billing identity, keeps
+//! connections to the upstream, and writes an access log. The report lists the work that it cannot do.
 
 mod direct;
 mod haproxy;
@@ -36,7 +36,7 @@ pub const ALL: [Peer; 8] = [
     sluicegate::BY_TOKEN,
 ];
 
-/// What else can be named: Sluicegate as it was before a change (`make bench-before`).
+/// Sluicegate as it was before a change (`make bench-before`), measured only when it is named.
 pub const BEFORE: Peer = sluicegate::BEFORE;
 
 /// Sluicegate at durability `disk`, which measures the disk more than Sluicegate.
@@ -45,59 +45,59 @@ pub const ON_DISK: Peer = sluicegate::ON_DISK;
 /// Longest wait for a peer to come up.
 const START: Duration = Duration::from_secs(10);
 
-/// Something that stands between client and upstream.
+/// A program between client and upstream.
 #[derive(Debug, Clone, Copy)]
 pub struct Peer {
-    /// As reports name it.
+    /// Name in reports.
     pub name: &'static str,
-    /// What of Sluicegate's work it does not do.
+    /// Part of Sluicegate's work that it does not do.
     pub lacks: &'static str,
-    /// Where it is asked for listeners, if it can be.
+    /// Control socket that opens listeners, if the peer has one.
     pub control: Option<fn(&Site) -> Target>,
     launch: fn(&Site) -> io::Result<Launch>,
 }
 
-/// Where a peer is started.
+/// Surroundings that a peer is started in.
 #[derive(Debug)]
 pub struct Site {
-    /// A directory of its own.
+    /// Directory of its own.
     pub dir: PathBuf,
-    /// A directory of its own for sockets, in memory where the system has such a place, as `/run` is.
+    /// Directory of its own for sockets, in memory where the system has such a place, as `/run` is.
     pub run: PathBuf,
-    /// Where it forwards to.
+    /// Address that it forwards to.
     pub upstream: SocketAddr,
     /// Directory of this build's programs.
     pub programs: PathBuf,
-    /// A free port.
+    /// Free port.
     port: u16,
 }
 
-/// How a peer is started.
+/// Start of a peer.
 struct Launch {
     command: Option<Command>,
-    /// Accepts connections when the peer is ready.
+    /// Target that accepts connections when the peer is ready.
     ready: Target,
-    /// Where load goes, asked once it is ready.
+    /// Function that returns the target of the load, called once the peer is ready.
     target: fn(&Site) -> io::Result<Target>,
 }
 
-/// A peer that runs. Stopped on drop.
+/// A running peer, stopped on drop.
 #[derive(Debug)]
 pub struct Running {
-    /// Where load goes.
+    /// Target of the load.
     pub target: Target,
-    /// Where it is asked for listeners, if it can be.
+    /// Control socket that opens listeners, if the peer has one.
     pub control: Option<Target>,
-    /// Its directory and surroundings.
+    /// Directory and surroundings of the peer.
     pub site: Site,
     child: Option<Child>,
 }
 
 impl Peer {
-    /// Starts it in a new directory below `dir`.
+    /// Starts the peer in a new directory below `dir`.
     ///
     /// # Errors
-    /// If it does not come up.
+    /// If the peer does not become ready.
     pub fn start(&self, dir: &Path, upstream: SocketAddr) -> io::Result<Running> {
         let port = free_address()?.port();
         let programs = programs()?;
@@ -124,7 +124,7 @@ impl Peer {
     }
 }
 
-/// Where a peer whose directory is `dir` has its sockets.
+/// Returns the directory of the sockets of a peer whose own directory is `dir`.
 pub(crate) fn in_memory(dir: &Path) -> PathBuf {
     let memory = Path::new("/dev/shm");
     let name = |dir: &Path| dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -136,7 +136,7 @@ pub(crate) fn in_memory(dir: &Path) -> PathBuf {
     }
 }
 
-/// The directory of this build's programs; a test's own program lies one deeper.
+/// Returns the directory of this build's programs; a test's own program lies one level deeper.
 fn programs() -> io::Result<PathBuf> {
     let own = std::env::current_exe()?;
     let beside = own.parent().unwrap_or(Path::new("."));
@@ -144,13 +144,13 @@ fn programs() -> io::Result<PathBuf> {
 }
 
 impl Site {
-    /// The port this peer may listen on.
+    /// Returns the address that this peer may listen on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], self.port))
     }
 
-    /// Writes the configuration in `template` with its placeholders filled in, and returns its path.
+    /// Fills in the placeholders of `template`, writes it as the configuration, and returns its path.
     fn configure(&self, template: &str) -> io::Result<PathBuf> {
         let text = template
             .replace("@DIR@", &self.dir.display().to_string())
@@ -164,14 +164,14 @@ impl Site {
 }
 
 impl Running {
-    /// Its processes; none if there is no peer.
+    /// Returns the peer's processes; none if there is no peer.
     #[must_use]
     pub fn processes(&self) -> Vec<u32> {
         self.child.as_ref().map(|child| process::with_children(child.id())).unwrap_or_default()
     }
 }
 
-/// Waits until somebody accepts connections at `target`.
+/// Waits until a server accepts connections at `target`.
 ///
 /// # Errors
 /// The last refusal, if that takes too long.
@@ -189,7 +189,7 @@ pub(crate) fn wait_for(target: &Target) -> io::Result<()> {
     }
 }
 
-/// An address of the loopback interface that was free a moment ago.
+/// Returns an address of the loopback interface that was free a moment ago.
 pub(crate) fn free_address() -> io::Result<SocketAddr> {
     TcpListener::bind("127.0.0.1:0")?.local_addr()
 }
@@ -197,7 +197,7 @@ pub(crate) fn free_address() -> io::Result<SocketAddr> {
 impl Drop for Running {
     fn drop(&mut self) {
         let Some(child) = &mut self.child else { return };
-        // All of these end at once on SIGTERM when nothing is in flight, and their workers with them.
+        // All peers end at once on SIGTERM when nothing is in flight, and their workers with them.
         let pid = child.id().to_string();
         drop(Command::new("kill").arg(pid).status());
         drop(child.wait());

@@ -1,5 +1,5 @@
-//! nginx three times: as the predecessor's template first was, tuned as its operators would today, and with
-//! the token check in Lua that was specified and never built.
+//! Configures nginx in three forms: as the predecessor's template first was, as its operators would tune it today, and
+//! with a token check in Lua. That check was specified and never built.
 
 use std::io;
 

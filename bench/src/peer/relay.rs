@@ -1,4 +1,4 @@
-//! The floor of any hop: bytes from a unix socket to TCP and back, nothing looked at.
+//! The least that any hop costs: copies bytes from a unix socket to TCP and back, without parsing them.
 
 use std::{io, net::SocketAddr, path::Path};
 
@@ -26,7 +26,7 @@ fn target(site: &Site) -> Target {
     Target::Unix(socket(site))
 }
 
-/// Relays between `socket` and `upstream` until it is killed.
+/// Relays between `socket` and `upstream` until the process is killed.
 ///
 /// # Errors
 /// If the socket cannot be bound.

@@ -1,5 +1,5 @@
-//! Sluicegate: the real `sluice-proxy`, one thread as the others have one worker, one run registered, on a socket of its
-//! own or known by its token.
+//! Sluicegate: the real `sluice-proxy` with one thread, as the other peers have one worker. One run is registered, on a
+//! socket of its own or by its token.
 
 use std::{
     fs, io,
@@ -24,7 +24,7 @@ pub(crate) const PEER: Peer = Peer {
     launch: |site| launch(site, pinned(proxy(site))),
 };
 
-/// The same, its callers known by a run token on a TCP listener.
+/// Sluicegate with a run token on a TCP listener.
 pub(super) const BY_TOKEN: Peer = Peer {
     name: "sluicegate-token",
     lacks: "",
@@ -36,7 +36,7 @@ pub(super) const BY_TOKEN: Peer = Peer {
     },
 };
 
-/// The same, every mark and every record on the disk before anybody relies on it; measured when it is named.
+/// Sluicegate with every mark and every record on the disk before the call goes on; measured when it is named.
 pub(super) const ON_DISK: Peer = Peer {
     name: "sluicegate-disk",
     lacks: "",
@@ -48,7 +48,7 @@ pub(super) const ON_DISK: Peer = Peer {
     },
 };
 
-/// What was built before a change, copied to `sluice-proxy.before`; measured when it is named.
+/// The build from before a change, copied to `sluice-proxy.before`; measured when it is named.
 pub(super) const BEFORE: Peer = Peer {
     name: "before",
     lacks: "",
@@ -56,7 +56,7 @@ pub(super) const BEFORE: Peer = Peer {
     launch: |site| launch(site, pinned(site.programs.join("sluice-proxy.before"))),
 };
 
-/// The same with its instructions counted.
+/// Sluicegate with its instructions counted.
 pub(crate) const UNDER_CALLGRIND: Peer = Peer {
     name: "sluicegate-callgrind",
     lacks: "",
@@ -82,7 +82,7 @@ fn start(site: &Site, mut command: Command, (config, target): (&Path, Asked)) ->
     Ok(Launch { command: Some(command), ready: Target::Unix(control(site)), target })
 }
 
-/// Writes a file that only its owner can read: the proxy takes no other secrets.
+/// Writes a file that only its owner can read: the proxy accepts no other secrets.
 fn private(path: &Path, text: &str) -> io::Result<()> {
     fs::write(path, text)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))
@@ -96,26 +96,26 @@ fn control(site: &Site) -> PathBuf {
     site.run.join("control/control.sock")
 }
 
-/// Opens the run `bench` for this very process, and returns its socket.
+/// Opens the run `bench` for this process, and returns its socket.
 fn own_socket(site: &Site) -> io::Result<Target> {
     open(site, "bench", "acct-bench")
 }
 
-/// Opens a run of `account` for this very process, and returns its socket.
+/// Opens a run of `account` for this process, and returns its socket.
 pub(crate) fn open(site: &Site, run: &str, account: &str) -> io::Result<Target> {
     let registered = ask(site, &request("PUT", &run_path(run), &grant((run, account), &own()), "close"))?;
     let path = registered["path"].as_str().ok_or_else(|| unexpected(&registered))?;
     Ok(Target::Unix(Path::new(path).join("llm.sock")))
 }
 
-/// Has an account call no more than `calls_in_flight` at a time; as many as it likes if there is no limit.
+/// Limits an account to `calls_in_flight` calls at a time, or removes the limit.
 pub(crate) fn limit(site: &Site, account: &str, calls_in_flight: Option<u64>) -> io::Result<()> {
     let budget = serde_json::json!({ "account": account, "budget": { "calls_in_flight": calls_in_flight } });
     let answer = ask(site, &request("PUT", "/v1/accounts", &budget.to_string(), "close"))?;
     if answer["account"] == account { Ok(()) } else { Err(unexpected(&answer)) }
 }
 
-/// Opens the run `bench` for bearers of its tokens, and returns where they call.
+/// Opens the run `bench` for bearers of its tokens, and returns the shared listener.
 fn shared(site: &Site) -> io::Result<Target> {
     let grant = grant(("bench", "acct-bench"), r#"{"kind":"shared"}"#);
     let registered = ask(site, &request("PUT", &run_path("bench"), &grant, "close"))?;
@@ -136,17 +136,17 @@ fn unexpected(answer: &Value) -> io::Error {
     io::Error::other(format!("the proxy answered {answer}"))
 }
 
-/// The request that opens a listener for `run`, for this very user.
+/// Returns the request that opens a listener for `run`, for this process's user.
 pub(crate) fn registration(run: &str) -> Vec<u8> {
     request("PUT", &run_path(run), &grant((run, "acct-bench"), &own()), "keep-alive")
 }
 
-/// The request that closes the listener of `run`.
+/// Returns the request that closes the listener of `run`.
 pub(crate) fn closing(run: &str) -> Vec<u8> {
     request("DELETE", &run_path(run), "", "keep-alive")
 }
 
-/// A listener for this very user.
+/// Returns the description of a listener for this process's user.
 fn own() -> String {
     let uid = fs::metadata("/proc/self").map_or(0, |own| own.uid());
     format!("{{\"kind\":\"unix\",\"peer_uid\":{uid}}}")

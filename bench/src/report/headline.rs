@@ -1,4 +1,4 @@
-//! The few figures that tell most: what plot and README show of a run.
+//! The headline figures of a run, for plot and README.
 
 use super::Row;
 
@@ -10,7 +10,7 @@ pub(super) struct Headline {
 }
 
 impl Headline {
-    /// Every peer's figure, in the order of `rows`.
+    /// Returns every peer's figure, in the order of `rows`.
     pub(super) fn figures<'r>(
         &self,
         rows: &'r [Row],

@@ -1,5 +1,4 @@
-//! From samples to what a person reads: rows of medians with their spread, tables, a plot, and a directory that keeps
-//! them.
+//! Turns samples into a report: rows of medians with their spread, tables, a plot, and a directory that keeps them.
 
 mod headline;
 mod plot;

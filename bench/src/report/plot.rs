@@ -1,5 +1,5 @@
-//! The plot: small multiples of bars, one per question, drawn by gnuplot from `plot.tsv`. The script stays
-//! beside it: `gnuplot plot.gnuplot` draws it again.
+//! Draws the plot: small multiples of bars, one per question, made by gnuplot from `plot.tsv`. The script stays beside
+//! it: `gnuplot plot.gnuplot` draws the plot again.
 
 use std::{fs, io, path::Path, process::Command};
 

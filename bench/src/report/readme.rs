@@ -1,4 +1,4 @@
-//! The part of a README that the benchmark writes: between `<!-- bench:begin -->` and `<!-- bench:end -->`.
+//! Writes the benchmark's part of a README, between `<!-- bench:begin -->` and `<!-- bench:end -->`.
 
 use std::{fs, io, path::Path};
 
@@ -8,10 +8,10 @@ use crate::peer;
 const BEGIN: &str = "<!-- bench:begin -->";
 const END: &str = "<!-- bench:end -->";
 
-/// Puts plot and figures of `record`, kept in `dir`, into the README at `path`, which `dir` is relative to.
+/// Writes plot and figures of `record`, kept in `dir`, into the README at `path`, which `dir` is relative to.
 ///
 /// # Errors
-/// If the file cannot be read or written, or has no place for them.
+/// If the file cannot be read or written, or has no marks for them.
 pub fn write(path: &Path, record: &Record, dir: &Path) -> io::Result<()> {
     let text = fs::read_to_string(path)?;
     let written = replace(&text, &section(record, dir)).ok_or_else(|| {
@@ -41,7 +41,7 @@ fn section(record: &Record, dir: &Path) -> String {
     text + &overview(&record.rows)
 }
 
-/// The headlines, one line per peer.
+/// Returns the headlines, one line per peer.
 fn overview(rows: &[Row]) -> String {
     let columns: Vec<_> =
         headline::ALL.iter().filter(|headline| headline.figures(rows).next().is_some()).collect();

@@ -1,4 +1,4 @@
-//! A run as it is kept: `bench/runs/<date>-<host>/`.
+//! Keeps a run in a directory: `bench/runs/<date>-<host>/`.
 //!
 //! | file | what |
 //! |---|---|
@@ -21,9 +21,9 @@ use crate::{measure::machine::Machine, peer::in_memory, session::Plan};
 /// A finished run.
 #[derive(Debug)]
 pub struct Record {
-    /// Where it was measured.
+    /// Machine that ran the benchmark.
     pub machine: Machine,
-    /// One row per peer and workload.
+    /// Rows, one per peer and workload.
     pub rows: Vec<Row>,
     /// Tables in Markdown.
     pub tables: String,
@@ -31,7 +31,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// The record of `samples`, that were measured on `machine` according to `plan`.
+    /// Returns the record of `samples`, which were measured on `machine` according to `plan`.
     #[must_use]
     pub fn of(machine: Machine, plan: &Plan, mut samples: Vec<Samples>) -> Self {
         let rows: Vec<Row> = samples.iter_mut().map(Samples::row).collect();
@@ -40,13 +40,13 @@ impl Record {
         Self { machine, rows, tables, raw }
     }
 
-    /// Its directory below `runs`.
+    /// Returns the record's directory below `runs`.
     #[must_use]
     pub fn dir(&self, runs: &Path) -> PathBuf {
         runs.join(format!("{}-{}", self.machine.date, self.machine.host))
     }
 
-    /// Writes it into `dir`, in the place of what is there; `peers` is where the peers left their configurations.
+    /// Writes the record into `dir`, in place of an older one; `peers` is the directory with the peers' configurations.
     ///
     /// # Errors
     /// If files cannot be written or the plot cannot be drawn.
@@ -68,7 +68,7 @@ impl Record {
             let peer = entry?;
             let written = fs::read_to_string(peer.path().join("peer.conf"));
             if let Ok(text) = written {
-                // Paths of a directory that is gone say nothing.
+                // Paths of a removed directory mean nothing, so a placeholder replaces them.
                 let text = text.replace(&in_memory(&peer.path()).display().to_string(), "@RUN@");
                 let text = text.replace(&peer.path().display().to_string(), "@DIR@");
                 fs::write(to.join(peer.file_name()).with_extension("conf"), text)?;
@@ -78,7 +78,7 @@ impl Record {
     }
 }
 
-/// One element a line, so that two runs can be compared line by line.
+/// Writes one element per line, so that two runs can be compared line by line.
 fn write_json(path: &Path, value: &impl Serialize) -> io::Result<()> {
     let text = match serde_json::to_value(value)? {
         serde_json::Value::Array(elements) => {

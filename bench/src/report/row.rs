@@ -1,4 +1,4 @@
-//! One peer under one workload: medians over interleaved rounds.
+//! A row of the report: one peer under one workload, medians over interleaved rounds.
 
 use serde::Serialize;
 
@@ -15,14 +15,14 @@ pub struct Samples {
     pub peer: Peer,
     /// The workload.
     pub workload: Workload,
-    /// The peer's memory before any load, bytes.
+    /// Memory of the peer before any load, bytes.
     pub idle: u64,
     /// The rounds.
     pub rounds: Vec<Sample>,
 }
 
-/// What is reported: medians over rounds. `spread` is the widest round's distance from the median of what the row is
-/// about, CPU time or, where there is no process to count, throughput; in percent.
+/// Reported medians over rounds. `spread` is the largest distance of a round from the row's main median, in percent.
+/// That is CPU time or, where there is no process to count, throughput.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
     /// The peer.
@@ -31,7 +31,7 @@ pub struct Row {
     pub workload: &'static str,
     /// CPU time of the peer per request; for streams per stream.
     pub cpu_us_per_request: f64,
-    /// The same per event of a stream; absent where nothing is streamed.
+    /// CPU time per event of a stream; absent where nothing is streamed.
     pub cpu_us_per_event: Option<f64>,
     /// Requests a second.
     pub rps: f64,
@@ -41,25 +41,25 @@ pub struct Row {
     pub p99_us: f64,
     /// Median time to the first byte.
     pub ttfb_us: f64,
-    /// Median time of an event on its way; absent where nothing is streamed.
+    /// Median delay of an event; absent where nothing is streamed.
     pub event_delay_us: Option<f64>,
     /// Memory of the peer before any load.
     pub idle_mib: f64,
-    /// The most memory it held during a round.
+    /// Highest memory of the peer during a round.
     pub peak_mib: f64,
-    /// Its memory at the end of a round.
+    /// Memory of the peer at the end of a round.
     pub rss_mib: f64,
-    /// Its memory at the end of the last round: more than `rss_mib` by much, and it grows.
+    /// Memory of the peer at the end of the last round. If it is far above `rss_mib`, the peer leaks.
     pub plateau_mib: f64,
-    /// What the kernel's own memory grew by, where listeners are held.
+    /// Growth of the kernel's own memory, where listeners are held.
     pub slab_mib: Option<f64>,
-    /// How many rounds.
+    /// Number of rounds.
     pub rounds: usize,
-    /// See above.
+    /// Spread of the rounds, in percent; see [`Row`].
     pub spread: f64,
 }
 
-/// One round, as it is kept.
+/// Kept form of a round.
 #[derive(Debug, Serialize)]
 pub struct Raw {
     peer: &'static str,
@@ -77,7 +77,7 @@ pub struct Raw {
 }
 
 impl Samples {
-    /// The row of these samples.
+    /// Returns the row of these samples.
     #[must_use]
     pub fn row(&mut self) -> Row {
         let per = |count: fn(&Sample) -> usize| {
@@ -114,7 +114,7 @@ impl Samples {
         }
     }
 
-    /// The rounds as they are kept.
+    /// Returns the rounds in their kept form.
     #[must_use]
     pub fn raw(&mut self) -> Vec<Raw> {
         let all =

@@ -1,9 +1,9 @@
-//! The tables that a person reads, in Markdown.
+//! Writes the tables in Markdown.
 
 use super::Row;
 use crate::{peer::Peer, workload::Workload};
 
-/// A table per workload, then what each peer does not do.
+/// Returns a table per workload, then a list of the work that each peer does not do.
 #[must_use]
 pub fn tables(rows: &[Row], workloads: &[Workload], peers: &[Peer]) -> String {
     let mut text = String::new();
@@ -21,7 +21,7 @@ pub fn tables(rows: &[Row], workloads: &[Workload], peers: &[Peer]) -> String {
     text
 }
 
-/// Rows of one workload under a heading, the best CPU time of a real hop in bold.
+/// Returns the rows of one workload under a heading, the best CPU time of a real hop in bold.
 fn table(workload: &Workload, rows: &[&Row]) -> String {
     let best =
         rows.iter().map(|row| row.cpu_us_per_request).filter(|cpu| *cpu > 0.0).fold(f64::MAX, f64::min);

@@ -1,4 +1,4 @@
-//! What an answer says and reports, before an API gives it a shape.
+//! Builds the content and usage of an answer, before an API gives it a shape.
 
 use std::borrow::Cow;
 
@@ -13,27 +13,27 @@ use super::{
     usage::{Price, Usage},
 };
 
-/// Ten words, so that counts in tests are easy.
+/// Text of ten words, so that counts in tests are easy.
 const SENTENCE: &str = "Hello from the scripted upstream, it is a lovely day.";
 
-/// The tool that `fake-tools` calls.
+/// Tool that `fake-tools` calls.
 const TOOL: &str = "get_weather";
-/// Its arguments, as a provider would tear them: not at the borders of JSON's own tokens.
+/// Arguments of the tool, split as a provider would split them: not at the borders of JSON's own tokens.
 const FRAGMENTS: [&str; 5] = ["{\"ci", "ty\":\"Par", "is\",", "\"unit\":\"cel", "sius\"}"];
 
-/// Characters of a fragment of arguments that are not fixed.
+/// Characters per fragment of arguments that are not fixed.
 const FRAGMENT: usize = 16;
 
-/// One answer. Its parts are sent one per event, or joined if nothing is streamed.
+/// An answer. Its parts are sent one per event, or joined if nothing is streamed.
 pub(super) struct Answer {
     pub(super) seq: u64,
     pub(super) created: u64,
     pub(super) model: String,
     pub(super) says: Says,
-    /// The tool that it calls, if it calls one.
+    /// Name of the tool, if the answer calls one.
     pub(super) tool: Cow<'static, str>,
     pub(super) usage: Option<Usage>,
-    /// Told even where no usage is.
+    /// Price, reported even without usage.
     pub(super) price: Option<Price>,
     /// Fields of the request that the answer repeats.
     pub(super) echoes: Map<String, Value>,
@@ -83,7 +83,7 @@ impl Answer {
         }
     }
 
-    /// Returns the usage that stands in the answer, if it is sent to its end.
+    /// Returns the usage in the answer, if the answer is sent to its end.
     pub(super) fn reported(&self, ask: &Ask, script: &Script) -> Option<Reported> {
         let is_told = match ask.api {
             Api::Chat | Api::Completions => !ask.is_streamed() || ask.wants_usage_chunk(),
@@ -105,19 +105,19 @@ impl Says {
         }
     }
 
-    /// All parts joined.
+    /// Returns all parts joined.
     pub(super) fn whole(&self) -> String {
         self.parts().concat()
     }
 }
 
-/// Text in pieces of a few characters.
+/// Splits text into pieces of a few characters.
 fn fragments(text: &str) -> Vec<Cow<'static, str>> {
     let characters: Vec<_> = text.chars().collect();
     characters.chunks(FRAGMENT).map(|piece| piece.iter().collect::<String>().into()).collect()
 }
 
-/// Cuts text before the space in front of each word, as tokenizers do: joined again it is the same text.
+/// Splits text before the space in front of each word, as tokenizers do: joined again it is the same text.
 fn words(text: &str) -> Vec<Cow<'static, str>> {
     let end_of_last = text.trim_end().len();
     let (mut words, mut start, mut in_word) = (Vec::new(), 0, false);
@@ -134,7 +134,7 @@ fn words(text: &str) -> Vec<Cow<'static, str>> {
     words
 }
 
-/// So many words, those of the sentence over and over.
+/// Returns `count` words, those of the sentence over and over.
 fn many_words(count: usize) -> Vec<Cow<'static, str>> {
     let spaced = SENTENCE.split(' ').cycle().take(count).enumerate();
     spaced.map(|(at, word)| if at == 0 { word.into() } else { format!(" {word}").into() }).collect()

@@ -1,5 +1,5 @@
-//! What a request asks for, whichever API it uses. Reads only what a script needs and never judges the rest:
-//! whether a request should have been let through is the test's question, and the ledger has its bytes.
+//! Reads the parts of a request that a script needs, for any API. It does not validate the rest. A test decides whether
+//! a request should have passed, and the ledger has its bytes.
 
 use std::borrow::Cow;
 
@@ -7,20 +7,20 @@ use serde_json::{Map, Value};
 
 use super::api::Api;
 
-/// How the names of scripts begin.
+/// Prefix of the names of scripts.
 const SCRIPTED: &str = "fake";
-/// What OpenAI repeats in every answer of `/v1/responses`, and Sluicegate leaves as the agent wrote it.
+/// Fields that OpenAI repeats in every answer of `/v1/responses`, and that Sluicegate leaves as the agent wrote them.
 const ECHOED: [&str; 7] =
     ["instructions", "metadata", "reasoning", "text", "tool_choice", "tools", "truncation"];
 
-/// A request's body and the API it came in by.
+/// Body of a request and the API it came in by.
 pub(super) struct Ask {
     pub(super) api: Api,
     pub(super) model: String,
     body: Value,
 }
 
-/// Why a body asks for nothing.
+/// Reason why a body is no request.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AskError {
     #[error("the body is not JSON: {0}")]
@@ -37,8 +37,8 @@ impl Ask {
         Ok(Self { api, model, body })
     }
 
-    /// Returns the script's name: the model's, or what stands as `[fake…]` in the last user message. A model with the
-    /// name of a real one, which a gateway in between knows, is told there what to do.
+    /// Returns the script's name: the model's, or the last `[fake…]` in the last user message. The message selects the
+    /// script where a gateway in between only accepts names of real models.
     pub(super) fn script(&self) -> Cow<'_, str> {
         if self.model.starts_with(SCRIPTED) {
             return Cow::from(&self.model);
@@ -50,13 +50,13 @@ impl Ask {
             .map_or(Cow::from(&self.model), |name| name.to_owned().into())
     }
 
-    /// Returns the fields that an answer of `/v1/responses` repeats, of those that are there.
+    /// Returns the fields of the request that an answer of `/v1/responses` repeats.
     pub(super) fn echoes(&self) -> Map<String, Value> {
         let field = |name: &&str| Some(((*name).to_owned(), self.field(name)?.clone()));
         ECHOED.iter().filter_map(field).collect()
     }
 
-    /// Embeddings are never streamed.
+    /// Returns whether the answer is streamed, which embeddings never are.
     pub(super) fn is_streamed(&self) -> bool {
         self.api != Api::Embeddings && self.body.get("stream").and_then(Value::as_bool).unwrap_or(false)
     }
@@ -65,7 +65,7 @@ impl Ask {
         self.body.pointer("/stream_options/include_usage").and_then(Value::as_bool).unwrap_or(false)
     }
 
-    /// Whether it offers any tool.
+    /// Returns whether the request offers any tool.
     pub(super) fn offers_tools(&self) -> bool {
         self.field("tools").and_then(Value::as_array).is_some_and(|tools| !tools.is_empty())
     }
@@ -74,13 +74,13 @@ impl Ask {
         self.body.get(name)
     }
 
-    /// Bytes of all text in the prompt: instructions and messages, without roles, tools and media.
+    /// Returns the bytes of all text in the prompt: instructions and messages, without roles, tools and media.
     pub(super) fn prompt_bytes(&self) -> usize {
         let fields = self.prompt_fields().iter().filter_map(|name| self.field(name));
         fields.flat_map(texts).map(str::len).sum()
     }
 
-    /// The text of the last message whose role is `user`, or of the last piece of a prompt without roles.
+    /// Returns the text of the last message whose role is `user`, or of the last piece of a prompt without roles.
     pub(super) fn last_user_text(&self) -> String {
         let Some(prompt) = self.prompt_fields().last().and_then(|name| self.field(name)) else {
             return String::new();
@@ -90,7 +90,7 @@ impl Ask {
         turns.iter().rfind(by_user).map(|turn| texts(turn).concat()).unwrap_or_default()
     }
 
-    /// All turns of a conversation: role, or the type where there is no role, and text.
+    /// Returns all turns of a conversation: role, or the type where there is no role, and text.
     pub(super) fn turns(&self) -> impl DoubleEndedIterator<Item = (&str, String)> {
         let prompt = self.prompt_fields().last().and_then(|name| self.field(name));
         let turns = prompt.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -100,7 +100,7 @@ impl Ask {
         })
     }
 
-    /// Where the prompt is, what the user says last.
+    /// Returns the fields that hold the prompt, the user's latest text last.
     fn prompt_fields(&self) -> &'static [&'static str] {
         match self.api {
             Api::Chat => &["messages"],
@@ -112,7 +112,7 @@ impl Ask {
     }
 }
 
-/// The text in a message, an item, a part, or a list of such.
+/// Returns the text in a message, an item, a part, or a list of such.
 fn texts(value: &Value) -> Vec<&str> {
     match value {
         Value::String(text) => vec![text],

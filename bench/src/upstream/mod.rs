@@ -1,8 +1,8 @@
-//! A scripted model provider: speaks the APIs of OpenAI and Anthropic, does what the model's name says, and
-//! keeps a ledger of everything it saw.
+//! A scripted model provider. It speaks the APIs of OpenAI and Anthropic, follows the script in the model's name, and
+//! keeps a ledger of every request.
 //!
-//! It stands in for a provider in tests, demonstrations and benchmarks. It is not a model, it judges no
-//! request, and it must never be reachable from outside: its ledger holds credentials as they came.
+//! It stands in for a provider in tests, demonstrations and benchmarks. It is no model and judges no request. It must
+//! never be reachable from outside: its ledger holds credentials as they came.
 
 mod answer;
 mod api;
@@ -25,7 +25,7 @@ use crate::spawn;
 pub use ledger::{Ending, Entry, Ledger, Reported, WaitTimedOut};
 pub use script::{Content, DIRECTIVES, Directive, Fate, Figures, Script, ScriptError};
 
-/// The upstream, serving. Stops when it is dropped.
+/// A serving upstream, stopped on drop.
 #[derive(Debug)]
 pub struct ScriptedUpstream {
     address: SocketAddr,
@@ -35,7 +35,7 @@ pub struct ScriptedUpstream {
 }
 
 impl ScriptedUpstream {
-    /// Serves on a free port of the loopback interface, in the current tokio runtime.
+    /// Starts to serve on a free port of the loopback interface, in the current tokio runtime.
     ///
     /// # Errors
     /// If no port can be bound.
@@ -43,10 +43,10 @@ impl ScriptedUpstream {
         Self::start_on(SocketAddr::from(([127, 0, 0, 1], 0))).await
     }
 
-    /// Serves on `address`, in the current tokio runtime.
+    /// Starts to serve on `address`, in the current tokio runtime.
     ///
     /// # Errors
-    /// If it cannot be bound.
+    /// If the address cannot be bound.
     pub async fn start_on(address: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
@@ -55,35 +55,35 @@ impl ScriptedUpstream {
         Ok(Self { address, ledger, stop, serving })
     }
 
-    /// `http://127.0.0.1:PORT`
+    /// Returns `http://127.0.0.1:PORT`.
     #[must_use]
     pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// `http://127.0.0.1:PORT/v1`, as OpenAI's SDKs want it.
+    /// Returns `http://127.0.0.1:PORT/v1`, as OpenAI's SDKs expect it.
     #[must_use]
     pub fn openai_base_url(&self) -> String {
         self.base_url() + "/v1"
     }
 
-    /// Where it listens.
+    /// Returns the address it listens on.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What it saw.
+    /// Returns the ledger of its requests.
     #[must_use]
     pub fn ledger(&self) -> Ledger {
         self.ledger.clone()
     }
 
-    /// Closes the listener and every connection as it is, like a provider that dies. When this returns the port
-    /// is free and every request in the ledger has ended.
+    /// Closes the listener and every connection abruptly, like a provider that dies. When this returns, the port is
+    /// free and every request in the ledger has ended.
     ///
     /// # Panics
-    /// If answering a request had panicked.
+    /// If the answer to a request has panicked.
     pub async fn stop(mut self) {
         self.begin_stop();
         server::pass_on_panic((&mut self.serving).await);

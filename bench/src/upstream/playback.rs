@@ -1,4 +1,4 @@
-//! A response body that plays beats, and tells the ledger how far it came.
+//! Plays beats as a response body, and reports its progress to the ledger.
 
 use std::{
     future::Future,
@@ -13,10 +13,10 @@ use tokio::time::{Sleep, sleep};
 
 use super::{api::Kind, ledger::Call, staging::Beat};
 
-/// Why a connection gets no (further) answer. hyper closes it then, and finds this as its error's source.
+/// Reason why a connection gets no (further) answer. hyper closes it then, with this as its error's source.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NoAnswer {
-    /// The script wants the connection reset.
+    /// The script resets the connection.
     #[error("the script cuts the connection")]
     Cut,
     /// The request did not arrive as a whole.
@@ -24,34 +24,34 @@ pub(super) enum NoAnswer {
     RequestBroken,
 }
 
-/// The body. hyper drops it when it is played to its end or when the client is gone: the ledger is told by the
-/// drop of the call.
+/// A response body. hyper drops it when it is played to its end or when the client departs. The drop of the call
+/// reports that to the ledger.
 pub(super) struct Playback {
     beats: vec::IntoIter<Beat>,
     pause: Option<Pin<Box<Sleep>>>,
-    /// Told to the client beforehand, if the answer is in one piece.
+    /// Length that the head declares, if the answer is in one piece.
     length: Option<u64>,
     call: Option<Call>,
 }
 
 impl Playback {
-    /// An answer of unknown length.
+    /// Creates an answer of unknown length.
     pub(super) fn streamed(call: Call, beats: Vec<Beat>) -> Self {
         Self { beats: beats.into_iter(), pause: None, length: None, call: Some(call) }
     }
 
-    /// An answer in one piece. It says its length even if its beats break off before.
+    /// Creates an answer in one piece. The head declares its full length even if its beats break off before.
     pub(super) fn whole(call: Call, beats: Vec<Beat>, length: usize) -> Self {
         Self { length: u64::try_from(length).ok(), ..Self::streamed(call, beats) }
     }
 
-    /// Nothing, which is complete at once: hyper never asks for the body of an answer that may have none.
+    /// Creates an empty answer, which is complete at once: hyper never polls the body of an answer that may have none.
     pub(super) fn empty(mut call: Call) -> Self {
         call.answered();
         Self::whole(call, Vec::new(), 0)
     }
 
-    /// An answer about the ledger, which does not enter it.
+    /// Creates an answer about the ledger, which the ledger does not record.
     pub(super) fn unrecorded(body: Bytes) -> Self {
         let length = u64::try_from(body.len()).ok();
         let beats = vec![Beat::Send(body, Kind::Frame)];
@@ -87,7 +87,7 @@ impl Body for Playback {
                 None => return Poll::Ready(None),
                 Some(Beat::Pause(length)) => self.pause = Some(Box::pin(sleep(length))),
                 Some(Beat::Flush) => {
-                    // hyper writes out what it has whenever the body is not ready, and then asks again.
+                    // hyper flushes its buffer whenever the body is not ready, and then polls again.
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
@@ -102,7 +102,7 @@ impl Body for Playback {
                     return Poll::Ready(Some(Err(NoAnswer::Cut)));
                 }
                 Some(Beat::Stall) => {
-                    // It stays: whoever polls again stalls again.
+                    // The beat stays in place, so that the next poll stalls as well.
                     self.beats = vec![Beat::Stall].into_iter();
                     return Poll::Pending;
                 }

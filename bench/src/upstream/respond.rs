@@ -1,4 +1,4 @@
-//! One request to its response: which API, which script, which status and headers.
+//! Answers one request: selects the API, the script, the status and the headers.
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
@@ -17,25 +17,25 @@ use super::{
     usage::Usage,
 };
 
-/// Largest body that is taken.
+/// Largest body that is accepted.
 const LARGEST_BODY: usize = 256 << 20;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 
-/// What the script's own error says.
+/// Message of the script's own error.
 const MID_ERROR: &str = "The script wants an error in the middle.";
 
-/// What a model says whose context is too small.
+/// Message of a model whose context is too small.
 const TOO_LONG: &str =
     "This model's maximum context length is 8 tokens, and the script wants the request to be longer.";
 
 type Outcome = Result<Response<Playback>, NoAnswer>;
 
-/// Answers `request` and enters it into the ledger, unless it is about the ledger.
+/// Answers `request` and records it in the ledger, unless it is about the ledger.
 ///
 /// # Errors
-/// If there is to be no response: the connection is closed then.
+/// If there is no response; hyper then closes the connection.
 pub(super) async fn respond(ledger: Ledger, request: Request<Incoming>) -> Outcome {
     let (head, body) = request.into_parts();
     if head.uri.path() == "/_ledger" {
@@ -61,10 +61,10 @@ pub(super) async fn respond(ledger: Ledger, request: Request<Incoming>) -> Outco
     }
 }
 
-/// The whole body, or none if it is too large; the rest of it stays unread then.
+/// Returns the whole body; `None` if it is too large, with the rest unread.
 async fn receive(call: &mut Call, mut body: Incoming) -> Result<Option<Bytes>, NoAnswer> {
     while let Some(frame) = body.frame().await {
-        // The call is dropped with this error, which is how the ledger learns that the client left.
+        // The call is dropped with this error, which reports the client's departure to the ledger.
         let frame = frame.map_err(|_broken| NoAnswer::RequestBroken)?;
         if let Ok(piece) = frame.into_data()
             && call.push(&piece) > LARGEST_BODY
@@ -118,7 +118,7 @@ fn play(mut call: Call, ask: &Ask, script: &Script) -> Response<Playback> {
             return refuse(call, Some(ask.api), StatusCode::INTERNAL_SERVER_ERROR, &error.to_string());
         }
     };
-    // LiteLLM tells the price in a header only where it knows it in time.
+    // LiteLLM sends the price in a header only where it knows it in time.
     if let Some(cost) = cost.filter(|_| !streamed).and_then(|cost| HeaderValue::from_str(&cost).ok()) {
         response.headers_mut().insert("x-litellm-response-cost", cost);
     }
@@ -188,7 +188,7 @@ fn about_the_ledger(ledger: &Ledger, method: &Method) -> Response<Playback> {
     response(StatusCode::OK, JSON, Playback::unrecorded(body))
 }
 
-/// Anthropic's count of what a prompt would cost.
+/// Answers Anthropic's request to count the tokens of a prompt.
 fn count_tokens(call: Call, body: &[u8]) -> Response<Playback> {
     match Ask::read(Api::Messages, body) {
         Ok(ask) => {

@@ -1,4 +1,4 @@
-//! Connections: accepted, served by hyper, and reset if a script says so.
+//! Accepts connections, serves them with hyper, and resets one if a script requests it.
 
 use std::{error::Error, time::Duration};
 
@@ -13,15 +13,15 @@ use tokio::{
 
 use super::{ledger::Ledger, playback::NoAnswer, respond};
 
-/// After a failed accept: a shortage of files passes, and a tight loop would not help it to.
+/// Delay after a failed accept. A shortage of descriptors passes, and a tight loop would prolong it.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(10);
 
-/// Accepts until it is told to stop, then drops every connection as it is and returns when all are gone.
+/// Accepts until `stop` changes, then drops every connection abruptly and returns when all are closed.
 pub(super) async fn accept(listener: TcpListener, ledger: Ledger, mut stop: watch::Receiver<bool>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
-            // An error is the upstream's own drop, which is a stop too.
+            // An error means that the upstream was dropped, which is a stop too.
             _ = stop.changed() => break,
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
@@ -35,7 +35,7 @@ pub(super) async fn accept(listener: TcpListener, ledger: Ledger, mut stop: watc
     connections.shutdown().await;
 }
 
-/// A panic while answering is a fault of this upstream: it must fail the test, not look like a lost connection.
+/// Propagates a panic. It is a fault of this upstream: it must fail the test, not look like a lost connection.
 pub(super) fn pass_on_panic(ended: Result<(), JoinError>) {
     if let Err(error) = ended
         && let Ok(panic) = error.try_into_panic()
@@ -46,18 +46,18 @@ pub(super) fn pass_on_panic(ended: Result<(), JoinError>) {
 
 /// Serves one connection until its client or a script ends it.
 async fn serve(stream: TcpStream, ledger: Ledger) {
-    // A test that cannot switch this off would measure Nagle's algorithm.
+    // A test that cannot turn off Nagle's algorithm would measure it.
     if stream.set_nodelay(true).is_err() {
         return;
     }
     let service = service_fn(|request| respond::respond(ledger.clone(), request));
     let mut connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-    // Other ends of a connection are in the ledger, as far as a request was concerned.
+    // The ledger records all other ends of a connection that concern a request.
     if let Err(error) = (&mut connection).await
         && error.source().is_some_and(|source| matches!(source.downcast_ref(), Some(NoAnswer::Cut)))
     {
         let stream = connection.into_parts().io.into_inner();
-        // Makes the close that follows a reset; a socket that is gone already needs none.
+        // The close that follows becomes a reset; a socket that is already closed needs none.
         drop(stream.set_zero_linger());
     }
 }

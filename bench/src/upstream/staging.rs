@@ -1,5 +1,5 @@
-//! What a script means for the bytes on the wire: an answer becomes a list of beats, one after the other.
-//! Decides everything, sends nothing; `playback` plays the beats without knowing why they are so.
+//! Turns a script and an answer into a list of beats, the steps on the wire. This module decides and sends nothing;
+//! `playback` plays the beats and knows no reasons.
 
 use std::time::Duration;
 
@@ -10,22 +10,22 @@ use super::{
     script::{Fate, Script},
 };
 
-/// One step of a response body.
+/// A step of a response body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Beat {
-    /// Wait.
+    /// A pause.
     Pause(Duration),
-    /// Let what was sent so far reach the socket, so that it is a write of its own.
+    /// A flush of everything sent so far to the socket, so that it is a write of its own.
     Flush,
-    /// Hand this over.
+    /// Bytes for the connection.
     Send(Bytes, Kind),
-    /// Never go on.
+    /// A stall for ever.
     Stall,
-    /// Reset the connection.
+    /// A reset of the connection.
     Cut,
 }
 
-/// The beats of a streamed answer. `error` is sent if the script wants an error in the middle.
+/// Returns the beats of a streamed answer. `error` is sent if the script has an error in the middle.
 pub(super) fn streamed(script: &Script, mut events: Vec<Event>, error: Event) -> Vec<Beat> {
     let ending = match script.fate {
         Fate::Stall(after) => {
@@ -48,13 +48,13 @@ pub(super) fn streamed(script: &Script, mut events: Vec<Event>, error: Event) ->
         Fate::Complete | Fate::Status(_) | Fate::TooLong | Fate::Hang => None,
     };
     let played = events.into_iter().flat_map(|event| [before(script), Beat::Send(event.frame, event.kind)]);
-    // A reset throws away what was not written yet.
+    // A reset discards bytes that are not yet written.
     let ending = ending.into_iter().flat_map(|beat| [Beat::Flush, beat]);
     played.chain(ending).collect()
 }
 
-/// The beats of an answer in one piece. One that shall break breaks in its middle, or before its first byte if
-/// it shall do so after no content event.
+/// Returns the beats of an answer in one piece. If the script breaks it, that happens in its middle, or before its
+/// first byte if the script counts no content event.
 pub(super) fn whole(script: &Script, body: Bytes) -> Vec<Beat> {
     let half = |after| if after == 0 { Bytes::new() } else { body.slice(..body.len() / 2) };
     match script.fate {
@@ -76,7 +76,7 @@ fn before(script: &Script) -> Beat {
     script.gap.map_or(Beat::Flush, Beat::Pause)
 }
 
-/// Returns the events up to the byte at `end`; the last one may be half of one.
+/// Returns the events up to the byte at `end`; the last event may be cut.
 fn first_bytes(events: Vec<Event>, end: usize) -> Vec<Event> {
     let mut left = end;
     let mut first = Vec::new();
@@ -92,8 +92,8 @@ fn first_bytes(events: Vec<Event>, end: usize) -> Vec<Event> {
     first
 }
 
-/// How many events are played if the answer breaks after so many content events: up to that one, or up to the
-/// last one if there are fewer; up to the first one if it breaks before any.
+/// Returns the number of events that are played if the answer breaks after `after` content events. They end with that
+/// event, or with the last one if there are fewer. With none, they end with the first one.
 fn break_point(events: &[Event], after: usize) -> usize {
     let mut content =
         events.iter().enumerate().filter(|(_, event)| event.kind == Kind::Content).map(|(at, _)| at);
@@ -111,7 +111,7 @@ mod tests {
         Event { frame: Bytes::from_static(text.as_bytes()), kind }
     }
 
-    /// What is sent, and the beat it ends with if it breaks: `head one two tail` is the whole answer.
+    /// Returns the text that is sent, and the beat at which it breaks, if any: `head one two tail` is the whole answer.
     fn play(model: &str) -> (String, Option<Beat>) {
         let events = vec![
             event("head ", Kind::Frame),

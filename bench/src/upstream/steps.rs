@@ -1,6 +1,6 @@
-//! A model that works through a list. The user's message has it, a line for each step, and the conversation tells how far it
-//! has come: nothing is remembered here, so any number of conversations may go on at once. Who offers it no tools, such as
-//! somebody who wants a conversation with a list in it summed up, gets text.
+//! Plays a model that works through a list. The user's message has the list, one line per step, and the conversation
+//! shows the progress. The model keeps no state, so any number of conversations may go on at once. A request without
+//! tools gets text: an example is a client that asks for a summary of a conversation with a list in it.
 //!
 //! ```text
 //! call: exec {"command":"git init"}
@@ -13,16 +13,16 @@ use super::ask::Ask;
 const CALL: &str = "call: ";
 const SAY: &str = "say: ";
 
-/// What comes next.
+/// Next action of the model.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// A tool is called.
+    /// A call of a tool.
     Call { tool: String, arguments: String },
-    /// All tools were called; the text to end with, if the list has one.
+    /// The end, after all tools were called, with the text of the list, if it has one.
     Say(Option<String>),
 }
 
-/// The step after those whose results the conversation has.
+/// Returns the step after those whose results the conversation has.
 pub(super) fn next(ask: &Ask) -> Step {
     if !ask.offers_tools() {
         return Step::Say(None);

@@ -1,5 +1,5 @@
-//! The numbers an answer reports, and the rules they follow. The rules are simple so that a test can state the
-//! figure it expects; they are not how any model counts:
+//! Computes the numbers that an answer reports. Their rules are simple, so that a test can state the figure it expects.
+//! They are not how any model counts:
 //!
 //! | figure | rule |
 //! |---|---|
@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 
 use super::{api::Api, ledger::Reported};
 
-/// What one answer consumed.
+/// Tokens that one answer consumed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Usage {
     pub(super) prompt: usize,
     pub(super) completion: usize,
-    /// Reported inside the usage, if at all.
+    /// Price inside the usage, if it is reported there.
     pub(super) price: Option<Price>,
 }
 
@@ -38,7 +38,7 @@ impl Usage {
         Price { micro_dollars: u32::try_from(micro_dollars).unwrap_or(u32::MAX) }
     }
 
-    /// Returns what the ledger says of it.
+    /// Returns the usage as the ledger records it.
     pub(super) fn reported(&self, api: Api) -> Reported {
         let figure = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         let completion = if api == Api::Embeddings { 0 } else { self.completion };
@@ -53,7 +53,7 @@ impl Usage {
         self.completion / 5
     }
 
-    /// As chat and legacy completions report it.
+    /// Returns the usage as chat and legacy completions report it.
     pub(super) fn of_completions(&self) -> Value {
         self.priced(json!({
             "prompt_tokens": self.prompt,
@@ -78,7 +78,7 @@ impl Usage {
         }))
     }
 
-    /// Anthropic's `input_tokens` are those that were *not* read from the cache.
+    /// Returns the usage as Anthropic reports it: `input_tokens` are those that were *not* read from the cache.
     pub(super) fn of_messages(&self) -> Value {
         self.priced(json!({
             "input_tokens": self.prompt - self.cached(),
@@ -103,7 +103,7 @@ impl Price {
         f64::from(self.micro_dollars) / 1e6
     }
 
-    /// As LiteLLM writes it into a header, which is as Python prints a float: `2.3e-05`, `0.00012`.
+    /// Returns the price as LiteLLM writes it into a header. It has Python's float format: `2.3e-05`, `0.00012`.
     pub(super) fn header(self) -> String {
         let dollars = self.dollars();
         if self.micro_dollars == 0 || self.micro_dollars >= 100 {

@@ -1,4 +1,4 @@
-//! An agent deep in its work: a long conversation goes up, a stream comes back as fast as it can.
+//! Sends an agent's long conversation, and receives a stream without pauses.
 
 use super::{Load, Workload, request};
 

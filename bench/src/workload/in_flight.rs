@@ -1,4 +1,4 @@
-//! Large requests that wait for their answers: what memory they hold meanwhile is the peak of the round.
+//! Sends large requests that wait for their answers. The memory they hold meanwhile is the peak of the round.
 
 use super::{Load, Workload, request};
 

@@ -1,4 +1,4 @@
-//! Small calls on connections that stay open: 1 KB in, 600 B out. What a hop costs when there is nothing to do.
+//! Sends small calls on open connections: 1 KB in, 600 B out. This is the cost of a hop with nothing else to do.
 
 use super::{Load, Workload, request};
 

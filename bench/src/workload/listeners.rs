@@ -1,7 +1,7 @@
-//! Listeners of runs: so many are held, one more is opened and closed again and again. Latency is that of opening.
+//! Opens and closes one listener again and again while many others are held. Latency is that of opening.
 //!
-//! The predecessor started a proxy container per run. Of the peers only Sluicegate opens a listener on request; for the
-//! others it is a line of configuration and a reload.
+//! The predecessor started a proxy container per run. Of the peers only Sluicegate opens a listener on request. The
+//! others need a line of configuration and a reload.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::{
     peer::sluicegate,
 };
 
-/// A third of the files that a process may hold open on the smallest machine that is measured stays free.
+/// Leaves free a third of the files that a process may open on the smallest measured machine.
 pub(super) const WORKLOAD: Workload = Workload {
     name: "listeners-10000",
     about: "10,000 run listeners held, one more opened (latency) and closed at a time",
@@ -20,7 +20,7 @@ pub(super) const WORKLOAD: Workload = Workload {
     request: || Arc::from([]),
 };
 
-/// Opens `count` listeners that stay.
+/// Opens `count` listeners and keeps them open.
 pub(super) async fn hold(control: &Target, count: usize) -> io::Result<()> {
     let mut connection = Connection::open(control).await?;
     for index in 0..count {

@@ -1,4 +1,4 @@
-//! What is asked of every peer. A workload is a file here; adding one is adding it and a line in [`ALL`].
+//! The workloads for every peer. A workload is a file here; a new one needs that file and a line in [`ALL`].
 
 mod big_body;
 mod in_flight;
@@ -34,12 +34,12 @@ pub const ALL: [Workload; 10] = [
     listeners::WORKLOAD,
 ];
 
-/// One kind of load.
+/// A kind of load.
 #[derive(Debug, Clone, Copy)]
 pub struct Workload {
-    /// As reports name it.
+    /// Name in reports.
     pub name: &'static str,
-    /// What it is, for people.
+    /// Description for people.
     pub about: &'static str,
     load: Load,
     request: fn() -> Arc<[u8]>,
@@ -47,47 +47,47 @@ pub struct Workload {
 
 #[derive(Debug, Clone, Copy)]
 enum Load {
-    /// So many connections, each sending when its last answer is there.
+    /// Connections that send one request at a time, each after the last answer.
     Closed { connections: usize },
-    /// The same, each connection through a process of `socat`, as it is in a sandbox.
+    /// Closed load with each connection through a process of `socat`, as in a sandbox.
     ClosedThroughSocat { connections: usize },
-    /// So many requests a second, due whatever became of the ones before.
+    /// Requests at a fixed rate, due whether or not the earlier ones are answered.
     Paced { connections: u32, per_second: u32 },
-    /// So many streams at once, each read to its end.
+    /// Streams that run at once, each read to its end.
     Streams { count: u32 },
-    /// Listeners of runs opened and closed while so many are held.
+    /// Listeners of runs opened and closed while `held` others are open.
     Listeners { held: usize },
 }
 
-/// What one round of one workload on one peer brought to light.
+/// Results of one round of one workload on one peer.
 #[derive(Debug, Clone, Default)]
 pub struct Sample {
-    /// The load generator's side.
+    /// Measurements of the load generator.
     pub round: Round,
     /// CPU time of the peer's processes during the round, nanoseconds.
     pub cpu_ns: u64,
     /// Resident memory of the peer's processes at the end of the round, bytes.
     pub rss: u64,
-    /// The most that it was during the round, bytes.
+    /// Highest resident memory during the round, bytes.
     pub peak: u64,
-    /// By how much the kernel's own memory grew for what the workload holds, bytes.
+    /// Growth of the kernel's own memory by what the workload holds, bytes.
     pub slab: u64,
 }
 
 impl Workload {
-    /// Whether it can be asked of `peer`.
+    /// Returns whether `peer` supports the workload.
     #[must_use]
     pub fn suits(&self, peer: &Peer) -> bool {
         !self.wants_fresh_peer() || peer.control.is_some()
     }
 
-    /// Whether it would leave traces in the memory of a peer that serves other workloads, too.
+    /// Returns whether the workload would distort later memory figures of a peer, so that it needs a fresh one.
     #[must_use]
     pub const fn wants_fresh_peer(&self) -> bool {
         matches!(self.load, Load::Listeners { .. })
     }
 
-    /// Loads `peer` for about `span`.
+    /// Runs the workload on `peer` for about `span`.
     ///
     /// # Errors
     /// If any request fails: a peer that drops requests is not measured.
@@ -125,7 +125,7 @@ impl Workload {
     }
 }
 
-/// Runs `load` while the kernel's accounting of `peer` is watched.
+/// Runs `load` and measures what `peer` uses meanwhile by the kernel's accounting.
 async fn observed(peer: &Running, load: impl Future<Output = io::Result<Round>>) -> io::Result<Sample> {
     let processes = peer.processes();
     process::forget_peak(&processes)?;

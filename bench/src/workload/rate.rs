@@ -1,4 +1,5 @@
-//! Small calls at a fixed rate, far below what any peer can do. Latency counts from the moment a request was due.
+//! Sends small calls at a fixed rate, far below the capacity of any peer. Latency counts from the time a request was
+//! due.
 
 use super::{Load, Workload, request};
 

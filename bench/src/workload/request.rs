@@ -1,15 +1,15 @@
-//! The requests that workloads send, written out once.
+//! The requests of all workloads.
 
 use std::sync::Arc;
 
-/// A run token for those that check one: run `bench`, attempt 0, valid until 2286. The others get it too and drop it or
-/// pass it on.
+/// Run token for peers that check one: run `bench`, attempt 0, valid until 2286. Other peers receive it too and drop it
+/// or pass it on.
 const TOKEN: &str = "bench|0|9999999999.9kybMqZPzJIUsAIrJIDBg9fZy5TGtiMswPM9u5upHVA";
 
-/// What [`TOKEN`] is signed with.
+/// Secret that signs [`TOKEN`].
 pub(crate) const TOKEN_SECRET: &str = "bench-secret-0123456789";
 
-/// A chat request whose body has `bytes` bytes, for a model that makes the fast upstream do what is wanted.
+/// Returns a chat request whose body has `bytes` bytes; `model` selects the fast upstream's answer.
 #[must_use]
 pub fn chat(model: &str, bytes: usize) -> Arc<[u8]> {
     let stream = model.contains("events");

@@ -1,4 +1,5 @@
-//! What a sandbox sees: its client speaks TCP to `socat`, which forks a process per connection to the unix socket.
+//! Measures the path in a sandbox. Its client speaks TCP to `socat`, which forks a process per connection to the unix
+//! socket.
 
 use std::{
     io,
@@ -19,7 +20,7 @@ pub(super) const WORKLOAD: Workload = Workload {
     request: || request::chat("fast", 1024),
 };
 
-/// A `socat` that listens. Stopped on drop, with what it forked.
+/// A listening `socat`, stopped on drop together with its forks.
 pub(super) struct Bridge {
     pub(super) target: Target,
     child: Child,

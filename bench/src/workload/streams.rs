@@ -1,11 +1,11 @@
-//! Agents reading answers at the pace of a model. Few of them show how long an event is on its way; a thousand show
-//! what they cost.
+//! Reads answers at the pace of a model, as agents do. A few streams show the delay of an event; a thousand show the
+//! cost of streams.
 
 use std::time::Duration;
 
 use super::{Load, Workload, request};
 
-/// Between two events of a stream.
+/// Interval between two events of a stream.
 pub(super) const GAP: Duration = Duration::from_millis(20);
 
 const fn workload(name: &'static str, about: &'static str, count: u32) -> Workload {

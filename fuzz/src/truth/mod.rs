@@ -1,7 +1,9 @@
-//! Answers whose usage is known beforehand, and whatever an agent may have repeated around it. An input is a letter for the
-//! route (`c` chat, `p` completions, `r` responses, `m` messages, `e` embeddings), four bytes for the figures (two of
-//! the prompt, two of the answer), a byte for the form, and what is repeated: pieces between 0x1f, each a word of
-//! [`WORDS`] by a byte below 0x20, or text of its own.
+//! Checks answers whose usage is known beforehand, with text around it that an agent may have repeated.
+//!
+//! An input is a letter for the route, four bytes for the figures, a byte for the form, and the repeated text. The
+//! letters are `c` chat, `p` completions, `r` responses, `m` messages and `e` embeddings. Two bytes are for the prompt,
+//! two for the answer. The repeated text is pieces between 0x1f: each is a word of [`WORDS`] by a byte below 0x20, or
+//! text of its own.
 //!
 //! However such an answer is written and cut, the meter reads exactly the figures that it reports.
 
@@ -17,7 +19,7 @@ use crate::SPOILED;
 
 const CUT: u8 = 0x1f;
 
-/// Names and words by which answers are read, each of which an agent can have repeated.
+/// Names and words by which answers are read, and which an agent can have repeated.
 const WORDS: [&str; 16] = [
     "usage",
     "delta",
@@ -37,14 +39,14 @@ const WORDS: [&str; 16] = [
     "\\\"",
 ];
 
-/// The usage that an answer reports.
+/// Usage that an answer reports.
 #[derive(Debug, Clone, Copy)]
 struct Figures {
     input: u64,
     output: u64,
 }
 
-/// One answer to be written.
+/// Answer to be written.
 struct Known {
     route: Route,
     form: Form,
@@ -199,7 +201,7 @@ impl Known {
         }
     }
 
-    /// Returns JSON as the form has it.
+    /// Returns JSON as the form writes it.
     fn written(&self, data: &Value) -> String {
         if *data == json!("[DONE]") {
             return "[DONE]".to_owned();
@@ -217,7 +219,7 @@ impl Known {
         })
     }
 
-    /// Holds what is read in `answer` against the figures.
+    /// Compares the usage that is read in `answer` with the figures.
     fn is_read(&self, content_type: &str, answer: &[u8]) {
         let content_type =
             if self.form.is_loud() { content_type.to_uppercase() } else { content_type.to_owned() };
@@ -225,7 +227,7 @@ impl Known {
             answer.chunks(self.form.piece().min(answer.len().max(1))).map(Bytes::copy_from_slice).collect();
         let read = parts::metered(self.route, &content_type, &pieces);
         let Figures { input, output } = self.figures;
-        // The control: where this word is repeated, a token more was used than was reported.
+        // The control: where this word is repeated, one token more was used than was reported.
         let output = output + u64::from(SPOILED && self.text.contains("completion_tokens"));
         let Tokens { input: read_input, output: read_output, .. } = read.unwrap_or_default();
         let mentioned = || String::from_utf8_lossy(&answer[..answer.len().min(4096)]).into_owned();
@@ -235,7 +237,7 @@ impl Known {
             self.figures,
             mentioned()
         );
-        // A figure of nothing beside text is not to be believed.
+        // A zero beside text is not believable.
         if input > 0 && (output > 0 || self.route == Route::Embeddings) {
             assert_eq!((read_input, read_output), (input, output), "in {content_type}: {}", mentioned());
         }

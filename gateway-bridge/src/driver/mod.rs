@@ -1,7 +1,7 @@
-//! The task that drives one turn: what must be said before it, the turn itself, its end.
+//! Drives one turn in a task: sets up its session, sends it, and finds its end.
 //!
-//! Whatever happens, there is one ending, and it comes in time: the deadline and the wish to stop are watched over beside
-//! everything else, and the abort that follows has a time limit of its own.
+//! There is exactly one ending, and it comes in time. The deadline and cancellation are watched beside everything else,
+//! and the abort that follows has its own timeout.
 
 mod prepare;
 mod resume;
@@ -35,10 +35,10 @@ use crate::{
 
 pub(crate) use self::prepare::prepare;
 
-/// How often a gateway may ask to be asked later.
+/// Most times that a gateway may ask the turn to be sent later.
 const REFUSALS_MAX: u32 = 5;
 
-/// Number of a start that was before the first of ours.
+/// Number for a start that was before the first one this connection saw.
 const BEFORE: u64 = 0;
 
 pub(crate) struct Driver {
@@ -51,31 +51,31 @@ pub(crate) struct Driver {
     /// The gateway's start that the turn was sent to.
     sent_to: Option<u64>,
     accepted: bool,
-    /// The gateway may have taken the turn: it must be told to stop.
+    /// True if the gateway may have taken the turn: then it must be asked to stop.
     may_run: bool,
-    /// How often the gateway asked to be asked later.
+    /// Number of times that the gateway asked the turn to be sent later.
     refusals: u32,
-    /// The answers to the call that started the turn.
+    /// Answers to the call that started the turn.
     answers: Option<mpsc::Receiver<Result<Answer, Error>>>,
-    /// The session's id inside the gateway, if headers were given to it.
+    /// Id of the session inside the gateway, if headers were given to it.
     dressed: Option<String>,
 }
 
-/// Whether the gateway was restarted since a turn began.
+/// Result of comparing the gateway's start with the one the turn was sent to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Restarted {
     Yes,
     No,
 }
 
-/// Whether a turn was sent.
+/// Result of sending a turn.
 enum Sent {
     Yes,
-    /// Another start of the gateway may have it, and by now there is this one.
+    /// Another start of the gateway may have the turn, and by now this one runs.
     No,
 }
 
-/// What is heard of a turn.
+/// Event that the driver waits for.
 enum News {
     Answer(Answer),
     Conversation(Over),
@@ -101,7 +101,7 @@ impl Driver {
         }
     }
 
-    /// The same of a turn that somebody else has begun.
+    /// Continues a turn that another process has begun.
     pub(crate) fn after(mut self, begun: &Begun) -> Self {
         (self.accepted, self.may_run) = (begun.taken == Taken::Yes, true);
         let is_gone = begun.at.is_other_than(&self.up.hello.boot);
@@ -109,7 +109,7 @@ impl Driver {
         self
     }
 
-    /// Drives the turn to its end and tells it.
+    /// Drives the turn to its end and reports it.
     pub(crate) async fn run(mut self, cancel: CancellationToken) {
         let closing = Closing { live: self.live.clone(), link: self.link.clone() };
         let deadline = self.turn.deadline;
@@ -166,7 +166,7 @@ impl Driver {
         }
     }
 
-    /// The conversation says that the turn is over: on protocol 3 that may be one attempt of several.
+    /// Handles the end that the conversation reports: on protocol 3 that may be one attempt of several.
     async fn conversed(&mut self, over: Over) -> Option<Ending> {
         if self.is_chat() {
             return self.settle(Some(over)).await;
@@ -174,12 +174,12 @@ impl Driver {
         Some(verdict::of_conversation(&over, &self.live.evidence()))
     }
 
-    /// Whether the turn was begun the way of protocol 3, whatever the gateway speaks by now.
+    /// Returns whether the turn was begun the way of protocol 3, whatever the gateway speaks by now.
     fn is_chat(&self) -> bool {
         self.start.method == CHAT
     }
 
-    /// Says what must be said of the session before the turn: its model, its headers.
+    /// Sets up the session before the turn: its model, its headers.
     async fn dress(&mut self) -> Result<(), Failure> {
         let generation = self.up.hello.generation;
         let Some(patch) = self.turn.patch(generation, self.link.shared.provider.as_ref()) else {
@@ -190,7 +190,7 @@ impl Driver {
         if let Attribution::Plugin(headers) = &self.turn.attribution {
             let session_id = transcript::session_id(&patched)
                 .map_err(|_malformed| Failure::Refused { code: Code::new("malformed") })?;
-            // From here on they must be taken away again, whether or not the answer comes.
+            // From here on the headers must be removed again, whether or not the answer comes.
             self.dressed = Some(session_id.clone());
             let params = SetHeaders { session_id: &session_id, headers };
             self.link.call(HEADERS_SET, &params, limit).await.map_err(before)?;
@@ -198,7 +198,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Takes the session's headers away again. Who ends here without it has told the gateway, or it is gone.
+    /// Removes the session's headers again. A turn that ends without this has already sent the removal, or the gateway
+    /// is gone.
     async fn undress(&mut self) {
         if let Some(session_id) = self.dressed.take() {
             let limit = self.link.shared.limits.abort;
@@ -228,7 +229,8 @@ impl Driver {
         Ok(Sent::Yes)
     }
 
-    /// What is heard next of the turn. On protocol 4 the conversation's end is not it, while the answer may still come.
+    /// Waits for the next event of the turn. On protocol 4 the conversation's end is not it, while the answer may still
+    /// come.
     async fn news(&mut self) -> News {
         let by_conversation = self.is_chat() || self.answers.is_none();
         let (live, link, connection) = (self.live.clone(), self.link.clone(), self.up.connection);
@@ -251,13 +253,13 @@ impl Driver {
         }
     }
 
-    /// No answer will come any more; the connection may be there all the same.
+    /// Handles that no answer will come any more; the connection may be up all the same.
     fn unanswered(&mut self) -> News {
         self.answers = None;
         News::Broken
     }
 
-    /// What an answer to the turn's call means; none if the turn goes on.
+    /// Interprets an answer to the turn's call; `None` if the turn goes on.
     async fn answered(&mut self, answer: &Answer) -> Option<Ending> {
         let report = match answer::read(answer) {
             Ok(Said::Over(report)) => report,
@@ -281,7 +283,7 @@ impl Driver {
         }
     }
 
-    /// The gateway did not take the turn; none if it says when it may.
+    /// Handles a refusal of the turn; `None` if the gateway says when it may be sent again.
     async fn refused(&mut self, fault: &Fault) -> Option<Ending> {
         self.may_run = false;
         match fault.retry_after {
@@ -296,7 +298,7 @@ impl Driver {
     }
 }
 
-/// What an error before the turn is to the turn.
+/// Maps an error before the turn to the turn's failure.
 fn before(error: Error) -> Failure {
     match error {
         Error::Refused { code, .. } => Failure::Refused { code },
@@ -313,7 +315,7 @@ struct Closing {
 }
 
 impl Closing {
-    /// The session is free again before anybody knows that the turn is over.
+    /// Ends the turn. The session is free again before the reader sees the end.
     fn with(self, ending: Ending) {
         self.link.shared.routes.leave(&self.live);
         self.live.end(ending);

@@ -1,4 +1,4 @@
-//! A turn against what a gateway can do, before anything is sent.
+//! Checks a turn against what a gateway can do, before anything is sent.
 
 use tokio::time::Instant;
 

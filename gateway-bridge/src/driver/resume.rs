@@ -1,4 +1,4 @@
-//! A turn whose connection broke: it goes on without us, and its end must be found out.
+//! Resumes a turn whose connection broke: the gateway went on without this client, and the end must be found out.
 
 use std::time::Duration;
 
@@ -18,18 +18,19 @@ use crate::{
     },
 };
 
-/// How long a gateway is asked to wait for the end of a turn it has, and of one it may not have.
+/// Time that a gateway is asked to wait for the end of a turn it has; `PATIENCE_AFTER_RESTART` is for one it may not
+/// have.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PATIENCE_AFTER_RESTART: Duration = Duration::from_secs(1);
 
-/// A gateway may take so much longer to say that nothing happened.
+/// Extra time for a gateway to answer that nothing happened.
 const SLACK: Duration = Duration::from_secs(5);
 
-/// Between two questions, if the first was refused.
+/// Delay before a refused question is asked again.
 const AGAIN: Duration = Duration::from_millis(500);
 
 impl Driver {
-    /// Finds out what became of the turn; none if it is to be listened to, or sent, again.
+    /// Finds out what became of the turn; `None` if the driver must listen to it, or send it, again.
     pub(super) async fn resume(&mut self) -> Option<Ending> {
         self.live.tell(Event::Status(Phase::Reconnecting));
         self.answers = None;
@@ -48,11 +49,11 @@ impl Driver {
             self.sent_to = None;
             return None;
         }
-        // Whether it had begun may not be known; it is not for us to begin it again.
+        // The turn may have begun already; this client must not begin it again.
         self.found(restarted).await
     }
 
-    /// Asks the gateway for the end, and listens to the conversation meanwhile; none if the connection broke again.
+    /// Asks the gateway for the end, and listens to the conversation meanwhile; `None` if the connection broke again.
     pub(super) async fn found(&mut self, restarted: Restarted) -> Option<Ending> {
         let live = self.live.clone();
         let found = tokio::select! {
@@ -64,7 +65,7 @@ impl Driver {
             (Found::Broken, ..) => None,
             (Found::Lost, ..) => Some(Ending::Failed(Failure::Lost)),
             (Found::Said(over), ..) => self.conversed(over).await,
-            // One attempt is over; whether it was the last is another question.
+            // One attempt is over; `settle` finds out whether it was the last.
             (Found::Waited(_), true, Restarted::No) => self.settle(None).await,
             (Found::Waited(Waited::Failed(failure)), ..) => Some(Ending::Failed(failure)),
             (Found::Waited(Waited::Completed { text: Some(text) }), ..) if !text.is_empty() => {
@@ -73,7 +74,7 @@ impl Driver {
             (Found::Waited(Waited::Completed { .. }), ..) => {
                 Some(self.told().await.unwrap_or(Ending::Failed(Failure::NoAnswer)))
             }
-            // It may have been finished before the restart.
+            // The turn may have ended before the restart.
             (Found::Waited(Waited::Unknown), ..) => {
                 Some(self.told_by_name().await.unwrap_or(Ending::Failed(Failure::Lost)))
             }
@@ -89,10 +90,10 @@ impl Driver {
             let wait = Wait::new(&self.turn.id, patience);
             let waited = self.link.call("agent.wait", &wait, patience + SLACK).await;
             match (waited.as_deref().map(transcript::waited), restarted) {
-                // A gateway that answers at once is not asked at once again.
+                // Some gateways answer at once: do not ask those again without a delay.
                 (Ok(Ok(Waited::Unknown)), Restarted::No) => sleep(AGAIN).await,
                 (Ok(Ok(waited)), _) => return Found::Waited(waited),
-                // From the beginning.
+                // The connection broke: resume from the beginning.
                 (Err(Error::Disconnected { .. }), _) => return Found::Broken,
                 (Err(_) | Ok(Err(_)), Restarted::Yes) => return Found::Lost,
                 (Err(_) | Ok(Err(_)), Restarted::No) => sleep(AGAIN).await,
@@ -100,13 +101,13 @@ impl Driver {
         }
     }
 
-    /// The answer of a turn that is over and went well.
+    /// Reads the answer of a turn that is over and went well.
     async fn told(&self) -> Option<Ending> {
         let entries = self.entries().await?;
         transcript::answer_of(&entries, &self.turn.id).or_else(|| transcript::last_answer(entries.iter()))
     }
 
-    /// The same where it is not known whether the turn is over: only of messages that name it.
+    /// Reads the answer where the turn may not be over: only from messages that name it.
     async fn told_by_name(&self) -> Option<Ending> {
         transcript::answer_of(&self.entries().await?, &self.turn.id)
     }
@@ -119,7 +120,7 @@ impl Driver {
     }
 }
 
-/// What was found out of a turn.
+/// Result of asking about a turn.
 enum Found {
     Said(Over),
     Waited(Waited),

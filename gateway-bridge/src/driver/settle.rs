@@ -1,5 +1,7 @@
-//! When a turn of protocol 3 is over. Its conversation says so at the end of the first attempt; after a failed one the
-//! gateway goes on, and tells nobody. Only the call itself, made again, is answered `in_flight` as long as it does.
+//! Decides when a turn of protocol 3 is over.
+//!
+//! The conversation reports an end after the first attempt. After a failed attempt the gateway goes on, and sends no
+//! event about it. Only the call itself, made again, is answered `in_flight` as long as the gateway does.
 
 use std::time::Duration;
 
@@ -18,13 +20,13 @@ use crate::{
     },
 };
 
-/// Between two questions whether the turn is over.
+/// First delay between two checks whether the turn is over.
 const FIRST: Duration = Duration::from_millis(25);
 const LONGEST: Duration = Duration::from_secs(1);
 
 impl Driver {
-    /// Waits until the gateway is through with the turn, then says how it ended; none if the connection broke. `over` is
-    /// what the conversation said, if it was heard.
+    /// Waits until the gateway has finished the turn, then returns how it ended; `None` if the connection broke. `over`
+    /// is the end that the conversation reported, if one was heard.
     pub(super) async fn settle(&mut self, over: Option<Over>) -> Option<Ending> {
         if over == Some(Over::Aborted) {
             return Some(Ending::Failed(Failure::Aborted));
@@ -48,8 +50,8 @@ impl Driver {
         Some(self.judged(over).await)
     }
 
-    /// The conversation's word is taken if there was one attempt, and it had an answer or was refused at once. Otherwise
-    /// the transcript says what came of the last.
+    /// Judges the end. The conversation's word is taken if there was one attempt, and it had an answer or was refused
+    /// at once. Otherwise the transcript says what came of the last.
     async fn judged(&self, over: Option<Over>) -> Ending {
         let evidence = self.live.evidence();
         let by_word = over.as_ref().map(|over| verdict::of_conversation(over, &evidence));
@@ -65,7 +67,7 @@ impl Driver {
         match (transcript::last_answer(entries.iter()), by_word) {
             (Some(ending), _) => ending,
             (None, Some(failed @ Ending::Failed(_))) => failed,
-            // A piece of an answer, an attempt more, and no answer at its end.
+            // The turn had a piece of an answer, one more attempt, and no answer at its end.
             (None, Some(Ending::Completed { .. })) => {
                 Ending::Failed(Failure::Upstream { code: Code::new("retried") })
             }

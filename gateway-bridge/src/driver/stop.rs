@@ -1,4 +1,4 @@
-//! Stopping a turn before its end.
+//! Stops a turn before its end.
 
 use std::time::Duration;
 
@@ -14,16 +14,16 @@ use crate::{
     wire::{answer, request::Abort, transcript},
 };
 
-/// A gateway that has just taken a turn may not know yet that it can be aborted: it is told again.
+/// Delay before an abort is repeated: a gateway that has just taken a turn may not know yet that it can be aborted.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// A gateway that cannot be reached now is told when it can, for so long.
+/// Time for which an unconfirmed abort is retried after the turn has ended for the caller.
 const LATER: Duration = Duration::from_secs(120);
 
-/// Tells a gateway to stop a turn that is over for everybody else.
+/// Asks a gateway to stop a turn that has ended for the caller already.
 async fn stop_later(link: Link, session: SessionKey, turn: RunId) {
     let abort = Abort::new(&session, &turn);
-    // No connection any more, and then nothing can be told.
+    // Without a connection, and with none to come, no abort can be sent.
     while link.up().await.is_ok() {
         if link.call("chat.abort", &abort, link.shared.limits.call).await.is_ok() {
             return;
@@ -33,8 +33,8 @@ async fn stop_later(link: Link, session: SessionKey, turn: RunId) {
 }
 
 impl Driver {
-    /// Aborts the turn and waits until the gateway says so, but not longer than it may take. The ending is `why` in any
-    /// case: the turn was over for whoever asked when the abort began.
+    /// Aborts the turn and waits until the gateway confirms it, at most for the abort timeout. The ending is `why` in
+    /// any case: for the caller the turn was over when the abort began.
     pub(super) async fn stop(&mut self, why: Failure) -> Ending {
         if self.may_run && timeout(self.link.shared.limits.abort, self.stopping()).await.is_err() {
             tracing::warn!(turn = %self.turn.id, "the gateway did not say that it stopped an aborted turn");

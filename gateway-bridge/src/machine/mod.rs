@@ -1,5 +1,6 @@
-//! The states of one connection, and which moves between them are legal. Pure: what comes in is already read, what comes
-//! out is for the owner of the connection to do.
+//! Defines the states of one connection, and the legal transitions between them.
+//!
+//! Pure: input is parsed already, and the connection's task executes what comes out.
 
 use std::time::Duration;
 
@@ -10,11 +11,11 @@ use crate::{
     wire::fault::Fault,
 };
 
-/// Close code of a gateway that speaks another protocol, and of a gateway that is not ready.
+/// Close code of a gateway that speaks another protocol; `CLOSE_TRY_LATER` is of a gateway that is not ready.
 const CLOSE_PROTOCOL: u16 = 1002;
 const CLOSE_TRY_LATER: u16 = 1013;
 
-/// Where a connection is.
+/// State of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     /// The socket is open; the gateway speaks first.
@@ -23,16 +24,16 @@ pub(crate) enum State {
     AwaitingHello,
     /// Calls are made and events are heard.
     Serving,
-    /// The gateway has said that it stops; what it still sends counts.
+    /// The gateway has announced that it stops; events that it still sends count.
     Stopping {
-        /// When it will be back, as it says.
+        /// Time until the gateway is back, as it says.
         back_in: Option<Duration>,
     },
-    /// There is no connection any more.
+    /// The connection has ended.
     Over,
 }
 
-/// What happened to a connection.
+/// Input from a connection.
 #[derive(Debug)]
 pub(crate) enum Input {
     Challenge,
@@ -50,21 +51,21 @@ pub(crate) enum Input {
     Late(Duration),
 }
 
-/// What the owner is to do.
+/// Action for the connection's task.
 #[derive(Debug)]
 pub(crate) enum Next {
     /// Nothing.
     Stay,
     /// Send `connect`.
     Connect,
-    /// Tell everybody that there is a connection.
+    /// Publish that there is a connection.
     Serve(Box<Hello>),
     /// Handle the frame.
     Handle,
     /// Give the connection up and make a new one.
     Again {
         why: Error,
-        /// The least pause, as the gateway asked for.
+        /// Shortest pause, as the gateway asked for.
         pause: Option<Duration>,
     },
     /// Give up for good.
@@ -72,7 +73,7 @@ pub(crate) enum Next {
 }
 
 impl State {
-    /// Where `input` leads, and what is to be done about it.
+    /// Returns the state after `input`, and the action that it needs.
     pub(crate) fn step(self, input: Input) -> (Self, Next) {
         let again = |why, pause| (Self::Over, Next::Again { why, pause });
         match (self, input) {
@@ -80,7 +81,7 @@ impl State {
             (Self::AwaitingHello, Input::Hello(Ok(hello))) => (Self::Serving, Next::Serve(Box::new(hello))),
             (Self::AwaitingHello, Input::Hello(Err(error))) => (Self::Over, Next::Fail(error)),
             (Self::AwaitingHello, Input::Refusal(fault)) => (Self::Over, refused(fault)),
-            // Gateways tell everybody who comes and goes, also those who are not through yet.
+            // Gateways send to every connection who comes and goes, also before the hello.
             (Self::AwaitingChallenge | Self::AwaitingHello, Input::Frame) => (self, Next::Stay),
             (Self::AwaitingChallenge | Self::AwaitingHello, Input::Late(limit)) => {
                 again(Error::HandshakeTimeout { limit }, None)
@@ -104,10 +105,10 @@ impl State {
             (Self::AwaitingChallenge | Self::AwaitingHello | Self::Serving, Input::Broken(why)) => {
                 again(Error::Disconnected { why }, None)
             }
-            // The time for the hello is over, but the hello came.
+            // The timeout of the hello has passed, but the hello came first.
             (Self::Serving | Self::Stopping { .. }, Input::Late(_)) => (self, Next::Stay),
             (Self::Over, _) => (self, Next::Stay),
-            // A second challenge, a second hello, a hello that nobody asked for.
+            // A second challenge, a second hello, or a hello without a request.
             (_, Input::Challenge | Input::Hello(_) | Input::Refusal(_)) => {
                 again(Error::Disconnected { why: Broken::Protocol }, None)
             }
@@ -115,8 +116,8 @@ impl State {
     }
 }
 
-/// What a refused `connect` means. The parameters are ours and valid, so an `INVALID_REQUEST` without a code, as older
-/// gateways have it, is about the token.
+/// Maps a refused `connect` to the next action. The parameters of this client are valid. So an `INVALID_REQUEST`
+/// without a code, which older gateways send, is about the token.
 fn refused(fault: Fault) -> Next {
     let detail = fault.detail.as_ref().map(Code::as_str).unwrap_or_default();
     let code = fault.code.as_ref().map(Code::as_str).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The table of moves.
+//! Tests the table of transitions.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -31,7 +31,7 @@ fn refusal(error: &str) -> Input {
     Input::Refusal(Fault::read(&raw(error)))
 }
 
-/// A move in words, so that a table of them can be read.
+/// Writes a transition as text, so that a table of them can be read.
 fn told(next: Next) -> String {
     match next {
         Next::Stay => "stay".into(),

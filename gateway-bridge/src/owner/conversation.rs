@@ -1,4 +1,4 @@
-//! One connection: what is said over it, in the order of its states.
+//! Runs one connection: sends and receives in the order of its states.
 
 use std::time::{Duration, SystemTime};
 
@@ -21,13 +21,13 @@ use crate::{
     },
 };
 
-/// The id of `connect`: no call has it.
+/// Id of `connect`: no call has it.
 const CONNECT_ID: u64 = 0;
 
-/// Time for a goodbye.
+/// Timeout of closing a connection.
 const GOODBYE: Duration = Duration::from_millis(500);
 
-/// Longest and shortest time between two ticks that is believed.
+/// Longest time between two ticks that is believed; `TICK_MIN` is the shortest.
 const TICK_MAX: Duration = Duration::from_secs(600);
 const TICK_MIN: Duration = Duration::from_millis(20);
 
@@ -36,9 +36,9 @@ pub(super) struct Conversation<'a> {
     duplex: Duplex,
     state: State,
     pending: Pending,
-    /// When the gateway must have said hello, then when it must have said anything.
+    /// Time by which the gateway must have sent its hello, or, after that, any frame.
     deadline: Instant,
-    /// How long it may be silent, once it has said hello.
+    /// Longest silence of the gateway, once it has sent its hello.
     silence: Option<Duration>,
     max_payload: usize,
 }
@@ -71,7 +71,8 @@ impl<'a> Conversation<'a> {
         if self.silence.is_none() {
             self.owner.shared.cells.failed_attempts.add_one();
         }
-        // Before anybody is told that there is no answer: nobody is to think that this connection is still there.
+        // The state changes before callers learn that there is no answer, so that none of them takes this connection
+        // for a live one.
         self.owner.phase.send_replace(phase);
         self.pending.refuse(why);
         let is_broken = matches!(why, Error::Disconnected { why: Broken::Closed(_) });
@@ -108,7 +109,7 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// The gateway is alive.
+    /// Records a sign of life of the gateway.
     fn heard(&mut self) {
         if let Some(silence) = self.silence {
             self.deadline = Instant::now() + silence;
@@ -124,7 +125,7 @@ impl<'a> Conversation<'a> {
         self.step(Input::Broken(broken))
     }
 
-    /// Goes where `input` leads. What a frame says to turns and callers is not handled here.
+    /// Makes the transition for `input`. Events of turns and answers to callers are not handled here.
     fn step(&mut self, input: Input) -> Option<End> {
         let (state, next) = self.state.step(input);
         self.state = state;
@@ -132,7 +133,7 @@ impl<'a> Conversation<'a> {
             Next::Stay | Next::Handle | Next::Connect => None,
             Next::Serve(hello) => {
                 let tick = hello.tick.clamp(TICK_MIN, TICK_MAX);
-                // Two ticks, and half of one for the way.
+                // Two ticks, and half of one for the delay of the network.
                 self.silence = Some(tick * 5 / 2);
                 self.max_payload = hello.max_payload;
                 self.heard();
@@ -231,7 +232,7 @@ impl<'a> Conversation<'a> {
             return;
         }
         if let Ok(payload) = serde_json::from_str(text) {
-            // Whoever listened has gone.
+            // The subscriber may have gone.
             drop(
                 self.owner.notices.send(Notice { name: name.into(), payload: std::sync::Arc::new(payload) }),
             );
@@ -263,7 +264,7 @@ struct Shutdown {
     restart_expected_ms: Option<u64>,
 }
 
-/// When a gateway that stops says that it will be back.
+/// Reads the time at which a stopping gateway says it will be back.
 fn back_in(payload: Option<&RawValue>) -> Option<Duration> {
     let shutdown: Option<Shutdown> = payload.and_then(|raw| serde_json::from_str(raw.get()).ok());
     shutdown.and_then(|shutdown| shutdown.restart_expected_ms).map(Duration::from_millis)

@@ -1,7 +1,7 @@
-//! The task that owns a connection: makes it, speaks over it, and makes it again.
+//! Owns a connection in one task: makes it, serves it, and makes it again.
 //!
-//! It waits for nothing but the socket and commands: whoever wants something of it gets an answer through a channel that
-//! always has room, and an event goes into a turn without waiting for its reader.
+//! The task waits for nothing but the socket and commands. Callers get their answers through a channel that always has
+//! room. An event goes into a turn without waiting for its reader.
 
 mod conversation;
 mod pending;
@@ -36,11 +36,11 @@ pub(crate) struct Owner {
     connections: u64,
 }
 
-/// Why a connection is no more.
+/// Reason why a connection ended.
 enum End {
-    /// Another one is made, after this pause at least.
+    /// Another connection is made, after this pause at least.
     Again { why: Error, pause: Option<Duration> },
-    /// No other is made.
+    /// No other connection is made.
     Fail(Error),
 }
 
@@ -66,7 +66,7 @@ impl Owner {
         }
     }
 
-    /// Ends when the last handle is gone, when a handle says so, or when nothing more can be tried.
+    /// Runs until the last handle is gone, a handle closes the connection, or no further attempt makes sense.
     pub(crate) async fn run(mut self) {
         let failure = loop {
             match self.once().await {
@@ -82,14 +82,14 @@ impl Owner {
             }
         };
         self.phase.send_replace(Phase::Failed(failure.clone()));
-        // What is still on its way is told before the channel closes.
+        // Commands that are still on their way get their answers before the channel closes.
         self.commands.close();
         while let Some(command) = self.commands.recv().await {
             refuse(command, &failure);
         }
     }
 
-    /// One connection, from the first byte to the last.
+    /// Runs one connection, from the first byte to the last.
     async fn once(&mut self) -> End {
         let limit = self.settings.limits.handshake;
         let deadline = Instant::now() + limit;
@@ -108,12 +108,12 @@ impl Owner {
         }
     }
 
-    /// Waits for `future` while there is no connection; none if the connection is not wanted any more.
+    /// Waits for `future` while there is no connection; `None` if the connection is not wanted any more.
     async fn refusing<F: Future>(&mut self, future: F) -> Option<F::Output> {
         refusing(&mut &mut self.commands, future).await
     }
 
-    /// There is a connection.
+    /// Publishes that there is a connection.
     fn announce(&mut self, hello: Hello) {
         self.backoff.reset();
         self.connections += 1;
@@ -154,15 +154,16 @@ fn refuse(command: Command, error: &Error) {
     }
 }
 
-/// Numbers the starts of a gateway: by their names, else by for how long it says to be up, which no clock that is set has a part in;
-/// and because it said that it would stop, in a process that may go on.
+/// Numbers the starts of a gateway. Starts are compared by name, else by the uptime that the gateway reports, which
+/// does not change when a clock is set. A gateway that announced its stop counts as restarted, although its process may
+/// go on.
 #[derive(Debug, Default)]
 struct Starts {
     number: u64,
     last: Boot,
-    /// When that began at the latest.
+    /// Latest time at which the last start began.
     began: Option<Instant>,
-    /// It said that it stops.
+    /// True if the gateway has announced that it stops.
     stopped: bool,
 }
 

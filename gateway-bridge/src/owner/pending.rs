@@ -1,4 +1,4 @@
-//! Calls that wait for their answers.
+//! Keeps the calls that wait for their answers.
 
 use std::collections::HashMap;
 
@@ -11,17 +11,17 @@ use crate::{
     },
 };
 
-/// Calls that may wait at once.
+/// Most calls that may wait at once.
 const PENDING_MAX: usize = 4096;
 
-/// Nobody is looked for who has gone, below this many.
+/// Number of waiting calls at which those whose callers have gone are removed.
 const SWEEP_FROM: usize = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct Pending(HashMap<u64, Reply>);
 
 impl Pending {
-    /// Lets `reply` wait for the answer to `id`. A full table is an error for whoever waits.
+    /// Keeps `reply` until the answer to `id` comes. If the table is full, the caller gets an error.
     pub(super) fn wait(&mut self, id: u64, reply: Reply) -> bool {
         if self.0.len() >= SWEEP_FROM {
             self.0.retain(|_, reply| !reply.is_closed());
@@ -34,13 +34,13 @@ impl Pending {
         true
     }
 
-    /// Hands an answer to whoever waits for it; false if nobody ever did.
+    /// Hands an answer to the caller that waits for it; false if no call with this id is kept.
     pub(super) fn settle(&mut self, id: &str, answer: Answer) -> bool {
         let Some((id, reply)) = id.parse().ok().and_then(|id: u64| self.0.remove_entry(&id)) else {
             return false;
         };
         match reply {
-            // Whoever waited has gone.
+            // The caller may have gone.
             Reply::Once(sender) => drop(sender.send(Ok(answer))),
             Reply::Twice(sender) => {
                 let goes_on = matches!(answer::read(&answer), Ok(Said::Accepted | Said::InFlight));
@@ -54,7 +54,7 @@ impl Pending {
         true
     }
 
-    /// The connection is no more.
+    /// Refuses every waiting call, because the connection has ended.
     pub(super) fn refuse(self, error: &Error) {
         self.0.into_values().for_each(|reply| reply.refuse(error.clone()));
     }

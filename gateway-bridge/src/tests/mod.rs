@@ -1,5 +1,6 @@
-//! The whole client against a gateway that a test speaks for. What real gateways and their faults do to it is shown by
-//! the whole-system tests.
+//! Tests the whole client against a gateway whose side each test scripts.
+//!
+//! The whole-system tests cover real gateways and their faults.
 
 mod peer;
 mod three;
@@ -29,7 +30,7 @@ fn turn(id: &str) -> Turn {
     }
 }
 
-/// A connection with one turn that the gateway has taken.
+/// Returns a connection with one turn that the gateway has taken.
 async fn begun(listener: &Listener, turn: Turn) -> (Gateway, Running, Peer, serde_json::Value) {
     let gateway = listener.open();
     let mut peer = listener.hello(json!({})).await;
@@ -124,7 +125,7 @@ async fn deadline_cancel_and_a_reader_that_goes_abort_the_turn() {
     running.cancel();
     let abort = peer.called("chat.abort").await;
     peer.answer(&abort, json!({ "ok": true, "aborted": false, "runIds": [] })).await;
-    // It was not known yet: it is told again.
+    // The gateway did not know the turn yet: the abort is sent again.
     let abort = peer.called("chat.abort").await;
     peer.answer(
         &abort,
@@ -164,7 +165,7 @@ async fn what_a_restarted_gateway_does_not_know_is_lost_and_not_run_again() {
     peer.has_forgotten().await;
     assert_eq!(failed(&running.ending().await), &Failure::Lost);
 
-    // Not taken when the connection broke: the same gateway is sent it again, another one is only asked.
+    // The turn was not taken when the connection broke: the same gateway gets it again, another one is only asked.
     let gateway = listener.open();
     let mut peer = listener.hello(json!({})).await;
     let running = gateway.run(turn("r2")).await.unwrap();
@@ -259,7 +260,7 @@ async fn nothing_is_sent_that_cannot_work() {
     let call = gateway.call("x", json!({ "y": "z".repeat(70_000) })).await;
     assert!(matches!(call, Err(Error::TooLarge { limit: 65536, .. })), "{call:?}");
     assert_eq!(gateway.counts().too_large, 2);
-    // The control: what can work is sent, and nothing was before it.
+    // The control: a valid turn is sent, and nothing was sent before it.
     drop(gateway.run(turn("r")).await.unwrap());
     peer.called("agent").await;
 }

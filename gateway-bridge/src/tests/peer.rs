@@ -1,4 +1,4 @@
-//! A gateway's side of one unix socket, spoken by a test frame by frame.
+//! Scripts a gateway's side of one unix socket, frame by frame.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -16,7 +16,7 @@ use tokio_tungstenite::{
 
 use crate::{Endpoint, Gateway, Limits, Settings};
 
-/// Longer than anything here takes.
+/// Timeout, longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) struct Listener {
@@ -24,7 +24,7 @@ pub(super) struct Listener {
     dir: tempfile::TempDir,
 }
 
-/// One connection, from the gateway's side.
+/// Connection, from the gateway's side.
 pub(super) struct Peer(WebSocketStream<UnixStream>);
 
 impl Listener {
@@ -38,7 +38,7 @@ impl Listener {
         self.dir.path().join("gateway.sock")
     }
 
-    /// A handle whose pauses and patience are short.
+    /// Opens a handle with short pauses and timeouts.
     pub(super) fn open(&self) -> Gateway {
         let token = Some(Secret::new("t".into()));
         let limits = Limits {
@@ -50,7 +50,7 @@ impl Listener {
         Gateway::open(Settings { limits, ..Settings::new(Endpoint::Unix(self.path()), token) })
     }
 
-    /// The next connection, up to its `connect`.
+    /// Accepts the next connection, up to its `connect`.
     pub(super) async fn accept(&self) -> (Peer, Value) {
         let (stream, _) = self.listener.accept().await.unwrap();
         let mut peer = Peer(accept_async(stream).await.unwrap());
@@ -59,7 +59,7 @@ impl Listener {
         (peer, connect)
     }
 
-    /// The next connection, with a hello of protocol 4, `more` put into it.
+    /// Accepts the next connection, with a hello of protocol 4, `more` put into it.
     pub(super) async fn hello(&self, more: Value) -> Peer {
         let (mut peer, connect) = self.accept().await;
         let mut hello = json!({
@@ -82,7 +82,7 @@ impl Peer {
         self.say(json!({ "type": "event", "event": name, "payload": payload, "seq": 1 })).await;
     }
 
-    /// An answer to `request`.
+    /// Sends an answer to `request`.
     pub(super) async fn answer(&mut self, request: &Value, payload: Value) {
         self.say(json!({ "type": "res", "id": request["id"], "ok": true, "payload": payload })).await;
     }
@@ -91,7 +91,7 @@ impl Peer {
         self.say(json!({ "type": "res", "id": request["id"], "ok": false, "error": error })).await;
     }
 
-    /// The next request.
+    /// Returns the next request.
     pub(super) async fn heard(&mut self) -> Value {
         let next = async {
             loop {
@@ -103,14 +103,14 @@ impl Peer {
         tokio::time::timeout(PATIENCE, next).await.unwrap()
     }
 
-    /// The next request, which must be of `method`.
+    /// Returns the next request, which must be of `method`.
     pub(super) async fn called(&mut self, method: &str) -> Value {
         let request = self.heard().await;
         assert_eq!(request["method"], method, "{request}");
         request
     }
 
-    /// Takes a turn: its request, which it accepts.
+    /// Accepts the next request for a turn and returns it.
     pub(super) async fn accepts(&mut self) -> Value {
         let request = self.called("agent").await;
         self.answer(&request, json!({ "runId": request["params"]["idempotencyKey"], "status": "accepted" }))
@@ -118,7 +118,7 @@ impl Peer {
         request
     }
 
-    /// Says that it knows nothing of a turn, whose conversation has another one in it.
+    /// Answers that the turn is unknown, and that the conversation has only another turn in it.
     pub(super) async fn has_forgotten(&mut self) {
         let wait = self.called("agent.wait").await;
         self.answer(&wait, json!({ "status": "timeout" })).await;
@@ -127,7 +127,7 @@ impl Peer {
         self.answer(&history, json!({ "messages": [other] })).await;
     }
 
-    /// Text of the turn of `request`, with `changes` to the payload.
+    /// Sends text of the turn of `request`, with `changes` to the payload.
     pub(super) async fn text(&mut self, request: &Value, delta: &str, whole: &str, changes: Value) {
         let mut payload = json!({
             "runId": request["params"]["idempotencyKey"], "sessionKey": request["params"]["sessionKey"],
@@ -138,7 +138,7 @@ impl Peer {
         self.event("agent", payload).await;
     }
 
-    /// The good end of the turn of `request`.
+    /// Ends the turn of `request` well.
     pub(super) async fn completes(&mut self, request: &Value, text: &str) {
         let usage = json!({ "input": 3, "output": 4 });
         let result = json!({ "payloads": [{ "text": text }], "meta": { "agentMeta": { "model": "fake", "usage": usage } } });

@@ -1,11 +1,11 @@
-//! Turns of protocol 3, which says `final` after the first attempt.
+//! Tests turns of protocol 3, which says `final` after the first attempt.
 
 use serde_json::{Value, json};
 
 use super::{Listener, Peer, failed, texts, turn};
 use crate::{Code, Ending, Failure, Gateway, Running};
 
-/// A turn that the gateway has taken: its model is the session's, and its method can be aborted.
+/// Begins a turn that the gateway takes: its model is the session's, and its method can be aborted.
 async fn begun(listener: &Listener) -> (Gateway, Running, Peer, Value) {
     let gateway = listener.open();
     let mut peer = listener.hello(json!({ "protocol": 3, "server": { "version": "dev" } })).await;
@@ -36,7 +36,7 @@ impl Peer {
         self.answer(&again, json!({ "runId": "r1", "status": status })).await;
     }
 
-    /// One more attempt, as it is told: by its run alone.
+    /// Sends that one more attempt begins: the event names its run alone.
     async fn begins_again(&mut self) {
         let data = json!({ "phase": "start" });
         self.event("agent", json!({ "runId": "r1", "stream": "lifecycle", "data": data })).await;

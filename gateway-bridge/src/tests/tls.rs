@@ -1,4 +1,4 @@
-//! TLS: a gateway is believed only by a certificate for its name.
+//! Tests TLS: a gateway is trusted only with a certificate for its name.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Answers to the call that started a turn: that it was taken, and how it ended.
+//! Reads answers to the call that started a turn: that it was taken, and how it ended.
 
 use platform_core::id::ModelName;
 use serde::Deserialize;
@@ -7,40 +7,40 @@ use serde_json::value::RawValue;
 use super::{Malformed, fault::Fault, frame::Answer};
 use crate::outcome::{Code, Usage};
 
-/// What an answer to a turn's call says.
+/// Content of an answer to a turn's call.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Reply {
     /// The gateway has taken the turn.
     Accepted,
-    /// It has taken the same turn before, and it is not over.
+    /// The gateway has taken the same turn before, and it is not over.
     InFlight,
-    /// How the turn ended.
+    /// The turn is over.
     Over(Box<Report>),
 }
 
-/// A turn's end as the gateway reports it.
+/// End of a turn as the gateway reports it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Report {
     pub(crate) status: Status,
     /// Texts of the answer without those that are errors.
     pub(crate) text: String,
-    /// Whether one of the texts is an error.
+    /// True if one of the texts is an error.
     pub(crate) has_error: bool,
-    /// What kind of error, if it is said.
+    /// Kind of that error, if it is given.
     pub(crate) kind: Option<Code>,
-    /// What cut the turn off.
+    /// Cause of a turn that was cut off.
     pub(crate) cut: Option<Cut>,
     pub(crate) usage: Option<Usage>,
     pub(crate) model: Option<ModelName>,
     pub(crate) fault: Option<Fault>,
 }
 
-/// What cut a turn off.
+/// Cause of a turn that was cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// Somebody, or, as older gateways have it, the gateway's own limit of time.
+    /// A client aborted the turn, or, as older gateways report it, the gateway's own timeout passed.
     Aborted,
-    /// The gateway's own limit of time.
+    /// The gateway's own timeout passed.
     TimedOut,
 }
 
@@ -160,7 +160,7 @@ fn report(raw: Raw, fault: Option<Fault>) -> Report {
     }
 }
 
-/// Whether a turn stopped because somebody said so.
+/// Returns whether a turn stopped because a client asked for it.
 pub(super) fn stopped(reason: Option<&str>) -> bool {
     matches!(reason, Some("rpc" | "aborted" | "stop-command" | "user"))
 }

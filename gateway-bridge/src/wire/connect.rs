@@ -1,4 +1,4 @@
-//! The first request of a connection: who we are, what we may, and the signature of a device.
+//! Builds the first request of a connection: the client's identity and rights, and the signature of a device.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -9,13 +9,13 @@ use crate::{
     settings::{Scope, Settings},
 };
 
-/// The client's id and mode that a gateway gives its rights on the loopback.
+/// Client id, with `MODE`, to which a gateway gives its rights on the loopback.
 const CLIENT_ID: &str = "gateway-client";
 const MODE: &str = "backend";
 const ROLE: &str = "operator";
 const PLATFORM: &str = "linux";
 
-/// What a gateway asks to be signed.
+/// Challenge that a gateway asks to be signed.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 pub(crate) struct Challenge {
     nonce: String,
@@ -67,8 +67,8 @@ struct Device<'a> {
     nonce: &'a str,
 }
 
-/// Parameters of `connect`. The token is the gateway's own. With it and its key a device that is paired needs no token of its own, which
-/// the hello offers: one secret less to keep.
+/// Returns the parameters of `connect`. The token is the gateway's own. With it and its key a paired device needs no
+/// token of its own, which the hello offers: one secret less to keep.
 pub(crate) fn params<'a>(settings: &'a Settings, challenge: &'a Challenge) -> Connect<'a> {
     let scopes: Vec<_> = settings.scopes.iter().map(Scope::as_str).collect();
     let token = settings.token.as_ref().map(|token| token.expose());
@@ -91,8 +91,9 @@ pub(crate) fn params<'a>(settings: &'a Settings, challenge: &'a Challenge) -> Co
     }
 }
 
-/// Version 2 of the signed text. Before the hello it is not known what a gateway can read: 2026.2 knows this one only, and 2026.9 tries
-/// version 3, which adds what the device is, and then this one. What it adds is compared with what the device was paired as anyway.
+/// Signs version 2 of the text. Before the hello it is not known what a gateway can read. 2026.2 knows this version
+/// only. 2026.9 tries version 3, which adds what the device is, and then this one. What version 3 adds is compared with
+/// the pairing anyway.
 fn signature(key: &DeviceKey, scopes: &[&str], token: Option<&str>, challenge: &Challenge) -> String {
     key.sign(&signed_text(key.id(), scopes, token, challenge))
 }

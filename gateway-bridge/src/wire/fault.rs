@@ -1,4 +1,4 @@
-//! The error of an answer.
+//! Reads the error of an answer.
 
 use std::time::Duration;
 
@@ -6,20 +6,20 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{error::Error, outcome::Code};
 
-/// An error as a gateway tells it. Decisions are made by its codes; its message is for people.
+/// Error as a gateway reports it. Decisions are made by its codes; its message is for people.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Fault {
-    /// The kind of error, such as `INVALID_REQUEST`.
+    /// Kind of error, such as `INVALID_REQUEST`.
     pub(crate) code: Option<Code>,
-    /// What exactly, such as `AUTH_TOKEN_MISMATCH`.
+    /// Exact cause, such as `AUTH_TOKEN_MISMATCH`.
     pub(crate) detail: Option<Code>,
-    /// Cut to 300 characters and escaped.
+    /// Message, cut to 300 characters and escaped.
     pub(crate) message: String,
-    /// When the same may be tried again; only if it may.
+    /// Time after which the same request may be repeated; only if it may.
     pub(crate) retry_after: Option<Duration>,
-    /// The pairing that somebody must approve.
+    /// Id of the pairing that an operator must approve.
     pub(crate) pairing: Option<String>,
-    /// The protocol that the gateway expects.
+    /// Protocol that the gateway expects.
     pub(crate) expected_protocol: Option<u64>,
 }
 
@@ -40,12 +40,12 @@ impl Fault {
         }
     }
 
-    /// The most exact code there is.
+    /// Returns the most exact code there is.
     pub(crate) fn exact(&self) -> Code {
         self.detail.clone().or_else(|| self.code.clone()).unwrap_or_else(|| Code::new(""))
     }
 
-    /// What the answer to a call of `method` is to its caller.
+    /// Converts the error of an answer to `method` into the error for its caller.
     pub(crate) fn refusal(self, method: &str) -> Error {
         Error::Refused {
             method: method.to_owned(),

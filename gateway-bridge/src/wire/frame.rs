@@ -1,4 +1,4 @@
-//! Frames of a gateway: events, and answers to requests.
+//! Reads frames of a gateway: events, and answers to requests.
 
 use std::borrow::Cow;
 
@@ -7,33 +7,33 @@ use serde_json::value::RawValue;
 
 use super::{Malformed, fault::Fault};
 
-/// A frame that came.
+/// Frame from a gateway.
 #[derive(Debug)]
 pub(crate) enum Frame<'a> {
-    /// Something happened.
+    /// An event.
     Event {
-        /// Its name.
+        /// Name of the event.
         name: Cow<'a, str>,
-        /// What it says.
+        /// Content of the event.
         payload: Option<&'a RawValue>,
     },
     /// An answer to the request of this id; a turn's request has two.
     Answer {
-        /// The request's id.
+        /// Id of the request.
         id: Cow<'a, str>,
-        /// What it says.
+        /// Content of the answer.
         answer: Answer,
     },
     /// A frame of a kind that this client does not know.
     Other,
 }
 
-/// An answer. A failed turn has both a payload and a fault.
+/// Answer to a request. A failed turn has both a payload and a fault.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
-    /// What it says.
+    /// Content of the answer.
     pub(crate) payload: Option<Box<RawValue>>,
-    /// Why not, if it says so.
+    /// Reason of a refusal, if the gateway gives one.
     pub(crate) fault: Option<Fault>,
 }
 

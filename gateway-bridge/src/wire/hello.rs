@@ -1,4 +1,4 @@
-//! The answer to `connect`.
+//! Reads the answer to `connect`.
 
 use std::{
     collections::BTreeSet,
@@ -17,10 +17,10 @@ use crate::{
     settings::Scopes,
 };
 
-/// Ticks of a gateway that does not say how often it ticks.
+/// Tick interval of a gateway that does not report one.
 const TICK: Duration = Duration::from_secs(30);
 
-/// What a gateway that says nothing of sizes takes: as much as the older ones do.
+/// Frame size that a gateway without reported sizes takes: as much as the older ones do.
 const PAYLOAD: u64 = 512 * 1024;
 
 #[derive(Deserialize)]
@@ -73,7 +73,8 @@ struct Snapshot {
     uptime_ms: Option<u64>,
 }
 
-/// Reads a hello that came `now`, and checks that it grants what was asked for. Older gateways do not say what they grant: all.
+/// Reads a hello that came `now`, and checks that it grants the rights that were asked for. Older gateways do not say
+/// what they grant: all.
 pub(crate) fn read(
     payload: Option<&RawValue>,
     wanted: &Scopes,

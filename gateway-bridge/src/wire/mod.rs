@@ -1,7 +1,7 @@
-//! What is said on the wire, without the wire: frames to values and back. No tokio, no clock, no randomness.
+//! Converts frames to values and back, without I/O: no tokio, no clock, no randomness.
 //!
-//! Unknown events, fields and values of known fields are passed over, so that a newer gateway is understood as far as it
-//! is an older one. What is no frame at all is [`Malformed`].
+//! Unknown events, fields and values of known fields are passed over. So a newer gateway is understood as far as it
+//! behaves like an older one. A text that is no frame at all is [`Malformed`].
 
 pub(crate) mod answer;
 pub(crate) mod connect;
@@ -15,7 +15,7 @@ pub(crate) mod transcript;
 #[cfg(test)]
 mod tests;
 
-/// A text that is no frame.
+/// Error for a text that is no frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("no frame of the gateway protocol")]
 pub(crate) struct Malformed;

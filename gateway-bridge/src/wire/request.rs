@@ -1,4 +1,4 @@
-//! Requests to a gateway.
+//! Builds requests to a gateway.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -15,16 +15,16 @@ use crate::{
     turn::{Attribution, Turn},
 };
 
-/// What a turn of protocol 3 is.
+/// Method of a turn of protocol 3.
 pub(crate) const CHAT: &str = "chat.send";
-/// What a turn of protocol 4 is.
+/// Method of a turn of protocol 4.
 pub(crate) const AGENT: &str = "agent";
-/// Method of our plugin that gives a session its headers.
+/// Method of Sluicegate's plugin that gives a session its headers.
 pub(crate) const HEADERS_SET: &str = "sluicegate.headers.set";
-/// Method of our plugin that takes them away.
+/// Method of Sluicegate's plugin that removes them.
 pub(crate) const HEADERS_CLEAR: &str = "sluicegate.headers.clear";
 
-/// One request frame.
+/// Request frame.
 #[derive(Serialize)]
 struct Frame<'a, P> {
     r#type: &'static str,
@@ -35,7 +35,7 @@ struct Frame<'a, P> {
     traceparent: Option<String>,
 }
 
-/// The frame that calls `method`.
+/// Encodes the frame that calls `method`.
 pub(crate) fn encode(
     id: u64,
     method: &str,
@@ -46,7 +46,7 @@ pub(crate) fn encode(
     serde_json::to_string(&Frame { r#type: "req", id: &id.to_string(), method, params, traceparent })
 }
 
-/// The call that starts a turn: its method and its frame.
+/// Call that starts a turn: its method and its frame.
 #[derive(Debug, Clone)]
 pub(crate) struct Start {
     pub(crate) id: u64,
@@ -82,7 +82,7 @@ pub(crate) struct ChatParams<'a> {
 }
 
 impl Turn {
-    /// The call that starts this turn in the dialect of `generation`, `left` before its deadline.
+    /// Returns the call that starts this turn in the dialect of `generation`, `left` before its deadline.
     pub(crate) fn start(
         &self,
         id: u64,
@@ -106,7 +106,7 @@ impl Turn {
         Ok(Start { id, method, text })
     }
 
-    /// The provider that the turn's model belongs to, as far as it is known.
+    /// Returns the provider that the turn's model belongs to, as far as it is known.
     fn provider<'a>(&'a self, default: Option<&'a GatewayProvider>) -> Option<&'a GatewayProvider> {
         match &self.attribution {
             Attribution::Slot { provider } => Some(provider),
@@ -136,7 +136,7 @@ impl Turn {
             session_key: self.session.as_str(),
             idempotency_key: self.id.as_str(),
             deliver: false,
-            // A second line behind the turn's own deadline, which is what counts.
+            // This backs up the turn's own deadline, which is what counts.
             timeout: left.as_secs() + 1,
             provider: model.and_then(|_| self.provider(default_provider)).map(GatewayProvider::as_str),
             model,
@@ -154,12 +154,13 @@ impl Turn {
         }
     }
 
-    /// The call of protocol 3 once more: whether the turn is over is told by nothing else. The gateway goes by the id alone.
+    /// Returns the call of protocol 3 once more: only its answer shows whether the turn is over. The gateway goes by
+    /// the id alone.
     pub(crate) fn chat_again(&self) -> ChatParams<'_> {
         ChatParams { message: Cow::Borrowed("again"), ..self.chat_params(Duration::from_secs(1)) }
     }
 
-    /// What must be said of the session before the turn; none if there is nothing.
+    /// Returns what must be set on the session before the turn; `None` if there is nothing.
     pub(crate) fn patch(
         &self,
         generation: Generation,
@@ -182,11 +183,11 @@ impl Turn {
     }
 }
 
-/// Stands before a message that protocol 3 could take for a command: there `chat.send` obeys whoever writes `/config` or
-/// `stop`, with the rights of this client. After it the rest is a message, whatever it says.
+/// Prefix for a message that protocol 3 could take for a command. There `chat.send` obeys any message with `/config` or
+/// `stop`, with the rights of this client. After the prefix the rest is a message, whatever it says.
 const NO_COMMAND: &str = "Request follows.\n\n";
 
-/// What protocol 3 looks for a command behind, anywhere in a message.
+/// Marker behind which protocol 3 looks for a command, anywhere in a message.
 pub(crate) const COMMAND_MARKER: &str = "[Current message";
 
 fn no_command(message: &str) -> Cow<'_, str> {
@@ -261,7 +262,7 @@ pub(crate) struct History<'a> {
 }
 
 impl<'a> History<'a> {
-    /// The last messages; both generations take up to this many.
+    /// Asks for the last messages; both generations take up to this many.
     pub(crate) fn new(session: &'a SessionKey) -> Self {
         Self { session_key: session.as_str(), limit: 200 }
     }

@@ -1,4 +1,4 @@
-//! Events of runs: `agent` and `chat`, in both dialects.
+//! Reads events of runs: `agent` and `chat`, in both dialects.
 
 use std::borrow::Cow;
 
@@ -9,15 +9,15 @@ use serde_json::value::RawValue;
 use super::Malformed;
 use crate::outcome::{Code, Phase, ToolState, Usage};
 
-/// Whose event it is.
+/// Run and session that an event belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Whose<'a> {
     pub(crate) run: Cow<'a, str>,
-    /// Without it an event belongs to nobody.
+    /// Session; an event without one is unattributed.
     pub(crate) session: Option<Cow<'a, str>>,
 }
 
-/// What an event of a run says, as far as anybody here needs it.
+/// Content of an event of a run, as far as this client uses it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Signal<'a> {
     Text(Text<'a>),
@@ -27,38 +27,38 @@ pub(crate) enum Signal<'a> {
     },
     Phase(Phase),
     Usage(Usage),
-    /// The gateway says why a turn fails, before it says that it failed.
+    /// The gateway reports why a turn fails, before it reports the failure.
     Hint(Hint),
-    /// The conversation's own end of the turn.
+    /// The conversation reports the turn's end.
     Over(Over),
     /// The gateway begins the run, for the first time or once more.
     Begins,
-    /// Nothing that anybody needs.
+    /// The event is not used.
     Nothing,
 }
 
-/// A piece of the answer.
+/// Piece of the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Text<'a> {
     pub(crate) source: Source,
-    /// What was added.
+    /// Text that was added.
     pub(crate) delta: Option<Cow<'a, str>>,
-    /// All of this part of the answer so far.
+    /// Whole text of this part of the answer so far.
     pub(crate) whole: Option<Cow<'a, str>>,
-    /// Which part of the answer it belongs to: a message between two tools is one.
+    /// Part of the answer that the piece belongs to: a message between two tools is one.
     pub(crate) part: Option<Cow<'a, str>>,
-    /// Whether the whole is another one than was told before.
+    /// True if the whole replaces what was sent before.
     pub(crate) rewritten: bool,
 }
 
-/// Both kinds of events tell the answer; a turn listens to the one that it hears first.
+/// Kind of event with the answer's text. Both kinds carry it; a turn listens to the kind that comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
     Agent,
     Chat,
 }
 
-/// What a gateway says of a failure.
+/// Cause of a failure, as a gateway reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Hint {
     pub(crate) code: Option<Code>,
@@ -66,10 +66,10 @@ pub(crate) struct Hint {
     pub(crate) empty: bool,
 }
 
-/// How a conversation says that a turn is over.
+/// End of a turn as a conversation reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Over {
-    /// With this answer; older gateways leave it out if there is none.
+    /// The turn ended with this answer; older gateways leave it out if there is none.
     Final(Option<String>),
     Failed(Hint),
     Aborted,
@@ -154,7 +154,7 @@ pub(super) struct Message {
     content: Content,
 }
 
-/// A message is one text, or parts of which some are text.
+/// Message of one text, or of parts of which some are text.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(super) enum Content {
@@ -271,7 +271,7 @@ fn tool<'a>(data: &Data<'a>) -> Signal<'a> {
 fn lifecycle<'a>(data: &Data<'a>) -> Signal<'a> {
     match data.phase.as_deref() {
         Some("start") => Signal::Begins,
-        // Older gateways say no more than this when a turn takes too long.
+        // Older gateways report no more than this when a turn takes too long.
         Some("end") if data.aborted == Some(true) && data.stop_reason.is_none() => {
             Signal::Hint(Hint { timed_out: true, ..Hint::default() })
         }
@@ -287,7 +287,7 @@ fn lifecycle<'a>(data: &Data<'a>) -> Signal<'a> {
                 empty: reply == Some("empty"),
             })
         }
-        // It may be tried again after an error; an attempt that fails says `error` only for the last time.
+        // After an error the gateway may try again; an attempt that fails says `error` only for the last time.
         Some("finishing") if data.error_observation.is_none() => Signal::Phase(Phase::Finishing),
         _ => Signal::Nothing,
     }

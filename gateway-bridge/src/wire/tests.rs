@@ -1,5 +1,7 @@
-//! The codec against frames that were recorded from both real versions (`tests/openclaw/frames`), and the frames that we
-//! send, which others check against OpenClaw's own schema.
+//! Tests the codec against frames recorded from both real versions (`tests/openclaw/frames`), and checks the frames it
+//! sends.
+//!
+//! Other tests check the sent frames against OpenClaw's own schema.
 
 use std::{
     fs,
@@ -28,7 +30,7 @@ fn frames() -> PathBuf {
 
 const VERSIONS: [(&str, Generation); 2] = [("2026.2.6-3", Generation::Three), ("2026.9.6", Generation::Four)];
 
-/// The texts of a recorded story that came, and the requests that were sent.
+/// Returns the texts of a recorded story that came, and the requests that were sent.
 fn story(version: &str, name: &str) -> (Vec<String>, Vec<Value>) {
     let path = frames().join(version).join(format!("{name}.jsonl"));
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -69,7 +71,7 @@ fn every_recorded_frame_is_read() {
     }
 }
 
-/// What the bridge makes of a recorded turn: what it told, and how it ended.
+/// Replays a recorded turn: returns the text that the bridge reported, and the ending.
 fn replayed(version: &str, generation: Generation, name: &str) -> (String, Ending) {
     let (came, sent) = story(version, name);
     let start =
@@ -137,7 +139,7 @@ fn each_recorded_failure_has_one_name() {
         ("status-401", Failure::NoAnswer, upstream("auth")),
         ("status-402", Failure::NoAnswer, upstream("billing")),
         ("status-403", Failure::NoAnswer, upstream("auth")),
-        // The newer one repeats the call until its time is over.
+        // The newer version repeats the call until its time is over.
         ("status-429", Failure::NoAnswer, Failure::TimedOut),
         ("status-500", Failure::NoAnswer, upstream("server_error")),
         ("refused", Failure::NoAnswer, upstream("timeout")),
@@ -152,7 +154,7 @@ fn each_recorded_failure_has_one_name() {
             assert_eq!(ending, Ending::Failed(expected), "{version} {name}");
         }
     }
-    // What an older gateway makes of a cut is an answer, and only its attempts and the journal say otherwise.
+    // An older gateway reports a cut as an answer, and only its attempts and the journal say otherwise.
     let (_, new) = replayed("2026.9.6", Generation::Four, "cut");
     assert_eq!(new, Ending::Failed(upstream("timeout")));
 }
@@ -250,7 +252,7 @@ fn call(method: &str, params: &impl serde::Serialize) -> String {
     request::encode(7, method, params, None).unwrap()
 }
 
-/// One frame of each kind that is sent, by name.
+/// Returns a frame of each kind that is sent, by name.
 fn sent() -> Vec<(&'static str, String)> {
     let headers = OutboundHeaders::new([("x-run-token", "run-1|0|9.c2ln")]).unwrap();
     let provider = GatewayProvider::parse("sluicegate-1").unwrap();
@@ -290,7 +292,7 @@ fn sent() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The first frame, of a device whose signature is left out: it is another one for every key.
+/// Returns the first frame, of a device whose signature is left out: it is another one for every key.
 fn connect_frame() -> String {
     let token = platform_core::secret::Secret::new("t".into());
     let mut settings = Settings::new("ws://gateway:1".parse().unwrap(), Some(token));

@@ -1,5 +1,6 @@
-//! What was said in a conversation, what became of a turn, and what a session is called inside: answers to
-//! `chat.history`, `agent.wait`, `sessions.patch` and `chat.abort`.
+//! Reads answers to `chat.history`, `agent.wait`, `sessions.patch` and `chat.abort`.
+//!
+//! They carry the messages of a conversation, the state of a turn, and a session's id inside the gateway.
 
 use platform_core::id::{ModelName, RunId};
 use serde::Deserialize;
@@ -15,12 +16,12 @@ use crate::{
     outcome::{Code, Ending, Failure, Usage},
 };
 
-/// A message, and of which turn it is, if the gateway says.
+/// Message, and the turn it belongs to, if the gateway says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) message: Message,
     pub(crate) turn: Option<String>,
-    /// Whether the model ended it of its own accord.
+    /// True if the model ended the message of its own accord.
     pub(crate) complete: bool,
     pub(crate) usage: Option<Usage>,
     pub(crate) model: Option<ModelName>,
@@ -71,14 +72,14 @@ pub(crate) fn read(payload: &RawValue) -> Result<Vec<Entry>, Malformed> {
     Ok(entries.collect())
 }
 
-/// The answer of `turn` in a conversation, where messages name their turn.
+/// Returns the answer of `turn` in a conversation, where messages name their turn.
 pub(crate) fn answer_of(entries: &[Entry], turn: &RunId) -> Option<Ending> {
     let ours = |entry: &&Entry| entry.turn.as_deref() == Some(turn.as_str());
     last_answer(entries.iter().filter(ours))
 }
 
-/// The last answer of a conversation, if the model came to its end: the turn's, if the turn is known to be over and no
-/// other ran since.
+/// Returns the last answer of a conversation, if the model came to its end. It is the turn's, if the turn is known to
+/// be over and no other ran since.
 pub(crate) fn last_answer<'a>(entries: impl DoubleEndedIterator<Item = &'a Entry>) -> Option<Ending> {
     let mut since = entries.rev().take_while(|entry| entry.message.role != Role::User);
     let last = since.find(|entry| entry.message.role == Role::Assistant)?;
@@ -150,7 +151,7 @@ struct RawAborted {
     aborted: bool,
 }
 
-/// Whether an answer to `chat.abort` says that something was stopped.
+/// Returns whether an answer to `chat.abort` says that a turn was stopped.
 pub(crate) fn aborted(payload: &RawValue) -> bool {
     serde_json::from_str(payload.get()).is_ok_and(|raw: RawAborted| raw.aborted)
 }

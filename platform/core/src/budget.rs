@@ -1,6 +1,6 @@
-//! What a run or an account may use in all, and how far it is used.
+//! Defines the budget of a run or an account, and the use of each limit.
 //!
-//! Only the words for it, which data plane and control plane share. How limits are held is the data plane's.
+//! Only the types that both planes share are here. The data plane enforces the limits.
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{money::NanoDollars, record::Tokens};
 
-/// What may be used over the whole life of a run or an account. What is absent is not limited.
+/// Limits over the whole life of a run or an account. An absent limit does not apply.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Budget {
     /// Calls that are not refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
-    /// Calls a minute, in the long run; so many may come at once after a pause.
+    /// Calls per minute, in the long run; as many may come at once after a pause.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests_per_minute: Option<u64>,
     /// Calls at a time.
@@ -30,12 +30,12 @@ pub struct Budget {
     /// Tokens of both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_tokens: Option<u64>,
-    /// Money. Under this limit only models may be called that have a price.
+    /// Cost in billionths of a dollar. Under this limit only models with a price may be called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_nanodollars: Option<NanoDollars>,
 }
 
-/// One of the limits of a [`Budget`].
+/// Name of one limit of a [`Budget`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
@@ -56,7 +56,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// All of them.
+    /// All limits.
     pub const ALL: [Self; 7] = [
         Self::Requests,
         Self::RequestsPerMinute,
@@ -67,7 +67,7 @@ impl Limit {
         Self::CostNanodollars,
     ];
 
-    /// In words, for a sentence: "the limit of …".
+    /// Returns the limit in words, for a sentence: "the limit of …".
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -81,7 +81,7 @@ impl Limit {
         }
     }
 
-    /// Its name in the configuration, and of the rule that a record names.
+    /// Returns the name of the limit in the configuration and in the rule of a record.
     #[must_use]
     pub const fn setting(self) -> &'static str {
         match self {
@@ -95,7 +95,7 @@ impl Limit {
         }
     }
 
-    /// An amount of what it limits, for people.
+    /// Formats an amount of what the limit counts, for people.
     #[must_use]
     pub fn amount(self, amount: u64) -> String {
         match self {
@@ -112,7 +112,7 @@ impl fmt::Display for Limit {
 }
 
 impl Budget {
-    /// What `limit` allows.
+    /// Returns the amount that `limit` allows; `None` if it is not set.
     #[must_use]
     pub fn allows(&self, limit: Limit) -> Option<u64> {
         match limit {
@@ -126,7 +126,7 @@ impl Budget {
         }
     }
 
-    /// Has `limit` allow so much, or not limit.
+    /// Sets `limit` to this amount; `None` removes it.
     pub fn allow(&mut self, limit: Limit, allowed: Option<u64>) {
         match limit {
             Limit::Requests => self.requests = allowed,
@@ -140,60 +140,60 @@ impl Budget {
     }
 }
 
-/// How far a limit is used.
+/// Use of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitView {
     /// The limit.
     pub limit: Limit,
-    /// What it allows; `None` if it does not limit.
+    /// Amount that it allows; `None` if it does not apply.
     pub allowed: Option<u64>,
-    /// What is used by calls that have ended. Of a rate, and of calls in flight: nothing.
+    /// Amount used by calls that have ended; zero for a rate and for calls in flight.
     pub used: u64,
-    /// What is set aside for calls in flight.
+    /// Amount reserved for calls in flight.
     pub reserved: u64,
 }
 
 impl LimitView {
-    /// What is left for calls that are still to come.
+    /// Returns the amount left for new calls.
     #[must_use]
     pub fn left(&self) -> Option<u64> {
         self.allowed.map(|allowed| allowed.saturating_sub(self.used).saturating_sub(self.reserved))
     }
 }
 
-/// What a million tokens cost.
+/// Price of a million tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Price {
-    /// Of the prompt.
+    /// Price of tokens of the prompt.
     pub input: NanoDollars,
-    /// Of the answer, reasoning included.
+    /// Price of tokens of the answer, reasoning included.
     pub output: NanoDollars,
-    /// Of the prompt, read from a cache.
+    /// Price of tokens of the prompt that are read from a cache.
     pub cached: NanoDollars,
-    /// Of the prompt, written to a cache.
+    /// Price of tokens of the prompt that are written to a cache.
     pub cache_written: NanoDollars,
-    /// Of the prompt, written to a cache that keeps it for an hour.
+    /// Price of tokens of the prompt that are written to a cache that keeps them for an hour.
     pub cache_written_1h: NanoDollars,
 }
 
-/// Tokens that a price is for.
+/// Number of tokens that a price is for.
 const MILLION: u128 = 1_000_000;
 
 impl Price {
-    /// The most that so many tokens of prompts and answers can cost.
+    /// Returns the highest cost of this many tokens of prompts and answers.
     #[must_use]
     pub fn most(&self, input: u64, output: u64) -> NanoDollars {
         sum([(input, self.dearest_input()), (output, self.output)])
     }
 
-    /// How many tokens of answers can be had for `money`; `None` if they cost nothing.
+    /// Returns the tokens of answers that `money` can buy; `None` if they cost nothing.
     #[must_use]
     pub fn output_for(&self, money: NanoDollars) -> Option<u64> {
         let tokens = (u128::from(money.0) * MILLION).checked_div(self.output.0.into())?;
         Some(u64::try_from(tokens).unwrap_or(u64::MAX))
     }
 
-    /// What `tokens` cost.
+    /// Returns the cost of `tokens`.
     #[must_use]
     pub fn of(&self, tokens: &Tokens) -> NanoDollars {
         let plain = tokens.input.saturating_sub(tokens.cached).saturating_sub(tokens.cache_written);
@@ -211,7 +211,7 @@ impl Price {
     }
 }
 
-/// Rounded up, once.
+/// Returns the total cost, rounded up once.
 fn sum<const N: usize>(parts: [(u64, NanoDollars); N]) -> NanoDollars {
     let all = parts.into_iter().map(|(tokens, price)| u128::from(tokens) * u128::from(price.0));
     let all = all.fold(0, u128::saturating_add).div_ceil(MILLION);

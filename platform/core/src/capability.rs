@@ -1,10 +1,10 @@
-//! What a run may be granted beyond plain model calls: a closed list of names.
+//! Defines the capabilities that a run may be granted beyond plain model calls: a closed list of names.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// Something by which the model API reaches further than the model, or back to what others left there.
+/// Way in which a call reaches beyond the model, or back to stored data of others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Capability {
@@ -12,26 +12,26 @@ pub enum Capability {
     MediaUrls,
     /// Files, vector stores and containers named by id, and the search in them.
     StoredFiles,
-    /// Tools that the provider runs: code, computers, shells, images; and what they left in a conversation.
+    /// Tools that the provider runs: code, computers, shells, images; and their results in a conversation.
     ServerTools,
     /// MCP servers that LiteLLM or the provider calls.
     Mcp,
-    /// Searching the web, fetching from it.
+    /// Search of the web and fetching from it.
     WebSearch,
     /// Earlier answers and conversations named by id.
     StoredResponses,
     /// Prompt templates named by id.
     StoredPrompts,
-    /// Answers worked on while nobody waits, so that nobody meters them.
+    /// Answers produced in the background while no client waits, so that Sluicegate cannot meter them.
     Background,
     /// Content of a type that is not on the list.
     UnlistedContent,
-    /// Being served faster or at a place of one's choice, for more than the price table knows.
+    /// Faster service or service at a chosen location, which may cost more than the price table says.
     PremiumService,
 }
 
 impl Capability {
-    /// All of them, for tables and tests.
+    /// All capabilities, for tables and tests.
     pub const ALL: [Self; 10] = [
         Self::MediaUrls,
         Self::StoredFiles,
@@ -45,7 +45,7 @@ impl Capability {
         Self::PremiumService,
     ];
 
-    /// The name, as grants spell it.
+    /// Returns the name, as grants spell it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -69,7 +69,7 @@ impl fmt::Display for Capability {
     }
 }
 
-/// A text that names no capability.
+/// Error for a text that names no capability.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no capability; there are: {list}", list = Capability::ALL.map(Capability::name).join(", "))]
 pub struct UnknownCapability(String);
@@ -83,13 +83,13 @@ impl FromStr for Capability {
     }
 }
 
-/// A set of capabilities; a list of names in JSON.
+/// Set of capabilities; a list of names in JSON.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<Capability>", into = "Vec<Capability>")]
 pub struct Capabilities(u16);
 
 impl Capabilities {
-    /// Whether `capability` is in it.
+    /// Returns whether `capability` is in the set.
     #[must_use]
     pub const fn has(self, capability: Capability) -> bool {
         self.0 & 1 << capability as u16 != 0

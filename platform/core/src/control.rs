@@ -1,39 +1,40 @@
-//! What `sluice` and `sluice-proxy` say to each other over the control socket.
+//! Defines the protocol that `sluice` and `sluice-proxy` speak over the control socket.
 //!
-//! HTTP/1.1 with JSON bodies. Every request carries [`crate::name::header::CONTROL_PROTOCOL`]; another
+//! Requests are HTTP/1.1 with JSON bodies. Every request carries [`crate::name::header::CONTROL_PROTOCOL`]. Another
 //! version is refused with [`Problem`]. Routes:
 //!
 //! | request | answer |
 //! |---|---|
-//! | `GET /v1/health` | [`Health`]: it lives |
-//! | `GET /v1/ready` | [`Readiness`]: it serves, with 200, or it does not, with 503 |
-//! | `GET /v1/metrics` | Prometheus' text, `text/plain; version=0.0.4` |
+//! | `GET /v1/health` | [`Health`]: the proxy is alive |
+//! | `GET /v1/ready` | [`Readiness`]: 200 if the proxy serves calls, 503 if it does not |
+//! | `GET /v1/metrics` | metrics in Prometheus' text format, `text/plain; version=0.0.4` |
 //! | `GET /v1/upstream` | [`UpstreamHealth`] |
 //! | `GET /v1/runs` | list of [`RunView`] |
-//! | `PUT /v1/runs/{run}` with [`Register`] | [`Registered`], once agents can connect; 409 `fenced` if the run is in a later epoch, `socket_in_use` if its directory is another's |
+//! | `PUT /v1/runs/{run}` with [`Register`] | [`Registered`], once agents can connect; 409 `fenced` if the run is in a later epoch, `socket_in_use` if another listener has its directory |
 //! | `GET /v1/runs/{run}` | [`RunView`] |
 //! | `DELETE /v1/runs/{run}?drain_ms=N&epoch=N` | [`RunView`], after the calls in flight have ended or were cut; 409 `fenced` if the run is in a later epoch |
-//! | `PUT /v1/runs/{run}/traces/{id}`, `PUT /v1/runs/{run}/slots/{id}` | `{}`; calls with this [`Correlation`] are the run's |
-//! | `DELETE` of the same, `?grace_ms=N` | `{}`; they are no more, after the grace |
-//! | `PUT /v1/runs/{run}/revoked` | [`Revoked`]; no token of the run holds any more, for good, and calls in flight that came by one are cut; 507 `not_stored` as below |
-//! | `PUT /v1/sockets/{dir}` | [`SocketDir`], empty, for a run that is registered with it later |
-//! | `DELETE /v1/sockets/{dir}` | `{}`; no run came for it, and it is gone. 409 `socket_in_use` if one did |
-//! | `PUT /v1/gateways/{gateway}` with [`GatewayDoor`] | [`SocketDir`]; a gateway's calls are heard there, each of which proves whose it is; 409 `socket_in_use` if the directory is another's |
-//! | `DELETE /v1/gateways/{gateway}` | `{}`; nobody is heard there any more, and the directory is gone |
+//! | `PUT /v1/runs/{run}/traces/{id}`, `PUT /v1/runs/{run}/slots/{id}` | `{}`; calls with this [`Correlation`] belong to the run |
+//! | `DELETE` of the same, `?grace_ms=N` | `{}`; after the grace such calls no longer belong to the run |
+//! | `PUT /v1/runs/{run}/revoked` | [`Revoked`]; all tokens of the run are invalid for good, and calls in flight that used one are cut; 507 `not_stored` as below |
+//! | `PUT /v1/sockets/{dir}` | [`SocketDir`], empty, for a run that will be registered with it |
+//! | `DELETE /v1/sockets/{dir}` | `{}`; no run used the directory, and it was removed. 409 `socket_in_use` if one did |
+//! | `PUT /v1/gateways/{gateway}` with [`GatewayListener`] | [`SocketDir`]; the proxy accepts a gateway's calls there, and each call proves its run; 409 `socket_in_use` if another listener has the directory |
+//! | `DELETE /v1/gateways/{gateway}` | `{}`; the listener is closed and its directory removed |
 //! | `GET /v1/frozen` | list of [`Frozen`] |
-//! | `POST /v1/freeze` or `/v1/thaw` with a list of [`Frozen`] | [`FreezeChange`]; what is frozen has its calls in flight cut; 507 `not_stored` if it holds and the disk did not take it |
-//! | `POST /v1/reload` | [`Reloaded`]; configuration, key and token secrets were read again and hold for calls to come |
-//! | `PUT /v1/runs/{run}/budget` with [`Budget`] | [`RunView`]; from now on these limits hold, and none that is not named; what was used is counted in |
+//! | `POST /v1/freeze` or `/v1/thaw` with a list of [`Frozen`] | [`FreezeChange`]; calls in flight of what is frozen are cut; 507 `not_stored` if the change is in effect but the disk refused it |
+//! | `POST /v1/reload` | [`Reloaded`]; configuration, key and token secrets were read again and apply to new calls |
+//! | `PUT /v1/runs/{run}/budget` with [`Budget`] | [`RunView`]; from now on only the limits named here apply; what was used already counts |
 //! | `GET /v1/accounts` | list of [`AccountView`] |
 //! | `PUT /v1/accounts` with [`AccountBudget`] | [`AccountView`] |
 //! | `GET /v1/runs/{run}/trace` | NDJSON of [`crate::trace::TraceEvent`], until the run is closed |
-//! | `GET /v1/runs/{run}/tap[?after=N]` | NDJSON of [`TapLine`], those that are kept and those that come, until the run is closed |
-//! | `GET /v1/journal?after=SEQ[&journal=ID][&follow]` | NDJSON of [`crate::record::JournalLine`]; 409 if it is another journal, 410 if those lines were removed |
+//! | `GET /v1/runs/{run}/tap[?after=N]` | NDJSON of [`TapLine`], kept lines first, then new ones, until the run is closed |
+//! | `GET /v1/journal?after=SEQ[&journal=ID][&follow]` | NDJSON of [`crate::record::JournalLine`]; 409 if the journal is another one, 410 if those lines were removed |
 //! | `GET /v1/consumers` | list of [`Consumer`] |
-//! | `PUT /v1/consumers/{name}` with [`Cursor`] | [`Consumer`]; what it has not acknowledged is not removed |
-//! | `DELETE /v1/consumers/{name}` | `{}`; nothing is kept for it any more |
+//! | `PUT /v1/consumers/{name}` with [`Cursor`] | [`Consumer`]; lines it has not acknowledged are kept |
+//! | `DELETE /v1/consumers/{name}` | `{}`; no lines are kept for it any more |
 
-use std::{net::SocketAddr, path::PathBuf};
+use core::net::SocketAddr;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -48,17 +49,18 @@ pub use crate::{
     usage::Usage,
 };
 
-/// Opens a run. Saying the same thing twice is harmless; saying something else about a live run is refused. Whoever takes a run
-/// over says the same in a later epoch: who held it before can then neither register nor close it.
+/// Opens a run. Repeating the same request is harmless; a different request for a live run is refused. A worker that
+/// takes a run over repeats the request in a later epoch. The earlier worker can then neither register nor close the
+/// run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Register {
-    /// What the run may do.
+    /// Grant of the run.
     pub grant: RunGrant,
-    /// The epoch in whose name this is asked. A run is in the latest one that it was registered in.
+    /// Epoch in whose name the request is made. A run is in the latest epoch that it was registered in.
     #[serde(default)]
     pub epoch: u64,
-    /// Name of its socket directory, chosen by whoever registers it; a random one if absent.
+    /// Name of the run's socket directory, chosen by the worker that registers it; a random one if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub socket_dir: Option<SocketDirName>,
 }
@@ -66,10 +68,10 @@ pub struct Register {
 /// Answer to [`Register`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Registered {
-    /// The run's socket directory; absent if it calls on the shared listener.
+    /// The run's socket directory; absent if its calls come in on the shared listener.
     #[serde(flatten)]
     pub socket: Option<SocketDir>,
-    /// Where the shared listener is, if there is one.
+    /// Address of the shared listener, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared: Option<SocketAddr>,
 }
@@ -77,25 +79,25 @@ pub struct Registered {
 /// A run's socket directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SocketDir {
-    /// Its name.
+    /// Name of the directory.
     #[serde(rename = "socket_dir")]
     pub name: SocketDirName,
-    /// Its path on the host, to be mounted into the sandbox.
+    /// Path of the directory on the host, to be mounted into the sandbox.
     pub path: PathBuf,
 }
 
-/// Opens the socket of a gateway that has no network. Saying the same thing twice is harmless.
+/// Opens the socket of a gateway that has no network. Repeating the same request is harmless.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct GatewayDoor {
-    /// Only processes of this uid, as the host counts, are heard.
+pub struct GatewayListener {
+    /// User id, as the host sees it, of the processes that may connect.
     pub peer_uid: u32,
     /// Name of the socket's directory.
     pub socket_dir: SocketDirName,
 }
 
-/// By what, besides a token, calls on a listener that serves gateways are known to be a run's. 128 bits that nobody
-/// guesses: fresh random ones, never derived from a run's id.
+/// Proof, besides a token, that a call on a listener for gateways belongs to a run. Its 128 bits are random and new
+/// each time, and never derived from a run's id, so they cannot be guessed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Correlation {
@@ -106,13 +108,13 @@ pub enum Correlation {
 }
 
 impl Correlation {
-    /// The trace id written as 32 lower-case hexadecimal digits, not all of them zero.
+    /// Parses a trace id of 32 lower-case hexadecimal digits, not all of them zero.
     #[must_use]
     pub fn trace(text: &str) -> Option<Self> {
         digits(text).map(Self::Trace)
     }
 
-    /// The slot written likewise.
+    /// Parses a slot of the same form.
     #[must_use]
     pub fn slot(text: &str) -> Option<Self> {
         digits(text).map(Self::Slot)
@@ -124,7 +126,7 @@ fn digits(text: &str) -> Option<u128> {
     plain.then(|| u128::from_str_radix(text, 16).ok()).flatten().filter(|bits| *bits != 0)
 }
 
-/// What an operator has stopped. Calls of it are refused, and those in flight are cut; it holds over restarts.
+/// Target of a freeze. Its new calls are refused, and those in flight are cut. A freeze outlasts restarts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind", content = "name")]
 pub enum Frozen {
@@ -132,30 +134,29 @@ pub enum Frozen {
     All,
     /// Calls of an account.
     Account(AccountId),
-    /// Calls that ask for a model, by the very name they ask for.
+    /// Calls that ask for a model, by exactly the name they ask for.
     Model(ModelName),
 }
 
-/// Answer to a freeze or a thaw, which is carried out whatever the names.
+/// Answer to a freeze or a thaw. The change is made even for unknown names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FreezeChange {
     /// Everything that is frozen now.
     pub frozen: Vec<Frozen>,
-    /// Of what was to be frozen: accounts that no call, run or configuration of the proxy
-    /// names, and models that no price and no open run does. Of what was to be
-    /// thawed: what was not frozen.
+    /// Names that may be mistakes. After a freeze: accounts that no call, run or configuration of the proxy names, and
+    /// models that no price and no open run names. After a thaw: targets that were not frozen.
     #[serde(default)]
     pub unmatched: Vec<Frozen>,
 }
 
-/// Answer to a revocation, which holds whatever the run's id.
+/// Answer to a revocation. The tokens are revoked whether or not the run's id is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revoked {
-    /// Whether the run is open, is in the configuration, or was closed. A token may also be older than its run.
+    /// True if the run is open, is in the configuration, or was closed. A token may also be older than its run.
     pub known: bool,
 }
 
-/// State of a run at the proxy. It only moves down this list.
+/// State of a run at the proxy. A run only moves down this list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
@@ -163,30 +164,30 @@ pub enum RunState {
     Open,
     /// New calls are refused; those in flight may end.
     Closing,
-    /// Nothing is in flight any more.
+    /// No call is in flight any more.
     Closed,
 }
 
 /// A run as the proxy sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunView {
-    /// What it may do.
+    /// Grant of the run.
     pub grant: RunGrant,
-    /// Where it stands.
+    /// State of the run.
     pub state: RunState,
     /// Calls in flight.
     pub in_flight: u64,
-    /// What it used, of calls that have ended.
+    /// Usage of the calls that have ended.
     pub usage: Usage,
-    /// How the one of its calls ended that ended last, whichever proxy it was made with; absent if none has.
+    /// End of the call that ended last, whichever proxy it was made with; absent if none has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<CallEnd>,
-    /// How far each of its limits is used.
+    /// Use of each of its limits.
     pub limits: Vec<LimitView>,
-    /// The epoch it is in.
+    /// Epoch of the run.
     #[serde(default)]
     pub epoch: u64,
-    /// Its socket directory, as long as it is there; absent if it has none of its own.
+    /// Socket directory of the run while it exists; absent if the run has none of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub socket: Option<SocketDir>,
 }
@@ -196,66 +197,68 @@ pub struct RunView {
 pub struct AccountView {
     /// The account.
     pub account: AccountId,
-    /// How far each of its limits is used, by all its runs, also by those of proxies before.
+    /// Use of each of its limits by all its runs, including runs of earlier proxies.
     pub limits: Vec<LimitView>,
 }
 
-/// New limits for an account; until the proxy stops, or a reload brings other limits for that account. Then those of the
-/// configuration hold.
+/// New limits for an account. They apply until the proxy stops, or until a reload brings other limits for that account.
+/// Then the limits of the configuration apply again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AccountBudget {
     /// The account.
     pub account: AccountId,
-    /// What it may use in all from now on, what it has used counted in.
+    /// Limits that apply from now on; what the account has used already counts.
     pub budget: Budget,
 }
 
-/// A place in the journal: everything up to and with this line was read.
+/// Position in the journal: everything up to and including this line was read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cursor {
-    /// Id of the journal; sequence numbers only compare within one.
+    /// Id of the journal; sequence numbers compare only within one journal.
     pub journal: String,
     /// Sequence number of the line; 0 is before the first.
     pub seq: u64,
-    /// SHA-256 of that line without its line feed, in hexadecimal: whoever keeps it can show that the journal was rewritten.
+    /// SHA-256 of that line without its line feed, in hexadecimal. A consumer that keeps it can prove that the journal
+    /// was rewritten.
     pub hash: String,
 }
 
-/// Somebody who reads the journal and says how far: what they have not acknowledged is kept.
+/// Named reader of the journal that reports its progress; lines it has not acknowledged are kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Consumer {
-    /// Its name.
+    /// Name of the consumer.
     pub name: String,
-    /// How far it has come.
+    /// Position up to which it has acknowledged.
     pub acknowledged: Cursor,
-    /// Lines after that.
+    /// Number of lines after that position.
     pub lag: u64,
 }
 
-/// Whether the journal takes records. Calls are only let through while it has space for theirs.
+/// State of the journal. Calls are only let through while the journal has space for their records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JournalState {
-    /// It does.
+    /// Records are taken.
     #[default]
     Open,
-    /// It does, and is larger than its budget on disk: a consumer does not acknowledge.
-    Over,
-    /// The disk is full: no calls, until there is space.
+    /// Records are taken, but the journal exceeds its budget on disk: a consumer does not acknowledge.
+    OverBudget,
+    /// The disk is full: calls are refused until there is space.
     Full,
-    /// It exceeds its budget on disk by a whole file: no calls, until a consumer acknowledges or is removed.
-    Shut,
-    /// A write has failed: no calls, until a restart.
+    /// The journal exceeds its budget on disk by a whole file: calls are refused until a consumer acknowledges or is
+    /// removed.
+    Closed,
+    /// A write has failed: calls are refused until a restart.
     Stopped,
 }
 
 impl JournalState {
-    /// Whether calls are let through.
+    /// Returns whether calls are let through.
     #[must_use]
     pub const fn is_open(self) -> bool {
-        matches!(self, Self::Open | Self::Over)
+        matches!(self, Self::Open | Self::OverBudget)
     }
 }
 
@@ -264,36 +267,36 @@ impl JournalState {
 pub struct Health {
     /// Version of the program.
     pub version: String,
-    /// Its process id.
+    /// Process id of the proxy.
     pub pid: u32,
-    /// Seconds since it started.
+    /// Seconds since the proxy started.
     pub uptime_s: u64,
     /// Runs that are open.
     pub runs: u64,
     /// Calls in flight.
     pub in_flight: u64,
-    /// Id of the journal; sequence numbers only compare within one.
+    /// Id of the journal; sequence numbers compare only within one journal.
     pub journal_id: String,
     /// Sequence number of the last record.
     pub journal_seq: u64,
-    /// Whether it takes records.
+    /// State of the journal.
     #[serde(default)]
     pub journal: JournalState,
-    /// Lines of the journal that were gone when the proxy started, although they were never removed.
+    /// Lines of the journal that were missing when the proxy started, although they were never removed.
     #[serde(default)]
     pub lost: Vec<Lost>,
-    /// Changes that hold and are not stored yet, because the disk refuses them: a restart would forget them.
+    /// Changes in effect that are not stored yet, because the disk refuses them: a restart would lose them.
     #[serde(default)]
     pub unstored: Vec<Unstored>,
     /// Base URL of the upstream.
     pub upstream: String,
-    /// Whether calls are sent to it.
+    /// State of the upstream.
     pub upstream_state: UpstreamState,
     /// Longest time from a stop to the end of the process, milliseconds.
     pub longest_stop_ms: u64,
 }
 
-/// A kind of change that holds at once, and is stored after it.
+/// Kind of change that takes effect at once and is stored afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unstored {
@@ -305,35 +308,35 @@ pub enum Unstored {
     ClosedRuns,
 }
 
-/// Whether calls are sent to the upstream. Times are RFC 3339, UTC.
+/// State of the circuit to the upstream. Times are RFC 3339, UTC.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
 pub enum UpstreamState {
-    /// They are.
+    /// Calls are sent.
     Up,
-    /// They are refused at once: it could not be reached several times in a row.
+    /// Calls are refused at once: the upstream could not be reached several times in a row.
     Down {
-        /// Since when.
+        /// Time since which the upstream is down.
         since: String,
-        /// Why it could not be reached last, in words.
+        /// Reason for the last failure to reach it, in words.
         reason: String,
-        /// Milliseconds until it is tried again.
+        /// Milliseconds until the next probe.
         probe_in_ms: u64,
     },
-    /// They are refused, and it is being tried.
+    /// Calls are refused while a probe is under way.
     Probing {
-        /// Down since when.
+        /// Time since which the upstream is down.
         since: String,
-        /// Why it could not be reached last, in words.
+        /// Reason for the last failure to reach it, in words.
         reason: String,
     },
 }
 
 impl UpstreamState {
-    /// The words for the states, in the order in which they are declared.
+    /// Words for the states, in the order in which they are declared.
     pub const WORDS: [&'static str; 3] = ["up", "down", "probing"];
 
-    /// The state in a word.
+    /// Returns the word for the state.
     #[must_use]
     pub const fn word(&self) -> &'static str {
         match self {
@@ -344,12 +347,12 @@ impl UpstreamState {
     }
 }
 
-/// Whether calls would pass, as far as the proxy can say without making one.
+/// Readiness of the proxy, as far as it is known without making a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Readiness {
-    /// Whether calls pass; those of single runs may not.
+    /// True if calls pass; calls of single runs may still be refused.
     pub ready: bool,
-    /// What there is against it, and the runs whose calls do not pass.
+    /// Reasons why the proxy is not ready, and the runs whose calls do not pass.
     pub reasons: Vec<NotReady>,
 }
 
@@ -360,77 +363,77 @@ impl From<Vec<NotReady>> for Readiness {
 }
 
 impl NotReady {
-    /// Returns whether it stands against the calls of one run or gateway only. The others are served: one of them must
-    /// not have the proxy taken out of service.
+    /// Returns whether the reason concerns the calls of one run or gateway only. The proxy serves all others, so a
+    /// single such reason must not take it out of service.
     #[must_use]
     pub const fn is_of_one(&self) -> bool {
         matches!(self, Self::RunNotOpen { .. } | Self::GatewayNotOpen { .. })
     }
 }
 
-/// Why calls would not pass.
+/// Reason why calls would not pass.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "reason")]
 pub enum NotReady {
     /// No call could be recorded.
     Journal {
-        /// Why not.
+        /// State of the journal.
         state: JournalState,
     },
     /// The upstream could not be reached several times in a row.
     Upstream {
-        /// Since when: RFC 3339, UTC.
+        /// Time since which the upstream is down: RFC 3339, UTC.
         since: String,
-        /// Why not, in words.
+        /// Reason in words.
         why: String,
     },
-    /// The proxy was told to stop.
+    /// The proxy was asked to stop.
     Draining,
-    /// A run of the configuration, or of the proxy before, could not be opened. It is tried again.
+    /// A run of the configuration, or of an earlier proxy, could not be opened. The proxy tries again.
     RunNotOpen {
         /// The run.
         run: RunId,
-        /// Why not, in words.
+        /// Reason in words.
         why: String,
     },
-    /// The socket of a gateway that the proxy before heard could not be opened. It is tried again.
+    /// The gateway listener of an earlier proxy could not be opened. The proxy tries again.
     GatewayNotOpen {
         /// The gateway.
         gateway: GatewayId,
-        /// Why not, in words.
+        /// Reason in words.
         why: String,
     },
 }
 
-/// What reading the configuration again has changed.
+/// Changes that a reload of the configuration brought.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reloaded {
-    /// Settings that have another value now, by their dotted key, and what is read from files: `upstream.key_file (its
+    /// Settings whose value has changed, by their dotted key, and values read from files: `upstream.key_file (its
     /// content)`.
     pub changed: Vec<String>,
-    /// Runs of the configuration that could not be opened, with the reason. All else was done.
+    /// Runs of the configuration that could not be opened, with the reason. Everything else was applied.
     pub not_open: Vec<NotReady>,
 }
 
-/// What the upstream said when it was asked.
+/// Answer of the upstream to a health check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
 pub enum UpstreamHealth {
-    /// It answered, and accepted the key.
+    /// The upstream answered, and accepted the key.
     Ready {
-        /// Its version, if it says so.
+        /// Version of the upstream, if it states one.
         version: Option<String>,
-        /// Models it offers.
+        /// Models the upstream offers.
         models: Vec<String>,
     },
-    /// It answered, but not with a list of models.
+    /// The upstream answered, but not with a list of models.
     Refused {
         /// HTTP status of the answer.
         status: u16,
     },
-    /// It did not answer.
+    /// The upstream did not answer.
     Unreachable {
-        /// Why, in words.
+        /// Reason in words.
         reason: String,
     },
 }
@@ -438,20 +441,20 @@ pub enum UpstreamHealth {
 /// Body of every answer that is not a success.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
-    /// What is wrong.
+    /// Description of the error.
     pub error: ProblemDetail,
 }
 
-/// What is wrong.
+/// Description of an error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProblemDetail {
-    /// As a code.
+    /// Code of the error.
     pub code: String,
-    /// In words, with the way to mend it.
+    /// Message for people, with the way to fix the error.
     pub message: String,
 }
 
-/// Path of a run's resource.
+/// Returns the path of a run's resource.
 #[must_use]
 pub fn run_path(run: &RunId) -> String {
     format!("/v1/runs/{run}")

@@ -1,76 +1,78 @@
-//! What a run tells the outside while it goes on.
+//! Defines the events that a run reports while it executes.
 //!
-//! Two kinds of events. What is *stored* has a number in its run, from 1, and is told to whoever asks, as often as they ask:
-//! `status`, `tool`, `log`, `log_cut`, `assistant_final`, `usage_report`, `done`, `error`. What is *live* has none, is held in
-//! memory for a short while and then gone: `text_delta`, `progress`. It has no place among what is stored, cannot be asked for
-//! from a point, and says of itself `"live": true` where both are written side by side (`sluice runs events --json`). `missed` may be either: what was left out is counted. `pruned`
-//! stands, with the number of the last of them, for stored events that are kept no longer.
+//! Two kinds exist. A *stored* event has a number in its run, from 1, and any follower can read it again. These are
+//! `status`, `tool`, `log`, `log_cut`, `assistant_final`, `usage_report`, `done` and `error`. A *live* event has no
+//! number, is held in memory for a short while and is then lost: `text_delta`, `progress`. It has no place among stored
+//! events and cannot be requested from a given point. Where both kinds are written side by side (`sluice runs events
+//! --json`), a live event says `"live": true`. `missed` may be of either kind and counts events that were left out.
+//! `pruned` replaces stored events that are no longer kept, and has the number of the last of them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::record::Tokens;
 
-/// One event of a run, in the order it happened. A run ends with exactly one [`AgentEvent::Done`] or
+/// Event of a run, in the order in which events happened. A run ends with exactly one [`AgentEvent::Done`] or
 /// [`AgentEvent::Error`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum AgentEvent {
     /// The run entered a phase.
     Status {
-        /// The phase.
+        /// Phase of the run.
         phase: Phase,
     },
-    /// A piece of the answer, as the model produces it; only of agents whose entry says that what models stream is the answer.
+    /// A piece of the answer, as the model produces it. Only for agents whose entry says that streamed text is the
+    /// answer.
     TextDelta {
-        /// The piece.
+        /// Text of the piece.
         delta: String,
     },
-    /// Text that a model produces for an agent which makes its answer of it later, or of something else.
+    /// Text that a model produces for an agent that builds its answer later, or that uses the text for something else.
     Progress {
-        /// The piece.
+        /// Text of the piece.
         text: String,
     },
     /// The model called a tool.
     Tool {
-        /// The tool's name, as the model wrote it.
+        /// Name of the tool, as the model wrote it.
         name: String,
     },
-    /// Something was written to stdout or stderr.
+    /// The agent wrote to stdout or stderr.
     Log {
-        /// Which of them.
+        /// Output it wrote to.
         stream: OutputStream,
-        /// What was written; bytes that are not UTF-8 are replaced.
+        /// Text it wrote; bytes that are not UTF-8 are replaced.
         text: String,
     },
-    /// Here something was left out of what was written: what comes before is its beginning, what comes after its end.
+    /// A part of an output was left out here: the beginning comes before this event, the end after it.
     LogCut {
-        /// Of which stream.
+        /// Output that was cut.
         stream: OutputStream,
-        /// How much.
+        /// Number of bytes left out.
         bytes: u64,
     },
     /// Live pieces that a slow reader missed, or tool calls beyond those that are stored.
     Missed {
-        /// How many.
+        /// Number of events.
         count: u64,
     },
-    /// Here stored events are kept no longer: the run ended long ago.
+    /// Stored events are no longer kept here: the run ended long ago.
     Pruned {
-        /// How many.
+        /// Number of events.
         count: u64,
     },
-    /// What the run used, once it has ended.
+    /// Usage of the run, once it has ended.
     UsageReport {
         /// Calls of the model API.
         calls: u64,
-        /// Their tokens.
+        /// Tokens of these calls.
         tokens: Tokens,
     },
-    /// The answer, authoritative: it replaces whatever was streamed.
+    /// The authoritative answer, which replaces all text that was streamed.
     AssistantFinal {
-        /// The text.
+        /// Text of the answer.
         content: String,
-        /// How many bytes at its end were too many to be stored.
+        /// Bytes cut from its end because it was too long to store.
         #[serde(default, skip_serializing_if = "is_none")]
         cut_bytes: u64,
     },
@@ -78,9 +80,9 @@ pub enum AgentEvent {
     Done,
     /// The run failed.
     Error {
-        /// Why, as a code.
+        /// Code of the error.
         code: RunErrorCode,
-        /// Why, in words.
+        /// Message for people.
         message: String,
     },
 }
@@ -91,7 +93,7 @@ const fn is_none(bytes: &u64) -> bool {
 }
 
 impl AgentEvent {
-    /// Its type, as it is written.
+    /// Returns the type of the event, as it is written.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -115,20 +117,20 @@ impl AgentEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// It waits for somebody to work on it: it is to begin anew.
+    /// The run waits for a worker and starts from the beginning.
     Queued,
-    /// Grant, listener and workspace are made.
+    /// Grant, listener and workspace are created.
     Preparing,
-    /// The container is made.
+    /// The container is created.
     Starting,
     /// The agent runs.
     Running,
-    /// The agent has ended; usage is read, everything is removed.
+    /// The agent has ended; usage is read and every resource is removed.
     Settling,
 }
 
 impl Phase {
-    /// Its name, as it is written.
+    /// Returns the name of the phase, as it is written.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -141,7 +143,7 @@ impl Phase {
     }
 }
 
-/// One of a process's two outputs.
+/// Standard output or standard error of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputStream {
@@ -152,7 +154,7 @@ pub enum OutputStream {
 }
 
 impl OutputStream {
-    /// Its name, as it is written.
+    /// Returns the name of the output, as it is written.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -162,62 +164,68 @@ impl OutputStream {
     }
 }
 
-/// Why a run failed.
+/// Reason why a run failed. An `alias` is a name that earlier versions stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunErrorCode {
-    /// It ran longer than it may.
+    /// The run exceeded its time limit.
     Timeout,
-    /// It used more memory than it may.
+    /// The run exceeded its memory limit.
     OomKilled,
-    /// The agent's process failed, or said that it did.
+    /// The agent's process failed or reported a failure.
     ContainerFailed,
-    /// Somebody asked for it to stop.
+    /// A client or operator cancelled the run.
     Cancelled,
-    /// Its image is not on the host.
+    /// The image of its entry is not on the host.
     ImageMissing,
     /// A volume of its entry is not on the host.
     VolumeMissing,
-    /// There was no room for its workspace.
-    NoRoom,
-    /// Its workspace could not be made or kept.
+    /// The disk had too little space for its workspace.
+    #[serde(alias = "no_room")]
+    InsufficientDisk,
+    /// The workspace could not be created or kept.
     WorkspaceFailed,
-    /// Somebody has removed the container while the agent ran.
+    /// Another process removed the container while the agent ran.
     ContainerLost,
-    /// Docker did not answer for longer than it is waited for.
-    DockerAway,
-    /// Docker refused to make the container or to start it: its image or its limits do not allow that.
+    /// Docker was unavailable for longer than the worker waits.
+    #[serde(alias = "docker_away")]
+    DockerUnavailable,
+    /// Docker refused to create or start the container: its image or its limits do not allow it.
     DockerFailed,
-    /// The data plane did not answer for longer than it is waited for.
-    DataPlaneAway,
-    /// The data plane refused the run, or has another one under its id.
+    /// The data plane was unavailable for longer than the worker waits.
+    #[serde(alias = "data_plane_away")]
+    DataPlaneUnavailable,
+    /// The data plane refused the run, or has another run under its id.
     DataPlaneFailed,
-    /// What the run does could not be stored.
+    /// A transition or event of the run could not be stored.
     StoreFailed,
-    /// Its gateway did not answer for longer than it is waited for.
-    GatewayAway,
-    /// Its gateway cannot be used, or refused or gave up the turn.
+    /// The gateway was unavailable for longer than the worker waits.
+    #[serde(alias = "gateway_away")]
+    GatewayUnavailable,
+    /// The gateway cannot be used, or refused or abandoned the turn.
     GatewayFailed,
-    /// Its gateway was lost in the middle of the turn, and does not know it any more.
+    /// The gateway was lost during the turn, and no longer knows the turn.
     SessionLost,
-    /// The turn ended as if all were well, and no model had answered.
+    /// The turn ended without an error, but no model had answered.
     NoAnswer,
     /// The model API, or the proxy before it, refused the last call for good.
     ModelRefused,
-    /// The model API failed, or had too much to do.
+    /// The model API failed or was overloaded.
     ModelBusy,
     /// The model API could not be reached, or broke off.
-    ModelAway,
+    #[serde(alias = "model_away")]
+    ModelUnavailable,
     /// The conversation is too long for the model.
     ContextOverflow,
-    /// A limit of the run or its account is used up.
-    LimitUsedUp,
-    /// None of these. Only runs of earlier programs have it.
+    /// A limit of the run or its account is exhausted.
+    #[serde(alias = "limit_used_up")]
+    QuotaExhausted,
+    /// None of the other reasons. Only runs of earlier versions have it.
     Internal,
 }
 
 impl RunErrorCode {
-    /// All of them.
+    /// All codes.
     pub const ALL: [Self; 24] = [
         Self::Timeout,
         Self::OomKilled,
@@ -225,27 +233,27 @@ impl RunErrorCode {
         Self::Cancelled,
         Self::ImageMissing,
         Self::VolumeMissing,
-        Self::NoRoom,
+        Self::InsufficientDisk,
         Self::WorkspaceFailed,
         Self::ContainerLost,
-        Self::DockerAway,
+        Self::DockerUnavailable,
         Self::DockerFailed,
-        Self::DataPlaneAway,
+        Self::DataPlaneUnavailable,
         Self::DataPlaneFailed,
         Self::StoreFailed,
-        Self::GatewayAway,
+        Self::GatewayUnavailable,
         Self::GatewayFailed,
         Self::SessionLost,
         Self::NoAnswer,
         Self::ModelRefused,
         Self::ModelBusy,
-        Self::ModelAway,
+        Self::ModelUnavailable,
         Self::ContextOverflow,
-        Self::LimitUsedUp,
+        Self::QuotaExhausted,
         Self::Internal,
     ];
 
-    /// The code as it is written; the first four as the specification spells them.
+    /// Returns the code as it is written; the first four are spelled as the specification has them.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
@@ -255,23 +263,23 @@ impl RunErrorCode {
             Self::Cancelled => "cancelled",
             Self::ImageMissing => "image_missing",
             Self::VolumeMissing => "volume_missing",
-            Self::NoRoom => "no_room",
+            Self::InsufficientDisk => "insufficient_disk",
             Self::WorkspaceFailed => "workspace_failed",
             Self::ContainerLost => "container_lost",
-            Self::DockerAway => "docker_away",
+            Self::DockerUnavailable => "docker_unavailable",
             Self::DockerFailed => "docker_failed",
-            Self::DataPlaneAway => "data_plane_away",
+            Self::DataPlaneUnavailable => "data_plane_unavailable",
             Self::DataPlaneFailed => "data_plane_failed",
             Self::StoreFailed => "store_failed",
-            Self::GatewayAway => "gateway_away",
+            Self::GatewayUnavailable => "gateway_unavailable",
             Self::GatewayFailed => "gateway_failed",
             Self::SessionLost => "session_lost",
             Self::NoAnswer => "no_answer",
             Self::ModelRefused => "model_refused",
             Self::ModelBusy => "model_busy",
-            Self::ModelAway => "model_away",
+            Self::ModelUnavailable => "model_unavailable",
             Self::ContextOverflow => "context_overflow",
-            Self::LimitUsedUp => "limit_used_up",
+            Self::QuotaExhausted => "quota_exhausted",
             Self::Internal => "internal",
         }
     }
@@ -310,6 +318,16 @@ mod tests {
         }
         for code in RunErrorCode::ALL {
             assert_eq!(serde_json::to_value(code).unwrap(), code.code());
+        }
+        for (retired, code) in [
+            ("no_room", RunErrorCode::InsufficientDisk),
+            ("docker_away", RunErrorCode::DockerUnavailable),
+            ("data_plane_away", RunErrorCode::DataPlaneUnavailable),
+            ("gateway_away", RunErrorCode::GatewayUnavailable),
+            ("model_away", RunErrorCode::ModelUnavailable),
+            ("limit_used_up", RunErrorCode::QuotaExhausted),
+        ] {
+            assert_eq!(serde_json::from_value::<RunErrorCode>(retired.into()).unwrap(), code);
         }
         for stream in [OutputStream::Stdout, OutputStream::Stderr] {
             assert_eq!(serde_json::to_value(stream).unwrap(), stream.name());

@@ -1,5 +1,6 @@
-//! The fields of a journal line, for whoever reads the journal without this program. `platform/config/journal.schema.json` and
-//! `journal.md` are written from this list, and a test compares it with what [`JournalLine`] really writes.
+//! Lists the fields of a journal line, for programs that read the journal without this library.
+//! `journal.schema.json` and `journal.md` in `platform/config` are written from this list. A test compares it with what
+//! [`JournalLine`] really writes.
 //!
 //! [`JournalLine`]: crate::record::JournalLine
 
@@ -10,31 +11,31 @@ use crate::{
     route::Route,
 };
 
-/// A field.
+/// Description of one field.
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
-    /// Its name.
+    /// Name of the field.
     pub name: &'static str,
-    /// What it holds.
+    /// Type of its value.
     pub holds: Holds,
-    /// Whether it may be null instead.
+    /// Rule for a field without a value.
     pub absence: Absence,
-    /// What it means.
+    /// Meaning of the field.
     pub doc: &'static str,
 }
 
-/// Whether a field may be null.
+/// Rule for a field that has no value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Absence {
-    /// It never is.
+    /// The field always has a value.
     Never,
-    /// It is where there is nothing to tell.
+    /// The field is null if it has no value.
     Null,
-    /// It is not, and is left out where there is nothing to tell.
+    /// The field is never null, and is left out if it has no value.
     LeftOut,
 }
 
-/// What a field holds.
+/// Type of a field's value.
 #[derive(Debug, Clone, Copy)]
 pub enum Holds {
     /// A whole number, not negative.
@@ -43,15 +44,15 @@ pub enum Holds {
     Text,
     /// A text chosen by an agent or an upstream: of `[A-Za-z0-9_./:@-]{1,128}`, or `<length:hash>`.
     Untrusted,
-    /// Texts of that kind.
+    /// A list of such texts.
     ManyUntrusted,
     /// True or false.
     Bool,
-    /// One of a list of words.
+    /// A word of a closed list.
     Word(fn() -> Vec<&'static str>),
-    /// Fields of its own.
+    /// An object with fields of its own.
     Fields(&'static [Field]),
-    /// A list of what has fields of its own.
+    /// A list of objects with fields of their own.
     Many(&'static [Field]),
 }
 

@@ -1,4 +1,4 @@
-//! What a run may do, fixed by the host before its container starts.
+//! Defines the permissions of a run, which the host fixes before the run's container starts.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,49 +12,49 @@ use crate::{
     token::UnixSeconds,
 };
 
-/// Identity and permissions of one attempt of one run. Nothing an agent sends can change any of it.
+/// Identity and permissions of one attempt of one run. Nothing an agent sends can change them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunGrant {
     /// The run.
     pub run_id: RunId,
-    /// Starts at 0 and rises only when the run is deliberately started anew.
+    /// Number of the attempt. Starts at 0 and rises only when the run is deliberately started again.
     #[serde(default)]
     pub attempt: u32,
-    /// Who pays.
+    /// Account that pays.
     pub account: AccountId,
     /// The agent that runs.
     pub graph: AgentId,
-    /// What the application wants to find again in the upstream's records.
+    /// Ids that the application wants to find again in the upstream's records.
     #[serde(default)]
     pub correlation: Correlation,
-    /// Where and for whom the proxy listens.
+    /// Socket on which the proxy accepts the run's calls.
     #[serde(default)]
     pub listener: Listener,
-    /// What a single call may use.
+    /// Limits of a single call.
     #[serde(default)]
     pub limits: CallLimits,
-    /// What it may use in all.
+    /// Limits of all calls together.
     #[serde(default)]
     pub budget: Budget,
-    /// When its time is over: no more calls, and those in flight are cut.
+    /// Time at which the run expires: no more calls are accepted, and those in flight are cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<UnixSeconds>,
-    /// The models it may name; any if absent.
+    /// Models the run may name; any if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub models: Option<Vec<ModelName>>,
-    /// The tools it may offer a model, by exact name; any if absent.
+    /// Tools the run may offer a model, by exact name; any if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<ToolName>>,
-    /// What its calls may reach beyond the model.
+    /// Permissions to reach beyond the model.
     #[serde(default)]
     pub capabilities: Capabilities,
-    /// Whether somebody may watch the run's answers as they stream.
+    /// Setting that decides whether the run's answers can be watched as they stream.
     #[serde(default)]
     pub tap: Tap,
 }
 
-/// Ids of the application around Sluicegate. Absent ones are left out of what the upstream is told.
+/// Ids of the application around Sluicegate. Absent ones are not sent to the upstream.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Correlation {
@@ -72,21 +72,21 @@ pub struct Correlation {
     pub trace_user: Option<ExternalId>,
 }
 
-/// Where the proxy listens for a run.
+/// Kind of socket on which the proxy accepts a run's calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind", deny_unknown_fields)]
 pub enum Listener {
-    /// A unix socket of the run's own; only processes of this uid, as the host counts, are heard.
+    /// A unix socket of the run's own; only processes of this uid, as the host sees it, may connect.
     Unix {
-        /// The uid.
+        /// User id of the processes that may connect.
         peer_uid: u32,
     },
-    /// The listener that runs share; calls prove whose they are, by a run token or a registered correlation.
+    /// The listener that runs share. Each call proves its run by a run token or a registered correlation.
     Shared,
-    /// The socket of a sealed gateway, which its sessions share in the same way. What proves a call the run's there proves
-    /// nothing at any other listener.
+    /// The socket of a managed gateway, which its sessions share in the same way. A proof that is valid there is not
+    /// valid at any other listener.
     Gateway {
-        /// Which gateway.
+        /// Id of the gateway.
         gateway: GatewayId,
     },
 }
@@ -97,15 +97,15 @@ impl Default for Listener {
     }
 }
 
-/// What a single call of the run may use.
+/// Limits of a single call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CallLimits {
     /// Largest request body.
     pub request_body: ByteSize,
-    /// Most tokens that one answer may have, reasoning included; the upstream is told.
+    /// Most tokens of one answer, reasoning included; this limit is also sent to the upstream.
     pub output_tokens: u64,
-    /// How long it may wait for whom.
+    /// Timeouts of the call.
     pub times: CallTimes,
 }
 
@@ -120,7 +120,8 @@ impl Default for CallLimits {
 }
 
 impl CallLimits {
-    /// Returns the name of a limit that is zero: no call could be made under it, and some upstreams take a zero for no limit.
+    /// Returns the name of a limit that is zero. No call could be made under it, and some upstreams treat zero as no
+    /// limit.
     #[must_use]
     pub fn zero(&self) -> Option<&'static str> {
         let Self { request_body, output_tokens, times } = self;
@@ -139,21 +140,22 @@ impl CallLimits {
     }
 }
 
-/// How long a call of the run may wait for whom. Each limit is counted by itself, and names itself where it passes.
+/// Timeouts of a call. Each one runs by itself, and the record names the one that passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CallTimes {
-    /// How long the request's body may come more slowly than `body_rate`.
+    /// Period over which the request's body must reach `body_rate` on average.
     pub body_ms: Millis,
-    /// Bytes a second, on average over any `body_ms`, below which a body comes too slowly.
+    /// Bytes per second below which a body is too slow, on average over any `body_ms`.
     pub body_rate: ByteSize,
-    /// Longest wait for the upstream's answer to begin; the upstream is told the same.
+    /// Longest wait for the upstream's answer to begin; the same limit is sent to the upstream.
     pub first_byte_ms: Millis,
     /// Longest silence of the upstream in the middle of its answer.
     pub between_bytes_ms: Millis,
-    /// How long the client may take nothing of what is ready for it. The kernel tells in steps of its own buffer.
+    /// Longest time in which the client reads nothing of the data that is ready for it. The kernel reports progress in
+    /// steps of its own buffer.
     pub client_ms: Millis,
-    /// The whole call, from its head to the end of its answer.
+    /// Longest duration of the whole call, from its head to the end of its answer.
     pub call_ms: Millis,
 }
 
@@ -171,7 +173,7 @@ impl Default for CallTimes {
 }
 
 impl CallTimes {
-    /// The limit that `timeout` is the passing of; absent if it is not the run's.
+    /// Returns the limit behind `timeout`; `None` if the run does not set that timeout.
     #[must_use]
     pub const fn of(&self, timeout: Timeout) -> Option<Millis> {
         match timeout {
@@ -184,21 +186,21 @@ impl CallTimes {
         }
     }
 
-    /// Bytes of a body that have to come within any `body_ms`, unless it ends before.
+    /// Returns the bytes of a body that must arrive within any `body_ms`, unless the body ends earlier.
     #[must_use]
     pub const fn body_bytes(&self) -> u64 {
         self.body_rate.0.saturating_mul(self.body_ms.0) / 1000
     }
 }
 
-/// Whether a run's answers may be watched while they stream. That it was on stands in every record.
+/// Setting that decides whether a run's answers can be watched while they stream. Every record states it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tap {
-    /// Nobody can watch.
+    /// Answers cannot be watched.
     #[default]
     Off,
-    /// Text of answers, in memory only.
+    /// Text of answers can be watched; it is held in memory only.
     Text,
 }
 

@@ -1,22 +1,22 @@
-//! Ids. Each is checked where it enters, and trusted from then on.
+//! Defines ids. Each is checked where it enters, and trusted from then on.
 //!
-//! An id that parsed may be put into a path, a header, a label or a JSON string without further thought,
-//! except [`ExternalId`], which is only free of control characters. Minting ids is not done here: it needs
-//! a clock and randomness.
+//! A parsed id may be put into a path, a header, a label or a JSON string without further checks. The exception is
+//! [`ExternalId`], which is only free of control characters. This crate does not generate ids: that needs a clock and
+//! randomness.
 
 use std::{borrow::Borrow, fmt, str::FromStr, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-/// A text that is not the id it was meant to be.
+/// Error for a text that does not follow the rule of its id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{value}` is not {kind}: expected {rule}")]
 pub struct InvalidId {
-    /// What it was meant to be, with its article: "a run id".
+    /// Kind of id that was expected, with its article: "a run id".
     pub kind: &'static str,
-    /// What was given, cut to 80 characters and escaped.
+    /// Text that was given, cut to 80 characters and escaped.
     pub value: String,
-    /// The rule it breaks, in words a person can act on.
+    /// Rule that the text breaks, in words the reader can act on.
     pub rule: &'static str,
 }
 
@@ -44,14 +44,14 @@ macro_rules! text_id {
                 if Self::accepts(text) { Ok(Self(text.into())) } else { Err(InvalidId::new($kind, $rule, text)) }
             }
 
-            /// Whether `text` follows the rule, without keeping it.
+            /// Returns whether `text` follows the rule, without keeping it.
             #[must_use]
             pub fn accepts(text: &str) -> bool {
                 let check: fn(&str) -> bool = $check;
                 check(text)
             }
 
-            /// The id as it was parsed.
+            /// Returns the id as it was parsed.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -93,35 +93,35 @@ macro_rules! text_id {
 }
 
 text_id! {
-    /// One run of an agent: the unit that is granted, billed and closed. Safe in a path, a label, a host name.
+    /// Id of a run of an agent: the unit that is granted, billed and closed. Safe in a path, a label, a host name.
     RunId, "a run id",
     "1 to 63 characters, lower-case letters, digits and `-`, not starting with `-`",
     |text| (1..=63).contains(&text.len()) && !text.starts_with('-') && text.bytes().all(is_run_byte)
 }
 
 text_id! {
-    /// Who pays. Travels in a header, so it is visible ASCII without quotes, commas or blanks.
+    /// Id of the account that pays. It is sent in a header, so it is visible ASCII without quotes, commas or blanks.
     AccountId, "an account id",
     "1 to 128 characters of A-Z a-z 0-9 _ . / : @ + = | ~ -",
     |text| (1..=128).contains(&text.len()) && text.bytes().all(is_account_byte)
 }
 
 text_id! {
-    /// An entry of the agents registry, `family:name`. The specification calls the same thing a graph id.
+    /// Id of an entry in the agents registry, `family:name`. The specification calls it a graph id.
     AgentId, "an agent id",
     "`family:name`, each of lower-case letters, digits and `-`, at most 64 characters in all",
     |text| text.len() <= 64 && text.split_once(':').is_some_and(|(family, name)| is_agent_word(family) && is_agent_word(name))
 }
 
 text_id! {
-    /// One installation of Sluicegate on a Docker that several may share. Part of container names.
+    /// Name of one installation of Sluicegate on a Docker that several may share. Part of container names.
     InstallationId, "an installation id",
     "1 to 32 letters, digits, `_`, `.` or `-`, not starting with a sign",
     is_plain_name
 }
 
 text_id! {
-    /// A model by the name the upstream knows it under.
+    /// Name of a model, as the upstream knows it.
     ModelName, "a model's name",
     "1 to 256 visible ASCII characters without commas, quotes and backslashes",
     |text| (1..=256).contains(&text.len())
@@ -129,14 +129,14 @@ text_id! {
 }
 
 text_id! {
-    /// A long-running gateway that many runs' sessions may live in. Safe in a path, a label, a host name.
+    /// Id of a long-running gateway that serves sessions of many runs. Safe in a path, a label, a host name.
     GatewayId, "a gateway's id",
     "1 to 32 lower-case letters, digits and `-`, not starting with `-`",
     |text| (1..=32).contains(&text.len()) && !text.starts_with('-') && text.bytes().all(is_run_byte)
 }
 
 text_id! {
-    /// A tool by the name under which an agent offers it to a model.
+    /// Name under which an agent offers a tool to a model.
     ToolName, "a tool's name",
     "1 to 128 letters, digits, `_`, `.` or `-`",
     |text| (1..=128).contains(&text.len())
@@ -144,7 +144,7 @@ text_id! {
 }
 
 text_id! {
-    /// An agent in a gateway's own configuration. Gateways make another name of anything else.
+    /// Id of an agent in a gateway's own configuration. Gateways rewrite any name that breaks this rule.
     GatewayAgentId, "the id of a gateway's agent",
     "1 to 64 of a-z, 0-9, `_` and `-`, the first a letter or digit",
     |text| (1..=64).contains(&text.len())
@@ -153,41 +153,42 @@ text_id! {
 }
 
 text_id! {
-    /// A provider in a gateway's own configuration.
+    /// Name of a provider in a gateway's own configuration.
     GatewayProvider, "a provider of a gateway",
     "1 to 64 lower-case letters, digits and `-`, not starting with `-`",
     |text| (1..=64).contains(&text.len()) && !text.starts_with('-') && text.bytes().all(is_run_byte)
 }
 
 text_id! {
-    /// An id that the application around Sluicegate minted and only wants to see again: user, session, trace.
+    /// Id that the application around Sluicegate assigned and only wants to see again: user, session, trace.
     ExternalId, "an external id",
     "1 to 256 bytes without control characters",
     |text| (1..=256).contains(&text.len()) && !text.chars().any(char::is_control)
 }
 
 text_id! {
-    /// Name of a run's socket directory: random, so that knowing one says nothing about another.
+    /// Name of a run's socket directory. Random, so that knowing one reveals nothing about another.
     SocketDirName, "a socket directory name",
     "32 lower-case hexadecimal digits",
     |text| text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 text_id! {
-    /// A workspace. Not its run's id: it may outlive the run, and knowing one says nothing about another.
+    /// Id of a workspace. Differs from the run's id: a workspace may outlive its run, and knowing one id reveals
+    /// nothing about another.
     WorkspaceId, "a workspace id",
     "32 lower-case hexadecimal digits",
     |text| SocketDirName::accepts(text)
 }
 
 text_id! {
-    /// One of the secrets that run tokens are signed with. Names it where it must not be shown itself.
+    /// Id of a secret that signs run tokens. Stands for the secret where the secret itself must not be shown.
     SecretId, "an id of a secret",
     "1 to 32 letters, digits, `_`, `.` or `-`, not starting with a sign",
     is_plain_name
 }
 
-/// A map of runs can be asked with a text that was only checked: id and text compare and hash alike.
+/// Lets a map with run ids as keys be queried with a text that was only checked: id and text compare and hash alike.
 impl Borrow<str> for RunId {
     fn borrow(&self) -> &str {
         &self.0
@@ -214,7 +215,7 @@ fn is_agent_word(word: &str) -> bool {
 }
 
 impl SocketDirName {
-    /// The name that spells `bits`, which must come from the system's random source.
+    /// Returns the name that spells `bits`, which must come from the system's random source.
     #[must_use]
     pub fn from_random(bits: u128) -> Self {
         Self(format!("{bits:032x}").into())
@@ -222,21 +223,21 @@ impl SocketDirName {
 }
 
 impl WorkspaceId {
-    /// The id that spells `bits`, which must come from the system's random source.
+    /// Returns the id that spells `bits`, which must come from the system's random source.
     #[must_use]
     pub fn from_random(bits: u128) -> Self {
         Self(format!("{bits:032x}").into())
     }
 }
 
-/// One model call. Sluicegate assigns it before anything is sent, so that a call can be joined to the
-/// upstream's records even when no answer ever came. Written as a UUID, version 7 (RFC 9562, 5.7).
+/// Id of a model call. Sluicegate assigns it before it sends anything, so that a call can be joined to the upstream's
+/// records even when no answer came. Written as a UUID, version 7 (RFC 9562, 5.7).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct CallId(u128);
 
 impl CallId {
-    /// The id of a call that began `unix_ms` milliseconds after the epoch; of `unique`, 74 bits are kept.
+    /// Creates the id of a call that began `unix_ms` milliseconds after the epoch; 74 bits of `unique` are kept.
     #[must_use]
     pub const fn new(unix_ms: u64, unique: u128) -> Self {
         const VERSION_7: u128 = 0x7 << 76;
@@ -247,7 +248,7 @@ impl CallId {
         Self(time | VERSION_7 | high | VARIANT | low)
     }
 
-    /// Its 36 ASCII characters, without allocating.
+    /// Returns the id as 36 ASCII characters, without allocating.
     #[must_use]
     pub fn to_ascii(self) -> [u8; 36] {
         const HEX: &[u8; 16] = b"0123456789abcdef";

@@ -1,10 +1,10 @@
-//! What Sluicegate's processes must agree on: ids, names, grants, tokens, records, limits, secrets.
+//! Defines the values that Sluicegate's processes must agree on: ids, names, grants, tokens, records, limits, secrets.
 //!
-//! Everything here is a value. Nothing in this crate reads a clock, a file or the environment, and nothing
-//! depends on tokio; whoever needs I/O belongs one layer up, in `platform-runtime`.
+//! Nothing in this crate reads a clock, a file or the environment, and nothing depends on tokio. Code that needs I/O
+//! belongs one layer up, in `platform-runtime`.
 //!
-//! Reading order: [`id`] and [`name`], then [`grant`] (what a run may do), [`token`] (how a client
-//! says which run it is), [`record`] (what a call did) and [`control`] (what the two processes say to each other).
+//! Reading order: [`id`] and [`name`], then [`grant`] (what a run may do) and [`token`] (how a client proves its run).
+//! After these come [`record`] (what a call did) and [`control`] (what the two processes say to each other).
 
 pub mod budget;
 pub mod capability;

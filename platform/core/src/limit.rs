@@ -1,10 +1,10 @@
-//! Sizes and durations with their unit in the type, and every default in one place.
+//! Defines sizes and durations with their unit in the type, and keeps every default in one place.
 
 use std::{fmt, str::FromStr, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-/// A number of bytes; written with a binary unit: `64KiB`, `32 MiB`, or plain bytes.
+/// Number of bytes, written with a binary unit: `64KiB`, `32 MiB`, or plain bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ByteSize(pub u64);
@@ -12,32 +12,32 @@ pub struct ByteSize(pub u64);
 const UNITS: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 
 impl ByteSize {
-    /// `count` binary kilobytes.
+    /// Returns `count` binary kilobytes.
     #[must_use]
     pub const fn kib(count: u64) -> Self {
         Self(count << 10)
     }
 
-    /// `count` binary megabytes.
+    /// Returns `count` binary megabytes.
     #[must_use]
     pub const fn mib(count: u64) -> Self {
         Self(count << 20)
     }
 
-    /// For indexing into memory. A size that memory cannot hold is as good as the largest one it can.
+    /// Returns the size as an index into memory. A size that memory cannot hold becomes the largest one it can.
     #[must_use]
     pub fn as_usize(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
 }
 
-/// A text that is not a size or duration.
+/// Error for a text that is not a size or duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not {expected}")]
 pub struct InvalidLimit {
-    /// What was given.
+    /// Text that was given.
     pub text: String,
-    /// What was expected, with an example.
+    /// Description of a valid text, with an example.
     pub expected: &'static str,
 }
 
@@ -65,19 +65,19 @@ impl fmt::Display for ByteSize {
     }
 }
 
-/// A duration on the wire: whole milliseconds. In configuration it is written `1500ms` or `2m 30s`.
+/// Duration on the wire, in whole milliseconds. In configuration it is written `1500ms` or `2m 30s`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Millis(pub u64);
 
 impl Millis {
-    /// `count` seconds.
+    /// Returns `count` seconds.
     #[must_use]
     pub const fn seconds(count: u64) -> Self {
         Self(count * 1000)
     }
 
-    /// The same span as the standard library's type.
+    /// Returns the same span as the standard library's type.
     #[must_use]
     pub const fn duration(self) -> Duration {
         Duration::from_millis(self.0)
@@ -129,20 +129,21 @@ pub mod data_plane {
     pub const RUN_BODIES: ByteSize = ByteSize::mib(64);
     /// Request bodies of all runs that are held in memory at a time.
     pub const ALL_BODIES: ByteSize = ByteSize::mib(512);
-    /// Less would refuse bodies that any SDK sends.
+    /// Least memory for request bodies; less would refuse bodies that any SDK sends.
     pub const LEAST_BODIES: ByteSize = ByteSize::kib(64);
-    /// How long a body may come more slowly than [`BODY_RATE`].
+    /// Period over which a body must reach [`BODY_RATE`] on average.
     pub const BODY: Millis = Millis::seconds(10);
-    /// Bytes a second below which a body comes too slowly: a tenth of what a bad telephone line gives.
+    /// Bytes per second below which a body is too slow: a tenth of what a bad telephone line gives.
     pub const BODY_RATE: ByteSize = ByteSize::kib(1);
-    /// Longest wait for an answer to begin: one that comes whole begins when it is complete. The upstream is told the same.
+    /// Longest wait for an answer to begin. An answer that is not streamed begins when it is complete. The same limit
+    /// is sent to the upstream.
     pub const FIRST_BYTE: Millis = Millis::seconds(3600);
-    /// Longest silence in the middle of an answer. Models think for minutes between two events, and official SDKs give up
-    /// after ten by themselves: nobody who waits is cut before that.
+    /// Longest silence in the middle of an answer. Models think for minutes between two events, and official SDKs give
+    /// up by themselves after ten, so no client is cut while it still waits.
     pub const BETWEEN_BYTES: Millis = Millis::seconds(900);
-    /// How long a client may take nothing of its answer.
+    /// Longest time in which a client reads nothing of its answer.
     pub const CLIENT: Millis = Millis::seconds(300);
-    /// The whole call: a run of an hour may be one call.
+    /// Longest duration of a whole call: a run of an hour may be one call.
     pub const CALL: Millis = Millis::seconds(3600);
     /// Most tokens of one answer.
     pub const OUTPUT_TOKENS: u64 = 8192;
@@ -152,10 +153,10 @@ pub mod data_plane {
     pub const TLS_HANDSHAKE: Millis = Millis::seconds(5);
     /// Idle connections to the upstream that each thread keeps: a burst of calls leaves that many behind.
     pub const POOL_MAX: u32 = 256;
-    /// How long a client may take to send a request's head.
+    /// Longest time for a client to send a request's head.
     pub const HEADER_READ: Millis = Millis::seconds(30);
-    /// How long a connection may be idle between two calls. An agent thinks and works in between; who comes later connects
-    /// anew.
+    /// Longest time that a connection may be idle between two calls. An agent thinks and works in between; one that
+    /// returns later opens a new connection.
     pub const KEEP_ALIVE: Millis = Millis::seconds(300);
     /// Connections of one run at a time, many more than calls that it may have in flight.
     pub const RUN_CONNECTIONS: u32 = 512;
@@ -165,41 +166,45 @@ pub mod data_plane {
     pub const HEADER_BYTES: ByteSize = ByteSize::mib(64);
     /// Memory of the unfinished request heads of one listener: a thousand heads of ordinary size.
     pub const LISTENER_HEADER_BYTES: ByteSize = ByteSize::mib(16);
-    /// Idle upstream connections are not used any more before the upstream closes them: uvicorn waits 5 s, gunicorn 2 s.
+    /// Idle time after which an upstream connection is not used again, shorter than the upstream's own timeout: uvicorn
+    /// closes after 5 s, gunicorn after 2 s.
     pub const POOL_IDLE: Millis = Millis(1500);
-    /// How long a run token holds beyond its expiry: whoever minted it may have another clock.
+    /// Time that a run token stays valid after its expiry, because the clock of the process that minted it may differ.
     pub const TOKEN_SKEW: Millis = Millis::seconds(30);
-    /// How long calls in flight may go on after a stop or a close was asked for.
+    /// Time in which calls in flight may end after a stop or a close was requested.
     pub const DRAIN: Millis = Millis::seconds(20);
-    /// How long it may take to cut and record those that are left.
+    /// Time to cut and record the calls that are left after the drain.
     pub const DRAIN_CUT: Millis = Millis::seconds(5);
-    /// What is held of what streams by, for each run that is watched: the last few thousand words.
+    /// Memory of the tap for each run that is watched: the last few thousand words.
     pub const TAP_RING: ByteSize = ByteSize::kib(256);
-    /// The same of all runs together: what 256 of them may have. Of more each holds less.
+    /// Memory of the tap for all runs together, which is enough for 256 of them. With more runs, each gets less.
     pub const TAP_RINGS: ByteSize = ByteSize::mib(64);
-    /// How long after its last watcher has left that is given back: who works on a run is back sooner after a restart.
+    /// Time after its last watcher has left until a run's tap memory is released. A worker reconnects sooner after a
+    /// restart.
     pub const TAP_REST: Millis = Millis::seconds(600);
-    /// Most bytes of text in one of its lines.
+    /// Most bytes of text in one line of the tap.
     pub const TAP_DELTA: usize = 4096;
 }
 
-/// What is kept of what runs tell.
+/// Limits on the events that are stored for runs.
 pub mod events {
     use super::{ByteSize, Millis};
 
-    /// Of each output so much of its beginning is stored, and as much of its end.
+    /// Bytes stored from the beginning of each output; as many are stored from its end.
     pub const LOG_END: ByteSize = ByteSize::kib(256);
-    /// The beginning of an output is over after so many events: an agent that prints a dot now and then fills no store.
+    /// Events after which the beginning of an output is over, so that an agent that prints a dot now and then does not
+    /// fill the store.
     pub const LOG_EVENTS: u64 = 2000;
-    /// Most text of one of them.
+    /// Most text of one log event.
     pub const LOG_EVENT: ByteSize = ByteSize::kib(8);
-    /// Tool calls of a run that are stored by name. Beyond that they are counted.
+    /// Tool calls of a run that are stored by name. Those beyond are only counted.
     pub const TOOLS: u64 = 1000;
-    /// How long what a run has told is kept after its end: as long as somebody may ask why it ended so.
+    /// Time that a run's events are kept after its end, so that its failure can still be explained.
     pub const KEEP: Millis = Millis::seconds(30 * 24 * 3600);
-    /// Of how many ended runs it is kept. What is stored of one run is bounded, at some 1.5 MiB; of most it is a few KiB.
+    /// Number of ended runs whose events are kept. The events of one run are bounded at some 1.5 MiB; most have a few
+    /// KiB.
     pub const KEEP_OF: u32 = 10_000;
-    /// Events after which a transaction that removes some is long enough.
+    /// Events after which a transaction that removes some stops.
     pub const PRUNE_EVENTS: u64 = 4000;
 }
 
@@ -211,15 +216,15 @@ pub mod journal {
 
     /// Size at which a file of the journal is full.
     pub const SEGMENT_SIZE: ByteSize = ByteSize::mib(64);
-    /// Age at which it is.
+    /// Age at which a file of the journal is full.
     pub const SEGMENT_AGE: Millis = Millis::seconds(DAY);
     /// Age at which full files are removed.
     pub const KEEP: Millis = Millis::seconds(90 * DAY);
     /// Size of all files together at which the oldest are removed.
     pub const DISK_BUDGET: ByteSize = ByteSize::mib(8 << 10);
-    /// Calls of which nothing was sent that one run has journaled one by one: so many at once,
+    /// Calls of a run that were never sent and are still journaled one by one: most at once.
     pub const UNSENT_AT_ONCE: u32 = 100;
-    /// and so many a second in the long run. Beyond that they are counted.
+    /// The same per second, in the long run. Calls beyond that are counted.
     pub const UNSENT_PER_SECOND: u32 = 20;
 }
 
@@ -227,8 +232,7 @@ pub mod journal {
 pub mod agent {
     use crate::budget::Budget;
 
-    /// What the calls of one run may use in all. More than an agent needs that does its work, and an end for one that runs
-    /// wild.
+    /// Limits of all calls of one run together. More than a working agent needs, and an end for one that runs wild.
     pub const BUDGET: Budget = Budget {
         requests: Some(2000),
         requests_per_minute: Some(600),
@@ -240,38 +244,39 @@ pub mod agent {
     };
 }
 
-/// Defaults of whoever works on runs.
+/// Defaults of a worker.
 pub mod worker {
     use super::Millis;
 
-    /// Runs at a time.
+    /// Runs that execute at a time.
     pub const RUNS: u32 = 16;
-    /// Runs at a time that are on their way to their container's start. Docker starts eight at once more slowly than two times four.
+    /// Runs at a time between their claim and the start of their container. Docker starts eight at once more slowly
+    /// than two times four.
     pub const STARTS: u32 = 4;
-    /// Orders that may wait.
+    /// Runs that may be queued.
     pub const QUEUE: u32 = 1000;
-    /// Of one account.
+    /// Queued runs of one account.
     pub const QUEUE_PER_ACCOUNT: u32 = 250;
-    /// How long after its worker was last heard of a run is taken over. Long beside a pause of the machine, short beside a
-    /// run that nobody looks after.
+    /// Time without a renewal after which another worker takes a run over. Long compared with a pause of the machine,
+    /// short for a run that no worker attends to.
     pub const LEASE: Millis = Millis::seconds(15);
-    /// How often it is looked what is left behind.
+    /// Interval between two searches for leftover resources.
     pub const REAP_EVERY: Millis = Millis::seconds(60);
 }
 
-/// Defaults of a gateway that runs here.
+/// Defaults of a gateway that runs on this host.
 pub mod gateway {
     use super::{ByteSize, Millis};
 
-    /// Sessions at work at a time.
+    /// Sessions with a turn at a time.
     pub const SESSIONS: u32 = 8;
     /// Memory of a gateway's container, swap included. OpenClaw 2026.9 takes 730 to 1,020 MB with nothing to do.
     pub const MEMORY: ByteSize = ByteSize::mib(2048);
-    /// Its processes and threads.
+    /// Processes and threads of a gateway's container.
     pub const PIDS: u32 = 512;
-    /// What it may write: its conversations, and its agents' files.
+    /// Size of what a gateway may write: its conversations and its agents' files.
     pub const DISK: ByteSize = ByteSize::mib(4 << 10);
-    /// How long its sessions may go on when it is stopped.
+    /// Time in which its sessions may go on after a stop was requested.
     pub const DRAIN: Millis = Millis::seconds(30);
 }
 
@@ -285,13 +290,13 @@ pub mod sandbox {
     pub const MEMORY: ByteSize = ByteSize::mib(512);
     /// Processes and threads.
     pub const PIDS: u32 = 256;
-    /// Least memory of a container that Docker takes.
+    /// Least memory of a container that Docker accepts.
     pub const LEAST_MEMORY: ByteSize = ByteSize::mib(6);
     /// Processor time, in thousandths of a core.
     pub const MILLI_CPU: u32 = 2000;
-    /// Least processor time that Docker takes: a hundredth of a core.
+    /// Least processor time that Docker accepts: a hundredth of a core.
     pub const LEAST_MILLI_CPU: u32 = 10;
-    /// What is kept of each of stdout and stderr.
+    /// Bytes kept of each of stdout and stderr.
     pub const OUTPUT: ByteSize = ByteSize::mib(2);
     /// Size of `/tmp`.
     pub const TMP: ByteSize = ByteSize::mib(64);
@@ -299,9 +304,9 @@ pub mod sandbox {
     pub const RUN: ByteSize = ByteSize::mib(8);
     /// Size of a workspace.
     pub const WORKSPACE: ByteSize = ByteSize::mib(1 << 10);
-    /// Size of a workspace for each file that may be in it: more files than a checkout with its dependencies has.
+    /// Size of a workspace for each file in it; allows for more files than a checkout with its dependencies has.
     pub const WORKSPACE_PER_FILE: ByteSize = ByteSize::kib(8);
-    /// What must be left on the disk of workspaces for one more to be made.
+    /// Space that must be left on the disk of workspaces before another one is created.
     pub const DISK_RESERVE: ByteSize = ByteSize::mib(2 << 10);
 }
 

@@ -1,11 +1,11 @@
-//! Body fields that LiteLLM takes as orders to itself.
+//! Lists the body fields that LiteLLM takes as orders to itself.
 //!
-//! A field of this kind chooses where a call goes, with whose key, what it is billed at or whether it is logged. No setting
-//! and no grant lets one through: the configuration refuses them, the rewriting of bodies does, and no advice names them.
-//! LiteLLM names some 400 (version 1.106.2, `tests/litellm-parameters.txt`), most of them in families that grow with each
-//! version; so a family is listed by what its names have in common.
+//! Such a field chooses where a call goes, with which key, what it is billed at or whether it is logged. No setting and
+//! no grant allows one: the configuration refuses them, the rewriting of bodies refuses them, and no advice names them.
+//! LiteLLM has some 400 of them (version 1.106.2, `tests/litellm-parameters.txt`). Most belong to families that grow
+//! with each version, so a family is listed by the part that its names share.
 
-/// What names of a family begin with. A leading `_` is LiteLLM's own mark.
+/// Prefixes of names, one for each family. A leading `_` is LiteLLM's own mark.
 const FAMILIES: [&str; 34] = [
     "_",
     "adaptive_router_",
@@ -43,7 +43,7 @@ const FAMILIES: [&str; 34] = [
     "user_api_key",
 ];
 
-/// What names have somewhere in them that set a price, a key, an address, a spare model or a callback.
+/// Parts of names that set a price, a key, an address, a fallback model or a callback.
 const PIECES: [&str; 9] = [
     "cost_per_",
     "_cost",
@@ -56,7 +56,8 @@ const PIECES: [&str; 9] = [
     "credential",
 ];
 
-/// Names that belong to no family, in order; with those that say whose call it is, or that the provider keeps it.
+/// Names that belong to no family, sorted for a binary search. Some say who makes the call, or that the provider
+/// stores it.
 const WORDS: [&str; 129] = [
     "acompletion",
     "additional_drop_params",
@@ -189,7 +190,7 @@ const WORDS: [&str; 129] = [
     "workspace_id",
 ];
 
-/// Returns whether a top-level field of this name is never an agent's to set.
+/// Returns whether an agent may never set a top-level field of this name.
 #[must_use]
 pub fn is_control(field: &str) -> bool {
     WORDS.binary_search(&field).is_ok()

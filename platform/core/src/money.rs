@@ -1,4 +1,4 @@
-//! Money, as integer billionths of a dollar. Never a float: sums must not depend on their order.
+//! Defines money as integer billionths of a dollar. Never a float: sums must not depend on their order.
 
 use std::{fmt, iter::Sum, ops::Add, str::FromStr};
 
@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::limit::InvalidLimit;
 
-/// An amount of 10⁻⁹ US dollars. Sums saturate: 18 billion dollars is more than any budget.
+/// Amount in 10⁻⁹ US dollars. Sums saturate: 18 billion dollars is more than any budget.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct NanoDollars(pub u64);
 
 impl NanoDollars {
-    /// Reads a JSON number of dollars as LiteLLM writes it (`0.000023`, `2.3e-05`), rounding to the nearest
-    /// billionth, halves up. `None` for anything that is not a finite amount of at least zero.
+    /// Reads a JSON number of dollars as LiteLLM writes it (`0.000023`, `2.3e-05`), rounding to the nearest billionth,
+    /// halves up. Returns `None` for anything that is not a finite amount of at least zero.
     #[must_use]
     pub fn parse_dollars(text: &str) -> Option<Self> {
         const NANO: i32 = 9;
@@ -68,7 +68,7 @@ impl Sum for NanoDollars {
 }
 
 impl fmt::Display for NanoDollars {
-    /// Dollars with the nine digits that are exact, trailing zeros beyond cents cut: `$0.000023`.
+    /// Writes dollars with the nine digits that are exact, trailing zeros beyond cents cut: `$0.000023`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fraction = format!("{:09}", self.0 % 1_000_000_000);
         let kept = fraction.trim_end_matches('0').len().max(2);

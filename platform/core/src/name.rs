@@ -1,6 +1,6 @@
-//! Every name that two parties must spell the same way: environment variables, headers, paths, labels.
+//! Lists every name that two parties must spell the same way: environment variables, headers, paths, labels.
 //!
-//! The names marked *specified* are public: applications and images rely on them, they do not change.
+//! The names marked *specified* are public and do not change: applications and images rely on them.
 
 /// Names of environment variables.
 pub mod env {
@@ -10,13 +10,13 @@ pub mod env {
     pub const COGNI_MODEL: &str = "COGNI_MODEL";
     /// Id of the run a sandboxed agent is part of (*specified*).
     pub const RUN_ID: &str = "RUN_ID";
-    /// Where the run's socket is inside a sandbox (*specified*).
+    /// Path of the run's socket inside a sandbox (*specified*).
     pub const LLM_PROXY_SOCKET: &str = "LLM_PROXY_SOCKET";
     /// Port of `localhost` that is bridged to the run's socket inside a sandbox.
     pub const LLM_PROXY_PORT: &str = "LLM_PROXY_PORT";
-    /// Socket at which a sandbox is entered, if it is.
+    /// Path of the socket that leads into a sandbox, if there is one.
     pub const SANDBOX_ENTRY_SOCKET: &str = "SANDBOX_ENTRY_SOCKET";
-    /// Port of `localhost` inside the sandbox that it leads to.
+    /// Port of `localhost` inside the sandbox that this socket leads to.
     pub const SANDBOX_ENTRY_PORT: &str = "SANDBOX_ENTRY_PORT";
     /// Path of the start file that a sandbox without a command waits for.
     pub const SANDBOX_START_FILE: &str = "SANDBOX_START_FILE";
@@ -24,10 +24,10 @@ pub mod env {
     pub const LITELLM_BASE_URL: &str = "LITELLM_BASE_URL";
     /// The upstream's key, read by `sluice-proxy` alone (*specified*).
     pub const LITELLM_MASTER_KEY: &str = "LITELLM_MASTER_KEY";
-    /// Secret that run tokens are signed with, if no file holds several; read by `sluice-proxy` and by whoever mints
+    /// Secret that signs run tokens, if no file holds several; read by `sluice-proxy` and by all programs that mint
     /// tokens (*specified*).
     pub const PROXY_SHARED_SECRET: &str = "PROXY_SHARED_SECRET";
-    /// What an agent must never find in its environment besides [`LITELLM_MASTER_KEY`] (*specified*).
+    /// Key that an agent must never find in its environment, like [`LITELLM_MASTER_KEY`] (*specified*).
     pub const OPENAI_API_KEY: &str = "OPENAI_API_KEY";
     /// Path of the configuration file.
     pub const SLUICE_CONFIG: &str = "SLUICE_CONFIG";
@@ -35,11 +35,11 @@ pub mod env {
     pub const SLUICE_LOG: &str = "SLUICE_LOG";
     /// Password of the store's database, if no file has it; read by `sluice` alone.
     pub const SLUICE_STORE_PASSWORD: &str = "SLUICE_STORE_PASSWORD";
-    /// A point between two steps at which a debug build of `sluice` dies or stands still: `POINT:kill` or `POINT:stop`.
+    /// Failpoint at which a debug build of `sluice` dies or stops: `POINT:kill` or `POINT:stop`.
     pub const SLUICE_FAILPOINT: &str = "SLUICE_FAILPOINT";
-    /// Where traces are told, as OpenTelemetry spells it.
+    /// Endpoint to which traces are sent, as OpenTelemetry spells it.
     pub const OTEL_EXPORTER_OTLP_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
-    /// W3C trace context of whoever starts `sluice run`.
+    /// W3C trace context of the process that starts `sluice run`.
     pub const TRACEPARENT: &str = "TRACEPARENT";
     /// Prefix of all overrides: `SLUICE_<SECTION>_<KEY>`.
     pub const OVERRIDE_PREFIX: &str = "SLUICE_";
@@ -53,17 +53,17 @@ pub mod header {
     pub const LITELLM_CUSTOMER: &str = "x-litellm-customer-id";
     /// JSON object that LiteLLM keeps with its spend row.
     pub const LITELLM_METADATA: &str = "x-litellm-spend-logs-metadata";
-    /// Call id that LiteLLM takes over from the request.
+    /// Call id that LiteLLM adopts from the request.
     pub const LITELLM_CALL_ID: &str = "x-litellm-call-id";
     /// Session id of LiteLLM's spend row.
     pub const LITELLM_SESSION: &str = "x-litellm-session-id";
-    /// Seconds after which LiteLLM gives the provider up.
+    /// Seconds after which LiteLLM gives up on the provider.
     pub const LITELLM_TIMEOUT: &str = "x-litellm-timeout";
     /// The provider's `retry-after`, as LiteLLM passes it on.
     pub const LITELLM_PROVIDER_RETRY_AFTER: &str = "llm_provider-retry-after";
-    /// What the call cost, in dollars, on answers that are not streamed.
+    /// Cost of the call in dollars, on answers that are not streamed.
     pub const LITELLM_COST: &str = "x-litellm-response-cost";
-    /// Run id, for whoever reads the upstream's access log (*specified*).
+    /// Run id, for readers of the upstream's access log (*specified*).
     pub const COGNI_RUN_ID: &str = "x-cogni-run-id";
     /// Signed run token (*specified*).
     pub const RUN_TOKEN: &str = "x-run-token";
@@ -111,34 +111,35 @@ pub mod path {
     pub const CONVERSATION_FILE: &str = "conversation.md";
     /// Its last message as plain text, relative to [`COGNI_DIR`] (*specified*).
     pub const PROMPT_FILE: &str = "prompt.txt";
-    /// Where a container that waits for its run is told what it becomes.
+    /// Directory in which the start file of a warm container appears.
     pub const START_DIR: &str = "/sluice";
-    /// In this file, relative to [`START_DIR`], which appears there.
+    /// Name of the start file, relative to [`START_DIR`].
     pub const START_FILE: &str = "start.json";
-    /// What [`super::env::OPENAI_API_BASE`] is set to (*specified*).
+    /// Value of [`super::env::OPENAI_API_BASE`] (*specified*).
     pub const API_BASE: &str = "http://localhost:8080";
 }
 
 /// Labels on containers.
 pub mod label {
-    /// Which installation of Sluicegate made it.
+    /// Installation of Sluicegate that created the container.
     pub const INSTALLATION: &str = "sluicegate.installation";
-    /// Which run it belongs to.
+    /// Run that the container belongs to.
     pub const RUN_ID: &str = "sluicegate.run";
-    /// Which agent runs in it.
+    /// Agent that runs in the container.
     pub const AGENT: &str = "sluicegate.agent";
-    /// The epoch of the run it was made in.
+    /// Epoch of the run in which the container was created.
     pub const EPOCH: &str = "sluicegate.epoch";
-    /// The workspace that is mounted into it.
+    /// Workspace that is mounted into the container.
     pub const WORKSPACE: &str = "sluicegate.workspace";
-    /// What the container that waits for a run was made from; it has none of the labels of a run.
-    pub const MOULD: &str = "sluicegate.mould";
-    /// The gateway it is; it has no label of a run.
+    /// Template that a warm container was created from; such a container has no label of a run.
+    pub const TEMPLATE: &str = "sluicegate.template";
+    /// Gateway that runs in the container; such a container has no label of a run.
     pub const GATEWAY: &str = "sluicegate.gateway";
-    /// What a gateway's container was made from.
+    /// Name of the setup and configuration that a gateway's container was created from.
     pub const SETUP: &str = "sluicegate.setup";
-    /// On an image: the path of its first process, its whole entrypoint, which waits for a start file if it has no command.
-    pub const WAITS: &str = "sluicegate.waits";
+    /// Label on an image: path of its first process, its whole entrypoint, which waits for a start file if it has no
+    /// command.
+    pub const ENTRYPOINT: &str = "sluicegate.entrypoint";
 }
 
 /// Port of `localhost` inside a sandbox that leads to the run's socket: that of [`path::API_BASE`].

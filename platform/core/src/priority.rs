@@ -1,27 +1,27 @@
-//! How urgent an order is.
+//! Defines the urgency of a queued run.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// How urgent an order is, beside others that wait.
+/// Urgency of a run, compared with others in the queue.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Priority {
-    /// It can wait.
+    /// The run can wait.
     Low,
-    /// Like most.
+    /// The run is as urgent as most.
     #[default]
     Normal,
-    /// Before others.
+    /// The run goes before others.
     High,
 }
 
 impl Priority {
-    /// All of them, the least urgent first.
+    /// All priorities, the least urgent first.
     pub const ALL: [Self; 3] = [Self::Low, Self::Normal, Self::High];
 
-    /// Its name.
+    /// Returns the name of the priority.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -38,7 +38,7 @@ impl fmt::Display for Priority {
     }
 }
 
-/// A text that names no priority.
+/// Error for a text that names no priority.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no priority; there are: {list}", list = Priority::ALL.map(Priority::name).join(", "))]
 pub struct UnknownPriority(String);

@@ -1,6 +1,6 @@
-//! One record per call: the contract between the data plane and everyone who bills, audits or explains.
+//! Defines the record of a call: the contract between the data plane and all who bill, audit or explain.
 //!
-//! Never a prompt, an answer or a secret. Texts chosen by an agent or an upstream enter only as
+//! A record never holds a prompt, an answer or a secret. Texts chosen by an agent or an upstream enter only as
 //! [`JournalText`]. The order of the fields is the order on disk.
 
 use std::{fmt, ops::AddAssign};
@@ -17,10 +17,11 @@ use crate::{
     untrusted::JournalText,
 };
 
-/// Version of [`ExchangeRecord`] that this build writes. It reads this one and all before it.
+/// Version of [`ExchangeRecord`] that this build writes. It reads this version and all before it.
 pub const SCHEMA_VERSION: u32 = 3;
 
-/// Reads the version of a journal line, and refuses one that is newer than this build: its fields may mean something else.
+/// Reads the version of a journal line, and refuses one that is newer than this build: its fields may mean something
+/// else.
 ///
 /// # Errors
 /// If it is no number, or a newer version.
@@ -40,40 +41,40 @@ pub struct JournalLine {
     /// Version of this schema.
     #[serde(deserialize_with = "known_version")]
     pub v: u32,
-    /// Place in the journal, from 1, without gaps.
+    /// Number of the line in the journal, from 1, without gaps.
     pub seq: u64,
     /// The call.
     #[serde(flatten)]
     pub record: ExchangeRecord,
     /// SHA-256 of the line before, without its line feed, in hexadecimal; zeros before the first line.
     pub prev: String,
-    /// Lines that the proxy found to be gone when it started; in the first line that it wrote after that.
+    /// Lines that the proxy found missing when it started; stated in the first line that it wrote after that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<Lost>,
 }
 
-/// A range of lines that are gone from a journal, both ends included. At the end of a journal it also spans numbers that may
-/// never have been used.
+/// A range of lines that are missing from a journal, both ends included. At the end of a journal it also covers numbers
+/// that may never have been used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lost {
-    /// The first.
+    /// First line that is missing.
     pub from: u64,
-    /// The last.
+    /// Last line that is missing.
     pub to: u64,
 }
 
 impl Lost {
-    /// Returns whether line `seq` is one of them.
+    /// Returns whether line `seq` is in the range.
     #[must_use]
     pub const fn holds(&self, seq: u64) -> bool {
         self.from <= seq && seq <= self.to
     }
 }
 
-/// What [`JournalLine::prev`] holds in the first line.
+/// Value of [`JournalLine::prev`] in the first line.
 pub const NO_LINE: [u8; 64] = [b'0'; 64];
 
-/// SHA-256 of a line without its line feed, in hexadecimal.
+/// Returns the SHA-256 of a line without its line feed, in hexadecimal.
 #[must_use]
 pub fn hash(line: &[u8]) -> [u8; 64] {
     const HEX: &[u8; 16] = b"0123456789abcdef";
@@ -85,44 +86,44 @@ pub fn hash(line: &[u8]) -> [u8; 64] {
     text
 }
 
-/// What became of one call.
+/// Record of one call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExchangeRecord {
-    /// When the call began: RFC 3339, UTC, microseconds.
+    /// Time at which the call began: RFC 3339, UTC, microseconds.
     pub ts: String,
-    /// The run it was made by.
+    /// Run that made the call.
     pub run_id: RunId,
     /// Attempt of that run.
     pub attempt: u32,
-    /// Who pays.
+    /// Account that pays.
     pub account: AccountId,
     /// User on whose behalf the run was started.
     pub user: Option<ExternalId>,
-    /// The agent that ran.
+    /// Agent that ran.
     pub graph: AgentId,
-    /// What the identity was read from.
+    /// Source of the identity.
     pub identity: Identity,
     /// Route of the model API.
     pub route: Route,
     /// Model the agent asked for.
     pub model_asked: Option<JournalText>,
-    /// Model the upstream says has answered.
+    /// Model that answered, as the upstream says.
     pub model_answered: Option<JournalText>,
-    /// Why the model stopped, in the upstream's word; of several answers to one call, the first to end.
+    /// Reason why the model stopped, in the upstream's word; of several answers to one call, the first to end.
     #[serde(default)]
     pub finish_reason: Option<JournalText>,
-    /// Whether a stream was asked for.
+    /// True if a stream was asked for.
     pub stream: bool,
     /// HTTP status: the upstream's real one, or Sluicegate's own when it answered itself.
     pub status: u16,
-    /// How the call ended.
+    /// Outcome of the call.
     pub outcome: Outcome,
-    /// Why Sluicegate answered itself, if it did.
+    /// Reason why Sluicegate answered itself, if it did.
     pub refusal: Option<Refusal>,
-    /// What decided that it was refused, such as `run.total_tokens` or `field:mcp_servers`; see `sluice audit show`.
+    /// Rule that decided the refusal, such as `run.total_tokens` or `field:mcp_servers`; see `sluice audit show`.
     #[serde(default)]
     pub rule: Option<JournalText>,
-    /// Which time limit passed, if one did.
+    /// Timeout that passed, if one did.
     #[serde(default)]
     pub timeout: Option<Timeout>,
     /// Bytes of request body that arrived.
@@ -135,22 +136,22 @@ pub struct ExchangeRecord {
     pub duration_us: u64,
     /// Tokens used.
     pub tokens: Tokens,
-    /// How well the tokens are known.
+    /// Accuracy of the token counts.
     pub tokens_source: TokensSource,
-    /// What it cost.
+    /// Cost of the call.
     pub cost_nanodollars: Option<NanoDollars>,
-    /// Where the cost is from.
+    /// Source of the cost.
     pub cost_source: CostSource,
     /// Id under which the upstream knows the call. Assigned by Sluicegate.
     pub litellm_call_id: CallId,
     /// Names of the tools the answer called.
     pub tools: Vec<JournalText>,
-    /// What kind of call it was.
+    /// Kind of the call.
     pub kind: Kind,
-    /// How many calls it stands for: more than one only where a flood of calls is summed up of which nothing was sent.
+    /// Number of calls the record stands for: more than one only for a flood of calls that were never sent.
     #[serde(default = "one")]
     pub calls: u64,
-    /// Whether the answer could be watched.
+    /// Setting of the tap: whether the answer could be watched.
     pub tap: Tap,
 }
 
@@ -165,15 +166,15 @@ pub struct Tokens {
     pub input: u64,
     /// Tokens of the answer, reasoning included.
     pub output: u64,
-    /// Those of the prompt that were read from a cache.
+    /// Tokens of the prompt that were read from a cache.
     pub cached: u64,
-    /// Those of the prompt that were written to a cache.
+    /// Tokens of the prompt that were written to a cache.
     #[serde(default)]
     pub cache_written: u64,
-    /// Those of them that the cache keeps for an hour, which costs more.
+    /// Tokens written to a cache that keeps them for an hour, which costs more.
     #[serde(default)]
     pub cache_written_1h: u64,
-    /// Those of the answer that were spent on reasoning.
+    /// Tokens of the answer that were spent on reasoning.
     pub reasoning: u64,
 }
 
@@ -189,7 +190,7 @@ impl AddAssign for Tokens {
     }
 }
 
-/// What a call's identity was read from.
+/// Source of a call's identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Identity {
@@ -201,48 +202,48 @@ pub enum Identity {
     Trace,
     /// A leased slot path.
     Slot,
-    /// Nothing: the call was refused as nobody's, and stands under the run and account `unattributed`.
+    /// No source: the call was refused because no run could be proved for it. Its run and account are `unattributed`.
     None,
 }
 
-/// How a call ended.
+/// Outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// The upstream's answer reached its own end and was passed on whole, whatever its status.
+    /// The upstream's answer reached its end and was passed on whole, whatever its status.
     Complete,
-    /// The stream carried an error event, or its end without the mark that completes it.
+    /// The stream carried an error event, or ended without the mark that completes it.
     StreamError,
     /// The client left first.
     ClientGone,
     /// The upstream could not be reached, or broke off.
     UpstreamGone,
-    /// A time limit passed.
+    /// A timeout passed.
     TimedOut,
     /// Sluicegate refused the call; nothing was sent.
     Refused,
     /// The run, or the gateway's socket that the call came in on, was closed while it was in flight.
     RunClosed,
-    /// An operator stopped the call's account or model, or all, or revoked the token it came by, while it was in flight.
+    /// An operator froze the call's account or model, or all calls, or revoked its token, while it was in flight.
     Frozen,
     /// The proxy went down while the call was in flight.
     Interrupted,
 }
 
-/// How a call ended, as far as it says whether its maker got what they wanted.
+/// End of a call, as far as it says whether the caller got a usable answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallEnd {
-    /// What ended it.
+    /// Outcome of the call.
     pub outcome: Outcome,
-    /// HTTP status that the record has.
+    /// HTTP status in the record.
     pub status: u16,
-    /// Why Sluicegate answered itself, if it did.
+    /// Reason why Sluicegate answered itself, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<Refusal>,
 }
 
 impl CallEnd {
-    /// Whether it has failed: no whole answer came, or one that is an error.
+    /// Returns whether the call failed: no whole answer came, or the answer is an error.
     #[must_use]
     pub const fn is_failure(self) -> bool {
         !matches!(self.outcome, Outcome::Complete) || self.status >= 400
@@ -255,15 +256,15 @@ impl From<&ExchangeRecord> for CallEnd {
     }
 }
 
-/// The time limits of a call, in the order in which they come to matter.
+/// Timeout of a call, in the order in which they apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Timeout {
-    /// The request's body came too slowly.
+    /// The request's body was too slow.
     Body,
-    /// No connection to the upstream.
+    /// The connection to the upstream was not established.
     Connect,
-    /// A connection, and no TLS session on it.
+    /// The connection was established, but no TLS session on it.
     Tls,
     /// The upstream's answer did not begin.
     FirstByte,
@@ -275,21 +276,21 @@ pub enum Timeout {
     Call,
 }
 
-/// How well a record's tokens are known.
+/// Accuracy of a record's token counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TokensSource {
     /// The upstream counted them all.
     Exact,
-    /// The upstream counted some of them, or only those up to some moment; the rest is estimated.
+    /// The upstream counted some of them, or counted only up to some moment; the rest is estimated.
     Partial,
     /// Sluicegate estimated them.
     Estimated,
-    /// Nobody knows.
+    /// The number of tokens is unknown.
     None,
 }
 
-/// Where a record's cost is from.
+/// Source of a record's cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CostSource {
@@ -297,11 +298,11 @@ pub enum CostSource {
     Upstream,
     /// The price table gave it.
     Priced,
-    /// Nobody knows.
+    /// The cost is unknown.
     None,
 }
 
-/// What kind of call a record is about.
+/// Kind of call that a record describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -312,10 +313,10 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them, for tables and tests, in the order in which they are declared.
+    /// All kinds, for tables and tests, in the order in which they are declared.
     pub const ALL: [Self; 2] = [Self::Model, Self::Tool];
 
-    /// The word the journal writes.
+    /// Returns the word that the journal writes.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -326,10 +327,10 @@ impl Kind {
 }
 
 impl TokensSource {
-    /// All of them, for tables and tests, in the order in which they are declared.
+    /// All sources, for tables and tests, in the order in which they are declared.
     pub const ALL: [Self; 4] = [Self::Exact, Self::Partial, Self::Estimated, Self::None];
 
-    /// The word the journal writes.
+    /// Returns the word that the journal writes.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -342,10 +343,10 @@ impl TokensSource {
 }
 
 impl CostSource {
-    /// All of them, for tables and tests, in the order in which they are declared.
+    /// All sources, for tables and tests, in the order in which they are declared.
     pub const ALL: [Self; 3] = [Self::Upstream, Self::Priced, Self::None];
 
-    /// The word the journal writes.
+    /// Returns the word that the journal writes.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -357,11 +358,11 @@ impl CostSource {
 }
 
 impl Timeout {
-    /// All of them, for tables and tests, in the order in which they are declared.
+    /// All timeouts, for tables and tests, in the order in which they are declared.
     pub const ALL: [Self; 7] =
         [Self::Body, Self::Connect, Self::Tls, Self::FirstByte, Self::BetweenBytes, Self::Client, Self::Call];
 
-    /// The word the journal writes.
+    /// Returns the word that the journal writes.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -377,7 +378,7 @@ impl Timeout {
 }
 
 impl Outcome {
-    /// All of them, for tables and tests, in the order in which they are declared.
+    /// All outcomes, for tables and tests, in the order in which they are declared.
     pub const ALL: [Self; 9] = [
         Self::Complete,
         Self::StreamError,
@@ -390,7 +391,7 @@ impl Outcome {
         Self::Interrupted,
     ];
 
-    /// The word the journal writes.
+    /// Returns the word that the journal writes.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -440,7 +441,7 @@ mod tests {
         }
     }
 
-    /// The version stands first, so that the words of a later one are never met.
+    /// The version is read first, so the words of a later version are never parsed.
     #[test]
     fn a_newer_line_is_refused_by_its_version() {
         let newer = format!(r#"{{"v":{},"seq":1,"outcome":"sublimated"}}"#, SCHEMA_VERSION + 1);

@@ -1,23 +1,23 @@
-//! The closed list of reasons for which Sluicegate itself answers a call, instead of the upstream.
+//! Defines the closed list of reasons for which Sluicegate answers a call itself, instead of the upstream.
 //!
-//! Only the codes: clients act on them and the journal keeps them. What each looks like over HTTP is
-//! decided in one place in the data plane.
+//! This module has only the codes: clients act on them and the journal keeps them. The data plane decides in one place
+//! what each code looks like over HTTP.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-/// Why a call was answered by Sluicegate.
+/// Reason why Sluicegate answered a call itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Refusal {
-    /// No such route, or not with this method.
+    /// The route does not exist, or does not take this method.
     RouteUnknown,
-    /// The head is framed or addressed in a way that two readers could see differently.
+    /// The head is framed or addressed in a way that two parsers could read differently.
     HeadInvalid,
     /// The head is larger than any SDK sends.
     HeadTooLarge,
-    /// The head did not arrive whole in time, or others needed the memory that it held.
+    /// The head did not arrive whole in time, or other connections needed its memory.
     HeadTooSlow,
     /// The body is larger than the run may send.
     BodyTooLarge,
@@ -27,8 +27,8 @@ pub enum Refusal {
     BodyEncoded,
     /// The body did not arrive in the time that the run allows.
     BodyTooSlow,
-    /// The bodies that are held for this run, or for all, fill the memory set aside for them.
-    BodiesInFlight,
+    /// The bodies held for this run, or for all runs, fill the memory set aside for them.
+    BodyMemoryExhausted,
     /// The body has a field that is not on the route's list.
     FieldUnknown,
     /// The body asks for something this run was not granted, or offers a tool that it was not.
@@ -37,62 +37,62 @@ pub enum Refusal {
     ModelNotGranted,
     /// No run token came with a call on the shared listener.
     TokenMissing,
-    /// What came as a run token has not the shape of one.
+    /// The value sent as a run token does not have the form of one.
     TokenMalformed,
-    /// The run token's time is over.
+    /// The run token has expired.
     TokenExpired,
-    /// The run token is not signed with any of our secrets, or is another attempt's.
+    /// The run token is not signed with any secret in use, or belongs to another attempt.
     TokenInvalid,
     /// The run's tokens were revoked.
     TokenRevoked,
     /// The run is not registered here, or not for the shared listener.
     RunUnknown,
-    /// The call says in two ways whose it is, and they disagree.
+    /// The call proves two identities, and they disagree.
     IdentityConflict,
-    /// Nothing says whose the call is.
+    /// The call proves no identity.
     Unattributed,
     /// The calls come faster than the run or its account may make them.
-    TooFast,
+    RateLimited,
     /// As many calls are in flight as the run or its account may have.
-    TooManyAtOnce,
-    /// What is left under a limit is set aside for calls in flight.
-    LimitHeld,
-    /// A limit of the run or its account is used up.
-    LimitUsedUp,
-    /// There is a limit of money, and no price for the model.
+    ConcurrencyLimited,
+    /// The rest of a limit is reserved for calls in flight.
+    QuotaReserved,
+    /// A limit of the run or its account is exhausted.
+    QuotaExhausted,
+    /// A limit of cost applies, and the model has no price.
     ModelUnpriced,
-    /// As many connections are open as there may be. Nothing was read of this one.
+    /// As many connections are open as are allowed. Nothing was read from this one.
     TooManyConnections,
-    /// The run's time is over.
-    RunOver,
+    /// The run has expired.
+    RunDeadlineExceeded,
     /// The operator has stopped calls of this account, of this model, or all.
     Frozen,
     /// The run was closed.
     RunClosed,
-    /// This proxy is going down.
+    /// The proxy is shutting down.
     Draining,
     /// The journal cannot take a record, so no call may pass.
     JournalUnavailable,
-    /// No connection to the upstream: nothing was sent.
+    /// The connection to the upstream failed: nothing was sent.
     UpstreamUnreachable,
-    /// The upstream could not be reached several times in a row: nothing is tried until a probe has reached it.
-    UpstreamDown,
+    /// The upstream could not be reached several times in a row: no call is sent until a probe has reached it.
+    UpstreamUnavailable,
     /// The connection to the upstream broke before it answered; it may have worked on the call.
     UpstreamFailed,
     /// The upstream did not answer in time.
     UpstreamTimeout,
-    /// The upstream refused Sluicegate's own key or money, which no agent can mend.
+    /// The upstream refused Sluicegate's own key or money, which no agent can fix.
     UpstreamAuth,
-    /// The upstream refused the request; a gateway is not told its words.
+    /// The upstream refused the request; a gateway does not get the upstream's words.
     UpstreamRefused,
-    /// The upstream failed or has too much to do; a gateway is not told its words.
+    /// The upstream failed or is overloaded; a gateway does not get the upstream's words.
     UpstreamBusy,
-    /// The conversation is too long for the model. An agent that is no gateway is told so in the upstream's words.
+    /// The conversation is too long for the model. An agent that is not a gateway gets the upstream's words.
     ContextOverflow,
 }
 
 impl Refusal {
-    /// All of them, for tables and tests.
+    /// All refusals, for tables and tests.
     pub const ALL: [Self; 39] = [
         Self::RouteUnknown,
         Self::HeadInvalid,
@@ -102,7 +102,7 @@ impl Refusal {
         Self::BodyInvalid,
         Self::BodyEncoded,
         Self::BodyTooSlow,
-        Self::BodiesInFlight,
+        Self::BodyMemoryExhausted,
         Self::FieldUnknown,
         Self::NotGranted,
         Self::ModelNotGranted,
@@ -114,19 +114,19 @@ impl Refusal {
         Self::RunUnknown,
         Self::IdentityConflict,
         Self::Unattributed,
-        Self::TooFast,
-        Self::TooManyAtOnce,
-        Self::LimitHeld,
-        Self::LimitUsedUp,
+        Self::RateLimited,
+        Self::ConcurrencyLimited,
+        Self::QuotaReserved,
+        Self::QuotaExhausted,
         Self::ModelUnpriced,
         Self::TooManyConnections,
-        Self::RunOver,
+        Self::RunDeadlineExceeded,
         Self::Frozen,
         Self::RunClosed,
         Self::Draining,
         Self::JournalUnavailable,
         Self::UpstreamUnreachable,
-        Self::UpstreamDown,
+        Self::UpstreamUnavailable,
         Self::UpstreamFailed,
         Self::UpstreamTimeout,
         Self::UpstreamAuth,
@@ -135,7 +135,7 @@ impl Refusal {
         Self::ContextOverflow,
     ];
 
-    /// The code as clients and the journal see it.
+    /// Returns the code as clients and the journal see it.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
@@ -147,7 +147,7 @@ impl Refusal {
             Self::BodyInvalid => "body_invalid",
             Self::BodyEncoded => "body_encoded",
             Self::BodyTooSlow => "body_too_slow",
-            Self::BodiesInFlight => "bodies_in_flight",
+            Self::BodyMemoryExhausted => "body_memory_exhausted",
             Self::FieldUnknown => "field_unknown",
             Self::NotGranted => "not_granted",
             Self::ModelNotGranted => "model_not_granted",
@@ -159,19 +159,19 @@ impl Refusal {
             Self::RunUnknown => "run_unknown",
             Self::IdentityConflict => "identity_conflict",
             Self::Unattributed => "unattributed",
-            Self::TooFast => "too_fast",
-            Self::TooManyAtOnce => "too_many_at_once",
-            Self::LimitHeld => "limit_held",
-            Self::LimitUsedUp => "limit_used_up",
+            Self::RateLimited => "rate_limited",
+            Self::ConcurrencyLimited => "concurrency_limited",
+            Self::QuotaReserved => "quota_reserved",
+            Self::QuotaExhausted => "quota_exhausted",
             Self::ModelUnpriced => "model_unpriced",
             Self::TooManyConnections => "too_many_connections",
-            Self::RunOver => "run_over",
+            Self::RunDeadlineExceeded => "run_deadline_exceeded",
             Self::Frozen => "frozen",
             Self::RunClosed => "run_closed",
             Self::Draining => "draining",
             Self::JournalUnavailable => "journal_unavailable",
             Self::UpstreamUnreachable => "upstream_unreachable",
-            Self::UpstreamDown => "upstream_down",
+            Self::UpstreamUnavailable => "upstream_unavailable",
             Self::UpstreamFailed => "upstream_failed",
             Self::UpstreamTimeout => "upstream_timeout",
             Self::UpstreamAuth => "upstream_auth",
@@ -182,11 +182,19 @@ impl Refusal {
     }
 }
 
-/// Codes that earlier programs wrote, and what they are called now. Lines of the journal are never rewritten, so a code that is
-/// renamed is added here: it is read as long as there may be such lines, and never written again.
-const RETIRED: &[(&str, Refusal)] = &[];
+/// Codes that earlier versions wrote, with the refusals that replace them. Lines of the journal are never rewritten, so
+/// a renamed code is added here: it can be read as long as such lines may exist, and is never written again.
+const RETIRED: &[(&str, Refusal)] = &[
+    ("bodies_in_flight", Refusal::BodyMemoryExhausted),
+    ("too_fast", Refusal::RateLimited),
+    ("too_many_at_once", Refusal::ConcurrencyLimited),
+    ("limit_held", Refusal::QuotaReserved),
+    ("limit_used_up", Refusal::QuotaExhausted),
+    ("run_over", Refusal::RunDeadlineExceeded),
+    ("upstream_down", Refusal::UpstreamUnavailable),
+];
 
-/// All codes, for what is said of an unknown one.
+/// All codes, for the message about an unknown one.
 const CODES: [&str; Refusal::ALL.len()] = {
     let mut codes = [""; Refusal::ALL.len()];
     let mut at = 0;
@@ -197,7 +205,7 @@ const CODES: [&str; Refusal::ALL.len()] = {
     codes
 };
 
-/// Returns the refusal with this code, or that was called so once.
+/// Returns the refusal that has this code now or had it once.
 fn find(code: &str, retired: &[(&str, Refusal)]) -> Option<Refusal> {
     let now = Refusal::ALL.into_iter().find(|refusal| refusal.code() == code);
     now.or_else(|| retired.iter().find_map(|(was, refusal)| (*was == code).then_some(*refusal)))

@@ -1,8 +1,8 @@
-//! The routes of the model API that Sluicegate knows.
+//! Lists the routes of the model API that Sluicegate knows.
 
 use serde::{Deserialize, Serialize};
 
-/// A call's route, as the journal and the metrics name it. Whatever is not on this list does not exist.
+/// Route of a call, as the journal and the metrics name it. Any path that is not on this list does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Route {
@@ -20,11 +20,11 @@ pub enum Route {
     Embeddings,
     /// `GET /v1/models`, answered from the grant and never forwarded.
     Models,
-    /// Everything else.
+    /// Any other path.
     Unknown,
 }
 
-/// Whose conventions a route's errors and streams follow.
+/// Provider whose conventions a route's errors and streams follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     /// `{"error":{…}}`; streams end with `data: [DONE]`.
@@ -34,7 +34,7 @@ pub enum Dialect {
 }
 
 impl Route {
-    /// All of them, for tables and tests, in the order in which they are declared.
+    /// All routes, for tables and tests, in the order in which they are declared.
     pub const ALL: [Self; 8] = [
         Self::ChatCompletions,
         Self::Completions,
@@ -46,7 +46,7 @@ impl Route {
         Self::Unknown,
     ];
 
-    /// The word that the journal and the metrics write.
+    /// Returns the word that the journal and the metrics write.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -61,7 +61,7 @@ impl Route {
         }
     }
 
-    /// The route of a POST to exactly `path`.
+    /// Returns the route of a POST to exactly `path`.
     #[must_use]
     pub fn of_post(path: &str) -> Self {
         match path {
@@ -75,7 +75,8 @@ impl Route {
         }
     }
 
-    /// The path it is forwarded to; what the client wrote is not used. `None` if it is not forwarded at all.
+    /// Returns the path a call is forwarded to, never the client's own text; `None` if the route is not forwarded at
+    /// all.
     #[must_use]
     pub const fn upstream_path(self) -> Option<&'static str> {
         match self {
@@ -89,7 +90,7 @@ impl Route {
         }
     }
 
-    /// Whether a model works on its calls.
+    /// Returns whether a model works on the calls of this route.
     #[must_use]
     pub const fn costs_tokens(self) -> bool {
         match self {
@@ -102,7 +103,7 @@ impl Route {
         }
     }
 
-    /// Whose conventions its errors and streams follow.
+    /// Returns the dialect of the route's errors and streams.
     #[must_use]
     pub const fn dialect(self) -> Dialect {
         match self {

@@ -1,7 +1,6 @@
-//! A secret that cannot be printed, logged or serialised by accident.
+//! Holds a secret so that it cannot be printed, logged or serialised by accident.
 //!
-//! It is wiped from memory when dropped. What it does not do: hide the secret from somebody who can read
-//! this process's memory.
+//! The secret is wiped from memory when dropped. It is not hidden from anyone who can read this process's memory.
 
 use std::fmt;
 
@@ -26,13 +25,13 @@ use zeroize::Zeroizing;
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {
-    /// Takes `text` over.
+    /// Takes ownership of `text`.
     #[must_use]
     pub fn new(text: String) -> Self {
         Self(Zeroizing::new(text))
     }
 
-    /// The secret itself. Every caller of this is a place to look at in a review.
+    /// Returns the secret itself. A review should check every caller of this function.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0

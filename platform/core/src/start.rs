@@ -1,16 +1,17 @@
-//! What a container that waits is told to become: the start file, written by the host and read by `sandbox-init`.
+//! Defines the start file, which names the command for a warm container. The host writes it, and `sandbox-init` reads
+//! it.
 //!
-//! It says what a container's own command line and environment would have said. It is read by whoever is inside, so
-//! no secret belongs in it.
+//! It replaces the container's own command line and environment. Every process inside can read it, so it must not hold
+//! a secret.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Most bytes of a start file: what Linux takes as arguments and environment of a program is hardly more.
+/// Most bytes of a start file: hardly less than Linux accepts as arguments and environment of a program.
 pub const MOST_BYTES: u64 = 1 << 20;
 
-/// A program to start, which can be started as far as one can tell without trying.
+/// Program to start, checked as far as is possible without starting it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Unchecked")]
 pub struct Start {
@@ -19,7 +20,7 @@ pub struct Start {
     working_directory: String,
 }
 
-/// What is in the file.
+/// Content of the file before it is checked.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Unchecked {
@@ -29,25 +30,25 @@ struct Unchecked {
     working_directory: String,
 }
 
-/// Why something cannot be started.
+/// Reason why a program cannot be started.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidStart {
-    /// There is nothing to execute.
+    /// The argument list is empty.
     #[error("argv names no program")]
     NoProgram,
-    /// A relative path would depend on where the reader happens to be.
+    /// The working directory is relative, so it would depend on the reader's own directory.
     #[error("working_directory `{0}` is not an absolute path")]
     RelativeDirectory(String),
-    /// The environment is lines of `NAME=value`.
+    /// The name cannot stand in an environment, whose lines are `NAME=value`.
     #[error("`{0}` cannot be the name of a variable")]
     VariableName(String),
-    /// The kernel's strings end at a zero byte.
+    /// The text contains a zero byte, where the kernel's strings end.
     #[error("{0} contains a zero byte")]
     ZeroByte(&'static str),
 }
 
 impl Start {
-    /// A program with its arguments, what is added to its environment, and where it begins.
+    /// Creates a start from a program with its arguments, variables added to its environment, and a working directory.
     ///
     /// # Errors
     /// If no kernel could start that.
@@ -78,19 +79,19 @@ impl Start {
         Ok(Self { argv, environment, working_directory })
     }
 
-    /// Program and arguments, at least the program.
+    /// Returns the program and its arguments; at least the program.
     #[must_use]
     pub fn argv(&self) -> &[String] {
         &self.argv
     }
 
-    /// What is added to the container's own environment, and wins over it.
+    /// Returns the variables that are added to the container's own environment, and win over it.
     #[must_use]
     pub const fn environment(&self) -> &BTreeMap<String, String> {
         &self.environment
     }
 
-    /// An absolute path.
+    /// Returns the working directory, an absolute path.
     #[must_use]
     pub fn working_directory(&self) -> &str {
         &self.working_directory

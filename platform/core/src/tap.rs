@@ -1,4 +1,4 @@
-//! tap is what a watcher of a run is told while its calls go on.
+//! Defines the events that a watcher of a run receives while the run's calls go on.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,38 +7,38 @@ use crate::{
     record::{Outcome, Tokens, TokensSource},
 };
 
-/// What is told of a run's calls while they go on.
+/// Event that a watcher of a run receives while its calls go on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum TapEvent {
-    /// Text.
+    /// A piece of an answer's text.
     Text {
-        /// The call whose answer it is of.
+        /// The call that the answer belongs to.
         call: CallId,
         /// The piece.
         delta: String,
     },
     /// The model began to call a tool.
     Tool {
-        /// The call whose answer says so.
+        /// The call that the answer belongs to.
         call: CallId,
-        /// Its name, if it is plain; else its length and hash.
+        /// Name of the tool if it is plain, else its length and hash.
         name: String,
     },
     /// A call has ended.
     Ended {
         /// The call.
         call: CallId,
-        /// How.
+        /// Outcome of the call.
         outcome: Outcome,
-        /// Its tokens.
+        /// Tokens of the call.
         tokens: Tokens,
-        /// How well they are known.
+        /// Accuracy of the token counts.
         tokens_source: TokensSource,
     },
-    /// Events the reader was too slow for.
+    /// Events that a slow reader missed.
     Missed {
-        /// How many.
+        /// Number of events.
         count: u64,
     },
 }
@@ -46,11 +46,12 @@ pub enum TapEvent {
 /// A line of a tap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TapLine {
-    /// Its number: greater than that of every line before. Whoever comes back names the last one they had; if that was told
-    /// by a proxy before, they are told all there is. None, which is 0, has what tells of other lines.
+    /// Number of the line, greater than that of every line before. A watcher that reconnects names the last line it
+    /// received; if an earlier proxy sent that line, the watcher receives all lines that are kept. A line about other
+    /// lines has no number, which is 0.
     #[serde(default)]
     pub n: u64,
-    /// What is told.
+    /// Event on this line.
     #[serde(flatten)]
     pub event: TapEvent,
 }

@@ -1,7 +1,7 @@
-//! What is told of a run's calls, step by step, to whoever traces the run.
+//! Defines the events that report a run's calls, step by step, to the trace of the run.
 //!
-//! Counts, names and times: never a word of what is asked or answered, so that no grant is needed. Times are from the call's
-//! beginning.
+//! Events hold counts, names and times, and never a word of a request or an answer. So no grant is needed to read them.
+//! Times are counted from the beginning of the call.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,19 +18,19 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum TraceEvent {
-    /// A call has come this far.
+    /// A call has reached a step.
     Step {
         /// The call.
         call: CallId,
-        /// Microseconds from its beginning.
+        /// Microseconds from the beginning of the call.
         at_us: u64,
-        /// How far.
+        /// The step it has reached.
         #[serde(flatten)]
         step: Step,
     },
-    /// Events the reader was too slow for.
+    /// Events that a slow reader missed.
     Missed {
-        /// How many.
+        /// Number of events.
         count: u64,
     },
 }
@@ -39,75 +39,75 @@ pub enum TraceEvent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
 pub enum Step {
-    /// It is known whose call it is.
+    /// The call was attributed to a run.
     Accepted {
-        /// What that was read from.
+        /// Source of the identity.
         identity: Identity,
     },
-    /// It has its place among the calls in flight.
+    /// The call holds a permit among the calls in flight.
     Admitted {
-        /// The route it asks for.
+        /// Route the call asks for.
         route: Route,
     },
-    /// Its body was read whole and may pass.
+    /// The whole body was read, and it may pass.
     BodyRead {
-        /// How much that is.
+        /// Size of the body in bytes.
         bytes: u64,
-        /// The model it asks for.
+        /// Model the call asks for.
         model: JournalText,
-        /// Whether the answer is to stream.
+        /// True if the answer is to stream.
         stream: bool,
     },
-    /// The most it can use is set aside, of the run's limits and the account's.
+    /// The most that the call can use is reserved, under the limits of the run and of the account.
     Reserved {
-        /// Tokens of its prompt.
+        /// Tokens of the prompt.
         input_tokens: u64,
-        /// Tokens of its answers.
+        /// Tokens of the answers.
         output_tokens: u64,
-        /// What they cost at most, if the model has a price.
+        /// Most that they can cost, if the model has a price.
         cost_nanodollars: Option<NanoDollars>,
     },
-    /// It goes to the upstream.
+    /// The call goes to the upstream.
     Sent {
-        /// On which connection.
+        /// Kind of connection it is sent on.
         connection: Connection,
     },
-    /// The head of the upstream's answer is there.
+    /// The head of the upstream's answer has arrived.
     FirstByte {
-        /// Its status.
+        /// HTTP status of the answer.
         status: u16,
     },
-    /// The first of a stream was passed on.
+    /// The first event of a stream was passed on.
     FirstEvent,
-    /// So much of the answer was passed on by now. Told a few times a second at most.
+    /// A part of the answer has been passed on. Reported a few times a second at most.
     Progress {
-        /// Bytes.
+        /// Bytes passed on by now.
         bytes: u64,
-        /// In so many pieces.
+        /// Pieces passed on by now.
         pieces: u64,
     },
-    /// It has ended.
+    /// The call has ended.
     Ended {
-        /// How.
+        /// Outcome of the call.
         outcome: Outcome,
         /// HTTP status.
         status: u16,
-        /// Why Sluicegate answered itself, if it did.
+        /// Reason why Sluicegate answered itself, if it did.
         refusal: Option<Refusal>,
-        /// What decided that.
+        /// Rule that decided the refusal.
         rule: Option<JournalText>,
         /// Bytes of the answer that were passed on.
         bytes: u64,
     },
-    /// Its record is written, and its limits are settled.
+    /// The record of the call is written, and its limits are settled.
     Settled {
         /// Tokens used.
         tokens: Tokens,
-        /// How well they are known.
+        /// Accuracy of the token counts.
         tokens_source: TokensSource,
-        /// What it cost.
+        /// Cost of the call.
         cost_nanodollars: Option<NanoDollars>,
-        /// Where that is from.
+        /// Source of the cost.
         cost_source: CostSource,
     },
 }
@@ -116,9 +116,9 @@ pub enum Step {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Connection {
-    /// Made for it.
+    /// A connection opened for this call.
     Fresh,
-    /// Left by a call before.
+    /// A connection kept from an earlier call.
     Pooled,
 }
 

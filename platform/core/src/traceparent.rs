@@ -1,7 +1,7 @@
-//! W3C trace context: which trace something belongs to, and which span it is part of.
+//! Reads and writes W3C trace context: the trace that something belongs to, and its span.
 //!
-//! Not an identity: what a call may do never depends on it here. Where a trace id is one (`control::Correlation`), it was
-//! registered.
+//! A trace id here is not an identity: the permissions of a call never depend on it. Where a trace id is one
+//! (`control::Correlation`), it was registered.
 
 use std::{fmt, str::FromStr};
 
@@ -16,7 +16,7 @@ pub struct TraceId([u8; 16]);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SpanId([u8; 8]);
 
-/// A `traceparent` of version 00: the span that something is done for.
+/// A `traceparent` of version 00: the span on whose behalf something is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Traceparent {
@@ -24,18 +24,18 @@ pub struct Traceparent {
     pub trace: TraceId,
     /// The span.
     pub span: SpanId,
-    /// Whether whoever began the trace keeps it.
+    /// Flag of the process that began the trace: true if it keeps the trace.
     pub sampled: bool,
 }
 
-/// A text that is no `traceparent`.
+/// Error for a text that is no `traceparent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "not a traceparent of version 00: expected `00-<32 hex digits>-<16 hex digits>-<2 hex digits>`, in lower case"
 )]
 pub struct InvalidTraceparent;
 
-/// Bytes that two processes derive alike from what both know.
+/// Returns bytes that two processes derive alike from the same parts.
 fn derived<const N: usize>(what: &str, of: &[&str]) -> [u8; N] {
     let mut hash = Sha256::new();
     for part in [what].iter().chain(of) {
@@ -48,7 +48,7 @@ fn derived<const N: usize>(what: &str, of: &[&str]) -> [u8; N] {
 }
 
 const fn nonzero<const N: usize>(mut bytes: [u8; N]) -> [u8; N] {
-    // Zero is no id; it is as unlikely as any other.
+    // All zeros is no id. Changing one bit is safe: the result is as unlikely as any other.
     bytes[N - 1] |= (is_zero(&bytes)) as u8;
     bytes
 }
@@ -65,19 +65,19 @@ const fn is_zero(bytes: &[u8]) -> bool {
 }
 
 impl TraceId {
-    /// The one of these random bits.
+    /// Returns the id made of these random bits.
     #[must_use]
     pub const fn from_random(bits: u128) -> Self {
         Self(nonzero(bits.to_be_bytes()))
     }
 
-    /// The same for the same parts, another one for others.
+    /// Derives an id: equal parts give equal ids, different parts different ids.
     #[must_use]
     pub fn derived(of: &[&str]) -> Self {
         Self(derived("trace", of))
     }
 
-    /// 32 hexadecimal digits in lower case, not all zero.
+    /// Parses 32 lower-case hexadecimal digits, not all zero.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         hex(text).map(Self)
@@ -85,19 +85,19 @@ impl TraceId {
 }
 
 impl SpanId {
-    /// The one of these random bits.
+    /// Returns the id made of these random bits.
     #[must_use]
     pub const fn from_random(bits: u64) -> Self {
         Self(nonzero(bits.to_be_bytes()))
     }
 
-    /// The same for the same parts, another one for others.
+    /// Derives an id: equal parts give equal ids, different parts different ids.
     #[must_use]
     pub fn derived(of: &[&str]) -> Self {
         Self(derived("span", of))
     }
 
-    /// 16 hexadecimal digits in lower case, not all zero.
+    /// Parses 16 lower-case hexadecimal digits, not all zero.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         hex(text).map(Self)

@@ -1,26 +1,26 @@
-//! Text chosen by an agent or an upstream, made fit for the journal.
+//! Makes text that an agent or an upstream chose fit for the journal.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// A text that somebody we do not trust chose, as the journal may hold it: itself when it is short and
-/// plain (`[A-Za-z0-9_./:@-]{1,128}`), else its length and the beginning of its SHA-256, `len:hash` in
-/// angle brackets. So a prompt smuggled in as a model name does not end up on disk, and a line of the
-/// journal cannot be broken, while equal texts still look equal.
+/// Text from an untrusted party, in the form the journal may hold. Short, plain text (`[A-Za-z0-9_./:@-]{1,128}`) is
+/// kept as it is. Any other text becomes its length and the beginning of its SHA-256, `len:hash` in angle brackets. A
+/// prompt sent as a model name thus does not end up on disk, and no text can break a line of the journal, while equal
+/// texts still look equal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct JournalText(Box<str>);
 
 impl JournalText {
-    /// What the journal may know of `text`.
+    /// Returns the form of `text` that the journal may hold.
     #[must_use]
     pub fn of(text: &str) -> Self {
         if is_plain(text) { Self(text.into()) } else { Self(digest(text)) }
     }
 
-    /// The text, or what stands for it.
+    /// Returns the text, or the digest that stands for it.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

@@ -1,4 +1,4 @@
-//! usage sums up what calls have used.
+//! Sums up the tokens and the cost of calls.
 
 use std::ops::AddAssign;
 
@@ -9,21 +9,21 @@ use crate::{
     record::{Outcome, Tokens},
 };
 
-/// Sums over the calls of a run.
+/// Totals over the calls of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Calls that were not refused.
     pub calls: u64,
     /// Calls that were refused.
     pub refused: u64,
-    /// Their tokens.
+    /// Tokens of all these calls.
     pub tokens: Tokens,
-    /// Their cost, as far as it is known.
+    /// Cost of all these calls, as far as it is known.
     pub cost_nanodollars: NanoDollars,
 }
 
 impl Usage {
-    /// Counts so many calls that ended in the same way, and what they used together.
+    /// Adds `calls` calls that ended in the same way, with their tokens and cost together.
     pub fn add(&mut self, outcome: Outcome, calls: u64, tokens: &Tokens, cost: NanoDollars) {
         let counted = if outcome == Outcome::Refused { &mut self.refused } else { &mut self.calls };
         *counted = counted.saturating_add(calls);

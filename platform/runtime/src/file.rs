@@ -1,5 +1,5 @@
-//! Small files: secrets that other users must not read, state of this user's own, and files that are there whole or not at all.
-//! Not here: what is in them.
+//! Reads and writes small files. They are secrets that other users must not read, state of this user's own, or files
+//! that are replaced as a whole. This module does not interpret their content.
 
 use std::{
     fs::{self, File, Metadata, OpenOptions, Permissions},
@@ -16,18 +16,18 @@ use crate::{
     trust::{self, Exposure, Others, Trusted},
 };
 
-/// Permissions of all but the owner.
+/// Permissions of all users but the owner.
 const OTHERS: u32 = 0o077;
-/// The mode of a file of this user's own.
+/// Mode of a state file of this user.
 const OWN: u32 = 0o600;
 
-/// Why a file of secrets is not read.
+/// Reason why a file of secrets is not read.
 #[derive(Debug, thiserror::Error)]
 pub enum Unread {
     /// Other users can read or change it.
     #[error(transparent)]
     Exposed(#[from] Exposure),
-    /// The system said no, or it is larger than it may be.
+    /// The system refused, or the file is too large.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -35,24 +35,35 @@ pub enum Unread {
 /// Returns the secret in `path`, of at most `largest` bytes. Links are followed: operators and orchestrators link secrets.
 ///
 /// # Errors
-/// If [`trust`] finds that other users can read or change it, if it is larger or no text, or if the system refuses.
-pub fn secret(path: &Path, largest: ByteSize) -> Result<Secret, Unread> {
+/// If users other than those in `trusted` can read or change it, if it is larger or no text, or if the system refuses.
+pub fn secret(path: &Path, largest: ByteSize, trusted: &Trusted) -> Result<Secret, Unread> {
     let (file, found) = open(OpenOptions::new().read(true), OFlags::empty(), path)?;
-    trust::check_opened(path, &found, &Trusted::own())?;
+    trust::check_opened(path, &found, trusted)?;
     Ok(Secret::new(bounded(file, largest)?))
 }
 
-/// The same for a file that this program made: only its owner may read it, and a link is refused.
+/// Returns the secret in a file that this program made. Only its owner may read it, and a link is refused.
 ///
 /// # Errors
 /// As for [`secret`].
 pub fn private(path: &Path, largest: ByteSize) -> Result<Secret, Unread> {
-    let (file, found) = open(OpenOptions::new().read(true), OFlags::NOFOLLOW, path)?;
-    trust::check_opened(path, &found, &Trusted::own())?;
+    private_of(path, largest, &Trusted::own())
+}
+
+/// Returns the secret in a file that only its owner may read, who may be any user in `trusted`. A link is refused.
+pub(crate) fn private_of(path: &Path, largest: ByteSize, trusted: &Trusted) -> Result<Secret, Unread> {
+    let (file, found) = open_secret(path, trusted)?;
     if found.mode() & OTHERS != 0 {
         return Err(Exposure::Readable { path: path.to_owned(), to: Others::EveryoneAndGroup }.into());
     }
     Ok(Secret::new(bounded(file, largest)?))
+}
+
+/// Opens a file that other users can neither read nor change, and that is no link.
+pub(crate) fn open_secret(path: &Path, trusted: &Trusted) -> Result<(File, Metadata), Unread> {
+    let (file, found) = open(OpenOptions::new().read(true), OFlags::NOFOLLOW, path)?;
+    trust::check_opened(path, &found, trusted)?;
+    Ok((file, found))
 }
 
 /// Returns the text in `path`, of at most `largest` bytes.
@@ -63,10 +74,11 @@ pub fn text(path: &Path, largest: ByteSize) -> io::Result<String> {
     bounded(open(OpenOptions::new().read(true), OFlags::empty(), path)?.0, largest)
 }
 
-/// Opens a state file of this user's own with `options`. The mode becomes 0600, whatever the umask says and whatever it was.
+/// Opens a state file of this user with `options`. Sets its mode to 0600, regardless of the umask and of its previous
+/// mode.
 ///
 /// # Errors
-/// If a symbolic link or something else than a file is there, if it belongs to another user, or if the system refuses.
+/// If a symbolic link or anything but a regular file is there, if it belongs to another user, or if the system refuses.
 pub fn open_own(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let (file, found) = open(options.mode(OWN), OFlags::NOFOLLOW, path)?;
     let own = rustix::process::geteuid().as_raw();
@@ -80,7 +92,7 @@ pub fn open_own(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Returns what is in a state file of this user's own.
+/// Returns the content of a state file of this user.
 ///
 /// # Errors
 /// As for [`open_own`].
@@ -90,13 +102,15 @@ pub fn own(path: &Path) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Opens a regular file. Does not wait for the other end of a pipe that is there instead.
+/// Opens a regular file. Does not block on a pipe in its place.
 fn open(options: &mut OpenOptions, flags: OFlags, path: &Path) -> io::Result<(File, Metadata)> {
     let flags =
         i32::try_from((flags | OFlags::NONBLOCK | OFlags::NOCTTY).bits()).map_err(io::Error::other)?;
     let file =
         options.custom_flags(flags).open(path).map_err(|error| match Errno::from_io_error(&error) {
-            Some(Errno::LOOP) => io::Error::new(error.kind(), "it is a symbolic link: remove it"),
+            Some(Errno::LOOP) => {
+                io::Error::new(error.kind(), "it is a symbolic link: put the file itself in its place")
+            }
             _ => error,
         })?;
     let found = file.metadata()?;
@@ -115,21 +129,32 @@ fn bounded(file: File, largest: ByteSize) -> io::Result<String> {
     Ok(text)
 }
 
-/// Puts `content` into `path` with exactly `mode`, whatever is there.
+/// Replaces `path` with a file that has `content` and exactly `mode`.
 ///
 /// # Errors
-/// If the system refuses; then what was there still is.
+/// If the system refuses; then the previous file is unchanged.
 pub fn replace(path: &Path, mode: u32, content: &[u8]) -> io::Result<()> {
-    aside(path, mode, content, |aside| fs::rename(aside, path))
+    aside(path, mode, content, |aside, _file| fs::rename(aside, path))
 }
 
-/// The same where nothing is yet, for its owner alone, and on the disk when this returns.
+/// Creates `path` with `content`, readable by its owner alone, where no file exists. It is on the disk when this
+/// returns.
 ///
 /// # Errors
-/// [`io::ErrorKind::AlreadyExists`], and what else the system says.
+/// [`io::ErrorKind::AlreadyExists`], and any other error of the system.
 pub fn create_private(path: &Path, content: &[u8]) -> io::Result<()> {
-    aside(path, 0o600, content, |aside| {
-        File::open(aside)?.sync_all()?;
+    create_prepared(path, content, |_file| Ok(()))
+}
+
+/// Creates a private file as [`create_private`] does, and calls `prepare` on it before it gets its name.
+pub(crate) fn create_prepared(
+    path: &Path,
+    content: &[u8],
+    prepare: impl FnOnce(&File) -> io::Result<()>,
+) -> io::Result<()> {
+    aside(path, OWN, content, |aside, file| {
+        prepare(file)?;
+        file.sync_all()?;
         fs::hard_link(aside, path)?;
         fs::remove_file(aside)
     })
@@ -139,14 +164,14 @@ fn aside(
     path: &Path,
     mode: u32,
     content: &[u8],
-    place: impl FnOnce(&Path) -> io::Result<()>,
+    place: impl FnOnce(&Path, &File) -> io::Result<()>,
 ) -> io::Result<()> {
     let aside = path.with_file_name(format!(".{:032x}", random::bits()));
     let written = (|| {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&aside)?;
         file.set_permissions(Permissions::from_mode(mode))?;
         file.write_all(content)?;
-        place(&aside)
+        place(&aside, &file)
     })();
     if written.is_err() {
         drop(fs::remove_file(&aside));
@@ -167,7 +192,7 @@ mod tests {
         std::os::unix::fs::symlink(&path, &link).unwrap();
         replace(&path, 0o600, b"12345678").unwrap();
         assert_eq!(private(&path, LARGEST).unwrap().expose(), "12345678");
-        assert_eq!(secret(&link, LARGEST).unwrap().expose(), "12345678");
+        assert_eq!(secret(&link, LARGEST, &Trusted::own()).unwrap().expose(), "12345678");
         assert!(private(&link, LARGEST).is_err());
         for (mode, content) in [(0o640, "12345678"), (0o604, "12345678"), (0o600, "123456789")] {
             replace(&path, mode, content.as_bytes()).unwrap();
@@ -175,7 +200,7 @@ mod tests {
         }
         for (mode, content) in [(0o604, "12345678"), (0o600, "123456789")] {
             replace(&path, mode, content.as_bytes()).unwrap();
-            assert!(secret(&path, LARGEST).is_err(), "{mode:o} {content}");
+            assert!(secret(&path, LARGEST, &Trusted::own()).is_err(), "{mode:o} {content}");
         }
     }
 
@@ -186,7 +211,7 @@ mod tests {
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
         for path in [&pipe, Path::new("/dev/zero"), dir.path()] {
             assert!(text(path, LARGEST).unwrap_err().to_string().contains("not a regular file"), "{path:?}");
-            assert!(secret(path, LARGEST).is_err() && own(path).is_err(), "{path:?}");
+            assert!(secret(path, LARGEST, &Trusted::own()).is_err() && own(path).is_err(), "{path:?}");
         }
     }
 

@@ -1,10 +1,11 @@
-//! What Sluicegate's processes do alike: read configuration, stop in time, bind private sockets, log, and
-//! print text they do not trust.
+//! Code that Sluicegate's processes share. It reads configuration, stops in time, binds private sockets, logs, and
+//! prints untrusted text safely.
 //!
 //! Knows nothing of proxies, containers or agents beyond the names of their settings.
 
 pub mod config;
 pub mod file;
+pub mod kept;
 pub mod lock;
 pub mod metrics;
 pub mod notify;

@@ -1,5 +1,5 @@
-//! Locks of directories. Whoever has one is alone at work there; with its process it goes, however that ends. Not here: what it
-//! means that somebody else has it, and how long to wait for that.
+//! Locks of directories. One process at a time holds a lock, and the kernel releases it when that process ends, in any
+//! way. The caller decides what a lock held elsewhere means and how long to wait for it.
 
 use std::{fs::File, io, os::unix::fs::MetadataExt, path::Path};
 
@@ -8,12 +8,13 @@ use rustix::{
     io::Errno,
 };
 
-/// The lock of a directory. Given back on drop.
+/// An exclusive lock of a directory, released on drop.
 #[derive(Debug)]
 pub struct Lock(#[expect(dead_code, reason = "closing it gives the lock back")] File);
 
 impl Lock {
-    /// The lock of `dir`; `None` if somebody else has it, or the directory is not there, or was removed while it was asked for.
+    /// Returns the lock of `dir`. `None` if another process or handle holds it, or if the directory is missing or was
+    /// removed meanwhile.
     ///
     /// # Errors
     /// If the system refuses.

@@ -1,7 +1,7 @@
-//! Telling a service manager how far we are: systemd's notify protocol, sd_notify(3).
+//! Reports this process's state to a service manager: systemd's notify protocol, sd_notify(3).
 //!
-//! One datagram per message, to the socket that `NOTIFY_SOCKET` names. Without that variable nothing is told. Losing a
-//! message is no error of ours: it is logged, and the manager's own timeouts decide.
+//! Each message is one datagram to the socket that `NOTIFY_SOCKET` names. Without that variable nothing is sent. A lost
+//! message is only logged; the manager's own timeouts decide what follows.
 
 use std::{
     io,
@@ -13,7 +13,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::config::Environment;
 
-/// The way to the service manager, if there is one.
+/// Connection to the service manager, if there is one.
 #[derive(Debug, Default)]
 pub struct Notifier {
     to: Option<(net::UnixDatagram, net::SocketAddr)>,
@@ -21,10 +21,10 @@ pub struct Notifier {
 }
 
 impl Notifier {
-    /// The manager that `environment` tells of.
+    /// Returns the manager that `environment` names.
     ///
     /// # Errors
-    /// If it tells of one that cannot be spoken to.
+    /// If the named manager's address is invalid, or no socket can be made.
     pub fn from_environment(environment: &Environment) -> io::Result<Self> {
         let Some(name) = environment.get("NOTIFY_SOCKET") else { return Ok(Self::default()) };
         let address = match name.strip_prefix('@') {
@@ -38,29 +38,29 @@ impl Notifier {
         Ok(Self { to: Some((net::UnixDatagram::unbound()?, address)), watchdog })
     }
 
-    /// How long the manager waits for [`Notifier::alive`] before it takes us for dead.
+    /// Returns the time without [`Notifier::alive`] after which the manager takes this process for dead.
     #[must_use]
     pub const fn watchdog(&self) -> Option<Duration> {
         self.watchdog
     }
 
-    /// We serve.
+    /// Reports that this process serves.
     pub fn ready(&self) {
         self.say("READY=1");
     }
 
-    /// We read our configuration again; [`Notifier::ready`] follows, whatever comes of it.
+    /// Reports that the configuration is read again; [`Notifier::ready`] follows in any case.
     pub fn reloading(&self) {
         let now = clock_gettime(ClockId::Monotonic);
         self.say(&format!("RELOADING=1\nMONOTONIC_USEC={}", now.tv_sec * 1_000_000 + now.tv_nsec / 1000));
     }
 
-    /// We stop, and need at most so long for it.
+    /// Reports that this process stops and needs at most `within` for it.
     pub fn stopping(&self, within: Duration) {
         self.say(&format!("STOPPING=1\nEXTEND_TIMEOUT_USEC={}", within.as_micros()));
     }
 
-    /// We are not stuck.
+    /// Reports that this process is not stuck.
     pub fn alive(&self) {
         self.say("WATCHDOG=1");
     }

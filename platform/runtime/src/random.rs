@@ -1,9 +1,9 @@
 //! Randomness from the operating system, for names that must not be guessed and ids that must not collide.
 
-/// 128 random bits from getrandom(2).
+/// Returns 128 random bits from getrandom(2).
 ///
 /// # Panics
-/// If the kernel has no random source, which leaves nothing sensible to do.
+/// If the kernel has no random source: no safe fallback exists.
 #[must_use]
 pub fn bits() -> u128 {
     let mut bytes = [0; 16];
@@ -11,7 +11,7 @@ pub fn bits() -> u128 {
     u128::from_ne_bytes(bytes)
 }
 
-/// One of the numbers from 0 to below `count`, which is not 0.
+/// Returns a random number below `count`, which is not 0.
 #[must_use]
 pub fn below(count: usize) -> usize {
     usize::try_from(bits() % count.max(1) as u128).unwrap_or_default()

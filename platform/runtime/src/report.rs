@@ -1,4 +1,4 @@
-//! Telling a person on stderr what went wrong, with its whole chain of causes, once.
+//! Prints an error on stderr for a person, once and with its whole chain of causes.
 
 use std::error::Error;
 
@@ -13,7 +13,7 @@ pub fn error(program: &str, error: &dyn Error) {
     }
 }
 
-/// `error` and its causes in one line, for a log or an answer.
+/// Returns `error` and its causes in one line, for a log or an answer.
 #[must_use]
 pub fn chain(error: &dyn Error) -> String {
     let causes = std::iter::successors(Some(error), |error| (*error).source());

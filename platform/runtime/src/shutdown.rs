@@ -1,4 +1,4 @@
-//! Stopping as a value: one trigger, any number of watchers, and a deadline.
+//! Stops a process: one trigger, any number of watchers, and a deadline.
 
 use std::{future::Future, time::Duration};
 
@@ -8,56 +8,56 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 
-/// The trigger. Not `Clone`, and used up by [`Shutdown::begin`]: a process stops once.
+/// Trigger of a stop. It is not `Clone`, and [`Shutdown::begin`] consumes it: a process stops once.
 #[derive(Debug, Default)]
 pub struct Shutdown(CancellationToken);
 
-/// Sees that a stop was asked for; cannot ask for one.
+/// Observer of a stop, which it cannot request.
 #[derive(Debug, Clone)]
 pub struct Watch(CancellationToken);
 
-/// How a drain ended.
+/// Outcome of a drain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Drain {
-    /// Everything ended by itself.
+    /// All work ended by itself.
     Complete,
     /// The deadline passed first.
     DeadlinePassed,
 }
 
 impl Shutdown {
-    /// A trigger nobody has pulled.
+    /// Creates a trigger that has not been used.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A watcher of this trigger.
+    /// Returns a watcher of this trigger.
     #[must_use]
     pub fn watch(&self) -> Watch {
         Watch(self.0.clone())
     }
 
-    /// Asks everyone to stop.
+    /// Requests all watchers to stop.
     pub fn begin(self) {
         self.0.cancel();
     }
 }
 
 impl Watch {
-    /// Ready once a stop was asked for. Cancel safe.
+    /// Waits until a stop is requested. Cancel safe.
     pub fn requested(&self) -> WaitForCancellationFuture<'_> {
         self.0.cancelled()
     }
 
-    /// Whether a stop was asked for.
+    /// Returns whether a stop is requested.
     #[must_use]
     pub fn is_requested(&self) -> bool {
         self.0.is_cancelled()
     }
 }
 
-/// Waits for `work` to end, at most `grace`.
+/// Waits for `work` to end, for at most `grace`.
 pub async fn drain(work: impl Future<Output = ()>, grace: Duration) -> Drain {
     match timeout(grace, work).await {
         Ok(()) => Drain::Complete,
@@ -65,25 +65,26 @@ pub async fn drain(work: impl Future<Output = ()>, grace: Duration) -> Drain {
     }
 }
 
-/// Who runs a program decides which signals mean that it should stop.
+/// Runner of a program, which decides what its signals mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunBy {
-    /// A service manager: SIGTERM; SIGINT when it is tried by hand. SIGHUP has the configuration read again.
+    /// A service manager: SIGTERM stops the program, and so does SIGINT in a trial by hand. SIGHUP reloads the
+    /// configuration.
     Service,
-    /// A person: also SIGHUP, when their terminal is closed.
+    /// A person: SIGHUP stops the program as well, because it follows when their terminal is closed.
     Person,
 }
 
-/// What a signal asks for.
+/// Request that a signal stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
-    /// To stop.
+    /// Stop the program.
     Stop,
-    /// To read the configuration again.
+    /// Read the configuration again.
     Reload,
 }
 
-/// The signals that ask for something. While this lives, none of them ends the process.
+/// Signals that this process handles. While this value lives, none of them ends the process.
 #[derive(Debug)]
 pub struct Signals {
     interrupt: Signal,
@@ -93,10 +94,10 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Installs their handlers.
+    /// Installs the handlers.
     ///
     /// # Errors
-    /// If that is not possible.
+    /// If the system refuses.
     pub fn install(by: RunBy) -> std::io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -106,7 +107,7 @@ impl Signals {
         })
     }
 
-    /// What the next one asks for. Cancel safe.
+    /// Waits for the next signal and returns its request. Cancel safe.
     pub async fn next(&mut self) -> Asked {
         tokio::select! {
             _ = self.interrupt.recv() => Asked::Stop,
@@ -118,13 +119,13 @@ impl Signals {
         }
     }
 
-    /// Ready at the next one that means stop. Cancel safe.
+    /// Waits for the next signal that means stop. Cancel safe.
     pub async fn stop(&mut self) {
         while self.next().await != Asked::Stop {}
     }
 }
 
-/// Ready at the first signal that means stop. Later ones change nothing while this future lives.
+/// Returns a future that is ready at the first signal that means stop. Later signals have no effect while it lives.
 ///
 /// # Errors
 /// If the handlers cannot be installed.

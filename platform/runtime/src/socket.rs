@@ -1,8 +1,8 @@
-//! Private unix sockets: bound where nobody can interfere, replaced without a gap, removed when dropped.
+//! Private unix sockets: bound where no other user can interfere, replaced without a gap, removed when dropped.
 //!
-//! A socket is bound under a name of its own and renamed over its place, so a stale socket never stands in
-//! the way and a client finds either the old one or the new one. Symlinks, other users' files and files that
-//! are not sockets are refused, never removed.
+//! A socket is bound under a temporary name and renamed to its path. So a stale socket is never in the way, and a
+//! client finds either the old socket or the new one. Symlinks, other users' files and files that are not sockets are
+//! refused, never removed.
 
 use std::{
     fs, io,
@@ -20,7 +20,7 @@ use platform_core::limit::SOCKET_PATH_MAX;
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use tokio::net::UnixStream;
 
-/// Why a socket or its directory is not to be had.
+/// Reason why a socket or its directory cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The kernel keeps at most [`SOCKET_PATH_MAX`] bytes of a socket's path.
@@ -29,40 +29,40 @@ pub enum Error {
         /// The path.
         path: PathBuf,
     },
-    /// Somebody could make us follow it elsewhere.
+    /// Another user could redirect the link.
     #[error("{} is a symbolic link; it must be {expected} itself", path.display())]
     Symlink {
         /// The path.
         path: PathBuf,
-        /// What should be there.
+        /// Expected kind of file.
         expected: &'static str,
     },
-    /// Something else is there already.
+    /// Another kind of file exists at the path.
     #[error("{} exists and is not {expected}: move it away", path.display())]
     Occupied {
         /// The path.
         path: PathBuf,
-        /// What should be there.
+        /// Expected kind of file.
         expected: &'static str,
     },
-    /// It belongs to another user, who could replace it under us.
+    /// The path belongs to another user, who could replace it at any time.
     #[error("{} belongs to uid {owner}, not to this process's uid {own}", path.display())]
     Foreign {
         /// The path.
         path: PathBuf,
-        /// Its owner.
+        /// Owner of the path.
         owner: u32,
-        /// Who we are.
+        /// User of this process.
         own: u32,
     },
-    /// The system said no.
+    /// The system refused.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What was tried.
+        /// Operation that failed.
         action: &'static str,
-        /// On what.
+        /// Path of the operation.
         path: PathBuf,
-        /// Why not.
+        /// Error of the system.
         #[source]
         source: io::Error,
     },
@@ -74,11 +74,11 @@ impl Error {
     }
 }
 
-/// Connects to the socket at `path`, which somebody else may be able to replace: what is there is opened as what it is, never
-/// followed, and what was opened is what is spoken to. Cancel safe.
+/// Connects to the socket at `path`, which another user may be able to replace. Opens the path without following links,
+/// checks that it is a socket, and connects to the opened file. Cancel safe.
 ///
 /// # Errors
-/// If something else is there, a link to a socket included; and if the system refuses.
+/// If anything else is there, a link to a socket included; and if the system refuses.
 pub async fn connect(path: &Path) -> io::Result<UnixStream> {
     let found = open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     if FileType::from_raw_mode(fstat(&found)?.st_mode) != FileType::Socket {
@@ -87,8 +87,8 @@ pub async fn connect(path: &Path) -> io::Result<UnixStream> {
     UnixStream::connect(format!("/proc/self/fd/{}", found.as_raw_fd())).await
 }
 
-/// Returns `path` with the links on its way resolved, so that two names of one socket are equal. The socket itself is not
-/// followed.
+/// Returns `path` with the links in its directories resolved, so that two names of one socket are equal. The socket
+/// itself is not followed.
 #[must_use]
 pub fn resolved(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_error| path.to_owned());
@@ -98,10 +98,10 @@ pub fn resolved(path: &Path) -> PathBuf {
     }
 }
 
-/// Makes `path` a directory of this user's own with exactly `mode`, whatever the umask says.
+/// Makes `path` a directory of this user with exactly `mode`, regardless of the umask.
 ///
 /// # Errors
-/// If something else is there, or the system refuses.
+/// If another kind of file is there, or the system refuses.
 pub fn private_dir(path: &Path, mode: u32) -> Result<(), Error> {
     match fs::DirBuilder::new().mode(mode).create(path) {
         Ok(()) => {}
@@ -114,7 +114,19 @@ pub fn private_dir(path: &Path, mode: u32) -> Result<(), Error> {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(Error::io("set the mode of", path))
 }
 
-/// A bound socket. Its file is removed on drop, unless somebody has bound another one over it since.
+/// Makes `path` as [`private_dir`] does, with the directories missing above it. Those get the mode 0755, because other
+/// users may keep files there as well.
+///
+/// # Errors
+/// As for [`private_dir`].
+pub fn private_dir_all(path: &Path, mode: u32) -> Result<(), Error> {
+    let above = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
+    let missing: Vec<_> = above.take_while(|above| !above.exists()).collect();
+    missing.into_iter().rev().try_for_each(|above| private_dir(above, 0o755))?;
+    private_dir(path, mode)
+}
+
+/// A bound socket. Its file is removed on drop, unless another process has bound a new socket over it since.
 #[derive(Debug)]
 pub struct PrivateSocket {
     path: PathBuf,
@@ -125,9 +137,9 @@ impl PrivateSocket {
     /// Binds `path` with `mode`, in a directory that [`private_dir`] made. The listener does not block.
     ///
     /// # Errors
-    /// If the path is too long, something else is there, or the system refuses.
+    /// If the path is too long, another kind of file is there, or the system refuses.
     pub fn bind(path: &Path, mode: u32) -> Result<(Self, UnixListener), Error> {
-        // As short as the shortest name in use, so that it fits wherever the socket itself does.
+        // The temporary name is as short as the shortest name in use, so that it fits wherever the socket itself does.
         let aside = path.with_file_name(format!(".{:07x}", crate::random::bits() & 0xfff_ffff));
         if path.as_os_str().len().max(aside.as_os_str().len()) > SOCKET_PATH_MAX {
             return Err(Error::PathTooLong { path: path.to_owned() });
@@ -144,7 +156,7 @@ impl PrivateSocket {
 }
 
 fn place(aside: &Path, path: &Path, mode: u32) -> Result<PrivateSocket, Error> {
-    // Whatever is put in its place now, what was opened is what is changed: others may be able to write to the directory.
+    // Changes apply to the opened file, because other users may be able to write to the directory and replace the name.
     let made = open(aside, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
         .map_err(|errno| Error::io("look at", path)(errno.into()))?;
     let opened = PathBuf::from(format!("/proc/self/fd/{}", made.as_raw_fd()));
@@ -272,5 +284,9 @@ mod tests {
         assert_eq!(mode_of(&path), 0o700);
         private_dir(&path, 0o711).unwrap();
         assert_eq!(mode_of(&path), 0o711);
+        let below = path.join("a/b");
+        private_dir_all(&below, 0o700).unwrap();
+        assert_eq!(mode_of(&path.join("a")), 0o755);
+        assert_eq!((mode_of(&below), mode_of(&path)), (0o700, 0o711), "what was there stays as it was");
     }
 }

@@ -1,7 +1,7 @@
 //! Spawned tasks, each with a name.
 //!
-//! `tokio::spawn` is banned by lint so that every task passes through here. A panic in a task is logged with
-//! the task's name and ends that task only; whoever must know more keeps the handle.
+//! `tokio::spawn` is banned by lint so that every task passes through here. A panic in a task is logged with the task's
+//! name and ends that task only. A caller that needs the outcome keeps the handle.
 
 use std::future::Future;
 

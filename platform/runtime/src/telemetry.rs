@@ -1,12 +1,12 @@
-//! Operational logs, on stderr. Not the journal: logs may be lost, sampled or switched off.
+//! Operational logs, on stderr. They are not the journal: logs may be lost, sampled or switched off.
 
 use std::io::IsTerminal;
 
 use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt, util::SubscriberInitExt};
 
-/// Starts logging: readable lines on a terminal, JSON lines elsewhere. Does nothing if it already runs.
+/// Starts logging: readable lines on a terminal, JSON lines elsewhere. Has no effect if logging is already running.
 ///
-/// An unparsable `filter` falls back to `info`, and says so in the first line.
+/// An unparsable `filter` falls back to `info`, and the first line reports it.
 pub fn init(filter: Option<&str>) {
     let wanted = filter.unwrap_or("info");
     let (filter, broken) = match EnvFilter::try_new(wanted) {

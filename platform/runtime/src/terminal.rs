@@ -1,27 +1,27 @@
-//! Printing what an agent wrote without letting it drive the terminal.
+//! Prints text of an agent without letting it control the terminal.
 //!
-//! Escape sequences can retitle a window, fill the clipboard or hide text; bidirectional controls can make
-//! a line read differently from what it says (CVE-2021-42574). Both are removed, visible text stays.
+//! Escape sequences can retitle a window, fill the clipboard or hide text. Bidirectional controls can change how a line
+//! reads (CVE-2021-42574). Both are removed, visible text stays.
 
 use std::borrow::Cow;
 
-/// Whether text from an agent is made safe before it is printed.
+/// Treatment of an agent's text before it is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Output {
     /// Control, escape and bidirectional characters are removed.
     Safe,
-    /// Bytes pass as they are: for pipes that want them, at the user's own risk.
+    /// Bytes pass unchanged: for pipes that need them, at the user's own risk.
     Raw,
 }
 
-/// Makes streamed text safe, piece by piece: an escape sequence may begin in one piece and end in another.
+/// Filter that makes streamed text safe. An escape sequence may begin in one piece and end in another.
 #[derive(Debug)]
 pub struct Sanitizer {
     output: Output,
     state: State,
 }
 
-/// Where in an escape sequence (ECMA-48) the text is.
+/// Position of the text in an escape sequence (ECMA-48).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Text,
@@ -36,13 +36,13 @@ enum State {
 }
 
 impl Sanitizer {
-    /// At the beginning of a text.
+    /// Creates a filter at the beginning of a text.
     #[must_use]
     pub const fn new(output: Output) -> Self {
         Self { output, state: State::Text }
     }
 
-    /// The part of `piece` that may be printed.
+    /// Returns the part of `piece` that may be printed.
     pub fn clean<'t>(&mut self, piece: &'t str) -> Cow<'t, str> {
         let harmless = self.state == State::Text && piece.chars().all(is_harmless);
         if self.output == Output::Raw || harmless {
@@ -78,13 +78,13 @@ impl Sanitizer {
     }
 }
 
-/// `text` as it may be printed: for whole texts.
+/// Returns the part of a whole `text` that may be printed.
 #[must_use]
 pub fn safe(text: &str) -> Cow<'_, str> {
     Sanitizer::new(Output::Safe).clean(text)
 }
 
-/// `json` with every character that could drive a terminal written as an escape: the same JSON to a parser.
+/// Returns `json` with every character that could control a terminal escaped: a parser reads the same JSON.
 #[must_use]
 pub fn safe_json(json: &str) -> String {
     let mut text = String::with_capacity(json.len());

@@ -1,7 +1,8 @@
-//! Limits that hold: what a call may need is set aside before its first byte goes out, and settled when it has ended.
+//! Enforces limits: a call's greatest need is set aside before its first byte goes out, and settled when it has
+//! ended.
 //!
-//! Each run and each account has a [`Spending`]; a call draws on both, always in this order, and gives back what it does not
-//! need. What a call asks for is known elsewhere, and so is how a refusal looks.
+//! Each run and each account has a [`Spending`]; a call draws on both, always in this order, and returns what it does
+//! not need. Other modules know what a call asks for, and how a refusal looks.
 
 mod pot;
 mod prices;
@@ -29,14 +30,14 @@ use self::{
     rate::Rate,
 };
 
-/// What is used and set aside of one budget.
+/// Usage and reservations under one budget.
 #[derive(Debug)]
 pub(crate) struct Spending {
     rate: Rate,
     pots: [Pot; POTS.len()],
 }
 
-/// The limits that are amounts, in the order in which they are drawn on.
+/// Limits that are amounts, in the order in which they are drawn on.
 const POTS: [Limit; 6] = [
     Limit::CallsInFlight,
     Limit::Requests,
@@ -46,45 +47,45 @@ const POTS: [Limit; 6] = [
     Limit::CostNanodollars,
 ];
 
-/// The limits to which an answer is cut down.
+/// Limits to which an answer is cut down.
 const CUT_DOWN: [Limit; 3] = [Limit::OutputTokens, Limit::TotalTokens, Limit::CostNanodollars];
 
-/// Amounts of what [`POTS`] limit.
+/// Amounts for the limits of [`POTS`].
 type Amounts = [u64; POTS.len()];
 
-/// Whose limit it is.
+/// Owner of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Whose {
     Run,
     Account,
 }
 
-/// Why a call may not be made now.
+/// Reason that a call may not be made now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Short {
-    /// Not enough is left.
+    /// The limit has not enough left.
     Of(Whose, Limit, Shortage),
-    /// It comes too early, by so much.
-    TooFast(Whose, Duration),
-    /// There is a limit of money, and the model has no price.
+    /// The call comes too early, by this duration.
+    RateLimited(Whose, Duration),
+    /// The budget limits money, and the model has no price.
     Unpriced(Whose),
 }
 
-/// What a call asks for.
+/// Greatest need of a call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ask {
-    /// The most tokens its prompt can have.
+    /// Most tokens its prompt can have.
     pub(crate) input: u64,
-    /// The most tokens that each answer may have, as far as the agent and the grant say.
+    /// Most tokens that each answer may have, by the agent and the grant.
     pub(crate) output: u64,
-    /// How many answers.
+    /// Number of answers.
     pub(crate) answers: u64,
-    /// What its tokens cost, if that is known.
+    /// Price of its tokens, if that is known.
     pub(crate) price: Option<Price>,
 }
 
 impl Spending {
-    /// The spending under `budget` of whoever has used `usage` so far.
+    /// Returns the spending under `budget` of a run or account that has used `usage` so far.
     pub(crate) fn new(budget: &Budget, usage: &Usage) -> Self {
         let used = used(usage.calls, usage.tokens, usage.cost_nanodollars);
         Self {
@@ -93,7 +94,7 @@ impl Spending {
         }
     }
 
-    /// Replaces the limits. What is used and set aside stays.
+    /// Replaces the limits. Usage and reservations stay.
     pub(crate) fn allow(&self, budget: &Budget) {
         self.rate.allow(budget.requests_per_minute);
         for (pot, limit) in self.pots.iter().zip(POTS) {
@@ -101,7 +102,7 @@ impl Spending {
         }
     }
 
-    /// How far each limit is used.
+    /// Returns usage and reservations under each limit.
     pub(crate) fn view(&self) -> Vec<LimitView> {
         let of = |limit| match self.pot(limit) {
             Some(pot) => {
@@ -112,17 +113,18 @@ impl Spending {
         Limit::ALL.map(of).into()
     }
 
-    /// What calls in flight have set aside of `limit`.
+    /// Returns what calls in flight have reserved under `limit`.
     pub(crate) fn reserved(&self, limit: Limit) -> u64 {
         self.pot(limit).map_or(0, Pot::reserved)
     }
 
-    /// Where `limit` is drawn on, if it is an amount.
+    /// Returns the counters of `limit`, if it is an amount.
     fn pot(&self, limit: Limit) -> Option<&Pot> {
         POTS.iter().zip(&self.pots).find_map(|(its, pot)| (*its == limit).then_some(pot))
     }
 
-    /// The most tokens each answer to `ask` can have with what is not used yet, whoever may hold it at the moment.
+    /// Returns the most tokens each answer to `ask` can have within the unused rest of all limits, including what
+    /// other calls have reserved.
     fn output(&self, whose: Whose, ask: &Ask) -> Result<u64, Short> {
         let is_paid = self.pot(Limit::CostNanodollars).and_then(Pot::allowed).is_some();
         let price = match ask.price {
@@ -168,7 +170,7 @@ impl Spending {
     }
 }
 
-/// What counts against each pot when so much was used.
+/// Returns the amount that this usage counts under each limit.
 fn used(requests: u64, tokens: Tokens, cost: NanoDollars) -> Amounts {
     POTS.map(|limit| match limit {
         Limit::Requests => requests,

@@ -1,4 +1,4 @@
-//! One limited amount that many threads draw on: what is allowed, used, and set aside.
+//! Counts one limited amount that many threads draw on: its limit, its usage, and its reservations.
 //!
 //! Never gives too much; at the edge it may refuse for a moment what would have fitted. No locks.
 
@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::sum;
 
-/// More than any call may set aside. A sum of as many as there can be calls in flight stays below 2^64.
+/// Largest amount a call may set aside, and more than any needs. Even for the greatest number of calls in flight the
+/// sum stays below 2^64.
 const ABSURD: u64 = 1 << 44;
 
 /// No limit.
@@ -20,7 +21,7 @@ pub(super) struct Pot {
     reserved: AtomicU64,
 }
 
-/// Why an amount is not to be had.
+/// Reason that an amount cannot be reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shortage {
     /// There is not enough left, whatever becomes of the calls in flight.
@@ -50,7 +51,7 @@ impl Pot {
         self.reserved.load(Ordering::Acquire)
     }
 
-    /// What is not used, whoever may hold it at the moment; [`UNLIMITED`] if nothing limits it.
+    /// Returns what is not used, reserved or not; [`UNLIMITED`] without a limit.
     pub(super) fn unused(&self) -> u64 {
         match self.allowed() {
             Some(allowed) => allowed.saturating_sub(self.used()),
@@ -73,7 +74,7 @@ impl Pot {
         Err(if amount > self.unused() { Shortage::UsedUp } else { Shortage::Held })
     }
 
-    /// Of what was `reserved`, so much was really used.
+    /// Turns a reservation into the usage that it really became.
     pub(super) fn settle(&self, reserved: u64, used: u64) {
         sum::add(&self.used, used, Ordering::AcqRel);
         self.reserved.fetch_sub(reserved, Ordering::AcqRel);

@@ -1,4 +1,4 @@
-//! How often calls may come: the generic cell rate algorithm (ITU-T I.371), one compare-and-swap a call.
+//! Limits the rate of calls with the generic cell rate algorithm (ITU-T I.371), one compare-and-swap a call.
 //!
 //! A pause of a minute or more saves up a minute's worth of calls, and no more.
 
@@ -11,12 +11,12 @@ const MINUTE: u64 = 60_000_000_000;
 
 const ANY: u64 = u64::MAX;
 
-/// A limit of calls a minute. Times are nanoseconds since any one moment.
+/// Limit of calls a minute. Times are nanoseconds since any one moment.
 #[derive(Debug)]
 pub(super) struct Rate {
-    /// [`ANY`] if there is no limit.
+    /// Calls a minute; [`ANY`] if there is no limit.
     per_minute: AtomicU64,
-    /// When the next call would be due if all came evenly.
+    /// Time at which the next call would be due if all came evenly.
     due: AtomicU64,
 }
 
@@ -33,7 +33,7 @@ impl Rate {
         Some(self.per_minute.load(Ordering::Relaxed)).filter(|per_minute| *per_minute != ANY)
     }
 
-    /// A call that comes `now`, and what it takes; if it comes too early, by how much.
+    /// Counts a call that comes `now`, and returns what it takes; if it comes too early, by how much.
     pub(super) fn take(&self, now: u64) -> Result<Taken, Duration> {
         let Some(per_minute) = self.allowed() else { return Ok(Taken(0)) };
         let Some(interval) = MINUTE.checked_div(per_minute) else { return Err(Duration::from_nanos(MINUTE)) };
@@ -50,14 +50,14 @@ impl Rate {
         }
     }
 
-    /// The call is not made after all.
+    /// Undoes the count of a call that is not made.
     pub(super) fn give_back(&self, Taken(interval): Taken) {
-        // What is due is never less than what was taken of it.
+        // The due time is never less than what was taken of it.
         self.due.fetch_sub(interval, Ordering::Relaxed);
     }
 }
 
-/// What a call took of a limit, to be given back if it is not made.
+/// Share of the rate that a call took, to be given back if it is not made.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
 pub(super) struct Taken(u64);
@@ -68,7 +68,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// How many of `tries` calls at `now` are let through.
+    /// Returns how many of `tries` calls at `now` pass.
     fn passed(rate: &Rate, now: u64, tries: usize) -> usize {
         (0..tries).filter(|_| rate.take(now).is_ok()).count()
     }

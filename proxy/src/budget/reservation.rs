@@ -1,4 +1,5 @@
-//! What one call has set aside, of its run's budget and of its account's. Given back when the call ends, however it ends.
+//! Reserves what one call may need, of its run's budget and of its account's. Released when the call ends, however it
+//! ends.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,7 +7,7 @@ use platform_core::{budget::Limit, money::NanoDollars, record::Tokens};
 
 use super::{Amounts, Ask, CUT_DOWN, Short, Shortage, Spending, Whose, used};
 
-/// A call's part of what its run and account may use.
+/// A call's reservation under the budgets of its run and account.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     run: Arc<Spending>,
@@ -14,28 +15,28 @@ pub(crate) struct Reservation {
     amounts: Amounts,
 }
 
-/// What a call may use at most.
+/// Bounds of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Granted {
-    /// Tokens of each answer.
+    /// Most tokens of each answer.
     pub(crate) output_each: u64,
-    /// Tokens of prompt and answers.
+    /// Most tokens of prompt and answers.
     pub(crate) tokens: Tokens,
 }
 
-/// Counts a call that comes at `now`, since any one moment, against the rates of its run and account. One that is refused
-/// later for another reason counts as well: only so is a flood of such calls bounded.
+/// Counts a call that comes at `now`, since any one moment, against the rates of its run and account. A call that is
+/// refused later for another reason counts as well: only so is a flood of such calls bounded.
 pub(crate) fn pace(run: &Spending, account: &Spending, now: Duration) -> Result<(), Short> {
     let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
-    let taken = run.rate.take(now).map_err(|wait| Short::TooFast(Whose::Run, wait))?;
+    let taken = run.rate.take(now).map_err(|wait| Short::RateLimited(Whose::Run, wait))?;
     account.rate.take(now).map(drop).map_err(|wait| {
         run.rate.give_back(taken);
-        Short::TooFast(Whose::Account, wait)
+        Short::RateLimited(Whose::Account, wait)
     })
 }
 
 impl Reservation {
-    /// One request more, in flight from now on.
+    /// Counts one more request, in flight from now on.
     pub(crate) fn enter(run: &Arc<Spending>, account: &Arc<Spending>) -> Result<Self, Short> {
         let mut entered =
             Self { run: Arc::clone(run), account: Arc::clone(account), amounts: Amounts::default() };
@@ -43,10 +44,10 @@ impl Reservation {
         Ok(entered)
     }
 
-    /// Sets aside what the call may need. Less than it asks for is granted only if what it asks for is not left, even when
-    /// all others have ended.
+    /// Reserves what the call may need. It grants less than the call asks for only if that much would not be left
+    /// even after all others have ended.
     pub(crate) fn grow(&mut self, ask: &Ask) -> Result<Granted, Short> {
-        // What is left may have become less since it was looked at; then it is looked at again.
+        // Other calls may have used up part of the rest since it was read; then it is read again.
         for _attempt in 0..ATTEMPTS {
             let output_each =
                 self.run.output(Whose::Run, ask)?.min(self.account.output(Whose::Account, ask)?);
@@ -62,7 +63,7 @@ impl Reservation {
         Err(Short::Of(Whose::Account, Limit::TotalTokens, Shortage::Held))
     }
 
-    /// The call has ended, and used so much.
+    /// Settles the reservation of a call that has ended, with its usage.
     pub(crate) fn settle(mut self, tokens: Tokens, cost: NanoDollars) {
         self.give_back(&used(1, tokens, cost));
     }
@@ -84,10 +85,10 @@ impl Reservation {
     }
 }
 
-/// How often it is looked what is left, while others use it up.
+/// Number of attempts to reserve the rest, while other calls use it up.
 const ATTEMPTS: usize = 16;
 
-/// One call in flight, one request.
+/// Amounts of an entry: one call in flight, one request.
 const ENTRY: Amounts = [1, 1, 0, 0, 0, 0];
 
 impl Drop for Reservation {

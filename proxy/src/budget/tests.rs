@@ -1,4 +1,4 @@
-//! Never more than the limit, never a reservation that stays, whatever happens in whatever order.
+//! Usage never exceeds a limit and no reservation stays, whatever happens in whatever order.
 
 use std::{
     sync::{Arc, atomic::AtomicU64, atomic::Ordering},
@@ -34,14 +34,14 @@ fn tokens(input: u64, output: u64) -> Tokens {
     Tokens { input, output, ..Tokens::default() }
 }
 
-/// A call that has set aside what it needs, with the most that each of its answers may have.
+/// Begins a call that has reserved what it needs, and returns the most that each of its answers may have.
 fn call(run: &Arc<Spending>, account: &Arc<Spending>, ask: Ask) -> Result<(Reservation, u64), Short> {
     let mut reservation = Reservation::enter(run, account)?;
     let granted = reservation.grow(&ask)?;
     Ok((reservation, granted.output_each))
 }
 
-/// What is allowed, used and set aside under one limit.
+/// Returns limit, usage and reservations under one limit.
 fn state(spending: &Spending, limit: Limit) -> (u64, u64) {
     let view = spending.view().into_iter().find(|view| view.limit == limit).unwrap();
     (view.used, view.reserved)
@@ -71,7 +71,7 @@ fn a_call_that_is_too_fast_for_its_account_takes_nothing_of_its_runs_rate() {
     assert_eq!(pace(&run, &slow, NOW), Ok(()));
     for _ in 0..100 {
         let short = pace(&run, &slow, NOW).unwrap_err();
-        assert!(matches!(short, Short::TooFast(Whose::Account, _)), "{short:?}");
+        assert!(matches!(short, Short::RateLimited(Whose::Account, _)), "{short:?}");
     }
     let passed = (0..100).filter(|_| pace(&run, &fast, NOW).is_ok()).count();
     assert_eq!(passed, 4, "all that it had left");
@@ -159,7 +159,7 @@ fn limits_that_are_changed_hold_at_once_and_forget_nothing() {
     );
 }
 
-/// What may happen to calls.
+/// Events in the lives of calls.
 #[derive(Debug, Clone)]
 enum Event {
     Begin {
@@ -173,7 +173,7 @@ enum Event {
         call: usize,
         percent: u64,
     },
-    /// It is dropped before anything was sent.
+    /// The call is dropped before anything was sent.
     Drop {
         call: usize,
     },

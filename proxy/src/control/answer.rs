@@ -18,7 +18,7 @@ use crate::{
 
 pub(super) type Answer = Response<BoxBody<Bytes, std::io::Error>>;
 
-/// Why a control request is not fulfilled.
+/// Reason that a control request is not fulfilled.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     #[error(
@@ -103,19 +103,19 @@ impl Error {
     }
 }
 
-/// `value` as a JSON document.
+/// Answers with `value` as a JSON document.
 pub(super) fn json(value: &impl Serialize) -> Answer {
     let text =
         serde_json::to_vec(value).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}").into_bytes());
     self::text("application/json", text)
 }
 
-/// `text` as a document.
+/// Answers with `text` as a document.
 pub(super) fn text(content_type: &'static str, text: impl Into<Bytes>) -> Answer {
     answer(content_type, Full::from(text.into()).map_err(|never| match never {}).boxed())
 }
 
-/// `pieces` of NDJSON, as they come.
+/// Answers with `pieces` of NDJSON, as they come.
 pub(super) fn ndjson(pieces: impl Stream<Item = std::io::Result<Bytes>> + Send + Sync + 'static) -> Answer {
     answer(
         "application/x-ndjson",

@@ -1,4 +1,4 @@
-//! Tells names that this proxy has heard of from mistyped ones.
+//! Distinguishes names that this proxy knows from mistyped ones.
 //!
 //! An emergency stop is never refused for its name. It says which names match nothing, so that no mistyped one is taken
 //! for a stop.

@@ -1,8 +1,8 @@
-//! `GET /v1/metrics`, and `GET /metrics` on a TCP listener of its own, because Prometheus reads no unix sockets. Beside it
-//! `GET /healthz` and `GET /readyz`, for whatever watches over the proxy.
+//! Serves `GET /v1/metrics`, and `GET /metrics` on a TCP listener of its own, because Prometheus reads no unix
+//! sockets. That listener also has `GET /healthz` and `GET /readyz`, for probes.
 //!
-//! The listener tells what anybody may know who can reach it: no run, account, key or text. It answers nothing else, and
-//! few at a time. It goes on while the proxy drains.
+//! The TCP listener has no access control, so its answers hold no run, account, key or text. It serves no other path,
+//! and few connections at a time. It stays up while the proxy drains.
 
 use std::{
     convert::Infallible,
@@ -39,12 +39,12 @@ use crate::{
     metrics::{Gauges, Reserved},
 };
 
-/// Connections at a time. Those that wait are the kernel's.
+/// Most connections at a time. Further ones wait in the kernel's queue.
 const CONNECTIONS: usize = 16;
 /// Longest life of a connection, which is for one request.
 const LIFE: Duration = Duration::from_secs(5);
 
-/// Everything that is counted, and how things are now.
+/// Returns all counters and gauges as text.
 pub(super) fn text(control: &Control) -> String {
     let (runs, in_flight) = control.runs.load();
     let reserved = |limit| control.runs.accounts().reserved(limit);
@@ -75,7 +75,7 @@ pub(super) fn text(control: &Control) -> String {
 /// Binds `proxy.metrics_listen`.
 ///
 /// # Errors
-/// If the address cannot be had.
+/// If the address cannot be bound.
 pub(crate) fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
     let listen = || {
         let listener = net::TcpListener::bind(address)?;
@@ -148,7 +148,7 @@ fn respond(control: &Control, request: &Request<Incoming>) -> Response<Full<Byte
     answer
 }
 
-/// The reasons without whose they are: no run is named to whoever can reach an address.
+/// Returns the kinds of the reasons alone: any client of the address may read them, so they name no run.
 fn kinds(reasons: Vec<NotReady>) -> Vec<Value> {
     reasons.iter().map(|reason| json!(reason)["reason"].take()).collect()
 }

@@ -1,7 +1,7 @@
-//! control: what the control plane may ask of the data plane, over a unix socket of its own.
+//! Serves the control plane's requests to the data plane, over a unix socket of its own.
 //!
-//! The socket lies in a directory that is mounted nowhere. Who connects is asked of the kernel; what they
-//! say is [`platform_core::control`]. Runs on the main thread: it can be slow without slowing a call.
+//! The socket lies in a directory that is mounted nowhere. The kernel identifies the peer; the messages are
+//! [`platform_core::control`]. Runs on the main thread: it can be slow without slowing a call.
 
 mod answer;
 mod known;
@@ -39,7 +39,7 @@ use crate::{
     upstream::Upstream,
 };
 
-/// What control works with.
+/// State that control requests work with.
 #[derive(Debug)]
 pub(crate) struct Control {
     pub(crate) runs: Runs,
@@ -48,27 +48,27 @@ pub(crate) struct Control {
     pub(crate) bodies: Arc<Allowance>,
     /// Memory for unfinished request heads.
     pub(crate) heads: Arc<HeadMemory>,
-    /// Memory for what streams by of all runs.
+    /// Memory for the taps of all runs.
     pub(crate) taps: Arc<Rings>,
     pub(crate) metrics: Arc<Metrics>,
-    /// What an operator has stopped.
+    /// Freezes that an operator has set.
     pub(crate) freezes: Arc<Freezes>,
-    /// What calls work with; replaced on a reload.
+    /// Settings that calls work with; replaced on a reload.
     pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
     pub(crate) config: ArcSwap<Config>,
-    /// Where the configuration is read again.
+    /// Sources of the configuration, for a reload.
     pub(crate) origins: Arc<Origins>,
-    /// Held by whoever does.
+    /// Held during a reload.
     pub(crate) reloading: tokio::sync::Mutex<()>,
-    /// Whether a stop was asked for.
+    /// Signal that a stop was asked for.
     pub(crate) stop: Watch,
     pub(crate) started: Instant,
-    /// A connection of control's own to the upstream, to ask it for its models.
+    /// Control's own connection to the upstream, to ask it for its models.
     pub(crate) upstream: Upstream,
 }
 
 impl Control {
-    /// Returns which changes hold and are not stored yet.
+    /// Returns the kinds of changes that hold and are not stored yet.
     pub(crate) fn unstored(&self) -> Vec<Unstored> {
         let stored = [
             (Unstored::Freezes, self.freezes.is_stored()),
@@ -94,17 +94,17 @@ impl Control {
     }
 }
 
-/// The control socket, bound.
+/// The bound control socket.
 #[derive(Debug)]
 pub(crate) struct Socket {
     socket: PrivateSocket,
     listener: UnixListener,
-    /// So that control can be reached whatever else takes descriptors.
+    /// Reserve of descriptors: control stays reachable when the process has no others left.
     spares: Arc<Spares>,
 }
 
 impl Socket {
-    /// Binds it: the group [`name::CONTROL_GROUP`] may connect if there is one, else only the owner.
+    /// Binds the socket: the group [`name::CONTROL_GROUP`] may connect if it exists, else only the owner.
     ///
     /// # Errors
     /// If directory or socket cannot be made.
@@ -162,7 +162,7 @@ impl Socket {
     }
 }
 
-/// Serves a connection until it ends, and hands it back.
+/// Serves a connection until it ends, and returns it.
 async fn connection(control: Arc<Control>, stream: UnixStream, stop: Watch) -> UnixStream {
     match stream.peer_cred() {
         Ok(peer) if control.config.load().may_control(peer.uid()) => {}
@@ -190,7 +190,7 @@ async fn connection(control: Arc<Control>, stream: UnixStream, stop: Watch) -> U
     served.into_parts().io.into_inner()
 }
 
-/// Gid of a group of this host. Reads `/etc/group`, the only place a static binary can ask.
+/// Returns the gid of a group of this host. Reads `/etc/group`, the only place a static binary can ask.
 fn group_id(name: &str) -> Option<u32> {
     let groups = std::fs::read_to_string("/etc/group").ok()?;
     groups.lines().find_map(|line| {

@@ -1,11 +1,11 @@
-//! Whether calls would pass: for whoever sends work here, or restarts what does not work. Apart from whether we live.
+//! Decides whether calls would pass, for load balancers and supervisors. Liveness is decided elsewhere.
 
 use http::{Response, StatusCode};
 use platform_core::control::{NotReady, Readiness, UpstreamState};
 
 use super::Control;
 
-/// Everything that stands against it.
+/// Returns all reasons against readiness.
 pub(super) fn look(control: &Control) -> Readiness {
     let state = control.journal.state();
     let journal = (!state.is_open()).then_some(NotReady::Journal { state });
@@ -21,7 +21,7 @@ pub(super) fn look(control: &Control) -> Readiness {
     reasons.into()
 }
 
-/// `answer`, with the status that says the same.
+/// Sets the status of `answer` to match `readiness`.
 pub(super) fn with_status<B>(readiness: &Readiness, mut answer: Response<B>) -> Response<B> {
     if !readiness.ready {
         *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;

@@ -1,5 +1,5 @@
-//! Reading the configuration again while calls go on: all of it or nothing. What can change holds for calls to come; what
-//! would need another process is refused by name.
+//! Reads the configuration again while calls go on: all of it or nothing. Changed settings hold for calls to come. A
+//! change that needs another process is refused by name.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -13,37 +13,38 @@ use tokio::task::JoinError;
 use super::Control;
 use crate::config::Config;
 
-/// What can change while the proxy runs, by the key or what it begins with.
-const CHANGES: [&str; 14] = [
+/// Settings that can change while the proxy runs: keys, and with a dot at the end all keys below.
+const CHANGES: [&str; 15] = [
     "accounts.",
     "prices.",
     "runs.",
     "upstream.key_file",
     "upstream.default_model",
-    "proxy.drain",
-    "proxy.header_read",
-    "proxy.keep_alive",
+    "proxy.drain_timeout",
+    "proxy.drain_abort_timeout",
+    "proxy.header_read_timeout",
+    "proxy.keep_alive_timeout",
     "proxy.control_uids",
-    "proxy.extra_fields",
-    "proxy.run_bodies",
-    "proxy.all_bodies",
+    "proxy.extra_body_fields",
+    "proxy.max_body_memory_per_run",
+    "proxy.max_body_memory",
     "proxy.token_secrets_file",
-    "proxy.token_skew",
+    "proxy.token_leeway",
 ];
 
-/// Why nothing was changed.
+/// Reason that a reload changed nothing.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// What there is now is no configuration.
+    /// The configuration has mistakes.
     #[error("nothing was changed")]
     Mistakes(#[from] Mistakes),
     /// Reading it failed in a way that is a defect.
     #[error("nothing was changed: reading the configuration failed")]
     Panicked(#[source] JoinError),
-    /// It changes what cannot change.
+    /// The change needs a restart.
     #[error("nothing was changed: {} needs a restart", .0.join(", "))]
     NeedsRestart(Vec<String>),
-    /// It names runs that the control plane has opened.
+    /// The control plane has opened runs of these names.
     #[error("nothing was changed: {} is open already, and not by the configuration", names(.0))]
     Taken(Vec<RunId>),
 }
@@ -52,7 +53,7 @@ fn names(runs: &[RunId]) -> String {
     runs.iter().map(|run| format!("runs.{run}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Reads the configuration again and has it hold. One after the other, whoever asks.
+/// Reads the configuration again and applies it. Concurrent reloads run one after the other.
 pub(crate) async fn reload(control: &Control) -> Result<Reloaded, Error> {
     let _one_at_a_time = control.reloading.lock().await;
     let outcome = replace(control).await;
@@ -66,11 +67,11 @@ pub(crate) async fn reload(control: &Control) -> Result<Reloaded, Error> {
 async fn replace(control: &Control) -> Result<Reloaded, Error> {
     let before = control.config.load_full();
     let origins = Arc::clone(&control.origins);
-    // A file system that hangs keeps this reload waiting, and nothing else.
+    // A file system that hangs delays this reload, and nothing else.
     let read = tokio::task::spawn_blocking(move || origins.read()).await.map_err(Error::Panicked)?;
     let after = Arc::new(read?);
     let mut changed = differing(&before.values, &after.values);
-    let fixed: Vec<_> = changed.iter().filter(|key| !begins(key, &CHANGES)).cloned().collect();
+    let fixed: Vec<_> = changed.iter().filter(|key| !is_among(key, &CHANGES)).cloned().collect();
     if !fixed.is_empty() {
         return Err(Error::NeedsRestart(fixed));
     }
@@ -100,7 +101,7 @@ pub(crate) async fn retry(control: &Control) {
     control.runs.retry(&config.settings.runs).await;
 }
 
-/// Returns the settings of the proxy that are not the same. A section without an owner counts as the proxy's.
+/// Returns the proxy's settings that differ. A section without an owner counts as the proxy's.
 fn differing(before: &Values, after: &Values) -> Vec<String> {
     let keys: BTreeSet<_> = before.keys().chain(after.keys()).collect();
     let is_ours = |key: &str| Part::of(key).is_none_or(|part| part.owner() == Owner::Proxy);
@@ -108,11 +109,11 @@ fn differing(before: &Values, after: &Values) -> Vec<String> {
     keys.iter().filter(differs).map(|key| (*key).clone()).collect()
 }
 
-fn begins(key: &str, with: &[&str]) -> bool {
-    with.iter().any(|begin| key.starts_with(begin))
+fn is_among(key: &str, settings: &[&str]) -> bool {
+    settings.iter().any(|setting| key == *setting || setting.ends_with('.') && key.starts_with(setting))
 }
 
-/// What is not the same in the files that settings name.
+/// Returns the settings whose files have changed.
 fn by_content(before: &Config, after: &Config) -> Vec<String> {
     let ids = |config: &Config| config.secrets.ids().cloned().collect::<Vec<_>>();
     let key = (before.authorization != after.authorization).then_some("upstream.key_file (its content)");

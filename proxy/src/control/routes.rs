@@ -9,7 +9,7 @@ use hyper::body::Incoming;
 use platform_core::{
     budget::Budget,
     control::{
-        AccountBudget, Correlation, Cursor, FreezeChange, Frozen, GatewayDoor, Health, Register, Revoked,
+        AccountBudget, Correlation, Cursor, FreezeChange, Frozen, GatewayListener, Health, Register, Revoked,
     },
     grant::Listener,
     id::{GatewayId, RunId, SocketDirName},
@@ -149,15 +149,15 @@ async fn register(control: &Arc<Control>, run: RunId, body: Incoming) -> Result<
         );
         return Err(Error::Invalid(problem));
     }
-    // In a task of its own: whoever gives up waiting must not leave the run half open.
+    // In a task of its own: a client that gives up waiting must not leave the run half open.
     let control = Arc::clone(control);
     let registering = task::spawn("registering a run", async move { control.runs.register(register).await });
     Ok(json(&registering.await.map_err(|_panicked| Error::Failed("registering the run"))??))
 }
 
 async fn open_gateway(control: &Arc<Control>, gateway: GatewayId, body: Incoming) -> Result<Answer, Error> {
-    let door: GatewayDoor = parsed(body, "a gateway's socket").await?;
-    // In a task of its own: whoever gives up waiting must not leave it half open.
+    let door: GatewayListener = parsed(body, "a gateway's socket").await?;
+    // In a task of its own: a client that gives up waiting must not leave it half open.
     let control = Arc::clone(control);
     let opening =
         task::spawn("opening a gateway", async move { control.runs.open_gateway(gateway, door).await });
@@ -209,7 +209,7 @@ fn withdraw(control: &Control, run: RunId, named: (&str, &str), uri: &Uri) -> Re
         tokio::time::sleep(grace).await;
         directory.withdraw(&correlation, &run);
     });
-    // Calls with it end all the same: that it is gone must not depend on the disk.
+    // Calls with it end regardless: its removal must not depend on the disk.
     forgotten?;
     Ok(json(&serde_json::json!({})))
 }
@@ -244,7 +244,7 @@ async fn change(control: &Control, change: Change, body: Incoming) -> Result<Ans
     Ok(json(&FreezeChange { frozen, unmatched }))
 }
 
-/// Says in the log, too, that a change holds and is not stored.
+/// Logs that a change holds and is not stored, and returns the error for it.
 fn not_stored(error: std::io::Error) -> Error {
     tracing::error!(%error, "a change holds and is not stored: it is tried again every second");
     Error::NotStored(error)
@@ -254,7 +254,7 @@ async fn close(control: &Arc<Control>, run: &RunId, uri: &Uri) -> Result<Answer,
     let epoch = number(uri, "epoch")?.unwrap_or_default();
     let drain =
         milliseconds(uri, "drain_ms")?.unwrap_or(control.config.load().settings.proxy.drain.duration());
-    // In a task of its own: whoever gives up waiting must not leave the run half closed.
+    // In a task of its own: a client that gives up waiting must not leave the run half closed.
     let (control, closed) = (Arc::clone(control), run.clone());
     let closing =
         task::spawn("closing a run", async move { control.runs.close(&closed, epoch, drain).await });
@@ -272,7 +272,7 @@ fn number(uri: &Uri, name: &str) -> Result<Option<u64>, Error> {
     query(uri, name).map(parse).transpose()
 }
 
-/// The value of `name` in a query string. Control's values need no percent-decoding.
+/// Returns the value of `name` in a query string. Control's values need no percent-decoding.
 pub(super) fn query<'u>(uri: &'u Uri, name: &str) -> Option<&'u str> {
     let pairs = uri.query().unwrap_or_default().split('&');
     pairs
@@ -280,7 +280,7 @@ pub(super) fn query<'u>(uri: &'u Uri, name: &str) -> Option<&'u str> {
         .find_map(|(key, value)| (key == name).then_some(value))
 }
 
-/// The body of a request, which has to be `what`.
+/// Parses the body of a request, which has to be `what`.
 async fn parsed<T: DeserializeOwned>(body: Incoming, what: &str) -> Result<T, Error> {
     let body = read(body, LARGEST_BODY).await.map_err(Error::Invalid)?;
     serde_json::from_slice(&body).map_err(|error| Error::Invalid(format!("not {what}: {error}")))

@@ -1,8 +1,8 @@
-//! Descriptors that are kept for control alone: when the process has no others left, it can still be reached, by those who
-//! can do something about that.
+//! Reserves descriptors for control alone. When the process has no others left, an operator can still reach it and
+//! act.
 //!
-//! One is given up so that a connection can be accepted, and taken back from that very connection at its end, in one step:
-//! whoever else waits for a descriptor never gets hold of it.
+//! A reserved descriptor is given up so that a connection can be accepted. At its end the connection's own descriptor
+//! becomes the reserve again, in one step: no other waiter gets hold of it.
 
 use std::{
     fs::File,
@@ -11,10 +11,10 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// How many: connections that can be open while nothing else can.
+/// Number of reserved descriptors: connections that can be open while nothing else can.
 const SPARES: usize = 4;
 
-/// The descriptors.
+/// The reserved descriptors.
 #[derive(Debug)]
 pub(super) struct Spares {
     null: File,
@@ -22,15 +22,17 @@ pub(super) struct Spares {
 }
 
 impl Spares {
+    /// Opens the reserve.
+    ///
     /// # Errors
-    /// If there are none to be had.
+    /// If the process has no descriptors left.
     pub(super) fn new() -> io::Result<Self> {
         let null = File::open("/dev/null")?;
         let kept = (0..SPARES).map(|_| Ok(null.try_clone()?.into())).collect::<io::Result<_>>()?;
         Ok(Self { null, kept: Mutex::new(kept) })
     }
 
-    /// Gives one up, if there is one.
+    /// Gives up one descriptor, if one is left.
     pub(super) fn give_up(&self) -> bool {
         self.kept().pop().is_some()
     }

@@ -1,4 +1,4 @@
-//! Control answers that go on: the journal as it grows, the tap and the trace of a run.
+//! Streams control answers that go on: the journal as it grows, the tap and the trace of a run.
 
 use bytes::Bytes;
 use futures_util::stream;
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{journal::Follower, run::Stage, trace::Watcher};
 
-/// `GET /v1/journal?after=SEQ[&journal=ID][&follow]`; without `after`, from the oldest line that is kept.
+/// Serves `GET /v1/journal?after=SEQ[&journal=ID][&follow]`; without `after`, from the oldest line that is kept.
 pub(super) fn journal(control: &Control, uri: &Uri) -> Result<Answer, Error> {
     let after = after(uri)?;
     let follower = control.journal.follow(after, query(uri, "journal"))?;
@@ -39,7 +39,7 @@ async fn next_lines(mut follower: Follower) -> (std::io::Result<Bytes>, Follower
     }
 }
 
-/// The sequence number that is asked to go on from, if one is.
+/// Returns the sequence number to go on from, if the request has one.
 fn after(uri: &Uri) -> Result<Option<u64>, Error> {
     let number = |text: &str| {
         text.parse().map_err(|_error| Error::Invalid(format!("after is not a sequence number: {text}")))
@@ -47,7 +47,7 @@ fn after(uri: &Uri) -> Result<Option<u64>, Error> {
     query(uri, "after").map(number).transpose()
 }
 
-/// `GET /v1/runs/{run}/tap[?after=N]`; without `after`, from the oldest line that is kept.
+/// Serves `GET /v1/runs/{run}/tap[?after=N]`; without `after`, from the oldest line that is kept.
 pub(super) fn tap(control: &Control, run: &RunId, uri: &Uri) -> Result<Answer, Error> {
     let live = control.runs.get(run).ok_or_else(|| Error::UnknownRun(run.to_string()))?;
     let tap = live
@@ -68,7 +68,7 @@ const fn is_over(stage: &Stage) -> bool {
     matches!(stage, Stage::Ended(_))
 }
 
-/// `GET /v1/runs/{run}/trace`
+/// Serves `GET /v1/runs/{run}/trace`.
 pub(super) fn trace(control: &Control, run: &RunId) -> Result<Answer, Error> {
     let live = control.runs.get(run).ok_or_else(|| Error::UnknownRun(run.to_string()))?;
     let stage = live.changes();
@@ -80,7 +80,7 @@ pub(super) fn trace(control: &Control, run: &RunId) -> Result<Answer, Error> {
     })))
 }
 
-/// The next event, those before the run's end first.
+/// Returns the next event, those before the run's end first.
 async fn next_event<E: Clone>(
     tap: &mut Receiver<E>,
     stage: &mut watch::Receiver<Stage>,

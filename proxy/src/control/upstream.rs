@@ -1,4 +1,5 @@
-//! Asking the upstream how it is. Needs the key, which never leaves this process: control only hears the answer.
+//! Asks the upstream for its health. That needs the key, which never leaves this process: control only gets the
+//! result.
 
 use std::time::Duration;
 
@@ -13,9 +14,9 @@ use crate::pieces::Pieces;
 
 /// Largest answer that is read.
 const LARGEST_ANSWER: usize = 4 << 20;
-/// Longest wait for all of it.
+/// Longest wait for all answers.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Where LiteLLM tells its version: to whoever has the key since 1.100 or so, to everybody before.
+/// Paths at which LiteLLM shows its version: to holders of the key since 1.100 or so, to every client before.
 const VERSION_PATHS: [&str; 2] = ["/health/readiness/details", "/health/readiness"];
 
 #[derive(Deserialize)]
@@ -33,7 +34,7 @@ struct Readiness {
     litellm_version: Option<String>,
 }
 
-/// How the upstream is.
+/// Returns the health of the upstream.
 pub(super) async fn ask(control: &Control) -> UpstreamHealth {
     match tokio::time::timeout(PATIENCE, look(control)).await {
         Ok(Ok(health)) => health,

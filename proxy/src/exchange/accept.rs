@@ -1,9 +1,10 @@
-//! accept: the listeners, a run's own, a gateway's and the one that runs share, and the connections on them.
+//! Serves the listeners of runs and gateways and the shared one, and the connections on them.
 //!
-//! On a run's own only processes of the uid in the grant are heard, on a gateway's those of the gateway. When the run closes, the listener goes at once; its
-//! connections finish the call they carry, and are dropped when the run is cut, which ends their calls. When the proxy
-//! goes down, listener and connections stay until then, to say so to whoever calls. One too many is told so and closed: it
-//! costs those that are there nothing.
+//! On a run's listener only processes of the uid in the grant may connect, on a gateway's those of the
+//! gateway. When the run closes, the listener closes at once. Its connections finish the call in flight. They
+//! are dropped when the run is cut, which ends their calls. When the proxy shuts down, listener and
+//! connections stay until the end, so that callers get a refusal. A connection over the limit gets a refusal
+//! and is closed: it costs the existing ones nothing.
 
 use std::{
     convert::Infallible, io, net, os::unix::net::UnixListener as StdListener, path::Path, pin::Pin, sync::Arc,
@@ -23,6 +24,7 @@ use tokio::net::{TcpListener, UnixListener, UnixStream};
 use super::{
     Plane, admit,
     carried::Carried,
+    gateway_socket::GatewaySocket,
     head_memory::HeadPermit,
     identify::{Entrance, Way},
     patience::Quiet,
@@ -33,10 +35,10 @@ use super::{
     unwritten::{Owed, Owing},
     wire::{Socket, Wire},
 };
-use crate::{run::Run, worker::GatewaySocket};
+use crate::run::Run;
 
-/// Most that is read from a client at once, bytes. hyper would read up to 400 KiB ahead per connection; a body that fits
-/// comes in one piece and is not copied.
+/// Most bytes that are read from a client at once. hyper would read up to 400 KiB ahead per connection. A body that
+/// fits comes in one piece and is not copied.
 const READ_BUFFER: usize = 256 << 10;
 
 /// A run's listener, bound.
@@ -48,8 +50,8 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Binds `path` on the current thread's runtime. Agents of any uid may connect, as far as the file is
-    /// concerned: inside the sandbox the socket's owner is nobody; who they are is asked of the kernel.
+    /// Binds `path` on the current thread's runtime. The file lets agents of any uid connect: inside the
+    /// sandbox the socket's owner is an unknown uid. The kernel reports the uid of a peer.
     ///
     /// # Errors
     /// If the socket cannot be bound.
@@ -260,8 +262,8 @@ fn quiet(plane: &Plane) -> Quiet {
     Quiet { head: snapshot.header_read, keep_alive: snapshot.keep_alive }
 }
 
-/// A connection that is served when it is polled. Time is watched here, not by hyper, whose timer is made anew for every
-/// request and does not tell a head from a pause.
+/// Returns a connection that is served when it is polled. Time is watched here, because hyper makes its timer
+/// anew for every request and does not tell a head from a pause.
 fn serving<S: Socket>(plane: Arc<Plane>, entrance: Entrance, heads: HeadPermit, stream: S) -> Timed<S> {
     let (carried, owed) = (entrance.carried.clone(), Owed::new(Arc::clone(&plane.unwritten)));
     let wire = Wire::new(stream, carried.clone(), owed.clone());

@@ -1,7 +1,7 @@
-//! admit: may this call pass at all. Decided from the head, before any of the body is read.
+//! Decides whether a call may pass at all, from its head, before any of the body is read.
 //!
-//! Whether run and journal are open, and what the call may use, is asked of its `settle::Exchange`; models and fields are the
-//! body check's.
+//! `settle::Exchange` knows whether run and journal are open, and how much the call may use. Models and fields are
+//! checked with the body.
 
 use http::{Method, Version, header, request::Parts};
 use platform_core::{refusal::Refusal, route::Route};
@@ -23,9 +23,9 @@ pub(super) fn size(head: &Parts) -> usize {
     FRAME + headers + head.uri.path_and_query().map_or(0, |target| target.as_str().len())
 }
 
-/// Whether every reader sees the same request in this head (RFC 9112, 3.2 and 6.1). What hyper refuses itself is not
-/// asked again: two lengths, folded lines, what no chunk can be. A length beside chunked it drops, and closes behind the answer.
-/// A fragment is part of no target.
+/// Checks that every reader sees the same request in this head (RFC 9112, 3.2 and 6.1). What hyper refuses
+/// itself is not checked again: two lengths, folded lines, malformed chunks. hyper drops a length beside
+/// chunked, and closes the connection behind the answer. No target has a fragment.
 pub(super) fn head(head: &Parts, target: Target) -> Result<(), Refusal> {
     let headers = &head.headers;
     let mut encodings = headers.get_all(header::TRANSFER_ENCODING).iter();

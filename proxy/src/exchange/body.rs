@@ -22,7 +22,7 @@ pub(crate) enum Body {
     Observed(Box<Observed>),
 }
 
-/// Why an answer ends before its end.
+/// Reason why an answer ends early.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BrokenOff {
     /// The upstream broke off.
@@ -31,10 +31,10 @@ pub(crate) enum BrokenOff {
     /// A limit of the call passed.
     #[error("the limit {} of the call passed", .0.word())]
     Late(Timeout),
-    /// What has come of a document is no answer, and some of it has passed.
+    /// The document so far is no answer, and some of it has passed.
     #[error("the upstream told of an error in the middle of its answer")]
     NoAnswer,
-    /// The record of the call cannot be made durable, without which its end is not told.
+    /// The call's record cannot be made durable. Without it the end of the answer is not sent.
     #[error(transparent)]
     Journal(#[from] journal::Error),
 }

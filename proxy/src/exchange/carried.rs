@@ -1,8 +1,8 @@
-//! The call that a connection carries, as far as somebody outside may end it, and how long it has been waiting.
+//! State of the call on a connection: how it can be cancelled, and which timeouts are running.
 //!
-//! A client that does not read keeps its call waiting for ever, where nothing of the call runs: so it is the connection that
-//! goes, when the run is cut, when its gateway is heard no more, when an operator stops
-//! the call's account or model or revokes the token it came by, or when a limit of time passes. The call's
+//! A client that does not read keeps its call waiting for ever, and no code of the call runs meanwhile. So
+//! the connection itself is dropped when the run is cut, its gateway's listener closes, or a timeout passes.
+//! The same happens when an operator freezes the call's account or model, or revokes its token. The call's
 //! record says why.
 
 use std::{
@@ -29,7 +29,7 @@ use super::{
 };
 use crate::{freezes::Freezes, refusal::Refused, run::Run};
 
-/// What one connection carries. Clones are of the same connection.
+/// State of one connection. Clones refer to the same connection.
 #[derive(Debug, Clone)]
 pub(super) struct Carried(Arc<Connection>);
 
@@ -38,15 +38,15 @@ struct Connection {
     call: Mutex<Call>,
     is_of_another_run: Notify,
     quiet: Quiet,
-    /// Of a gateway's: cancelled when that is heard no more.
+    /// Cancelled when the gateway's listener closes; only on a gateway's connections.
     unheard: Option<CancellationToken>,
 }
 
 #[derive(Debug)]
 struct Call {
-    /// Whose the call is, or the last one was: some of its bytes may wait to be read.
+    /// Run of the current or last call, some of whose bytes may wait to be read.
     run: Option<Arc<Run>>,
-    /// How that was known.
+    /// Proof by which the run was found.
     identity: Identity,
     stage: Stage,
     patience: Patience,
@@ -56,13 +56,13 @@ struct Call {
 /// State of a connection that has nothing to do at the moment.
 #[derive(Debug)]
 pub(super) struct Waiting {
-    /// When the next limit of time passes.
+    /// Time at which the next timeout passes.
     pub(super) due: Option<Instant>,
-    /// The limit that the call was told of and has not acted on.
+    /// Timeout that was reported to the call and that the call has not acted on.
     pub(super) told: Option<Timeout>,
     /// Bytes that hyper holds and that belong to no call.
     pub(super) held: u64,
-    /// Whether the client has left a call that is in flight.
+    /// Set if the client has left a call that is in flight.
     pub(super) is_abandoned: bool,
 }
 
@@ -71,19 +71,20 @@ enum Stage {
     /// There is no call in flight.
     #[default]
     Idle,
-    /// What it asks for is not read yet.
+    /// The request's body is not read yet.
     Begun,
-    /// It asks for this model.
+    /// The call asks for this model.
     Asks(Box<str>),
 }
 
 impl Carried {
-    /// Nothing yet, on a connection that was accepted just now: of one run's own, or of the listener that runs share.
+    /// Creates the state of a connection that was accepted just now: of one run's own, or of the shared
+    /// listener.
     pub(super) fn of(run: Option<Arc<Run>>, quiet: Quiet) -> Self {
         Self::until(None, run, quiet)
     }
 
-    /// The same on a gateway's connection, which goes when `unheard` is cancelled.
+    /// Creates the state of a gateway's connection, which is dropped when `unheard` is cancelled.
     pub(super) fn of_gateway(unheard: CancellationToken, quiet: Quiet) -> Self {
         Self::until(Some(unheard), None, quiet)
     }
@@ -100,7 +101,7 @@ impl Carried {
         Self(Arc::new(Connection { call, is_of_another_run, quiet, unheard }))
     }
 
-    /// A call of `caller` begins.
+    /// Begins a call of `caller`.
     pub(super) fn begin(&self, Caller { run, identity }: &Caller, now: Instant) {
         let mut call = self.call();
         call.identity = *identity;
@@ -112,12 +113,12 @@ impl Carried {
         }
     }
 
-    /// The call asks for `model`.
+    /// Notes that the call asks for `model`.
     pub(super) fn asks(&self, model: &str) {
         self.call().stage = Stage::Asks(model.into());
     }
 
-    /// The call is settled, or what was asked is no call.
+    /// Ends the call: it is settled, or the request was no call.
     pub(super) fn end(&self) {
         let mut call = self.call();
         call.stage = Stage::Idle;
@@ -125,7 +126,7 @@ impl Carried {
         call.inbound.expect_head();
     }
 
-    /// Whether the connection has to go.
+    /// Returns whether the connection must be dropped.
     pub(super) fn is_cut(&self, freezes: &Freezes) -> bool {
         if self.is_unheard() {
             return true;
@@ -167,7 +168,7 @@ impl Carried {
         }
     }
 
-    /// Whether the gateway that it comes from is heard no more.
+    /// Returns whether the listener of its gateway was closed.
     pub(super) fn is_unheard(&self) -> bool {
         self.0.unheard.as_ref().is_some_and(CancellationToken::is_cancelled)
     }
@@ -236,41 +237,41 @@ impl Carried {
 
 /// Time.
 impl Carried {
-    /// The client takes nothing for now.
+    /// Notes that the client takes nothing for now.
     pub(super) fn is_unread(&self) {
         self.call().patience.is_unread(Instant::now());
     }
 
-    /// The client takes what is ready for it.
+    /// Notes that the client takes what is ready for it.
     pub(super) fn is_read(&self) {
         self.call().patience.is_read();
     }
 
-    /// The request's body is to come.
+    /// Begins the wait for the request's body.
     pub(super) fn wants_body(&self) {
         self.call().patience.wants_body(Instant::now());
     }
 
-    /// So many bytes of it came.
+    /// Counts `bytes` bytes of the request's body.
     pub(super) fn got_body(&self, bytes: usize, times: &CallTimes) {
         let mut call = self.call();
         call.patience.got_body(bytes as u64, times.body_bytes().max(1), Instant::now);
         call.inbound.take(bytes as u64);
     }
 
-    /// The upstream is to answer within `timeout`. The limit that has passed, if one has.
+    /// Begins the wait for the upstream, within `timeout`. Returns the timeout that has passed, if one has.
     pub(super) fn wants(&self, timeout: Timeout) -> Option<Timeout> {
         let mut call = self.call();
         call.patience.wants(timeout, Instant::now);
         call.patience.told()
     }
 
-    /// What was waited for has come.
+    /// Notes that the wait is over.
     pub(super) fn has_come(&self) {
         self.call().patience.has_come();
     }
 
-    /// The limit of the call that has passed, until it is settled.
+    /// Returns the timeout of the call that has passed, until the call is settled.
     pub(super) fn told(&self) -> Option<Timeout> {
         self.call().patience.told()
     }
@@ -285,13 +286,13 @@ impl Carried {
         .await
     }
 
-    /// When the next limit passes.
+    /// Returns the time at which the next timeout passes.
     pub(super) fn due(&self) -> Option<Instant> {
         let call = self.call();
         call.patience.next(self.0.quiet, &call.times()).map(|(at, _)| at)
     }
 
-    /// The limit that has passed by `now`.
+    /// Returns the timeout that has passed by `now`, if one has.
     pub(super) fn pass(&self, now: Instant) -> Option<Passed> {
         let mut call = self.call();
         let times = call.times();

@@ -1,6 +1,7 @@
-//! complain: the upstream answered with an error, or with nothing that a model API answers. An error is read whole,
-//! bounded, and told on without what it says of the upstream's insides, also where it comes in the middle of a stream;
-//! what only says that Sluicegate's own key or money is no good becomes a refusal.
+//! Maps errors of the upstream, and answers that no model API gives.
+//!
+//! An error is read whole, within a bound, and passed on without details of the upstream's insides. That
+//! holds in the middle of a stream, too. An error about Sluicegate's own key or money becomes a refusal.
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header, response::Parts};
@@ -20,7 +21,7 @@ use crate::{
     upstream::{Connection, Unread},
 };
 
-/// Largest error that is told on.
+/// Largest error that is passed on, bytes.
 const LARGEST: usize = 64 << 10;
 
 #[derive(Deserialize)]
@@ -35,7 +36,7 @@ struct Detail<'a> {
     kind: Option<&'a str>,
 }
 
-/// Whose words an error is told in.
+/// Origin of the words of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Words {
     /// The upstream's, without what they say of its insides.
@@ -51,26 +52,26 @@ impl Words {
     }
 }
 
-/// Whether `answer` is none: a redirection, another protocol, a success in an encoding that nobody asked for and that
-/// neither the agent nor the meter could read.
+/// Returns whether `answer` is none: a redirection, another protocol, or a success in an encoding that was
+/// not asked for and that neither the agent nor the meter could read.
 pub(super) fn is_none(answer: &Response<Incoming>) -> bool {
     let is_readable = answer.status().is_success() && rewrite::is_plain(answer.headers()).is_ok();
     !is_readable && !is_error(answer.status())
 }
 
-/// The response in the place of an answer that is none. Its connection is not used again.
+/// Returns the response in the place of an answer that is none. Its connection is not used again.
 pub(super) async fn refuse(mut exchange: Exchange) -> Response<Body> {
     let dialect = exchange.route().dialect();
     released(exchange.settle_mapped(Refusal::UpstreamFailed, Outcome::Complete)).await;
     refusal::respond(&Refusal::UpstreamFailed.into(), dialect)
 }
 
-/// Whether an answer of this status is an error.
+/// Returns whether an answer with this status is an error.
 pub(super) fn is_error(status: StatusCode) -> bool {
     status.is_client_error() || status.is_server_error()
 }
 
-/// The response for the client.
+/// Returns the response for the client.
 pub(super) async fn respond(
     mut exchange: Exchange,
     (answer, connection): Answer,
@@ -93,7 +94,7 @@ pub(super) async fn respond(
         return response;
     }
     let snapshot = exchange.plane().snapshot.load_full();
-    // Too long, broken off, not JSON: that there was an error is all that can be told.
+    // Too long, broken off, not JSON: the agent learns only that there was an error.
     let told = scrub::document(&text, &snapshot.unspoken)
         .unwrap_or_else(|| refusal::error_json(&Refusal::UpstreamFailed.into(), dialect));
     let told = snapshot.mask.cover(told.into());
@@ -126,8 +127,8 @@ async fn read(exchange: &mut Exchange, body: Incoming, mut connection: Connectio
     }
 }
 
-/// The response in the place of a document that came with a good status, and is no answer: `text`, or as much of it as
-/// was read.
+/// Returns the response in the place of a document that came with a good status, and is no answer: `text`, or
+/// as much of it as was read.
 pub(super) async fn instead(
     exchange: &mut Exchange,
     head: &Parts,
@@ -155,7 +156,7 @@ pub(super) async fn instead(
     document(head, exchange, told)
 }
 
-/// A response with the upstream's status and what is `told` of its error.
+/// Returns a response with the upstream's status and the redacted error `told`.
 fn document(head: &Parts, exchange: &Exchange, told: Bytes) -> Response<Body> {
     let mut response = observe::with_head(head, exchange);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -163,7 +164,7 @@ fn document(head: &Parts, exchange: &Exchange, told: Bytes) -> Response<Body> {
     response
 }
 
-/// What an agent is told in the place of an `event` that tells of an error in the middle of a stream.
+/// Returns the event that replaces an `event` with an error in the middle of a stream.
 pub(super) fn event(exchange: &Exchange, words: Words, event: &[u8]) -> Bytes {
     let dialect = exchange.route().dialect();
     let told = match words {
@@ -173,8 +174,8 @@ pub(super) fn event(exchange: &Exchange, words: Words, event: &[u8]) -> Bytes {
     told.unwrap_or_else(|| refusal::error_event(&Refusal::UpstreamFailed.into(), dialect)).into()
 }
 
-/// An answer about Sluicegate's own key or money, which would only mislead an agent. LiteLLM says 422 where a budget is
-/// used up.
+/// Returns whether an answer is about Sluicegate's own key or money, which would only mislead an agent.
+/// LiteLLM says 422 where a budget is used up.
 fn is_about_our_means(status: StatusCode, text: &[u8]) -> bool {
     match status.as_u16() {
         401..=403 => true,
@@ -188,8 +189,9 @@ fn is_about_budget(text: &[u8]) -> bool {
     complaint.is_some_and(|complaint| complaint.error.kind == Some("budget_exceeded"))
 }
 
-/// What a gateway is told of an error. Providers repeat what an agent wrote, and a gateway sorts errors by their words:
-/// it would lock the provider for every tenant. That a conversation is too long it must know, to make it shorter.
+/// Returns the refusal that replaces an error for a gateway. Providers repeat what an agent wrote, and a
+/// gateway sorts errors by their words: it would lock the provider for every tenant. A gateway must learn
+/// that a conversation is too long, to shorten it.
 fn to_a_gateway(status: StatusCode, text: &[u8]) -> Refusal {
     match status.as_u16() {
         408 | 429 | 500.. => Refusal::UpstreamBusy,
@@ -198,7 +200,7 @@ fn to_a_gateway(status: StatusCode, text: &[u8]) -> Refusal {
     }
 }
 
-/// Whether an error says that the conversation is too long for the model.
+/// Returns whether an error says that the conversation is too long for the model.
 fn is_too_long(status: StatusCode, text: &[u8]) -> bool {
     matches!(status.as_u16(), 400 | 413 | 422) && tells_too_long(text)
 }

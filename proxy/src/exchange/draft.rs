@@ -1,6 +1,6 @@
-//! A record in the making: what is known of a call so far, and what is made of what nobody tells.
+//! Builds the record of a call from what is known so far, and estimates what is not reported.
 //!
-//! Pure. When a call ends and what becomes of its record then is `settle`'s.
+//! Pure. `settle` decides when a call ends and what becomes of its record then.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,30 +21,30 @@ use crate::{
     },
 };
 
-/// A record, and what is needed to estimate what nobody tells.
+/// Unfinished record, with what is needed to estimate unreported usage.
 #[derive(Debug)]
 pub(super) struct Draft {
     pub(super) record: ExchangeRecord,
-    /// What of the request is no text.
+    /// Parts of the request that are not text.
     pub(super) media: Media,
-    /// Whether some of it may have gone upstream.
+    /// Set once some of the call may have gone upstream.
     pub(super) sent: AtomicBool,
     /// Bytes of text that the answer had.
     said: u64,
-    /// When it went upstream, microseconds from its beginning.
+    /// Time at which the call went upstream, microseconds from its beginning.
     pub(super) sent_us: u64,
-    /// When the first of that text came.
+    /// Time at which the first of that text came, microseconds from the call's beginning.
     pub(super) heard_us: Option<u64>,
     /// The most that the call can use.
     pub(super) granted: Tokens,
-    /// What the model costs, if that is known.
+    /// Price of the model, if it is known.
     pub(super) price: Option<Price>,
-    /// How far the answer has come, for whoever traces it.
+    /// Progress of the answer, for watchers of its trace.
     pub(super) progress: Progress,
 }
 
 impl Draft {
-    /// Of a call that begins at `ts`.
+    /// Begins the record of a call that starts at `ts`.
     pub(super) fn new(caller: &Caller, call_id: CallId, ts: String) -> Self {
         let grant = &caller.run.grant;
         let record = ExchangeRecord {
@@ -92,7 +92,7 @@ impl Draft {
         }
     }
 
-    /// What the answer said about itself.
+    /// Records what the answer reported about itself.
     pub(super) fn read(&mut self, reading: Reading) {
         let record = &mut self.record;
         self.said = reading.said;
@@ -109,7 +109,7 @@ impl Draft {
         record.cost_nanodollars = reading.cost.or(record.cost_nanodollars);
     }
 
-    /// The record of a call that has ended.
+    /// Returns the record of a call that has ended.
     pub(super) fn finish(mut self, outcome: Outcome, duration_us: u64) -> ExchangeRecord {
         self.fill_in(outcome, duration_us);
         self.record
@@ -152,7 +152,7 @@ impl Draft {
         }
         let price = price.filter(|_| record.tokens_source != TokensSource::None);
         (record.cost_nanodollars, record.cost_source) = match (record.cost_nanodollars, price) {
-            // The upstream told what the tokens cost that it had counted by then.
+            // The upstream reported the cost of the tokens that it had counted by then.
             (Some(told), Some(price)) if is_partial && price.of(&record.tokens) > told => {
                 (Some(price.of(&record.tokens)), CostSource::Priced)
             }
@@ -165,18 +165,20 @@ impl Draft {
         };
     }
 
-    /// Whether a model may have worked on the call.
+    /// Returns whether a model may have worked on the call.
     fn may_cost(&self) -> bool {
         let record = &self.record;
-        let nowhere = matches!(record.refusal, Some(Refusal::UpstreamUnreachable | Refusal::UpstreamDown));
+        let nowhere =
+            matches!(record.refusal, Some(Refusal::UpstreamUnreachable | Refusal::UpstreamUnavailable));
         let reached = self.sent.load(Ordering::Relaxed) && !nowhere;
         let refused = record.ttfb_us.is_some() && !(200..300).contains(&record.status);
         reached && !refused && record.route.costs_tokens()
     }
 }
 
-/// Tokens that a model may have thought in so many microseconds without showing any: who cuts streams before the first word
-/// must not have it think for nothing. 200 a second is more than large models make.
+/// Tokens that a model may have thought in so many microseconds without showing any: a client that cuts
+/// streams before the first word must not have the model think for nothing. 200 a second is more than large
+/// models make.
 const fn thought(silent_us: u64) -> u64 {
     silent_us / 5000
 }
@@ -218,7 +220,7 @@ mod tests {
         ExchangeRecord { tokens_source, tokens: Tokens { input, output, ..Tokens::default() }, ..line.record }
     }
 
-    /// What was counted is the least, and the estimate beside it never more than what was set aside.
+    /// A count is a lower bound, and the estimate beside it never exceeds the reservation.
     #[test]
     fn an_estimate_is_bounded_and_a_count_is_not() {
         use TokensSource::{Estimated, None, Partial};

@@ -1,4 +1,4 @@
-//! forward: the request goes up, once, and the head of the answer comes back.
+//! Sends the request to the upstream, once, and returns the head of the answer.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub(super) fn check(exchange: &Exchange) -> Result<(), Refused> {
 
 fn refused(error: &Error) -> Refused {
     match (error, error.timeout()) {
-        (Error::Down { retry }, _) => Refused::until(Refusal::UpstreamDown, *retry),
+        (Error::Down { retry }, _) => Refused::until(Refusal::UpstreamUnavailable, *retry),
         (Error::Unreachable(_), Some((timeout, limit))) => {
             Refused::late(Refusal::UpstreamUnreachable, Late { timeout, limit: limit.into() })
         }

@@ -1,9 +1,10 @@
 //! Limits the memory that unfinished request heads hold, of one listener's connections and of all.
 //!
-//! A head that comes in one piece never gets here. Beyond a limit the connections whose heads are unfinished for the longest
-//! time are closed first, so that a flood of them costs those who come later nothing. A connection closes when its thread gets
-//! round to it: where as much memory again waits for that, newcomers are closed, too. Bodies have limits of their own: they
-//! belong to a call, which is refused when there is no memory for it, and one client's heads must not refuse another's call.
+//! A head that comes in one piece never gets here. Beyond a limit the connections with the oldest unfinished
+//! heads are closed first. So a flood of them costs later connections nothing. A connection closes when its
+//! thread gets round to it: where as much memory again waits for that, newcomers are closed, too. Bodies have
+//! limits of their own, because they belong to a call, which is refused when there is no memory for it. One
+//! client's heads must not refuse another's call.
 
 use std::{
     collections::BTreeMap,
@@ -89,6 +90,10 @@ impl HeadMemory {
     /// Counts `held`. Returns those that have to close.
     fn set(&self, held: &Held) -> Vec<(u64, Arc<Eviction>)> {
         let mut unfinished = self.unfinished();
+        // Another thread has just taken it out of the count, and is about to say so.
+        if unfinished.closing.contains_key(&held.number) {
+            return Vec::new();
+        }
         let entry = Entry { bytes: held.bytes, eviction: Arc::clone(&held.eviction) };
         let before = unfinished.by_age.insert(held.number, entry).map_or(0, |entry| entry.bytes);
         unfinished.bytes = unfinished.bytes - before + held.bytes;
@@ -234,6 +239,25 @@ mod tests {
         drop(permits);
         let mut next = HeadPermit::new(Arc::clone(&listener), Arc::clone(&all));
         assert_eq!(hold(&mut next, 10), Standing::Stays, "there is room again");
+    }
+
+    /// Another thread takes a connection out of the count while its own thread counts more bytes for it.
+    #[test]
+    fn a_connection_is_counted_once_while_it_closes() {
+        let (all, listener) = (memory(1000), memory(30));
+        let mut permit = HeadPermit::new(Arc::clone(&listener), Arc::clone(&all));
+        hold(&mut permit, 10);
+        let eviction = listener.unfinished().close(0).unwrap();
+        assert_eq!(hold(&mut permit, 20), Standing::Stays, "it has not been told yet");
+        eviction.order(0);
+        assert_eq!(hold(&mut permit, 30), Standing::Evicted);
+        assert_eq!((listener.used(), all.used()), (0, 0));
+        drop(permit);
+        for memory in [listener, all] {
+            let unfinished = memory.unfinished();
+            assert!(unfinished.by_age.is_empty() && unfinished.closing.is_empty());
+            assert_eq!((unfinished.bytes, unfinished.closing_bytes), (0, 0));
+        }
     }
 
     #[test]

@@ -1,10 +1,11 @@
-//! identify: who is calling.
+//! Finds the run that a call belongs to.
 //!
-//! On a run's own socket that is the run, and nothing the caller says has a part in it. On the shared listener it is
-//! whoever can prove it: a signed run token, in a header of its own or as the API key of any SDK; where gateways are
-//! served also a W3C trace id (w3.org/TR/trace-context) or a slot in the path that control registered for a live run.
-//! Two that disagree are refused. A gateway's own socket is such a listener, and what proves something is bound to the listener it
-//! was granted for: a trace id of one gateway's run is nobody's at another gateway.
+//! On a run's own socket that is the run, and nothing that the caller says matters. On the shared listener
+//! the caller has to prove its run. The proof is a signed run token, in a header of its own or as the API key
+//! of any SDK. Where gateways are served, it may also be a W3C trace id (w3.org/TR/trace-context) or a slot
+//! in the path. Control registers these two for a live run. Two proofs that disagree are refused. A gateway's
+//! own socket is such a listener, and a proof is bound to the listener that it was granted for. A trace id of
+//! one gateway's run proves nothing at another gateway.
 
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ use crate::{clock, run::Run};
 /// Begins a path that names a slot: `/slot/<32 hexadecimal digits>/v1/…`
 const SLOT: &str = "/slot/";
 
-/// Where a call came in, and on which connection.
+/// Listener and connection that a request arrived on.
 #[derive(Debug, Clone)]
 pub(super) struct Entrance {
     pub(super) way: Way,
@@ -35,7 +36,8 @@ pub(super) struct Entrance {
 }
 
 impl Entrance {
-    /// Whether answers are read by a gateway, who must not be told what makes it lock a provider.
+    /// Returns whether a gateway reads the answers. It must not receive an error that makes it lock a
+    /// provider.
     pub(super) const fn serves_gateways(&self) -> bool {
         matches!(self.way, Way::Shared(Serves::Gateways) | Way::Gateway(_))
     }
@@ -53,7 +55,7 @@ pub(super) enum Way {
 }
 
 impl Way {
-    /// Whether `run` may call here.
+    /// Returns whether `run` may call on this listener.
     fn is_for(&self, run: &Run) -> bool {
         match (self, &run.grant.listener) {
             (Self::Own(own), _) => own.grant.run_id == run.grant.run_id,
@@ -64,7 +66,7 @@ impl Way {
     }
 }
 
-/// Who is calling, and how we know.
+/// Run that a call belongs to, and its proof.
 #[derive(Debug, Clone)]
 pub(super) struct Caller {
     pub(super) run: Arc<Run>,
@@ -77,13 +79,13 @@ impl Caller {
         Self { run: Arc::clone(run), identity: Identity::Socket }
     }
 
-    /// Returns the caller of a call of which nothing says whose it is.
+    /// Returns the caller of a call whose run nothing proves.
     pub(super) fn unattributed(plane: &Plane) -> Self {
         Self { run: Arc::clone(&plane.nobody), identity: Identity::None }
     }
 }
 
-/// The caller, and the path without what named the caller.
+/// Returns the caller, and the path without the part that named the caller.
 pub(super) fn identify<'h>(
     plane: &Plane,
     entrance: &Entrance,
@@ -117,7 +119,7 @@ fn by_any<'h>(plane: &Plane, way: &Way, head: &'h Parts) -> Result<(Caller, &'h 
     Ok((first, path))
 }
 
-/// The run whose tokens were sent, if any were.
+/// Returns the run of the tokens that were sent, if any were.
 fn by_token(plane: &Plane, way: &Way, headers: &HeaderMap) -> Result<Option<Arc<Run>>, Refusal> {
     let mut found: Option<Arc<Run>> = None;
     for text in tokens(headers)? {
@@ -151,8 +153,8 @@ fn verified(plane: &Plane, way: &Way, text: &str) -> Result<Arc<Run>, Refusal> {
     Ok(run)
 }
 
-/// The run tokens that were sent, in the header of their own or as keys of their shape. OpenClaw always sends a key; one
-/// of another shape is none.
+/// Returns the run tokens that were sent, in the header of their own or as keys of their shape. OpenClaw
+/// always sends a key; one of another shape is none.
 fn tokens(headers: &HeaderMap) -> Result<impl Iterator<Item = &str>, Refusal> {
     let mut own = headers.get_all(own::RUN_TOKEN).iter();
     let token =
@@ -166,10 +168,10 @@ fn tokens(headers: &HeaderMap) -> Result<impl Iterator<Item = &str>, Refusal> {
     Ok(token.into_iter().chain(keys))
 }
 
-/// Where Anthropic's SDKs put their key.
+/// Header in which Anthropic's SDKs send their key.
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
-/// The trace id of the one `traceparent`, if it is whole and of version 00. Of several it is none.
+/// Returns the trace id of the one `traceparent`, if it is whole and of version 00. Of several it is none.
 fn trace(headers: &HeaderMap) -> Option<Correlation> {
     let mut all = headers.get_all("traceparent").iter();
     let text = all.next().filter(|_| all.next().is_none())?.to_str().ok()?;
@@ -177,7 +179,7 @@ fn trace(headers: &HeaderMap) -> Option<Correlation> {
     Correlation::trace(text.get(3..35)?)
 }
 
-/// The slot that a path begins with, and the rest of it.
+/// Returns the slot that a path begins with, and the rest of the path.
 pub(super) fn slot(path: &str) -> (Option<Correlation>, &str) {
     let Some((slot, rest)) = path.strip_prefix(SLOT).and_then(|rest| rest.split_at_checked(32)) else {
         return (None, path);

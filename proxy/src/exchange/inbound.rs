@@ -1,7 +1,8 @@
 //! Counts the bytes that a client has sent and that hyper has not passed on yet, and reads the request line.
 //!
-//! Pure. hyper tells neither how much it holds of a head that is unfinished or of what comes behind a request, nor that a
-//! target had a fragment. The count is an estimate: a head is taken for as long as it would be in the usual spelling.
+//! Pure. hyper reports neither how much it holds of an unfinished head or of bytes behind a request, nor that
+//! a target had a fragment. The count is an estimate: a head is taken for as long as it would be in the usual
+//! spelling.
 
 use memchr::memchr2;
 
@@ -107,12 +108,10 @@ impl Inbound {
     }
 
     const fn begin_head(&mut self) {
+        // Where anything is left, the line may have come behind the request before, and these bytes are fields.
+        self.stage = if self.buffered == 0 { Stage::Blank } else { Stage::Fields };
         if self.buffered < MAX_SLACK {
             self.buffered = 0;
-            self.stage = Stage::Blank;
-        } else {
-            // Its line came behind the request before.
-            self.stage = Stage::Fields;
         }
     }
 
@@ -177,6 +176,20 @@ mod tests {
             inbound.expect_head();
             assert_eq!(inbound.held(), 0);
         }
+    }
+
+    #[test]
+    fn fields_behind_a_pipelined_line_are_no_line() {
+        let mut inbound = Inbound::new();
+        inbound.came(&[CALL, b"GET /v1/models HTTP/1.1\r\n"].concat());
+        inbound.take_head(CALL.len() as u64 - 2);
+        inbound.take(2);
+        inbound.expect_head();
+        inbound.came(b"user-agent: C#\r\n\r\n");
+        assert_eq!(inbound.take_head(41), Target::Plain);
+        inbound.expect_head();
+        inbound.came(b"GET /v1/models# HTTP/1.1\r\n\r\n");
+        assert_eq!(inbound.take_head(28), Target::WithFragment, "the control");
     }
 
     #[test]

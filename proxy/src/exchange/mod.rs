@@ -12,6 +12,7 @@ mod carried;
 mod complain;
 mod draft;
 mod forward;
+mod gateway_socket;
 mod head_memory;
 mod identify;
 mod inbound;
@@ -40,6 +41,7 @@ use platform_core::{route::Route, token::Secrets};
 pub(crate) use self::{
     accept::{GatewayListener, Listener, SharedListener},
     body::{Body, BrokenOff},
+    gateway_socket::GatewaySocket,
     head_memory::HeadMemory,
     rewrite::{Identification, Label, Policy, Reason, Rejection},
     room::{Complaints, Rooms, pause, raise_descriptor_limit},
@@ -68,41 +70,41 @@ use crate::{
 /// The part of the configuration that calls work with. Immutable; a new one replaces it whole.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
-    /// How long a client may take to send a request's head.
+    /// Longest time that a client may take to send a request's head.
     pub(crate) header_read: Duration,
-    /// How long a client's connection may be idle between two calls.
+    /// Longest time that a client's connection may be idle between two calls.
     pub(crate) keep_alive: Duration,
     /// The upstream's credential.
     pub(crate) authorization: Option<HeaderValue>,
-    /// What no agent is told: the upstream's key and address, and what they were before.
+    /// Texts that no agent receives: the upstream's key and address, and their earlier values.
     pub(crate) unspoken: Arc<[String]>,
     /// The key and the secrets of tokens, and what they were before: they are masked in all that an agent is sent.
     pub(crate) mask: Arc<Mask>,
-    /// What run tokens are signed with.
+    /// Secrets that sign run tokens.
     pub(crate) secrets: Arc<Secrets>,
-    /// What tokens cost.
+    /// Prices of tokens.
     pub(crate) prices: Prices,
-    /// How long a token holds beyond its expiry.
+    /// Time for which a token holds beyond its expiry.
     pub(crate) token_skew: Duration,
 }
 
-/// What a data-plane thread serves calls with.
+/// Everything a data-plane thread needs to serve calls.
 #[derive(Debug)]
 pub(crate) struct Plane {
     pub(crate) upstream: Arc<Upstream>,
     pub(crate) journal: Arc<Journal>,
-    /// Whose call it is, where that has to be proved.
+    /// Live runs and their correlations, for calls that have to prove their run.
     pub(crate) directory: Arc<Directory>,
-    /// What an operator has stopped.
+    /// Freezes that an operator has set.
     pub(crate) freezes: Arc<Freezes>,
-    /// The run under which calls that are nobody's are recorded.
+    /// Run under which unattributed calls are recorded.
     pub(crate) nobody: Arc<Run>,
     /// Memory for the request bodies of all runs.
     pub(crate) bodies: Arc<Allowance>,
     pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
-    /// Where this thread counts.
+    /// Counters of this thread.
     pub(crate) metrics: Arc<ForThread>,
-    /// For connections.
+    /// Limits of connections.
     pub(crate) rooms: Rooms,
     pub(crate) call_ids: CallIds,
     /// Answers that clients have not taken yet.
@@ -153,7 +155,8 @@ async fn refuse(
 ) -> Response<Body> {
     let dialect = exchange.route().dialect();
     released(exchange.refuse(refused)).await;
-    // Who waits to be asked for the body is not asked, and who was too slow is not waited for.
+    // A client that waits for `100 Continue` is not asked for its body, and one that was too slow is not
+    // waited for.
     if !head.headers.contains_key(header::EXPECT) && refused.timeout.is_none() {
         rewrite::discard(body, &entrance.carried).await;
         // What came belonged to this call and begins no other.
@@ -166,7 +169,8 @@ async fn refuse(
     }
 }
 
-/// Waits until an answer of Sluicegate's own may leave. It may also when the disk fails: it tells of a failure anyway.
+/// Waits until an answer of Sluicegate's own may leave. It may also when the disk fails: it reports a failure
+/// anyway.
 async fn released(synced: Synced) {
     if let Err(error) = synced.await {
         tracing::error!(error = &error as &dyn std::error::Error, "a record may not be on the disk");
@@ -190,7 +194,8 @@ async fn pass(
     forward::send(exchange, request).await
 }
 
-/// `GET /health`: the socket works, and whose it is. Needs no identity and is no call.
+/// Answers `GET /health`: the socket works, and a run's own socket names the run. Needs no identity and is no
+/// call.
 fn health(entrance: &Entrance) -> Response<Body> {
     let text = match &entrance.way {
         Way::Own(run) => serde_json::json!({ "status": "ok", "runId": run.grant.run_id }).to_string(),

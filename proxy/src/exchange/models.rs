@@ -1,5 +1,5 @@
-//! `GET /v1/models` and `GET /v1/models/{id}`: what the run was granted. The upstream is not asked: its list would tell of
-//! models that this run may not name.
+//! Answers `GET /v1/models` and `GET /v1/models/{id}` with the models that the run was granted. The upstream
+//! is not asked: its list would name models that this run may not name.
 //!
 //! One shape for both dialects: platform.openai.com/docs/api-reference/models and docs.anthropic.com/en/api/models-list
 //! have no field of the same name with another meaning.
@@ -13,7 +13,7 @@ use crate::refusal::Refused;
 
 const LIST: &str = "/v1/models";
 
-/// Whether the call asks for models; like all routes, of this server and no other.
+/// Returns whether the call asks for models. As on all routes, the target must not name another server.
 pub(super) fn is_asked(head: &Parts, path: &str) -> bool {
     head.method == Method::GET
         && head.uri.authority().is_none()

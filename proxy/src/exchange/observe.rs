@@ -1,8 +1,8 @@
-//! observe: the answer streams through as it comes, a meter watches, and the end is told apart.
+//! Streams the answer through as it comes, while a meter watches, and tells a whole answer from a part.
 //!
 //! The record is written before the last bytes are handed over. A stream that does not reach the upstream's
-//! own end is never closed cleanly: an error event follows if the stream stands between two events, then
-//! the connection is aborted, so that no client takes a part for the whole.
+//! own end is never closed cleanly. If it stands between two events, an error event follows. Then the
+//! connection is aborted, so that no client takes a part for the whole.
 
 use std::{
     future::{Future, poll_fn},
@@ -50,28 +50,28 @@ pub(crate) struct Observed {
     missing: Option<u64>,
     mask: Arc<Mask>,
     words: Words,
-    /// Whether the upstream's next bytes are waited for.
+    /// Set while the upstream's next bytes are awaited.
     waits: bool,
     /// Some text has come.
     speaks: bool,
     exchange: Exchange,
 }
 
-/// What passes of an answer, and how.
+/// Form in which an answer passes.
 #[derive(Debug)]
 enum Passage {
     /// A stream, event by event.
     Events(Box<Withheld>),
-    /// One document.
+    /// A single document.
     Document(Box<Document>),
 }
 
 /// The part of a document that is read before any of it passes.
 #[derive(Debug)]
 enum Ahead {
-    /// It is being read.
+    /// The document is being read.
     Reading,
-    /// It has been read, and is the next to pass.
+    /// This much was read, and is the next to pass.
     Read(Bytes),
     /// There is none, or it has passed.
     None,
@@ -91,7 +91,7 @@ enum State {
     Done,
 }
 
-/// What is handed over when the call's record is where it has to be.
+/// Rest of an answer, handed over when the call's record is where it has to be.
 #[derive(Debug)]
 enum Rest {
     /// The last bytes.
@@ -194,7 +194,7 @@ impl Observed {
         self.exchange.takes_back();
     }
 
-    /// Whether a document that was read ahead tells of an error, or is none.
+    /// Returns whether a document that was read ahead reports an error, or is no answer.
     fn is_no_answer(&self) -> bool {
         match &self.passage {
             Passage::Document(document) if self.is_done() => !document.is_answer(),
@@ -226,12 +226,12 @@ impl Observed {
         }
     }
 
-    /// Whether the last piece was handed over.
+    /// Returns whether the last piece was handed over.
     pub(super) const fn is_done(&self) -> bool {
         matches!((&self.state, &self.ahead), (State::Done, Ahead::None | Ahead::Reading))
     }
 
-    /// How much is still to come, if the upstream said.
+    /// Returns how much is still to come, if the upstream said.
     pub(super) fn size_hint(&self) -> http_body::SizeHint {
         // What is withheld will be missing, and what is scrubbed has another length.
         let Passage::Document(document) = &self.passage else { return http_body::SizeHint::default() };
@@ -293,7 +293,8 @@ impl Observed {
 
     /// Takes note of `piece`, and returns what of it is for the agent now.
     fn note(&mut self, piece: Bytes) -> Bytes {
-        // Before anything is read in it: records and viewers are not sent a secret either.
+        // Masked before it is read, so a secret in one piece reaches no record and no viewer. A secret that is spread
+        // over pieces is found only on its way to the agent; viewers are people.
         let piece = self.mask.cover(piece);
         let call = self.exchange.call_id();
         match self.exchange.run().watched() {
@@ -333,7 +334,7 @@ impl Observed {
         self.exchange.passed_on(rest.len());
         let last = if rest.is_empty() { piece } else { [piece, rest].concat().into() };
         if matches!(self.ahead, Ahead::Reading) && self.is_no_answer() {
-            // Something else is told in its place, and the record is of that.
+            // Another answer replaces it, and the record is of that one.
             self.exchange.plane().upstream.give_back(connection);
             return Poll::Ready((!last.is_empty()).then(|| Ok(Frame::data(last))));
         }
@@ -341,13 +342,13 @@ impl Observed {
         self.poll_synced(synced, Rest::Last(last), cx)
     }
 
-    /// Whether a document turns out to be no answer after some of it has passed.
+    /// Returns whether a document turns out to be no answer after some of it has passed.
     fn passes_no_answer(&self) -> bool {
         let Passage::Document(document) = &self.passage else { return false };
         !matches!(self.ahead, Ahead::Reading) && !document.looks_like_an_answer()
     }
 
-    /// What is left, once the record is where it has to be.
+    /// Hands over the rest once the record is where it has to be.
     fn poll_synced(
         &mut self,
         mut synced: Synced,
@@ -390,8 +391,8 @@ impl Observed {
         synced
     }
 
-    /// Ends the answer before its end. What was handed over so far is given a turn to be flushed: hyper drops what it
-    /// holds when it meets an error.
+    /// Ends the answer before its end. The bytes that were handed over get a chance to be flushed first,
+    /// because hyper drops those it holds when it meets an error.
     fn break_off(
         &mut self,
         error: BrokenOff,
@@ -421,7 +422,7 @@ impl Observed {
         self.poll_synced(synced, Rest::Break(event, error), cx)
     }
 
-    /// Whether a stream told of an error, or of anything that is no answer.
+    /// Returns whether a stream carried an error, or anything else that is no answer.
     const fn has_failed(&self) -> bool {
         match &self.passage {
             Passage::Events(withheld) => withheld.has_failed(),

@@ -6,7 +6,8 @@ use platform_core::{control::Correlation, grant::RunGrant, id::CallId, route::Ro
 
 use super::{admit, identify, models, rewrite, scrub};
 
-/// What `body` asks for and the bytes that are sent for it where an answer may have `most` tokens, or why it is refused.
+/// Returns what `body` asks for and the bytes that are sent for it where an answer may have `most` tokens, or
+/// why it is refused.
 pub(crate) fn rewritten<'b>(
     route: Route,
     body: &'b Bytes,
@@ -40,17 +41,17 @@ pub(crate) fn headers(
     rewrite::headers(&rewrite::Identification::of(grant)?, Some(&authorization), from, call)
 }
 
-/// What an agent is told of an upstream's error text.
+/// Redacts an upstream's error text for an agent.
 pub(crate) fn scrubbed(text: &str, unspoken: &[String]) -> String {
     scrub::scrub(text, unspoken)
 }
 
-/// What an agent is told of an upstream's error document, if there is anything to tell.
+/// Redacts an upstream's error document for an agent; `None` if nothing is left.
 pub(crate) fn scrubbed_document(text: &[u8], unspoken: &[String]) -> Option<String> {
     scrub::document(text, unspoken)
 }
 
-/// What stands in the place of a stream's event that tells of an error, if there is anything to tell.
+/// Returns what replaces a stream's event that reports an error; `None` if nothing is left of it.
 pub(crate) fn scrubbed_event(event: &[u8], unspoken: &[String]) -> Option<String> {
     scrub::event(event, unspoken)
 }

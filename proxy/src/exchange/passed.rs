@@ -1,11 +1,11 @@
-//! passed: the headers of the upstream's answers that agents are sent, and what their values may be.
+//! Lists the headers of the upstream's answers that agents are sent, and what their values may be.
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use platform_core::name::header as own;
 
 use super::{Snapshot, scrub::scrub};
 
-/// Response headers that pass. Everything else tells of the upstream's insides, or of other tenants.
+/// Response headers that pass. All others reveal the upstream's insides, or other tenants.
 const PASSED: [HeaderName; 3] =
     [header::CONTENT_TYPE, header::CACHE_CONTROL, HeaderName::from_static("request-id")];
 /// Values that nearly all answers have.

@@ -1,6 +1,7 @@
-//! How long a connection waits for whom, and since when.
+//! Tracks whom a connection waits for, since when, and which timeout passes next.
 //!
-//! Pure: it is told what happens and when, and says which limit passes first. Who acts on that: `timed` and the call itself.
+//! Pure: it receives what happens and when, and says which timeout passes first. `timed` and the call itself
+//! act on that.
 
 use std::time::{Duration, Instant};
 
@@ -15,26 +16,26 @@ pub(super) struct Quiet {
     pub(super) keep_alive: Duration,
 }
 
-/// Which limit has passed.
+/// Timeout that has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Passed {
     /// Nothing was asked.
     Idle,
     /// A head began to come and did not end.
     Head,
-    /// One of the call's own.
+    /// A timeout of the call.
     Call(Timeout),
 }
 
-/// What a connection waits for.
+/// Timeouts of one connection.
 #[derive(Debug)]
 pub(super) struct Patience {
     waits: For,
-    /// When the call began, while there is one.
+    /// Time at which the call began, while there is one.
     call: Option<Instant>,
     /// Since when the client takes nothing of what is ready for it.
     unread: Option<Instant>,
-    /// The limit that the call was told of, until it has acted on that.
+    /// Timeout that was reported to the call, until the call has acted on it.
     told: Option<Timeout>,
 }
 
@@ -46,7 +47,7 @@ enum For {
     Next(Instant),
     /// The rest of a request's head.
     Head(Instant),
-    /// Nobody: it is our turn.
+    /// Neither client nor upstream: the proxy has to act.
     Nobody,
     /// The rest of a body; so many bytes of it came since.
     Body(Instant, u64),
@@ -55,48 +56,48 @@ enum For {
 }
 
 impl Patience {
-    /// Of a connection that was accepted `now`.
+    /// Starts the timeouts of a connection that was accepted `now`.
     pub(super) const fn new(now: Instant) -> Self {
         Self { waits: For::First(now), call: None, unread: None, told: None }
     }
 
-    /// Bytes have come from the client.
+    /// Notes that bytes have come from the client.
     pub(super) fn came(&mut self, now: impl FnOnce() -> Instant) {
         if let For::First(_) | For::Next(_) = self.waits {
             self.waits = For::Head(now());
         }
     }
 
-    /// The client takes nothing for now.
+    /// Notes that the client takes nothing for now.
     pub(super) const fn is_unread(&mut self, now: Instant) {
         self.unread = Some(now);
     }
 
-    /// The client takes what is ready for it.
+    /// Notes that the client takes what is ready for it.
     pub(super) fn is_read(&mut self) {
         self.unread = None;
         self.told = self.told.filter(|timeout| *timeout != Timeout::Client);
     }
 
-    /// A call begins.
+    /// Begins a call.
     pub(super) const fn begin(&mut self, now: Instant) {
         self.call = Some(now);
         self.waits = For::Nobody;
     }
 
-    /// A request was answered, and no call is in flight.
+    /// Ends a call: the request was answered, and none is in flight.
     pub(super) const fn end(&mut self, now: Instant) {
         self.call = None;
         self.waits = For::Next(now);
         self.told = None;
     }
 
-    /// From now on the request's body is to come.
+    /// Begins the wait for the request's body.
     pub(super) const fn wants_body(&mut self, now: Instant) {
         self.waits = For::Body(now, 0);
     }
 
-    /// So many bytes of it came, where `enough` of them are worth another while.
+    /// Counts `bytes` bytes of the body. Each time `enough` of them have come, its timeout starts anew.
     pub(super) fn got_body(&mut self, bytes: u64, enough: u64, now: impl FnOnce() -> Instant) {
         if let For::Body(_, so_far) = &mut self.waits {
             *so_far = so_far.saturating_add(bytes);
@@ -106,7 +107,7 @@ impl Patience {
         }
     }
 
-    /// From now on the upstream is to answer within `timeout`, one of its limits. Keeps an earlier wait for the same.
+    /// Begins the wait for the upstream, within `timeout`. Keeps an earlier wait for the same.
     pub(super) fn wants(&mut self, timeout: Timeout, now: impl FnOnce() -> Instant) {
         match self.waits {
             For::Upstream(same, _) if same == timeout => {}
@@ -114,7 +115,7 @@ impl Patience {
         }
     }
 
-    /// What was waited for has come. A limit that passed at that very moment has not.
+    /// Ends the wait. A timeout that passed at that very moment is forgotten.
     pub(super) const fn has_come(&mut self) {
         self.waits = For::Nobody;
         self.told = None;
@@ -125,17 +126,17 @@ impl Patience {
         self.call.is_some()
     }
 
-    /// The limit that the call was told of and has not acted on yet.
+    /// Returns the timeout that was reported to the call and that the call has not acted on yet.
     pub(super) const fn told(&self) -> Option<Timeout> {
         self.told
     }
 
-    /// Whether the client leaves bytes lie.
+    /// Returns whether the client leaves bytes unread.
     pub(super) const fn is_left(&self) -> bool {
         self.unread.is_some()
     }
 
-    /// The limit that passes next, and when. Never more than the clock can count is never.
+    /// Returns the timeout that passes next, and when. A time beyond the clock's range never comes.
     pub(super) fn next(&self, quiet: Quiet, times: &CallTimes) -> Option<(Instant, Passed)> {
         let waits = match self.waits {
             // What it does not take comes first: it is not the next request that is waited for.
@@ -152,7 +153,8 @@ impl Patience {
         [waits, unread, call].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
-    /// The limit that has passed by `now`, if one has. Of one of its own the call is told.
+    /// Returns the timeout that has passed by `now`, if one has. One of the call's own is also reported to
+    /// the call.
     pub(super) fn pass(&mut self, quiet: Quiet, times: &CallTimes, now: Instant) -> Option<Passed> {
         let (_, passed) = self.next(quiet, times).filter(|(at, _)| *at <= now)?;
         if let (Passed::Call(timeout), Some(_)) = (passed, self.call) {
@@ -175,7 +177,7 @@ mod tests {
 
     const QUIET: Quiet = Quiet { head: Duration::from_secs(30), keep_alive: Duration::from_secs(300) };
 
-    /// One after the other, so that each is told from all others.
+    /// Returns timeouts that all differ, so that each can be recognised.
     fn times() -> CallTimes {
         CallTimes {
             body_ms: Millis::seconds(10),
@@ -200,7 +202,7 @@ mod tests {
             self.1 + Duration::from_secs(second)
         }
 
-        /// What passes next, and in which second.
+        /// Returns the timeout that passes next, and in which second.
         fn next(&self) -> Option<(u64, Passed)> {
             let (at, passed) = self.0.next(QUIET, &times())?;
             Some(((at - self.1).as_secs(), passed))

@@ -1,6 +1,6 @@
-//! How many connections there may be: of one run, on the shared listener, and of all, so that descriptors are left for the
-//! upstream, the journal and control. One listener never has more than are left for all others, so that however few there
-//! may be, a run without any finds one.
+//! Limits the connections of one run, on the shared listener, and of all. Descriptors are left for the
+//! upstream, the journal and control. One listener never has more connections than are left for all others.
+//! So a run without any finds one, however low the limit is.
 
 use std::{
     io,
@@ -76,7 +76,7 @@ const RESERVE_PER_THREAD: u64 = 8;
 /// Connections that there may always be.
 const LEAST: u64 = 16;
 
-/// What all connections of this process share.
+/// Limits that all connections of this process share.
 #[derive(Debug, Clone)]
 pub(crate) struct Rooms {
     /// Counted in descriptors; listeners of runs take some of it.
@@ -96,7 +96,7 @@ pub(crate) struct ListenerLimits {
     heads: Arc<HeadMemory>,
 }
 
-/// What one connection takes, until it is dropped.
+/// Permits of one connection, given back on drop.
 #[derive(Debug)]
 pub(super) struct Places {
     pub(super) connection: [Place; 3],
@@ -104,7 +104,7 @@ pub(super) struct Places {
 }
 
 impl Rooms {
-    /// For `threads` threads under this process's limit of descriptors.
+    /// Creates the limits for `threads` threads under this process's limit of descriptors.
     pub(crate) fn new(caps: Connections, threads: usize) -> Self {
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let reserve = RESERVE + RESERVE_PER_THREAD * threads as u64;
@@ -114,7 +114,7 @@ impl Rooms {
             descriptors: Arc::new(Room::new(descriptors)),
             connections: Arc::new(Room::new(all)),
             shared: ListenerLimits {
-                // Whoever can reach that listener must not be able to shut out those with a socket of their own.
+                // Clients of that listener must not be able to shut out those with a socket of their own.
                 connections: Arc::new(Room::new(u64::from(caps.listen).min(all.div_ceil(2)))),
                 heads: Arc::new(HeadMemory::new(caps.listener_heads)),
             },
@@ -138,7 +138,7 @@ impl Rooms {
         }
     }
 
-    /// A listener takes a descriptor.
+    /// Takes a descriptor for a listener.
     pub(super) fn listener(&self) -> Place {
         self.descriptors.count(1)
     }
@@ -172,7 +172,7 @@ impl Rooms {
     }
 }
 
-/// How long to wait after so many failures in a row, instead of spinning.
+/// Returns how long to wait after so many failures in a row, instead of spinning.
 pub(crate) fn pause(failures: u32) -> Duration {
     Duration::from_millis(50 << failures.min(4))
 }

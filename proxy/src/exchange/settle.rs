@@ -1,7 +1,7 @@
-//! settle: exactly one record per call, whatever ended it.
+//! Writes exactly one record per call, whatever ended it.
 //!
-//! An [`Exchange`] is the record in the making. It is settled once, explicitly, where the call's end is
-//! known; if it is dropped before, the client has left or the run was cut, and that is the record.
+//! An [`Exchange`] is the unfinished record. It is settled once, explicitly, where the call's end is known.
+//! If it is dropped before, the client has left or the run was cut, and that is the record.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -89,9 +89,10 @@ impl Exchange {
         self.room = Some(self.plane.journal.room().ok_or(Refusal::JournalUnavailable)?);
         self.place = Some(self.run.enter()?);
         if self.run.is_over(clock::now()) {
-            return Err(Refusal::RunOver.into());
+            return Err(Refusal::RunDeadlineExceeded.into());
         }
-        // Again: it may have been revoked between the look at the token and the call's beginning, unseen by who cuts.
+        // Again: the token may have been revoked between its check and the call's beginning, unseen by the
+        // code that cuts calls.
         let is_by_token = self.draft.as_ref().is_some_and(|draft| draft.record.identity == Identity::Token);
         if is_by_token && self.run.is_revoked() {
             return Err(Refusal::TokenRevoked.into());
@@ -141,23 +142,23 @@ impl Exchange {
         self.call_id
     }
 
-    /// Sluicegate itself answers with success, in so many bytes.
+    /// Notes that Sluicegate itself answers with success, in so many bytes.
     pub(super) fn told(&mut self, bytes: usize) {
         self.note(|draft| draft.status = StatusCode::OK.as_u16());
         self.passed_on(bytes);
     }
 
-    /// Whether the call is not settled yet.
+    /// Returns whether the call is not settled yet.
     pub(super) const fn is_open(&self) -> bool {
         self.draft.is_some()
     }
 
-    /// The upstream's status.
+    /// Returns the upstream's status.
     pub(super) const fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// Some of the request's body arrived; returns how much that makes in all.
+    /// Counts `bytes` bytes of the request's body. Returns how many that makes in all.
     pub(super) fn received(&mut self, bytes: usize) -> u64 {
         self.note(|draft| draft.request_bytes += bytes as u64);
         self.draft.as_ref().map_or(0, |draft| draft.record.request_bytes)
@@ -171,7 +172,7 @@ impl Exchange {
         Refusal::BodyInvalid
     }
 
-    /// What the body asks for is known.
+    /// Notes what the body asks for. Refuses the call if an operator has frozen its model.
     pub(super) fn asked(&mut self, asked: &Checked<'_>) -> Result<(), Refused> {
         let tells_usage = matches!(self.route, Route::ChatCompletions | Route::Completions);
         if tells_usage && asked.stream && !asked.usage_asked {
@@ -191,12 +192,13 @@ impl Exchange {
         self.is_let_go_on(Some(&asked.model))
     }
 
-    /// Whether the agent is to see the event in which a stream tells its usage.
+    /// Returns who asked for the event in which a stream reports its usage.
     pub(super) const fn usage(&self) -> UsageIs {
         self.usage
     }
 
-    /// The request is about to go to the upstream: the call is marked, and whoever drops the future has not sent it.
+    /// Marks the call, whose request is about to go to the upstream. If the future is dropped, the request
+    /// was not sent.
     pub(super) async fn sending(&mut self) -> Result<(), Refusal> {
         if self.carried.is_abandoned() {
             // Nothing was sent, and nothing is: the connection ends now, and the call with it.
@@ -258,7 +260,7 @@ impl Exchange {
         }
     }
 
-    /// Tells whoever traces the run how far the call has come.
+    /// Reports to watchers of the run's trace how far the call has come.
     pub(super) fn trace(&self, step: impl FnOnce() -> Step) {
         if self.run.trace.is_watched() {
             self.run.trace.tell(self.call_id, self.elapsed_us(), step());
@@ -273,7 +275,7 @@ impl Exchange {
         }
     }
 
-    /// What the answer said about itself.
+    /// Records what the answer reported about itself.
     pub(super) fn read(&mut self, reading: Reading) {
         if let Some(draft) = &mut self.draft {
             draft.read(reading);
@@ -293,7 +295,7 @@ impl Exchange {
         self.note(|draft| draft.timeout = Some(timeout));
     }
 
-    /// Sluicegate answers the call itself.
+    /// Refuses the call: Sluicegate answers it itself.
     pub(super) fn refuse(mut self, refused: &Refused) -> Synced {
         let reason = refused.reason;
         self.note(|draft| {
@@ -320,8 +322,8 @@ impl Exchange {
         self.note(|draft| draft.response_bytes = 0);
     }
 
-    /// Writes the record. Later calls do nothing. What it returns is ready when the answer's last bytes may leave; who has
-    /// nobody to answer drops it.
+    /// Writes the record. Later calls do nothing. The returned value is ready when the answer's last bytes
+    /// may leave; a caller without a client to answer drops it.
     pub(super) fn settle(&mut self, outcome: Outcome) -> Synced {
         let duration = self.elapsed_us();
         let Some(draft) = self.draft.take() else { return Synced::Now };
@@ -358,7 +360,7 @@ impl Exchange {
         u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// What it means that the call ends here, without anybody having said why.
+    /// Returns the outcome of a call that ends here without a stated reason.
     fn early_end(&self) -> Outcome {
         match self.run.cut() {
             Some(Closing::Closed | Closing::Over | Closing::Replaced) => Outcome::RunClosed,

@@ -1,8 +1,9 @@
-//! A connection that is served when it is polled, and what becomes of it when a limit of time passes.
+//! Serves a connection when it is polled, and ends it or reports to its call when a timeout passes.
 //!
-//! One alarm per connection, set again only when it has rung or something is due earlier: a call with the usual limits
-//! never touches it. Everything of a call runs when its connection is polled, so that a call whose limit has passed is
-//! told by polling once more; if nothing of it runs then, because its client takes nothing, the connection is dropped.
+//! One alarm per connection, set again only when it has rung or something is due earlier: a call with the
+//! usual limits never touches it. Everything of a call runs when its connection is polled. So polling once
+//! more reports a passed timeout to the call. If nothing of the call runs then, because its client takes
+//! nothing, the connection is dropped.
 
 use std::{
     future::Future,
@@ -38,12 +39,12 @@ where
     alarm: Pin<Box<Sleep>>,
 }
 
-/// How a connection ended.
+/// Reason why a connection ended.
 #[derive(Debug)]
 pub(super) enum Ended {
-    /// By itself, or by its client.
+    /// The connection or its client ended it.
     Alone(hyper::Result<()>),
-    /// It waited for too long.
+    /// The connection waited for too long.
     Passed(Passed),
     /// Its client has left a call.
     Abandoned,
@@ -64,7 +65,7 @@ where
         Self { connection, carried, heads, alarm: Box::pin(sleep_until(first.into())) }
     }
 
-    /// It ends with the call that it carries, or now if it carries none.
+    /// Ends the connection after the call that it carries, or now if it carries none.
     pub(super) fn close_softly(&mut self) {
         Pin::new(&mut self.connection).graceful_shutdown();
     }
@@ -77,7 +78,7 @@ where
         drop(Pin::new(&mut stream).poll_shutdown(&mut cx));
     }
 
-    /// Which limit has passed, once one has; the next one is `due` then.
+    /// Returns the timeout that has passed, once one has; the next one is `due` then.
     fn poll_alarm(&mut self, mut due: Option<Instant>, cx: &mut Context<'_>) -> Poll<Passed> {
         loop {
             let Some(at) = due.map(Into::into) else { return Poll::Pending };

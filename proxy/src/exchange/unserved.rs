@@ -1,7 +1,7 @@
 //! Tells clients why their connection ends without a call, and records that.
 //!
-//! A head that is too slow, too large or not HTTP is a refused call: it counts as one of its run, or as unattributed where
-//! nothing says whose it is.
+//! A head that is too slow, too large or not HTTP is a refused call. It counts as one of its run, or as
+//! unattributed where no run can be proved.
 
 use std::{
     io::{self, Write},
@@ -30,7 +30,7 @@ pub(super) fn end<S: Socket>(
         Ended::Alone(Ok(())) | Ended::Abandoned => None,
         // An answer may be under way, and the call has a record of its own.
         Ended::Evicted if entrance.carried.has_call() => None,
-        // hyper has said so, in our words.
+        // The client has its answer already, in place of hyper's own.
         Ended::Alone(Err(error)) if error.is_parse_too_large() => Some(Refusal::HeadTooLarge),
         Ended::Alone(Err(error)) if error.is_parse() => Some(Refusal::HeadInvalid),
         Ended::Alone(Err(error)) => {

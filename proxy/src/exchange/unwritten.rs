@@ -1,8 +1,9 @@
-//! Answers that are not written out: a call is recorded before the last bytes of its answer leave, and a proxy that stops
-//! waits for those bytes as well.
+//! Tracks answers that are not written out. A call is recorded before the last bytes of its answer leave, and
+//! a proxy that stops waits for those bytes as well.
 //!
-//! hyper keeps what a slow client does not take. It drops an answer's body once all of it is in its buffer, and flushes the
-//! stream below only when that buffer is empty: so an answer is out at the first flush after its body was dropped.
+//! hyper keeps what a slow client does not take. It drops an answer's body once all of it is in its buffer.
+//! It flushes the stream below only when that buffer is empty. So an answer is out at the first flush after
+//! its body was dropped.
 
 use std::{
     pin::Pin,
@@ -20,7 +21,7 @@ use tokio::sync::Notify;
 
 use super::{Body, BrokenOff};
 
-/// How many connections of a data-plane thread have an answer that is not written out.
+/// Count of a data-plane thread's connections that have an answer not written out.
 #[derive(Debug, Default)]
 pub(crate) struct Unwritten {
     connections: AtomicU64,
@@ -71,7 +72,7 @@ impl Owed {
         }
     }
 
-    /// `answer`, which tells when all of it is buffered.
+    /// Returns `answer` with a body that reports when all of it is buffered.
     pub(super) fn of(&self, answer: Response<Body>) -> Response<Owing> {
         answer.map(|body| Owing { body, owed: self.clone() })
     }

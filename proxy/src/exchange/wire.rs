@@ -1,5 +1,5 @@
-//! A client's stream, watched from below: hyper does not tell when the first byte of a head comes, that a client takes
-//! nothing, or that all of an answer is written out.
+//! Watches a client's stream from below. hyper reports neither the first byte of a head, nor that a client
+//! takes nothing, nor that all of an answer is written out.
 
 use std::{
     io::{self, IoSlice},
@@ -17,8 +17,8 @@ use crate::refusal;
 
 /// Stream of a client.
 pub(super) trait Socket: AsFd + AsyncRead + AsyncWrite + Unpin + Send + 'static {
-    /// Returns whether a read that has just emptied the stream was the last one. The event loop does not know that yet: it may
-    /// have heard of the bytes alone. One system call for each request, 0.3 µs.
+    /// Returns whether a read that has just emptied the stream was the last one. The event loop does not know that
+    /// yet: it may have heard of the bytes alone. One system call for each request, 0.3 µs.
     fn has_ended(&self) -> bool {
         let peek = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         recv(self, &mut [0; 1], peek).is_ok_and(|(_, received)| received == 0)
@@ -27,7 +27,8 @@ pub(super) trait Socket: AsFd + AsyncRead + AsyncWrite + Unpin + Send + 'static 
 
 impl<S: AsFd + AsyncRead + AsyncWrite + Unpin + Send + 'static> Socket for S {}
 
-/// A stream that tells what it carries when bytes come, when they are stuck, and when none are left.
+/// Stream of a client that reports to its connection when bytes come, when they are stuck, and when none are
+/// left.
 #[derive(Debug)]
 pub(super) struct Wire<S> {
     stream: S,
@@ -51,9 +52,9 @@ impl<S> Wire<S> {
 }
 
 impl<S: Socket> Wire<S> {
-    /// Says in our words what hyper says of itself in `status_line`, about a request that it does not understand.
+    /// Replaces hyper's own answer to a request that it does not understand, which begins with `status_line`.
     fn refuse(&mut self, cx: &mut Context<'_>, status_line: &[u8]) {
-        // It has no answer to tell of any other.
+        // hyper answers no other request by itself.
         let is_long =
             [b"HTTP/1.1 431", b"HTTP/1.1 414"].iter().any(|status| status_line.starts_with(*status));
         let reason = if is_long { Refusal::HeadTooLarge } else { Refusal::HeadInvalid };

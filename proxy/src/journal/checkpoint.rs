@@ -1,7 +1,7 @@
-//! What the journal says was spent, kept beside its files: so that a start reads what came after, old files can go, and one
-//! that was lost takes nothing of it along.
+//! Keeps the usage that the journal records in sums beside its files.
 //!
-//! The tail sums up what is appended; a checkpoint adds that up and writes it down, every few seconds and at a stop.
+//! With the sums a start reads only what came after them, old files can go, and a lost file takes no usage along. The
+//! tail sums up what is appended. A checkpoint adds these sums to the file, every few seconds and at a stop.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::{Error, Journal, segments, tail::Counted};
 use crate::{state, tally::Tally};
 
-/// What was spent by each account, and by each run that may call again.
+/// Usage of each account, and of each run that may call again.
 #[derive(Debug, Default)]
 pub(crate) struct SoFar {
     pub(crate) by_account: HashMap<AccountId, Usage>,
@@ -38,7 +38,7 @@ impl SoFar {
         }
         let count = |tally: &mut Tally| {
             add(&mut tally.usage);
-            // A line of several tells of calls that ended at some time before.
+            // A line for several calls reports calls that ended at some time before.
             if record.calls == 1 {
                 tally.last = Some(record.into());
             }
@@ -50,36 +50,36 @@ impl SoFar {
     }
 }
 
-/// Sums over all lines up to and with one, as they are in the file.
+/// Sums over all lines up to and with `seq`, as they are in the file.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Sums {
-    /// The journal that they are of.
+    /// Id of the journal that the sums are of.
     journal: String,
-    /// The oldest line that was not removed; 0 if an earlier program wrote this.
+    /// Oldest line that was not removed; 0 if an earlier program wrote this.
     #[serde(default)]
     oldest: u64,
-    /// The last line that is counted in, and its hash.
+    /// Last line that is counted in; `hash` is its hash.
     seq: u64,
     hash: String,
     accounts: BTreeMap<AccountId, Usage>,
     runs: BTreeMap<RunId, Tally>,
-    /// The last line that is counted in on the disk.
+    /// Last line that is counted in on the disk.
     #[serde(skip)]
     written: u64,
-    /// Bytes that lines of calls that were not sent use of their share.
+    /// Bytes of their share that the lines of calls that were not sent use.
     #[serde(default)]
     unsent: u64,
 }
 
-/// The lines that must be there, as far as a checkpoint tells.
+/// Lines that must be there, as far as a checkpoint knows.
 #[derive(Debug)]
 pub(super) struct Expected {
-    /// The oldest; 0 if that is not known.
+    /// Oldest of them; 0 if that is not known.
     pub(super) oldest: u64,
-    /// The last that is known, and its hash.
+    /// Last of them that is known, with its hash.
     pub(super) seq: u64,
     pub(super) hash: [u8; 64],
-    /// Bytes that lines of calls that were not sent use of their share.
+    /// Bytes of their share that the lines of calls that were not sent use.
     pub(super) unsent: u64,
 }
 
@@ -103,13 +103,13 @@ impl Sums {
         Self { journal: journal.to_owned(), oldest: 0, seq: 0, hash, accounts, runs, unsent: 0, written: 0 }
     }
 
-    /// Reads those of `journal`; `None` if the text holds anything else.
+    /// Reads the sums of `journal`; `None` if the text holds anything else.
     fn parse(text: &str, journal: &str) -> Option<Self> {
         let sums: Self = serde_json::from_str(text).ok()?;
         (sums.journal == journal).then_some(Self { written: sums.seq, ..sums })
     }
 
-    /// Adds the lines up to and with `last` that are not gone.
+    /// Adds the lines up to and with `last`, except lost ones.
     fn add_up_to(&mut self, last: u64, journal: &Journal) -> Result<(), Error> {
         let mut reader = match journal.read_from(self.seq + 1) {
             Err(Error::Removed { .. }) => return Err(Error::Missing { seq: self.seq + 1 }),
@@ -147,7 +147,8 @@ impl Sums {
 }
 
 impl Journal {
-    /// What was spent so far, by accounts and by runs of which not `is_closed`. Reads what came after the last checkpoint.
+    /// Returns the usage so far, by accounts and by runs that are not `is_closed`. Reads what came after the last
+    /// checkpoint.
     ///
     /// # Errors
     /// If a line cannot be read, or one is missing.
@@ -160,8 +161,8 @@ impl Journal {
         Ok(SoFar { by_account, by_run })
     }
 
-    /// Sums up everything up to and with the last line, but for runs of which `is_closed`, and writes that down. Returns that
-    /// line.
+    /// Sums up everything up to and with the last line, except runs that are `is_closed`, and writes the sums. Returns
+    /// that line.
     pub(super) fn make_checkpoint(&self, is_closed: &dyn Fn(&RunId) -> bool) -> Result<u64, Error> {
         let mut sums = self.sums();
         let sums = match &mut *sums {
@@ -178,7 +179,7 @@ impl Journal {
         Ok(sums.seq)
     }
 
-    /// Writes down that the lines before `first` are removed, not lost.
+    /// Records that the lines before `first` are removed, not lost.
     pub(super) fn note_oldest(&self, first: u64) -> Result<(), Error> {
         match &mut *self.sums() {
             Some(sums) => {
@@ -198,7 +199,7 @@ impl Journal {
         let mut sums = self.checkpoint()?;
         let last = {
             let mut tail = self.tail();
-            // Those are read as lines.
+            // The loop below reads those as lines.
             drop(tail.take_counted());
             tail.seq()
         };
@@ -225,7 +226,7 @@ impl Journal {
         Ok(())
     }
 
-    /// The sums that were written down. Those that do not fit the journal are not believed, as long as it is whole.
+    /// Reads the sums from the file. Sums that do not fit the journal are ignored, as long as the journal is whole.
     fn checkpoint(&self) -> Result<Sums, Error> {
         let path = path_in(&self.dir);
         let text = state::read(&path).map_err(Error::io("read", &path))?;

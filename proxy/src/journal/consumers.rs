@@ -1,5 +1,7 @@
-//! Who reads the journal and says how far. What one of them has not acknowledged is not removed, and what they did acknowledge
-//! they can hold against the journal: a line is named with its hash.
+//! Keeps the consumers of the journal, and the cursor that each has acknowledged.
+//!
+//! A record that a consumer has not acknowledged is not removed. A cursor names a line with its hash, so consumers can
+//! check the journal against what they acknowledged.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +15,7 @@ use platform_core::control::{Consumer, Cursor};
 use super::{Error, Journal};
 use crate::state;
 
-/// Why something is not acknowledged.
+/// Reason why a cursor is not acknowledged.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unacknowledged {
     #[error("a consumer's name has 1 to 64 of a-z, 0-9 and -, not {0:?}")]
@@ -36,7 +38,7 @@ pub(super) struct Consumers {
 }
 
 impl Consumers {
-    /// Those that `file` tells of.
+    /// Reads the consumers from `file`.
     pub(super) fn open(file: PathBuf) -> Result<Self, Error> {
         let text = state::read(&file).map_err(Error::io("read", &file))?;
         let acknowledged = match text.as_str() {
@@ -47,7 +49,7 @@ impl Consumers {
         Ok(Self { file, acknowledged: Mutex::new(acknowledged) })
     }
 
-    /// The line that all of them have acknowledged, and the number of them; `u64::MAX` if there are none.
+    /// Returns the line that all of them have acknowledged, and the number of them; `u64::MAX` if there are none.
     pub(super) fn slowest(&self) -> (u64, u64) {
         let acknowledged = self.acknowledged();
         let slowest = acknowledged.values().map(|cursor| cursor.seq).min().unwrap_or(u64::MAX);
@@ -69,7 +71,7 @@ impl Consumers {
 }
 
 impl Journal {
-    /// All consumers, by name.
+    /// Returns all consumers, by name.
     pub(crate) fn consumers(&self) -> Vec<Consumer> {
         let last = self.last_seq();
         let consumer = |(name, cursor): (&String, &Cursor)| Consumer {
@@ -80,16 +82,16 @@ impl Journal {
         self.consumers.acknowledged().iter().map(consumer).collect()
     }
 
-    /// How many consumers there are, and how many lines the slowest has still to acknowledge.
+    /// Returns the number of consumers, and the lines that the slowest has still to acknowledge.
     pub(crate) fn lag(&self) -> (u64, u64) {
         let (slowest, count) = self.consumers.slowest();
         (count, self.last_seq().saturating_sub(slowest))
     }
 
-    /// Takes note that `name` has read everything up to and with the line at `cursor`.
+    /// Records that `name` has read everything up to and with the line at `cursor`.
     ///
     /// # Errors
-    /// If that line is not in this journal, or it has said more before.
+    /// If that line is not in this journal, or `name` has acknowledged more before.
     pub(crate) fn acknowledge(&self, name: &str, cursor: Cursor) -> Result<Consumer, Unacknowledged> {
         let plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
         if !(1..=64).contains(&name.len()) || !name.bytes().all(plain) {
@@ -111,7 +113,7 @@ impl Journal {
         Ok(Consumer { name: name.to_owned(), acknowledged, lag })
     }
 
-    /// Keeps nothing for `name` any more; whether there was such a consumer.
+    /// Removes the consumer `name`, so that no records are kept for it; returns whether there was one.
     pub(crate) fn forget(&self, name: &str) -> io::Result<bool> {
         if !self.consumers.acknowledged().contains_key(name) {
             return Ok(false);

@@ -1,14 +1,15 @@
-//! Floods of calls of which nothing was sent, because they are refused, end before that, or are answered here: beyond a rate per
-//! run they are counted and summed up, so that nobody fills the disk with them. The same happens to them when there is no space
-//! for lines. They have used nothing that costs.
+//! Limits the journal lines of calls of which nothing was sent: they were refused, ended early, or were answered here.
 //!
-//! All their lines together have a share of the journal, so that they push no record of a call that was sent out of it. A run
-//! may use as much of the share as is left: one that floods leaves half of it, a second one a quarter, and another run always
-//! finds some. Single lines have one half of the share, sums the other. What was used comes back with time, and with each
-//! record of a call that was sent.
+//! Beyond a rate per run such calls are counted and summed up, so that no client fills the disk with them. The same
+//! happens to them when there is no space for lines. They have used nothing that costs.
 //!
-//! Counts are in memory only: a proxy that is killed loses what was counted in the last second, or minute where the share is
-//! used up. How much of the share is used is kept with the sums of full segments.
+//! All their lines together have a share of the journal, so that they push no record of a sent call out of it. A run
+//! may use as much of the share as is left. A run that floods leaves half of it, a second one a quarter, and another
+//! run always finds some. Single lines have one half of the share, sums the other. Used bytes come back with time, and
+//! with each record of a call that was sent.
+//!
+//! Counts are in memory only. A proxy that is killed loses the counts of the last second, or minute where the share is
+//! used up. The used part of the share is kept with the sums of full segments.
 
 use std::{
     collections::HashMap,
@@ -23,14 +24,15 @@ use platform_core::{
 };
 use platform_runtime::settings;
 
-/// Sums of one run that are kept apart by what was decided; agents choose some of the words.
+/// Most sums of one run that are kept apart by what was decided; agents choose some of the words.
 const APART: usize = 64;
-/// Part of the journal that these lines may have, and of each other line that comes back to them.
+/// Divisor for the part of the journal that these lines may have, and for the part of each other line that comes back
+/// to them.
 const PARTS: u64 = 16;
 /// Interval at which sums are written where single lines have used up their half of the share.
 const SCARCE_INTERVAL: Duration = Duration::from_secs(60);
 
-/// What was counted, by run.
+/// Counted calls, by run.
 #[derive(Debug)]
 pub(super) struct Floods {
     /// Bytes that these lines may have.
@@ -52,41 +54,42 @@ struct State {
 
 #[derive(Debug, Default)]
 struct Flood {
-    /// When all that was written one by one fits the rate.
+    /// Time at which all single lines written so far fit the rate.
     due: Duration,
-    /// Bytes of the share that it uses.
+    /// Bytes of the share that this run uses.
     used: u64,
     sums: Vec<Sum>,
 }
 
 #[derive(Debug)]
 struct Sum {
-    /// The first call, with the numbers of all.
+    /// Record of the first call, with the numbers of all.
     record: ExchangeRecord,
-    /// When it ended.
+    /// End of the first call.
     first: Duration,
 }
 
-/// Sums to write.
+/// Selection of sums to write.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Flush<'r> {
-    /// All of a run that ends.
+    /// All sums of a run that ends.
     Run(&'r RunId),
-    /// Those whose time has come.
+    /// Sums whose time has come.
     Due,
-    /// All, because the proxy ends.
+    /// All sums, because the proxy ends.
     All,
 }
 
 impl Floods {
-    /// Returns counts of nothing, whose lines have a share of a journal with such `settings`; proxies before have `used` some.
+    /// Creates empty counts, whose lines have a share of a journal with such `settings`; earlier proxies have `used`
+    /// some of it.
     pub(super) fn new(settings: &settings::Journal, used: u64) -> Self {
         let keep = settings.keep.duration().max(Duration::from_secs(1));
         let state = State { used_before: used, used, ..State::default() };
         Self { share: settings.disk_budget.0 / PARTS, keep, state: Mutex::new(state) }
     }
 
-    /// Whether `record` is to be written at `now`. If not, it is counted.
+    /// Returns whether `record` is to be written at `now`. If not, counts it.
     pub(super) fn passes(&self, record: &ExchangeRecord, now: Duration) -> bool {
         let between = Duration::from_secs(1) / UNSENT_PER_SECOND;
         let mut state = self.state();
@@ -104,12 +107,12 @@ impl Floods {
         true
     }
 
-    /// Counts `record`, which is not written.
+    /// Counts `record` instead of writing it.
     pub(super) fn count(&self, record: &ExchangeRecord, now: Duration) {
         self.state().runs.entry(record.run_id.clone()).or_default().count(record, now);
     }
 
-    /// Notes that a line of `run` was written.
+    /// Records that a line of `run` was written.
     pub(super) fn wrote(&self, run: &RunId, bytes: u64) {
         let mut state = self.state();
         state.used += bytes;
@@ -119,13 +122,13 @@ impl Floods {
         }
     }
 
-    /// Returns how much of the share is used.
+    /// Returns how many bytes of the share are used.
     pub(super) fn used(&self) -> u64 {
         self.state().used
     }
 
-    /// Gives back what has become free by `now`, while calls that were sent have had `sent` bytes written: to all who use the
-    /// share alike.
+    /// Gives back what has become free by `now`, while calls that were sent have had `sent` bytes written. All runs
+    /// that use the share get back alike.
     pub(super) fn give_back(&self, sent: u64, now: Duration) {
         let mut state = self.state();
         let share = u128::from(self.share);
@@ -143,7 +146,7 @@ impl Floods {
         }
     }
 
-    /// Takes what was counted.
+    /// Takes the sums that `flush` selects.
     pub(super) fn take(&self, flush: Flush<'_>, now: Duration) -> Vec<ExchangeRecord> {
         let mut state = self.state();
         let mut taken = Vec::new();
@@ -183,7 +186,7 @@ impl Flood {
         if let Some(sum) = self.sums.iter_mut().find(|sum| sum.is_like(&sum_of)) {
             return sum.add(record, now);
         }
-        // What differs from call to call is nobody's.
+        // A sum leaves out what differs from call to call.
         (sum_of.model_asked, sum_of.stream, sum_of.tools) = (None, false, Vec::new());
         if record.calls == 1 {
             sum_of.duration_us = 0;

@@ -1,4 +1,4 @@
-//! Reading the journal while it grows, over rotations and from any line that is kept.
+//! Reads the journal while it grows, over rotations and from any line that is kept.
 
 use bytes::Bytes;
 use platform_core::record::{self, JournalLine};
@@ -6,10 +6,10 @@ use tokio::sync::watch;
 
 use super::{Error, Journal, lines::Reader, segments};
 
-/// How much is handed over at a time, about.
+/// Approximate size of one batch.
 const BATCH: usize = 64 << 10;
 
-/// A reader at some place of the journal. Sees only whole lines.
+/// Reader at some position of the journal. Sees only whole lines.
 #[derive(Debug)]
 pub(crate) struct Follower {
     reader: Reader,
@@ -23,7 +23,7 @@ impl Follower {
         Ok(Self { reader: journal.read_from(after.saturating_add(1))?, after, last })
     }
 
-    /// The next lines there are, some kilobytes of them; empty at the end of the journal.
+    /// Returns the next lines there are, some kilobytes of them; empty at the end of the journal.
     ///
     /// # Errors
     /// If they cannot be read; [`Error::Missing`] if they were removed before they were read.
@@ -42,7 +42,7 @@ impl Follower {
         Ok(lines.into())
     }
 
-    /// Ready when there may be more. Cancel safe.
+    /// Waits until there may be more lines. Cancel safe.
     pub(crate) async fn more(&mut self) {
         if self.last.changed().await.is_err() {
             // The journal is gone, which only happens while the process ends: there will be no more.
@@ -63,7 +63,7 @@ impl Journal {
         }
         loop {
             match Follower::open(self, self.oldest()? - 1) {
-                // The oldest was removed since it was looked for.
+                // The oldest line was removed after it was looked up.
                 Err(Error::Removed { .. }) => {}
                 follower => return follower,
             }
@@ -74,12 +74,12 @@ impl Journal {
         if journal == self.id { Ok(()) } else { Err(Error::Changed { present: self.id.clone() }) }
     }
 
-    /// The oldest line that is kept.
+    /// Returns the oldest line that is kept.
     pub(super) fn oldest(&self) -> Result<u64, Error> {
         Ok(segments::list(&self.dir)?.first().map_or(1, |segment| segment.first))
     }
 
-    /// The hash of line `seq`, if there is such a line. That of the last one that was removed is still known.
+    /// Returns the hash of line `seq`, if there is such a line. That of the last one that was removed is still known.
     pub(super) fn hash_of(&self, seq: u64) -> Result<Option<[u8; 64]>, Error> {
         let (last, hash) = {
             let tail = self.tail();
@@ -96,13 +96,13 @@ impl Journal {
             let is_there = self.read_from(seq)?.read(&mut text)?;
             return Ok(is_there.then(|| record::hash(text.trim_ascii_end())));
         }
-        // Each line tells the hash of the one before it.
+        // Each line holds the hash of the one before it.
         let next = self.read_from(seq + 1)?.parse(&mut text)?;
         let line: JournalLine = next.ok_or(Error::Missing { seq: seq + 1 })?;
         Ok(<[u8; 64]>::try_from(line.prev.as_bytes()).ok())
     }
 
-    /// A reader at line `seq`; behind it, if it is gone.
+    /// Returns a reader at line `seq`; behind it, if it is gone.
     pub(super) fn read_from(&self, seq: u64) -> Result<Reader, Error> {
         Reader::at(&self.dir, &self.gaps, seq)
     }

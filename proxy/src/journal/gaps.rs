@@ -1,4 +1,5 @@
-//! gaps finds lines that are gone although they were never removed: a file was moved away, deleted or cut short from outside.
+//! Finds lines that are gone although they were never removed: a file was moved away, deleted or cut short from
+//! outside.
 //!
 //! The numbers of such lines are not used again, and what they spent stays counted as far as a checkpoint knows it.
 
@@ -13,7 +14,7 @@ use super::{Error, segments};
 pub(super) struct Gaps(Arc<[Lost]>);
 
 impl Gaps {
-    /// Finds those in `dir`, where everything from line `oldest` on should be; 0 if that is not known.
+    /// Finds the gaps in `dir`, where everything from line `oldest` on should be; 0 if that is not known.
     pub(super) fn find(dir: &Path, oldest: u64) -> Result<Self, Error> {
         let mut lost: Vec<Lost> = Vec::new();
         let mut next = Some(oldest).filter(|oldest| *oldest > 0);

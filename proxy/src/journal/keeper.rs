@@ -1,5 +1,6 @@
-//! What has to be done about the journal once in a while, by a thread of its own: floods summed up, marks swept, old segments
-//! ended, sums written down, what is old removed.
+//! Maintains the journal in a thread of its own.
+//!
+//! The thread writes the sums of floods, sweeps marks, ends old segments, makes checkpoints, and removes old segments.
 
 use std::{
     io,
@@ -15,12 +16,12 @@ use platform_core::id::RunId;
 
 use super::{Error, Journal, flood::Flush};
 
-/// How often it is looked.
+/// Interval between two rounds of maintenance.
 const TICK: Duration = Duration::from_secs(1);
-/// How often sums are written down: if the end of the journal is lost after a crash, so much spending is, too.
+/// Interval between checkpoints: if a crash loses the end of the journal, the usage of this time is lost, too.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The thread. Ends on [`Keeper::stop`].
+/// Handle of the thread. Ends on [`Keeper::stop`].
 #[derive(Debug)]
 pub(crate) struct Keeper {
     stop: SyncSender<()>,
@@ -30,17 +31,17 @@ pub(crate) struct Keeper {
 struct Duty {
     journal: Arc<Journal>,
     is_closed: Box<dyn Fn(&RunId) -> bool + Send>,
-    /// The last line that is summed up on the disk; 0 before the first checkpoint.
+    /// Last line that is summed up on the disk; 0 before the first checkpoint.
     summed: u64,
-    /// When the next checkpoint is made.
+    /// Time of the next checkpoint.
     due: Instant,
 }
 
 impl Keeper {
-    /// Starts it. `is_closed` tells of which runs nothing has to be remembered.
+    /// Starts the thread. No usage is kept for runs that are `is_closed`.
     ///
     /// # Errors
-    /// If there is no thread to be had.
+    /// If no thread can be started.
     pub(crate) fn start(
         journal: Arc<Journal>,
         is_closed: impl Fn(&RunId) -> bool + Send + 'static,
@@ -51,7 +52,8 @@ impl Keeper {
         Ok(Self { stop, thread })
     }
 
-    /// Writes what was counted, leaves no mark but of calls in flight, and ends the thread. Blocks for a moment.
+    /// Writes what was counted, sweeps all marks except those of calls in flight, and ends the thread. Blocks for a
+    /// moment.
     pub(crate) fn stop(self) {
         drop(self.stop);
         if self.thread.join().is_err() {
@@ -85,7 +87,7 @@ impl Duty {
             self.due = Instant::now() + CHECKPOINT_INTERVAL;
             made = journal.make_checkpoint(&self.is_closed).map(|summed| self.summed = summed);
         }
-        // Also if no sums can be written, as on a full disk: what is removed makes room for them.
+        // This runs even if no sums can be written, as on a full disk: what is removed makes room for them.
         journal.remove_old(self.summed, now)?;
         made
     }

@@ -1,4 +1,4 @@
-//! Lines in the journal's files: finding one by its number, and reading on from there, from file to file.
+//! Finds lines in the journal's files by number, and reads on from there, from file to file.
 
 use std::{
     fs::{File, OpenOptions},
@@ -16,10 +16,10 @@ use super::{
     segments::{Segment, list},
 };
 
-/// A search goes on line by line when so little is left.
+/// Rest of a file that is searched line by line.
 const NEAR: u64 = 32 << 10;
 
-/// Where the last line feed before `end` ends; 0 if there is none.
+/// Returns the end of the last line feed before `end`; 0 if there is none.
 pub(super) fn line_end_before(file: &File, end: u64) -> io::Result<u64> {
     let mut piece = [0; 4096];
     let mut end = end;
@@ -35,7 +35,7 @@ pub(super) fn line_end_before(file: &File, end: u64) -> io::Result<u64> {
     Ok(0)
 }
 
-/// The line whose line feed is the last byte before `end`: where it begins, and its text.
+/// Returns the line whose line feed is the last byte before `end`: its beginning, and its text.
 pub(super) fn before(file: &File, end: u64) -> io::Result<(u64, Vec<u8>)> {
     let feed = end.saturating_sub(1);
     let start = line_end_before(file, feed)?;
@@ -44,7 +44,7 @@ pub(super) fn before(file: &File, end: u64) -> io::Result<(u64, Vec<u8>)> {
     Ok((start, line))
 }
 
-/// The number of a line that begins with `text`.
+/// Reads the number of a line that begins with `text`.
 pub(super) fn seq_of(text: &[u8]) -> Option<u64> {
     const KEY: &[u8] = b"\"seq\":";
     let digits = &text[memchr::memmem::find(text, KEY)? + KEY.len()..];
@@ -58,16 +58,16 @@ pub(super) struct Reader {
     dir: PathBuf,
     path: PathBuf,
     file: BufReader<File>,
-    /// Where the next line begins.
+    /// Position at which the next line begins.
     offset: u64,
-    /// Its number.
+    /// Number of the next line.
     next: u64,
-    /// Lines that are gone, and read over.
+    /// Lines that are gone: they are skipped.
     gaps: Gaps,
 }
 
 impl Reader {
-    /// A reader at line `seq`, or at the end of the journal if it does not reach so far. `gaps` are read over.
+    /// Creates a reader at line `seq`, or at the end of the journal if it does not reach so far. It skips `gaps`.
     pub(super) fn at(dir: &Path, gaps: &Gaps, seq: u64) -> Result<Self, Error> {
         let seq = gaps.over(seq);
         let mut reader = loop {
@@ -78,7 +78,7 @@ impl Reader {
                 .rfind(|segment| segment.first <= seq.max(1))
                 .ok_or(Error::Removed { oldest })?;
             match Self::of(dir, gaps, segment) {
-                // Removed since it was listed.
+                // The file was removed after it was listed.
                 Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
                 reader => break reader?,
             }
@@ -95,13 +95,13 @@ impl Reader {
             path: segment.path,
             file: BufReader::with_capacity(128 << 10, file),
             offset: 0,
-            // Of a file that was emptied the first line is gone, too.
+            // In a file that was emptied the first line is gone, too.
             next: gaps.over(segment.first),
             gaps: gaps.clone(),
         })
     }
 
-    /// Number of the line that is read next.
+    /// Returns the number of the line that is read next.
     pub(super) const fn next(&self) -> u64 {
         self.next
     }
@@ -119,7 +119,7 @@ impl Reader {
             lines.truncate(start);
             let next = Segment::new(&self.dir, self.next);
             if next.path == self.path || !next.path.exists() {
-                // What is there of a line is being written.
+                // The rest is a line that is being written.
                 self.file.seek(SeekFrom::Start(self.offset)).map_err(Error::io("read", &self.path))?;
                 return Ok(false);
             }
@@ -127,7 +127,7 @@ impl Reader {
         }
     }
 
-    /// What the next line tells; `None` at the end of what is there. Its text, with the line feed, is then in `text`.
+    /// Parses the next line; `None` at the end of what is there. Its text, with the line feed, is then in `text`.
     pub(super) fn parse<T: DeserializeOwned>(&mut self, text: &mut Vec<u8>) -> Result<Option<T>, Error> {
         text.clear();
         if !self.read(text)? {
@@ -149,7 +149,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Where a line begins, not far before line `seq`; takes note of its number.
+    /// Returns the beginning of a line not far before line `seq`; stores its number.
     fn near(&mut self, seq: u64) -> Result<u64, Error> {
         let file = self.file.get_ref();
         let read = |offset| Error::io(offset, &self.path);

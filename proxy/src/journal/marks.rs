@@ -1,12 +1,12 @@
-//! Marks of calls in flight: what the record would be if the proxy died now, written before a call's first byte goes upstream.
+//! Marks calls in flight: a mark is the record that a call gets if the proxy dies now.
 //!
-//! One file of slots of one size, set aside beforehand, each for one call at a time. A slot begins with the length of what it
-//! holds, 0 for nothing; a sum tells a mark that was written whole from one that a failing machine tore, which was never relied
-//! on.
+//! It is written before the call's first byte goes upstream. One file holds slots of one size, allocated beforehand,
+//! each for one call at a time. A slot begins with the length of its content, 0 for nothing. A checksum distinguishes a
+//! whole mark from one that a failing machine tore, which was never relied on.
 //!
-//! A mark stays when its call has its record: the next call's is written over it, or it is swept, by and by and before that
-//! record is removed. Until then the record tells that the mark means nothing. Not here: what becomes of marks that are found at
-//! the start (`recovery`).
+//! A mark stays when its call has its record. The next call's mark is written over it, or it is swept later, before
+//! that record is removed. Until then the record shows that the mark means nothing. `recovery` handles the marks that
+//! are found at the start.
 
 use std::{
     cell::RefCell,
@@ -24,12 +24,12 @@ use super::Error;
 
 /// Size of a slot: a record without tools has less than 2 KiB, and no mark lies on two pages.
 const SLOT: usize = 4096;
-/// Length, sum, and the journal's last line when it was written.
+/// Size of a slot's head: length, checksum, and the journal's last line when the mark was written.
 const HEAD: usize = 24;
-/// Slots that are made at a time.
+/// Number of slots that are added at a time.
 const MORE: usize = 64;
 
-/// The file of marks.
+/// File of marks.
 #[derive(Debug)]
 pub(super) struct Marks {
     path: PathBuf,
@@ -39,22 +39,22 @@ pub(super) struct Marks {
 
 #[derive(Debug)]
 struct Free {
-    /// With nothing in them.
+    /// Slots with nothing in them.
     clean: Vec<Slot>,
-    /// With marks of calls that have their record. They are used first.
+    /// Slots with marks of calls that have their record. They are used first.
     over: Vec<Slot>,
-    /// Slots there are.
+    /// Number of slots in the file.
     count: u32,
 }
 
-/// A place in the file, one call's own.
+/// Place in the file that belongs to one call.
 #[derive(Debug)]
 pub(super) struct Slot(u32);
 
-/// A mark that was found.
+/// Mark that was found at the start.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Found {
-    /// The journal's last line when it was written: the call's own line comes later, if there is one.
+    /// Last line of the journal when the mark was written: the call's own line comes later, if there is one.
     pub(super) after: u64,
     pub(super) record: ExchangeRecord,
 }
@@ -70,7 +70,8 @@ impl Slot {
 }
 
 impl Marks {
-    /// Opens the file at `path`, or makes it, and returns the whole marks in it. They have to be cleared before it is used.
+    /// Opens the file at `path`, or creates it, and returns the whole marks in it. The caller clears them before the
+    /// file is used.
     pub(super) fn open(path: &Path) -> Result<(Self, Vec<Found>), Error> {
         let file =
             file::open_own(OpenOptions::new().create(true).truncate(false).read(true).write(true), path)
@@ -94,14 +95,15 @@ impl Marks {
         &self.path
     }
 
-    /// Marks a call whose record would be `record` if the proxy died now. When this returns, the mark survives that.
+    /// Marks a call whose record would be `record` if the proxy died now. When this returns, the mark survives the
+    /// proxy's death.
     pub(super) fn mark(&self, after: u64, record: &ExchangeRecord) -> io::Result<Slot> {
         let slot = self.take()?;
         let written = TEXT.with_borrow_mut(|text| {
             text.clear();
             text.resize(HEAD, 0);
             serde_json::to_writer(&mut *text, record)?;
-            // A slot that cannot hold it would be found torn.
+            // A mark too large for its slot would be found torn.
             let length = u64::try_from(text.len() - HEAD).unwrap_or(u64::MAX);
             if text.len() > SLOT {
                 return Err(io::Error::from(io::ErrorKind::FileTooLarge));
@@ -121,14 +123,14 @@ impl Marks {
         }
     }
 
-    /// The call has its record, so its slot is free.
+    /// Frees the slot of a call that has its record.
     pub(super) fn release(&self, slot: Slot) {
         self.free().over.push(slot);
     }
 
     /// Clears the marks of calls that have their record.
     pub(super) fn sweep(&self) {
-        // Those that are over now, and not all that will be while this goes on.
+        // Sweeps only the marks that are over now, and not those that become so meanwhile.
         let count = self.free().over.len();
         for _ in 0..count {
             let Some(slot) = self.free().over.pop() else { return };
@@ -139,7 +141,7 @@ impl Marks {
     fn clear(&self, slot: Slot) {
         match self.file.write_all_at(&[0; 8], slot.offset()) {
             Ok(()) => self.free().clean.push(slot),
-            // It is not used again: the next start finds the call's record, and so does not count it twice.
+            // The slot is not used again: the next start finds the call's record, and so does not count it twice.
             Err(error) => tracing::error!(path = %self.path.display(), %error, "cannot clear a mark"),
         }
     }
@@ -159,7 +161,7 @@ impl Marks {
         if let Some(slot) = free.over.pop().or_else(|| free.clean.pop()) {
             return Ok(slot);
         }
-        // Zeros and not only their length, so that a full disk is met here.
+        // Writes zeros and not only the length, so that a full disk is met here.
         let count = free.count;
         self.file.write_all_at(&vec![0; MORE * SLOT], Slot(count).offset())?;
         let more = count + u32::try_from(MORE).unwrap_or(0);
@@ -169,7 +171,7 @@ impl Marks {
     }
 }
 
-/// The mark in a slot, if there is a whole one.
+/// Reads the mark in a slot, if there is a whole one.
 fn read(file: &File, path: &Path, slot: &Slot) -> Result<Option<Found>, Error> {
     let mut text = [0; SLOT];
     file.read_exact_at(&mut text, slot.offset()).map_err(Error::io("read", path))?;
@@ -189,7 +191,7 @@ fn read(file: &File, path: &Path, slot: &Slot) -> Result<Option<Found>, Error> {
     Ok(Some(Found { after: number(16), record }))
 }
 
-/// FNV-1a over words of eight bytes: it has to notice what a failing machine does, not what somebody forges.
+/// Computes FNV-1a over words of eight bytes: it must detect what a failing machine does, not forgeries.
 fn sum(bytes: &[u8]) -> u64 {
     let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
     let step = |sum: u64, word: u64| {

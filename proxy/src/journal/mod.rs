@@ -1,12 +1,12 @@
-//! The journal: one line per call, appended before the call's last bytes leave.
+//! Writes the journal: one line per call, appended before the call's last bytes leave.
 //!
-//! NDJSON in files of a directory of its own, sequenced and hash-chained over all of them: each line holds the SHA-256 of the
-//! one before it. Appending is a short write under a lock, made by the thread that serves the call, so that a call never waits
-//! for another thread. What a line holds: [`platform_core::record`].
+//! It is NDJSON in files of a directory of its own. Lines are sequenced and hash-chained over all files: each line
+//! holds the SHA-256 of the one before it. An append is a short write under a lock, made by the thread that serves the
+//! call. So a call never waits for another thread. The fields of a line: [`platform_core::record`].
 //!
-//! A call takes a [`Room`] before it is let through, marks itself before its first byte goes upstream, and appends its record,
-//! after which the mark means nothing. A proxy that is killed in between leaves the mark, and the next one writes the record.
-//! Whatever has to be done besides is [`Keeper`]'s.
+//! A call takes a [`Room`] before it is let through, and marks itself before its first byte goes upstream. It then
+//! appends its record, after which the mark means nothing. A proxy that is killed in between leaves the mark, and the
+//! next one writes the record. [`Keeper`] does all other maintenance.
 
 mod checkpoint;
 mod consumers;
@@ -62,26 +62,26 @@ use self::{
 };
 use crate::clock;
 
-/// Why the journal cannot be opened, read or written.
+/// Reason why the journal cannot be opened, read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The system said no.
+    /// A system call failed.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What was tried.
+        /// Operation that failed.
         action: &'static str,
-        /// On what.
+        /// File or directory of the operation.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// What is there is not what this program writes. Nothing was changed.
+    /// The content was not written by this program. Nothing was changed.
     #[error("{}: what is at byte {offset} is not what this program writes; restore the file, or move the directory away to start a new journal", path.display())]
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// Where the line begins.
+        /// Position at which the line begins.
         offset: u64,
     },
     /// A line was written by a newer program. Nothing was changed.
@@ -89,45 +89,45 @@ pub enum Error {
     Newer {
         /// The file.
         path: PathBuf,
-        /// Where the line begins.
+        /// Position at which the line begins.
         offset: u64,
-        /// Its version.
+        /// Version of the line.
         version: u32,
     },
     /// A line should be there and is not.
     #[error("line {seq} of the journal is missing: restore the file that it was in")]
     Missing {
-        /// Its number.
+        /// Number of the missing line.
         seq: u64,
     },
     /// A line was removed because it was old.
     #[error("these lines were removed; the oldest that is kept is {oldest}")]
     Removed {
-        /// The oldest line that is kept.
+        /// Oldest line that is kept.
         oldest: u64,
     },
-    /// Numbers of one journal mean nothing in another.
+    /// The cursor belongs to another journal, where its numbers mean something else.
     #[error("this is another journal: {present}")]
     Changed {
-        /// The id of this one.
+        /// Id of this journal.
         present: String,
     },
-    /// Another proxy writes it.
+    /// Another proxy writes the journal.
     #[error("another proxy has the journal {} open: stop it, or use another proxy.state_dir", path.display())]
     InUse {
-        /// Its directory.
+        /// Directory of the journal.
         path: PathBuf,
     },
-    /// Its directory cannot be had for this process alone.
+    /// The directory cannot be reserved for this process alone.
     #[error(transparent)]
     Directory(#[from] socket::Error),
-    /// A write failed before; nothing is appended after a gap.
+    /// An earlier write failed; nothing is appended after a gap.
     #[error("the journal stopped after a failed write")]
     Stopped,
 }
 
 impl Error {
-    /// Says of a `line`, which stands at `offset` of `path` and could not be read, why not.
+    /// Returns why a `line`, which stands at `offset` of `path`, could not be read.
     fn unread(line: &[u8], path: &Path, offset: u64) -> Self {
         let path = path.to_owned();
         match serde_json::from_slice(line) {
@@ -141,13 +141,13 @@ impl Error {
     }
 }
 
-/// The version of a line.
+/// Version of a line.
 #[derive(serde::Deserialize)]
 struct Version {
     v: u32,
 }
 
-/// The journal of one proxy. Shared by all its threads.
+/// Journal of one proxy. Shared by all its threads.
 #[derive(Debug)]
 pub(crate) struct Journal {
     id: String,
@@ -157,26 +157,26 @@ pub(crate) struct Journal {
     marks: Arc<Marks>,
     space: Arc<Space>,
     floods: Floods,
-    /// Bytes of records of calls that were sent, since it was last looked.
+    /// Bytes of records of calls that were sent, since maintenance last took them.
     sent: AtomicU64,
     consumers: Consumers,
-    /// At durability `disk`.
+    /// Syncing thread, at durability `disk` only.
     sync: Option<Disk>,
-    /// A write has failed.
+    /// True once a write has failed.
     stopped: Arc<AtomicBool>,
-    /// Bytes of all segments, when it was last looked.
+    /// Bytes of all segments at the last check.
     size: AtomicU64,
-    /// They are more than they should be,
+    /// True if they exceed the budget.
     is_over: AtomicBool,
-    /// and by so much that no call is let through.
+    /// True if they exceed it by so much that no call is let through.
     is_shut: AtomicBool,
-    /// Sequence number of the last line, for those who follow.
+    /// Sequence number of the last line, for followers.
     last: watch::Sender<u64>,
-    /// Lines that were gone when it was opened.
+    /// Lines that were missing when the journal was opened.
     gaps: Gaps,
-    /// What was spent up to some line; the tail counts on.
+    /// Usage up to some line; the tail counts on.
     sums: Mutex<Option<Sums>>,
-    /// Held, so that no other proxy writes here.
+    /// Lock that is held so that no other proxy writes here.
     _lock: File,
 }
 
@@ -228,42 +228,42 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Id of this journal: sequence numbers only compare within one.
+    /// Returns the id of this journal: sequence numbers only compare within one.
     pub(crate) fn id(&self) -> &str {
         &self.id
     }
 
-    /// Sequence number of the last line.
+    /// Returns the sequence number of the last line.
     pub(crate) fn last_seq(&self) -> u64 {
         *self.last.borrow()
     }
 
-    /// Lines that were gone when it was opened, although they were never removed.
+    /// Returns the lines that were missing when the journal was opened, although they were never removed.
     pub(crate) fn lost(&self) -> &[Lost] {
         self.gaps.all()
     }
 
-    /// Bytes of all its files, as of the last second.
+    /// Returns the bytes of all its files, as of the last second.
     pub(crate) fn size(&self) -> u64 {
         self.size.load(Ordering::Relaxed)
     }
 
-    /// Whether calls are let through, and why not.
+    /// Returns whether calls are let through, and if not, why.
     pub(crate) fn state(&self) -> JournalState {
         if self.stopped.load(Ordering::Relaxed) {
             JournalState::Stopped
         } else if self.is_shut.load(Ordering::Relaxed) {
-            JournalState::Shut
+            JournalState::Closed
         } else if self.space.is_full() {
             JournalState::Full
         } else if self.is_over.load(Ordering::Relaxed) {
-            JournalState::Over
+            JournalState::OverBudget
         } else {
             JournalState::Open
         }
     }
 
-    /// Space for a call's record. `None`: there is none, or nothing is written any more; no call may be let through.
+    /// Reserves space for a call's record. `None`: there is none, or writing has stopped; no call may be let through.
     pub(crate) fn room(&self) -> Option<Room> {
         if self.stopped.load(Ordering::Relaxed) || self.is_shut.load(Ordering::Relaxed) {
             return None;
@@ -281,8 +281,8 @@ impl Journal {
         )
     }
 
-    /// Marks the call of `room`, whose record would be `record` if the proxy died now. What it returns is ready when bytes of
-    /// the call may go upstream.
+    /// Marks the call of `room`, whose record would be `record` if the proxy died now. The returned future is ready
+    /// when bytes of the call may go upstream.
     ///
     /// # Errors
     /// If there is no mark: then the call must not be sent.
@@ -292,8 +292,9 @@ impl Journal {
         Ok(self.sync.as_ref().map_or(Synced::Now, |sync| sync.of(self.marks.file(), None)))
     }
 
-    /// Appends `record`; when this returns, it has been handed to the kernel. Of a call without a mark nothing was sent: it may
-    /// instead be counted, to be summed up with others. What it returns is ready when the answer's last bytes may leave.
+    /// Appends `record`; when this returns, it has been handed to the kernel. Of a call without a mark nothing was
+    /// sent: it may instead be counted, to be summed up with others. The returned future is ready when the answer's
+    /// last bytes may leave.
     ///
     /// # Errors
     /// If it could not be written whole. The journal then stops for good: calls are refused, not forgotten.
@@ -332,19 +333,19 @@ impl Journal {
         })?;
         self.last.send_replace(seq);
         let file = Arc::clone(tail.file());
-        // Nobody has a line in the new file synced before those in the old one.
+        // Syncs the old file too, so that no line in the new file is durable before those in the old one.
         if let Some(sync) = self.sync.as_ref().filter(|_| !Arc::ptr_eq(&before, &file)) {
             sync.rotated(&before, &self.dir);
         }
         Ok((file, bytes))
     }
 
-    /// Writes what was counted of calls of `run`, which ends.
+    /// Writes the sums of calls of `run`, which ends.
     pub(crate) fn sum_up_run(&self, run: &RunId) {
         self.sum_up(Flush::Run(run));
     }
 
-    /// Writes what was counted of calls; what finds no space is counted on.
+    /// Writes the sums of calls; sums without space stay counted.
     fn sum_up(&self, flush: Flush<'_>) {
         let now = clock::uptime(Instant::now());
         self.floods.give_back(self.sent.swap(0, Ordering::Relaxed), now);
@@ -364,14 +365,15 @@ impl Journal {
         }
     }
 
-    /// Looks for space if there was none: nobody may call who would find out that there is some.
+    /// Looks for space if there was none: as calls are refused meanwhile, none of them would find out that there is
+    /// some.
     fn find_space(&self) {
         if self.space.is_full() {
             drop(self.tail().set_aside());
         }
     }
 
-    /// Has the next line begin a new segment if the last one is too old at `now`.
+    /// Lets the next line begin a new segment if the last segment is too old at `now`.
     fn end_old_segment(&self, now: SystemTime) -> Result<(), Error> {
         let mut tail = self.tail();
         let path = &tail.segment().0.path;

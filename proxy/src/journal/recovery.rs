@@ -1,8 +1,8 @@
-//! Recovery: calls that were in flight when a proxy died get their record when the next one starts.
+//! Recovers calls that were in flight when a proxy died: they get their record when the next one starts.
 //!
-//! A mark whose call is in the journal after the line that the mark names means nothing. Marks are swept every second, so what
-//! has to be read for that is what a second has brought, or the longest call in flight. Records come first and marks are cleared
-//! when all of them are written, so that recovery may itself die anywhere.
+//! A mark whose call is in the journal after the line that the mark names means nothing. Marks are swept every second.
+//! So recovery reads only the lines of the last second, or of the longest call in flight. Records come first and marks
+//! are cleared when all of them are written, so that recovery may itself die anywhere.
 
 use std::collections::HashMap;
 
@@ -40,7 +40,7 @@ pub(super) fn recover(journal: &Journal, found: Vec<Found>) -> Result<(), Error>
             "calls were in flight when the proxy ended: journaled as interrupted"
         );
     }
-    // Before the marks are gone for good, whatever the durability.
+    // Syncs before the marks are gone for good, whatever the durability.
     journal.tail().sync().map_err(Error::io("write", &journal.dir))?;
     journal.marks.clear_all().map_err(Error::io("clear", journal.marks.path()))
 }

@@ -1,8 +1,10 @@
-//! What of the journal is removed: whole segments that are full and summed up, when they are old or when all are too large
-//! together, the oldest first; never one that a consumer has not acknowledged, and never the one that lines go to.
+//! Removes old segments of the journal, the oldest first.
 //!
-//! If what may not be removed grows over the budget, that is shown; if it does so by a whole segment, calls are refused: a
-//! consumer that nobody remembers must not fill the disk.
+//! A segment goes when it is full and summed up, and it is old or all segments together are too large. A segment that a
+//! consumer has not acknowledged stays, and so does the one that lines go to.
+//!
+//! If the segments that must stay exceed the budget, the journal's state shows it. If they exceed it by a whole
+//! segment, calls are refused. So a forgotten consumer cannot fill the disk.
 
 use std::{fs, io, sync::atomic::Ordering, time::SystemTime};
 
@@ -11,7 +13,7 @@ use super::{
     segments::{self, Segment},
 };
 
-/// How the size of all segments stands to the budget.
+/// Relation of the size of all segments to the budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Weight {
     Within,
@@ -20,11 +22,11 @@ enum Weight {
 }
 
 impl Journal {
-    /// Removes what may go at `now`, where everything up to and with line `summed` is summed up.
+    /// Removes the segments that may go at `now`, where everything up to and with line `summed` is summed up.
     pub(super) fn remove_old(&self, summed: u64, now: SystemTime) -> Result<(), Error> {
         let segments = segments::list(&self.dir)?;
         let (slowest, _) = self.consumers.slowest();
-        // An empty segment has the hash of the line before only from the segment before.
+        // The hash of the line before an empty segment is only in the segment before.
         let ends = segments.windows(2).map(|pair| pair[1].first - 1).filter(|end| *end < self.last_seq());
         let mut sizes = Vec::with_capacity(segments.len());
         for segment in &segments {
@@ -58,7 +60,7 @@ impl Journal {
     fn remove(&self, going: &[&Segment], all: &[Segment]) -> Result<(), Error> {
         let Some(kept) = all.get(going.len()).filter(|_| !going.is_empty()) else { return Ok(()) };
         self.forget_marks()?;
-        // Before: a crash must not make them look lost.
+        // Recorded first: a crash must not make the lines look lost.
         let noted = self.note_oldest(kept.first);
         for segment in going {
             match fs::remove_file(&segment.path) {
@@ -72,7 +74,7 @@ impl Journal {
         noted.or_else(|_error| self.note_oldest(kept.first))
     }
 
-    /// Without its record a mark would be taken for that of a call that was interrupted.
+    /// Sweeps the marks: without its record a mark would be taken for that of a call that was interrupted.
     fn forget_marks(&self) -> Result<(), Error> {
         self.marks.sweep();
         self.marks.file().sync_data().map_err(Error::io("sync", self.marks.path()))

@@ -1,7 +1,7 @@
-//! The journal's files: how they are named, and what is at their ends.
+//! Manages the journal's files: how they are named, and what is at their ends.
 //!
-//! A segment is named after its first line, so that the order of names is the order of lines, and whoever has read a segment
-//! knows the name of the next.
+//! A segment is named after its first line, so the order of names is the order of lines. A reader at the end of a
+//! segment knows the name of the next.
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -23,7 +23,7 @@ use crate::state;
 /// Longest wait for a proxy that is ending.
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 
-/// A file of the journal.
+/// File of the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Segment {
     /// Sequence number of the first line that is or will be in it.
@@ -32,18 +32,18 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    /// That begins with line `first`.
+    /// Names the segment that begins with line `first`.
     pub(super) fn new(dir: &Path, first: u64) -> Self {
         Self { first, path: dir.join(format!("{first:020}.ndjson")) }
     }
 
-    /// Makes the file, or empties one that a crash has left without a line.
+    /// Creates the file, or empties one that a crash has left without a line.
     pub(super) fn create(&self) -> io::Result<File> {
         file::open_own(OpenOptions::new().create(true).truncate(true).read(true).write(true), &self.path)
     }
 }
 
-/// All segments in `dir`, in their order.
+/// Lists all segments in `dir`, in their order.
 pub(super) fn list(dir: &Path) -> Result<Vec<Segment>, Error> {
     let first = |name: &str| name.strip_suffix(".ndjson").filter(|digits| digits.len() == 20)?.parse().ok();
     let mut segments = Vec::new();
@@ -57,13 +57,13 @@ pub(super) fn list(dir: &Path) -> Result<Vec<Segment>, Error> {
     Ok(segments)
 }
 
-/// The id kept in `dir`, made on first use.
+/// Returns the id kept in `dir`, made on first use.
 pub(super) fn journal_id(dir: &Path) -> Result<String, Error> {
     let path = dir.join("id");
     match state::read(&path) {
         Ok(id) if !id.trim().is_empty() => return Ok(id.trim().to_owned()),
         Err(error) => return Err(Error::io("read", &path)(error)),
-        // None yet, or a crash has left it empty before the first line was written.
+        // There is none yet, or a crash has left it empty before the first line was written.
         _ => {}
     }
     let id = format!("{:032x}", platform_runtime::random::bits());
@@ -74,8 +74,8 @@ pub(super) fn journal_id(dir: &Path) -> Result<String, Error> {
     Ok(id)
 }
 
-/// Takes the journal in `dir` for this process, until the file is closed however the process ends. A proxy that was killed a
-/// moment ago may still be on its way out.
+/// Locks the journal in `dir` for this process, until the file is closed however the process ends. A proxy that was
+/// killed a moment ago may still be on its way out.
 pub(super) fn lock(dir: &Path) -> Result<File, Error> {
     let path = dir.join("lock");
     let file = file::open_own(OpenOptions::new().create(true).truncate(false).write(true), &path)
@@ -93,18 +93,18 @@ pub(super) fn lock(dir: &Path) -> Result<File, Error> {
     }
 }
 
-/// The end of a journal: where its next line goes.
+/// End of a journal, where its next line goes.
 #[derive(Debug)]
 pub(super) struct End {
     pub(super) segment: Segment,
     pub(super) file: File,
     pub(super) length: u64,
-    /// The last line.
+    /// Number of the last line.
     pub(super) seq: u64,
     pub(super) hash: [u8; 64],
 }
 
-/// Lines that may have been written after the last checkpoint, at the most: if the end of the journal is gone, their numbers
+/// Most lines that may have been written after the last checkpoint. If the end of the journal is gone, their numbers
 /// are not used again.
 pub(super) const MAX_UNSUMMED: u64 = 1 << 20;
 
@@ -114,7 +114,7 @@ pub(super) fn open_at_end(dir: &Path, expected: Option<&Expected>) -> Result<End
     let expected = expected.filter(|expected| expected.seq > 0);
     let (there, expected) = match (last_end(dir), expected) {
         (Ok(end), Some(expected)) if end.seq < expected.seq => (end.segment, expected),
-        // What is left is one empty file.
+        // One empty file is left.
         (Err(Error::Missing { .. }), Some(expected)) => (list(dir)?.remove(0), expected),
         (end, _) => return end,
     };
@@ -127,7 +127,8 @@ pub(super) fn open_at_end(dir: &Path, expected: Option<&Expected>) -> Result<End
     Ok(End { file, length: 0, seq, hash: expected.hash, segment })
 }
 
-/// Returns the number of the last line in `segment`; of an empty one, that of the line before; `None` if it is no journal's.
+/// Returns the number of the last line in `segment`; of an empty one, that of the line before; `None` if the file is
+/// not a journal's.
 pub(super) fn last_number(segment: &Segment) -> Result<Option<u64>, Error> {
     let path = &segment.path;
     let file = file::open_own(OpenOptions::new().read(true), path).map_err(Error::io("open", path))?;
@@ -181,7 +182,7 @@ fn last_end(dir: &Path) -> Result<End, Error> {
     }
 }
 
-/// Sequence number and hash of the line that ends at `end`.
+/// Returns the sequence number and hash of the line that ends at `end`.
 fn last(file: &File, path: &Path, end: u64) -> Result<(u64, [u8; 64]), Error> {
     let (start, line) = lines::before(file, end).map_err(Error::io("read", path))?;
     let parsed: platform_core::record::JournalLine =

@@ -1,8 +1,9 @@
-//! Space for the records of calls that are let through, so that a full disk stops admission and never settlement.
+//! Reserves space for the records of calls that are let through, so that a full disk stops admission and never
+//! settlement.
 //!
-//! A call that is let through holds a [`Room`]. The file's space is set aside ahead of its end, in large pieces, and there is
-//! always as much of it as the rooms need together. Whoever writes a line holds a room for it, refused calls too: what is set
-//! aside for others they never use. On file systems that copy on write the promise is as good as theirs.
+//! A call that is let through holds a [`Room`]. The file's space is allocated ahead of its end, in large pieces, and
+//! always covers all rooms. Each write of a line holds a room for it, also for refused calls: so they never use what is
+//! allocated for others. On file systems that copy on write the promise is as good as theirs.
 
 use std::{
     fs::File,
@@ -20,21 +21,22 @@ use rustix::{
 
 use super::marks::Slot;
 
-/// The longest line there can be, and some more: its names and ids, all texts at their longest, 32 tools.
+/// Size of a room: the longest line there can be, and some more: its names and ids, all texts at their longest, 32
+/// tools.
 pub(super) const ROOM: u64 = 8 << 10;
-/// How much is set aside at a time.
+/// Bytes that are allocated at a time.
 const PIECE: u64 = 1 << 20;
 
-/// What is set aside, and for whom.
+/// Space that is allocated, and what rooms need of it.
 #[derive(Debug, Default)]
 pub(super) struct Space {
     /// Bytes that rooms need together.
     held: AtomicU64,
-    /// Bytes that are set aside.
+    /// Bytes that are allocated.
     free: AtomicU64,
-    /// The file system has nothing to set aside with.
+    /// True if the file system cannot allocate ahead.
     is_unknown: AtomicBool,
-    /// The last attempt to set more aside has failed.
+    /// True if the last attempt to allocate more has failed.
     is_full: AtomicBool,
 }
 
@@ -46,7 +48,7 @@ pub(crate) struct Room {
 }
 
 impl Space {
-    /// Space for one more line, if it is set aside already.
+    /// Reserves space for one more line, if it is allocated already. Otherwise the room comes as an error.
     pub(super) fn room(self: &Arc<Self>) -> Result<Room, Room> {
         // Counted first, compared second: of two at once both may be sent for more, and never both pass on one's space.
         let held = self.held.fetch_add(ROOM, Ordering::SeqCst) + ROOM;
@@ -58,7 +60,8 @@ impl Space {
         }
     }
 
-    /// Sets aside what rooms need, and more, behind `end` in `file`; returns how much behind it is set aside then.
+    /// Allocates what rooms need, and more, behind `end` in `file`; returns how many bytes behind it are allocated
+    /// then.
     ///
     /// # Errors
     /// If there is not enough.
@@ -88,14 +91,14 @@ impl Space {
         }
     }
 
-    /// So much is set aside now; returns how much it was.
+    /// Sets the number of allocated bytes; returns the previous one.
     pub(super) fn is_set_aside(&self, bytes: u64) -> u64 {
         self.free.swap(bytes, Ordering::SeqCst)
     }
 
-    /// Bytes of it were written.
+    /// Subtracts bytes that were written.
     pub(super) fn used(&self, bytes: u64) {
-        // Written under the tail's lock alone.
+        // Only the holder of the tail's lock writes this.
         let free = self.free.load(Ordering::SeqCst);
         self.free.store(free.saturating_sub(bytes), Ordering::SeqCst);
     }

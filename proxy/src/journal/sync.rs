@@ -1,7 +1,7 @@
-//! Durability `disk`: what was written is on the disk before anybody relies on it.
+//! Implements durability `disk`: what was written is on the disk before any caller relies on it.
 //!
-//! One thread calls `fdatasync`, for all who wait at that moment; calls wait for it without blocking their thread. A mark is
-//! cleared when its record is on the disk, never before: a machine may write what comes second first.
+//! One thread calls `fdatasync` for all calls that wait at that moment; they wait without blocking their threads. A
+//! mark is cleared when its record is on the disk, never before: a machine may write what comes second first.
 
 use std::{
     fmt,
@@ -25,22 +25,23 @@ use super::{
     marks::{Marks, Slot},
 };
 
-/// Ready when what was written is as durable as the settings want it. At `process` it is at once. Dropping it changes nothing.
+/// Future that is ready when what was written is as durable as the settings want it. At `process` it is ready at once.
+/// Dropping it changes nothing.
 #[must_use = "it may not be durable yet"]
 pub(crate) enum Synced {
-    /// Already.
+    /// Ready already.
     Now,
-    /// When the disk has it.
+    /// Ready once the data is on the disk.
     Later(Pin<Box<dyn Future<Output = Result<(), Error>> + Send + Sync>>),
 }
 
 impl Synced {
-    /// Never: it was not even written.
+    /// Creates a future that fails: the data was not even written.
     pub(crate) fn failed(error: Error) -> Self {
         Self::Later(Box::pin(std::future::ready(Err(error))))
     }
 
-    /// The same, and `held` is held until then.
+    /// Returns the same future, which holds `held` until it is ready.
     pub(crate) fn holding<T: Send + Sync + 'static>(self, held: T) -> Self {
         match self {
             Self::Now => Self::Now,
@@ -73,7 +74,7 @@ impl fmt::Debug for Synced {
     }
 }
 
-/// The thread that syncs. Ends when this is dropped, after a last time.
+/// Handle of the thread that syncs. When it is dropped, the thread ends after a last sync.
 #[derive(Debug)]
 pub(super) struct Disk {
     orders: Arc<Orders>,
@@ -85,16 +86,16 @@ struct Orders {
     asked: Mutex<Asked>,
     wake: Condvar,
     done: watch::Sender<u64>,
-    /// The journal has stopped; nothing is durable any more.
+    /// True once the journal has stopped; nothing is durable any more.
     stopped: Arc<AtomicBool>,
 }
 
 #[derive(Debug, Default)]
 struct Asked {
-    /// How often it was asked so far.
+    /// Number of requests so far.
     times: u64,
     files: Vec<Arc<File>>,
-    /// To be free afterwards.
+    /// Slots to free after the next sync.
     slots: Vec<Slot>,
     is_last: bool,
 }
@@ -113,7 +114,7 @@ impl Disk {
         Ok(Self { orders, thread: Some(thread) })
     }
 
-    /// Has `file` synced, and then `slot` free.
+    /// Syncs `file`, and then frees `slot`.
     pub(super) fn of(&self, file: &Arc<File>, slot: Option<Slot>) -> Synced {
         let mut asked = self.orders.asked();
         asked.times += 1;
@@ -133,7 +134,7 @@ impl Disk {
 }
 
 impl Disk {
-    /// Lines go to a new file in `dir`; what is in the one `before` is to be synced as well.
+    /// Prepares for a new file in `dir`: the data in the file `before` must be synced as well.
     pub(super) fn rotated(&self, before: &Arc<File>, dir: &Path) {
         let dir = File::open(dir)
             .inspect_err(|error| tracing::error!(%error, "cannot sync the journal's directory"));

@@ -1,4 +1,4 @@
-//! The end of the journal, where the next line goes, and its change from one file to the next.
+//! Appends to the end of the journal, and changes from one file to the next.
 
 use std::{
     fs::File,
@@ -18,13 +18,13 @@ use super::{
     space::Space,
 };
 
-/// How long to wait before what has failed is tried again: space to be set aside, a new file.
+/// Delay before a failed step is tried again: allocating space, creating a file.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// Ranges of lost lines that one line tells: its length has a bound.
+/// Most ranges of lost lines that one line reports: its length has a bound.
 const MAX_LOST_TOLD: usize = 16;
 
-/// The end of the last segment.
+/// End of the last segment.
 #[derive(Debug)]
 pub(super) struct Tail {
     dir: PathBuf,
@@ -36,15 +36,15 @@ pub(super) struct Tail {
     line: Vec<u8>,
     space: Arc<Space>,
     fullness: Fullness,
-    /// When something that has failed is tried again.
+    /// Time at which a failed step is tried again.
     again: Option<Instant>,
-    /// Lines that are gone, for the next line to tell.
+    /// Lost lines that the next line reports.
     lost: Vec<Lost>,
     /// Sums over the lines that were appended since they were last taken.
     counted: SoFar,
 }
 
-/// Sums over lines, the last of them, and its hash.
+/// Sums over lines, with the last of them and its hash.
 #[derive(Debug)]
 pub(super) struct Counted {
     pub(super) spent: SoFar,
@@ -52,19 +52,19 @@ pub(super) struct Counted {
     pub(super) hash: [u8; 64],
 }
 
-/// A line that was written.
+/// Line that was written.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Appended {
     pub(super) seq: u64,
     pub(super) bytes: u64,
 }
 
-/// Whether the next line begins a new segment.
+/// Condition for the next line to begin a new segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fullness {
     /// At so many bytes.
     At(u64),
-    /// Now: the segment is old.
+    /// Now, because the segment is old; the size is kept for the next one.
     Now(u64),
 }
 
@@ -80,7 +80,7 @@ struct Line<'a> {
 }
 
 impl Tail {
-    /// The end of a journal in `dir`, whose segments have about `size` bytes.
+    /// Creates the tail of a journal in `dir`, whose segments have about `size` bytes.
     pub(super) fn new(dir: PathBuf, end: End, size: u64, space: Arc<Space>) -> Self {
         let End { segment, file, length, seq, hash } = end;
         let line = Vec::with_capacity(1024);
@@ -89,7 +89,7 @@ impl Tail {
         Self { dir, segment, file, length, seq, hash, line, space, fullness, again, lost, counted }
     }
 
-    /// Tells with the next line that `lost` ones are gone.
+    /// Reports with the next line that `lost` ones are gone.
     pub(super) fn tell_lost(&mut self, lost: &[Lost]) {
         self.lost = lost.iter().copied().take(MAX_LOST_TOLD).collect();
     }
@@ -100,22 +100,22 @@ impl Tail {
         (!spent.by_account.is_empty()).then_some(Counted { spent, seq: self.seq, hash: self.hash })
     }
 
-    /// Number of the last line.
+    /// Returns the number of the last line.
     pub(super) const fn seq(&self) -> u64 {
         self.seq
     }
 
-    /// The last line's hash.
+    /// Returns the last line's hash.
     pub(super) const fn hash(&self) -> &[u8; 64] {
         &self.hash
     }
 
-    /// The file that lines go to.
+    /// Returns the file that lines go to.
     pub(super) const fn file(&self) -> &Arc<File> {
         &self.file
     }
 
-    /// Its segment, and how long it is.
+    /// Returns the current segment and its length.
     pub(super) const fn segment(&self) -> (&Segment, u64) {
         (&self.segment, self.length)
     }
@@ -154,7 +154,7 @@ impl Tail {
         Ok(Appended { seq, bytes })
     }
 
-    /// Sets aside what rooms need.
+    /// Allocates the space that rooms need.
     pub(super) fn set_aside(&mut self) -> io::Result<()> {
         if !self.is_time() {
             return Err(io::ErrorKind::StorageFull.into());
@@ -171,7 +171,7 @@ impl Tail {
         }
     }
 
-    /// Has the next line begin a new segment.
+    /// Lets the next line begin a new segment.
     pub(super) const fn end_segment(&mut self) {
         let (Fullness::At(size) | Fullness::Now(size)) = self.fullness;
         self.fullness = Fullness::Now(size);
@@ -197,7 +197,7 @@ impl Tail {
             self.space.is_set_aside(before);
             drop(std::fs::remove_file(&next.path));
         })?;
-        // What was set aside behind the end of the full one goes back.
+        // The space allocated behind the end of the full file goes back.
         self.file.set_len(self.length)?;
         self.space.is_set_aside(set_aside);
         (self.segment, self.file, self.length, self.again) = (next, Arc::new(file), 0, None);

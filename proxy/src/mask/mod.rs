@@ -1,4 +1,4 @@
-//! mask: finds the proxy's own secrets in what is sent to an agent, and overwrites them with asterisks.
+//! Finds the proxy's own secrets in what is sent to an agent, and overwrites them with asterisks.
 //!
 //! A masked secret keeps its length, so nothing around it moves. A secret is also found where JSON escapes some of its
 //! letters. Works on bytes; knows nothing of calls.
@@ -19,7 +19,7 @@ mod tests;
 pub(crate) const MIN_SECRET: usize = 16;
 /// Longest form of one letter: `\u0073`.
 const MAX_LETTER: usize = 6;
-/// Begins the escape of every ASCII letter. Searchers are made once: making one takes longer than searching an event.
+/// Begins the escape of every ASCII letter. Made once: making a searcher takes longer than searching an event.
 static ESCAPED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\\u00"));
 
 /// The secrets that no agent may be sent. Made once per configuration.
@@ -130,7 +130,7 @@ impl fmt::Debug for Mask {
     }
 }
 
-/// Places in `text` where `secret` could begin.
+/// Returns the places in `text` where `secret` could begin.
 fn candidates(secret: &[u8], text: &[u8]) -> impl Iterator<Item = usize> {
     let first = secret.first().copied().unwrap_or_default();
     memchr2_iter(first, b'\\', text)
@@ -151,7 +151,7 @@ fn go_on(secret: &[u8], mut matched: usize, text: &[u8]) -> Match {
     Match::Part(matched)
 }
 
-/// One letter of a text as JSON writes it.
+/// Letter of a text as JSON writes it.
 enum Letter {
     /// This one, in so many bytes.
     Is(u8, usize),
@@ -186,7 +186,7 @@ pub(crate) struct Masked {
 }
 
 impl Masked {
-    /// Nothing has passed yet.
+    /// Begins a body of which nothing has passed yet.
     pub(crate) fn by(mask: Arc<Mask>) -> Self {
         Self { mask, held: Bytes::new() }
     }

@@ -15,7 +15,7 @@ fn covered(text: &str) -> String {
     String::from_utf8(mask().cover(Bytes::copy_from_slice(text.as_bytes())).to_vec()).unwrap()
 }
 
-/// The same text with every letter whose turn it is escaped.
+/// Returns the same text with each `every`th letter escaped.
 fn escaped(text: &str, every: usize) -> String {
     let escape = |(at, letter): (usize, char)| match at % every {
         0 => format!("\\u{:04x}", u32::from(letter)),

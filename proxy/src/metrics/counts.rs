@@ -1,4 +1,4 @@
-//! What one data-plane thread counts of its calls, and the same summed over all threads.
+//! Counters of one data-plane thread's calls, and the same summed over all threads.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use platform_runtime::metrics::{Bound, Cells, Histograms};
 
 use super::models::Models;
 
-/// Of calls of models: from an answer out of a cache to an agent's longest.
+/// Bounds of durations: from a cached answer to an agent's longest.
 const BOUNDS: [Bound; 17] = [
     (10_000, "0.01"),
     (25_000, "0.025"),
@@ -34,14 +34,14 @@ const BOUNDS: [Bound; 17] = [
 
 const ROUTES: usize = Route::ALL.len();
 const OUTCOMES: usize = Outcome::ALL.len();
-/// The reasons of refusals, and none.
+/// Number of reasons for refusals, and one for none.
 const REASONS: usize = Refusal::ALL.len() + 1;
 
 /// Kinds of tokens.
 pub(super) const KINDS: [&str; 6] =
     ["input", "output", "cached", "cache_written", "cache_written_1h", "reasoning"];
 
-/// Whether a stream was asked for: the first byte of an answer in one piece is one of its last.
+/// Kind of answer, by whether a stream was asked for: the first byte of an answer in one piece is one of its last.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Answer {
     Whole,
@@ -51,7 +51,7 @@ pub(super) enum Answer {
 impl Answer {
     pub(super) const ALL: [Self; 2] = [Self::Whole, Self::Streamed];
 
-    /// The value of the label `stream`.
+    /// Returns the value of the label `stream`.
     pub(super) const fn word(self) -> &'static str {
         match self {
             Self::Whole => "false",
@@ -64,20 +64,20 @@ impl Answer {
 #[derive(Debug)]
 pub(super) struct Counts {
     models: Arc<Models>,
-    /// By route, outcome and refusal.
+    /// Calls by route, outcome and refusal.
     calls: Cells,
-    /// By what is known of tokens, and of cost.
+    /// Calls by the source of their tokens, and of their cost.
     metered: Cells,
     /// Bytes of bodies, by route.
     requests: Cells,
     responses: Cells,
-    /// By model and kind.
+    /// Tokens by model and kind.
     tokens: Cells,
-    /// Billionths of a dollar, by model.
+    /// Cost in billionths of a dollar, by model.
     cost: Cells,
-    /// By route, and whether a stream was asked for.
+    /// Times to the first byte by route, and by whether a stream was asked for.
     pub(super) first_byte: Histograms,
-    /// By route.
+    /// Durations by route.
     pub(super) duration: Histograms,
 }
 
@@ -102,7 +102,7 @@ impl Counts {
         self.calls.add(calls_place(record.route, record.outcome, record.refusal), record.calls);
         self.requests.add(route, record.request_bytes);
         self.responses.add(route, record.response_bytes);
-        // How fast calls are turned away says nothing of how fast they are served.
+        // The speed of refusals says nothing about the speed of service.
         if record.outcome == Outcome::Refused {
             return;
         }
@@ -121,7 +121,7 @@ impl Counts {
         self.cost.add(model, record.cost_nanodollars.unwrap_or_default().0);
     }
 
-    /// Adds what another thread has counted.
+    /// Adds the counters of another thread.
     pub(super) fn absorb(&self, other: &Self) {
         self.calls.absorb(&other.calls);
         self.metered.absorb(&other.metered);
@@ -141,12 +141,12 @@ impl Counts {
         self.metered.get(metered_place(tokens, cost))
     }
 
-    /// Bytes of requests and of responses.
+    /// Returns the bytes of requests and of responses.
     pub(super) fn bytes(&self, route: Route) -> (u64, u64) {
         (self.requests.get(route as usize), self.responses.get(route as usize))
     }
 
-    /// Each model's label, its tokens by kind, and its cost in billionths of a dollar.
+    /// Returns each model's label, its tokens by kind, and its cost in billionths of a dollar.
     pub(super) fn by_model(&self) -> impl Iterator<Item = (&str, [u64; KINDS.len()], u64)> {
         self.models.labels().enumerate().map(|(model, label)| {
             let tokens = std::array::from_fn(|kind| self.tokens.get(model * KINDS.len() + kind));
@@ -167,7 +167,7 @@ const fn metered_place(tokens: TokensSource, cost: CostSource) -> usize {
     tokens as usize * CostSource::ALL.len() + cost as usize
 }
 
-/// The place of a route's histogram of first bytes.
+/// Returns the index of a route's histogram of first bytes.
 pub(super) const fn first_byte_place(route: Route, answer: Answer) -> usize {
     route as usize * Answer::ALL.len() + answer as usize
 }

@@ -1,7 +1,7 @@
-//! How late a data-plane thread comes to what is due: a sleeper on each thread writes down by how much it overslept.
+//! Measures the lag of a data-plane thread: a sleeper on each thread records by how much it overslept.
 //!
-//! A thread serves all its calls in turns, so this is the time by which any of them may be held up by the others. Timers
-//! have whole milliseconds: up to two are nothing.
+//! A thread serves all its calls in turns, so this is the time by which any of them may be held up by the others.
+//! Timers have whole milliseconds: up to two are nothing.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -10,9 +10,9 @@ use std::{
 
 use platform_runtime::metrics::{Bound, Distribution, Histograms};
 
-/// How long the sleeper sleeps. Waking up costs some 4,000 instructions, more than all that is counted of a call.
+/// Interval between two measurements. Waking up costs some 4,000 instructions, more than all counting of a call.
 const NAP: Duration = Duration::from_millis(250);
-/// How many times until a new window begins: a minute.
+/// Number of measurements in a window, which lasts a minute.
 const WINDOW: u32 = 240;
 
 const BOUNDS: [Bound; 9] = [
@@ -31,7 +31,7 @@ const BOUNDS: [Bound; 9] = [
 #[derive(Debug)]
 pub(super) struct Lag {
     all: Histograms,
-    /// Largest of the present window and of the one before, microseconds.
+    /// Largest lag of the present window and of the one before, in microseconds.
     largest: [AtomicU64; 2],
 }
 
@@ -68,7 +68,7 @@ impl Lag {
         self.all.read(0)
     }
 
-    /// The largest of the last one to two minutes, microseconds.
+    /// Returns the largest lag of the last one to two minutes, in microseconds.
     pub(super) fn largest(&self) -> u64 {
         self.largest.iter().map(|window| window.load(Ordering::Relaxed)).max().unwrap_or_default()
     }

@@ -1,12 +1,14 @@
-//! Metrics: what Prometheus may read of this proxy. Served by `control`; nothing here listens or waits for anybody.
+//! Keeps the metrics that Prometheus may read of this proxy. `control` serves them; nothing here listens or waits.
 //!
-//! Labels are closed sets: routes, outcomes, refusals, kinds, threads, and the models that the configuration names. No run,
-//! no account, and nothing an agent chose is ever a label: that is what the journal is for. So the number of series is
-//! bounded whatever agents do: for each route that is used 60 of histograms and those of `calls` that have occurred, of some
-//! 50 that can; six for each model, 13 for each thread, 49 besides. A small installation has about 150.
+//! Labels are closed sets: routes, outcomes, refusals, kinds, threads, and the models that the configuration names.
+//! No run, account or text of an agent is ever a label: the journal is for those.
 //!
-//! Each data-plane thread counts in arrays of its own, indexed by the labels ([`Counts`]): a call costs some twenty additions
-//! that no other thread contends for. They are summed when somebody asks.
+//! So the number of series is bounded whatever agents do. Each route in use has 60 series of histograms, and those of
+//! `calls` that have occurred, of some 50 that can. Six series come with each model, 13 with each thread, and there
+//! are 49 others. A small installation has about 150.
+//!
+//! Each data-plane thread counts in arrays of its own, indexed by the labels ([`Counts`]). A call costs some twenty
+//! additions that no other thread contends for. The arrays are summed on each scrape.
 
 mod counts;
 mod lag;
@@ -22,49 +24,49 @@ use platform_core::{money::NanoDollars, record::ExchangeRecord};
 pub(crate) use self::models::Models;
 use self::{counts::Counts, lag::Lag};
 
-/// What is counted, by every data-plane thread.
+/// Counters of all data-plane threads.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     models: Arc<Models>,
     threads: Vec<Arc<ForThread>>,
 }
 
-/// What one data-plane thread counts, and is watched for.
+/// Counters and lag of one data-plane thread.
 #[derive(Debug)]
 pub(crate) struct ForThread {
     calls: Counts,
     lag: Lag,
 }
 
-/// What is not counted but looked at when somebody asks.
+/// Values that are not counted, but read on each scrape.
 #[derive(Debug, Default)]
 pub(crate) struct Gauges {
     pub(crate) runs: u64,
     pub(crate) in_flight: u64,
-    /// Watchers of taps.
+    /// Number of watchers of taps.
     pub(crate) taps: u64,
-    /// Bytes held of what streamed by.
+    /// Bytes held in taps.
     pub(crate) tap_bytes: u64,
     /// Bytes of request bodies in memory.
     pub(crate) body_bytes: u64,
     pub(crate) head_bytes: u64,
     pub(crate) reserved: Reserved,
-    /// Idle connections to the upstream.
+    /// Number of idle connections to the upstream.
     pub(crate) idle_connections: u64,
-    /// Whether calls are sent there: one of [`platform_core::control::UpstreamState::WORDS`].
+    /// State of the upstream's circuit: one of [`platform_core::control::UpstreamState::WORDS`].
     pub(crate) upstream_state: &'static str,
     pub(crate) journal_seq: u64,
     pub(crate) journal_is_open: bool,
     /// Bytes of the journal's files.
     pub(crate) journal_bytes: u64,
-    /// How many consumers the journal has, and how many lines the slowest has still to acknowledge.
+    /// Numbers of the journal's consumers, and of lines that the slowest has still to acknowledge.
     pub(crate) consumers: u64,
     pub(crate) consumer_lag: u64,
-    /// How many freezes there are.
+    /// Number of freezes.
     pub(crate) freezes: u64,
 }
 
-/// What calls in flight have set aside, over all accounts.
+/// Reservations of calls in flight, over all accounts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Reserved {
     pub(crate) requests: u64,
@@ -80,17 +82,17 @@ impl Metrics {
         Self { threads: (0..threads).map(for_thread).collect(), models }
     }
 
-    /// What each thread counts with.
+    /// Returns the counters of each thread.
     pub(crate) fn threads(&self) -> &[Arc<ForThread>] {
         &self.threads
     }
 
-    /// The exposition.
+    /// Returns the exposition.
     pub(crate) fn render(&self, gauges: &Gauges) -> String {
         render::render(self, gauges)
     }
 
-    /// The sum over all threads.
+    /// Returns the sum over all threads.
     fn calls(&self) -> Counts {
         let sum = Counts::new(&self.models);
         self.threads.iter().for_each(|thread| sum.absorb(&thread.calls));

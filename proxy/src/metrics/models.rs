@@ -1,20 +1,20 @@
-//! The models that have a series of their own: those the configuration names. What an agent asks for beyond them is `other`,
-//! so that no agent can make a series.
+//! Models that have a series of their own: those the configuration names. All others count as `other`, so that no
+//! agent can make a series.
 
 use platform_core::untrusted::JournalText;
 
-/// The label of every model that the configuration does not name.
+/// Label of every model that the configuration does not name.
 pub(super) const OTHER: &str = "other";
 
-/// A closed set of models, the last of which is [`OTHER`].
+/// Closed set of models, the last of which is [`OTHER`].
 #[derive(Debug)]
 pub(crate) struct Models {
-    /// As a record holds them, in order.
+    /// Models as a record holds them, in order.
     known: Vec<String>,
 }
 
 impl Models {
-    /// Those of `names`, which may repeat themselves.
+    /// Makes the set of `names`, which may contain duplicates.
     pub(crate) fn new(names: impl IntoIterator<Item = String>) -> Self {
         let mut known: Vec<_> =
             names.into_iter().map(|name| JournalText::of(&name).as_str().to_owned()).collect();
@@ -24,19 +24,19 @@ impl Models {
         Self { known }
     }
 
-    /// How many labels there are.
+    /// Returns the number of labels.
     pub(super) const fn count(&self) -> usize {
         self.known.len() + 1
     }
 
-    /// The place of what a call asked for.
+    /// Returns the index of the model that a call asked for.
     pub(super) fn place(&self, asked: Option<&JournalText>) -> usize {
         let found =
             |asked: &JournalText| self.known.binary_search_by(|name| (**name).cmp(asked.as_str())).ok();
         asked.and_then(found).unwrap_or(self.known.len())
     }
 
-    /// All labels, by place.
+    /// Returns all labels, by index.
     pub(super) fn labels(&self) -> impl Iterator<Item = &str> {
         self.known.iter().map(String::as_str).chain([OTHER])
     }

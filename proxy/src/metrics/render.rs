@@ -1,4 +1,4 @@
-//! Every family there is, with its name and what it means. Names are kept: dashboards and alerts rely on them.
+//! Renders every family, with its name and its help text. Names are kept: dashboards and alerts rely on them.
 
 use platform_core::{
     control::UpstreamState,
@@ -13,7 +13,7 @@ use super::{
     counts::{Answer, Counts, KINDS, first_byte_place},
 };
 
-/// All of it, as text.
+/// Returns all families as text.
 pub(super) fn render(metrics: &Metrics, gauges: &Gauges) -> String {
     let mut text = Exposition::default();
     let build = "The version of this proxy.";
@@ -37,7 +37,7 @@ fn calls(text: &mut Exposition, counts: &Counts) {
     {
         for refusal in reasons() {
             let count = counts.calls(route, outcome, refusal);
-            // Answered calls are there from the beginning, so that there is something to compare others with.
+            // Answered calls are listed from the beginning, so that other outcomes have something to compare with.
             if count > 0 || (outcome == Outcome::Complete && refusal.is_none()) {
                 let refusal = refusal.map_or("none", Refusal::code);
                 let labels = [("route", route.word()), ("outcome", outcome.word()), ("refusal", refusal)];
@@ -96,9 +96,9 @@ fn models(text: &mut Exposition, counts: &Counts) {
 fn present(text: &mut Exposition, gauges: &Gauges) {
     let mut gauge = |name, value: u64, help| text.single(Kind::Gauge, name, value, help);
     gauge("sluicegate_runs_open", gauges.runs, "Runs that are open or closing.");
-    gauge("sluicegate_in_flight", gauges.in_flight, "Calls in flight.");
-    gauge("sluicegate_body_bytes_in_flight", gauges.body_bytes, "Bytes of request bodies in memory.");
-    gauge("sluicegate_head_bytes_in_flight", gauges.head_bytes, "Bytes that unfinished request heads hold.");
+    gauge("sluicegate_calls_in_flight", gauges.in_flight, "Calls in flight.");
+    gauge("sluicegate_body_memory_bytes", gauges.body_bytes, "Bytes of request bodies in memory.");
+    gauge("sluicegate_header_memory_bytes", gauges.head_bytes, "Bytes that unfinished request heads hold.");
     gauge("sluicegate_taps", gauges.taps, "Watchers of what streams by.");
     gauge(
         "sluicegate_tap_bytes",

@@ -16,7 +16,7 @@ fn models(names: &[&str]) -> Models {
     Models::new(names.iter().map(ToString::to_string))
 }
 
-/// A call that took 20 ms and used one token in, two out.
+/// Returns the record of a call that took 20 ms and used one token in, two out.
 fn record(model: &str) -> ExchangeRecord {
     serde_json::from_value(json!({
         "ts": "2026-01-01T00:00:00.000000Z", "run_id": "run-secret", "attempt": 0, "account": "acct-secret",
@@ -104,7 +104,7 @@ fn what_threads_count_is_summed_and_refused_calls_are_not_timed() {
         "sluicegate_call_duration_seconds_bucket{route=\"messages\",le=\"0.025\"} 3",
         "sluicegate_call_duration_seconds_bucket{route=\"messages\",le=\"+Inf\"} 3",
         "sluicegate_call_duration_seconds_count{route=\"messages\"} 3",
-        "sluicegate_in_flight 3",
+        "sluicegate_calls_in_flight 3",
         "sluicegate_journal_open 1",
     ] {
         assert!(text.lines().any(|there| there == line), "{line} is not in\n{text}");

@@ -1,4 +1,4 @@
-//! What each refusal looks like over HTTP: one table, because clients act on it.
+//! Defines what each refusal looks like over HTTP: one table, because clients act on it.
 //!
 //! Measured: SDKs repeat 429 and 5xx unless `x-should-retry: false` forbids it; OpenClaw locks a provider
 //! for everyone on 401, 402 and 403. The table is the only place that turns a refusal into a status.
@@ -25,7 +25,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refused {
     pub(crate) reason: Refusal,
-    /// What decided it, for the record: a limit, a field, a model, a capability.
+    /// Rule that decided it, for the record: a limit, a field, a model, a capability.
     pub(crate) rule: Option<JournalText>,
     /// The limit that has passed, if it is for one.
     pub(crate) timeout: Option<Timeout>,
@@ -35,7 +35,7 @@ pub(crate) struct Refused {
     reader: Reader,
 }
 
-/// Who reads it.
+/// Reader of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reader {
     /// A client that called for itself.
@@ -64,7 +64,7 @@ impl From<Stop> for Refused {
 }
 
 impl Refused {
-    /// For a `reason` that is over after `wait`.
+    /// Creates a refusal for a `reason` that is over after `wait`.
     pub(crate) fn until(reason: Refusal, wait: Duration) -> Self {
         Self { wait: Some(wait.as_secs() + 1), ..reason.into() }
     }
@@ -79,8 +79,9 @@ impl Refused {
         Self { wait: Some(left.as_secs() + 1), ..Refusal::Draining.into() }
     }
 
-    /// What a gateway is told, that serves many: never what an agent wrote, because it sorts errors by their words, and
-    /// of calls that are nobody's only that they are.
+    /// Returns the refusal for a gateway that serves many. It never holds what an agent wrote, because a
+    /// gateway sorts errors by their words, and of unattributed calls it says only that they are
+    /// unattributed.
     pub(crate) fn to_a_gateway(&self) -> Self {
         let reason = match self.reason {
             Refusal::TokenMissing
@@ -95,7 +96,7 @@ impl Refused {
         Self { wait: self.wait, reader: Reader::Gateway, ..reason.into() }
     }
 
-    /// The status it is told with.
+    /// Returns the status it is sent with.
     pub(crate) fn status(&self) -> StatusCode {
         match (row(self.reason).0, self.reader) {
             // OpenClaw 2026.9.6 locks its profile at the provider on 429, and on 503 tries again.
@@ -128,7 +129,8 @@ impl From<Rejection> for Refused {
     }
 }
 
-/// What of a body decided that it is refused. Names are an agent's: they enter as the journal may hold them.
+/// Returns the part of a body that caused its refusal. Names come from an agent: they enter as the journal
+/// may hold them.
 fn rule(rejection: &Rejection) -> Option<JournalText> {
     let field = |name: &Label| format!("field:{}", name.as_str());
     let named = match &rejection.reason {
@@ -148,16 +150,16 @@ fn rule(rejection: &Rejection) -> Option<JournalText> {
 impl From<Short> for Refused {
     fn from(short: Short) -> Self {
         let (whose, limit, reason) = match short {
-            Short::TooFast(whose, _) => (whose, Limit::RequestsPerMinute, Refusal::TooFast),
+            Short::RateLimited(whose, _) => (whose, Limit::RequestsPerMinute, Refusal::RateLimited),
             Short::Of(whose, Limit::CallsInFlight, _) => {
-                (whose, Limit::CallsInFlight, Refusal::TooManyAtOnce)
+                (whose, Limit::CallsInFlight, Refusal::ConcurrencyLimited)
             }
-            Short::Of(whose, limit, Shortage::Held) => (whose, limit, Refusal::LimitHeld),
-            Short::Of(whose, limit, Shortage::UsedUp) => (whose, limit, Refusal::LimitUsedUp),
+            Short::Of(whose, limit, Shortage::Held) => (whose, limit, Refusal::QuotaReserved),
+            Short::Of(whose, limit, Shortage::UsedUp) => (whose, limit, Refusal::QuotaExhausted),
             Short::Unpriced(whose) => (whose, Limit::CostNanodollars, Refusal::ModelUnpriced),
         };
         let wait = match short {
-            Short::TooFast(_, wait) => Some(wait.as_secs() + 1),
+            Short::RateLimited(_, wait) => Some(wait.as_secs() + 1),
             Short::Of(..) | Short::Unpriced(_) => None,
         };
         let (whose, owner) = match whose {
@@ -170,18 +172,20 @@ impl From<Short> for Refused {
             Short::Of(_, limit, Shortage::Held) => {
                 format!("what is left under the limit of {limit} of {whose} is set aside for calls under way")
             }
-            Short::TooFast(..) | Short::Unpriced(_) => message(reason).replace("this run or account", whose),
+            Short::RateLimited(..) | Short::Unpriced(_) => {
+                message(reason).replace("this run or account", whose)
+            }
         };
         Self { rule, message: Cow::Owned(message), wait, ..reason.into() }
     }
 }
 
-/// Whether a client should send the call again.
+/// Advice to a client on sending the call again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Retry {
-    /// It can only fail again.
+    /// The call can only fail again.
     Never,
-    /// It was not worked on; after so many seconds it may pass.
+    /// The call was not worked on; after so many seconds it may pass.
     After(u64),
 }
 
@@ -216,18 +220,18 @@ const fn row(refusal: Refusal) -> (StatusCode, &'static str, Retry) {
         | Refusal::TokenInvalid
         | Refusal::TokenRevoked
         | Refusal::RunUnknown => (StatusCode::UNAUTHORIZED, INVALID, Retry::Never),
-        Refusal::BodiesInFlight => (StatusCode::SERVICE_UNAVAILABLE, SERVER, Retry::After(1)),
-        Refusal::TooFast | Refusal::TooManyAtOnce | Refusal::LimitHeld => {
+        Refusal::BodyMemoryExhausted => (StatusCode::SERVICE_UNAVAILABLE, SERVER, Retry::After(1)),
+        Refusal::RateLimited | Refusal::ConcurrencyLimited | Refusal::QuotaReserved => {
             (StatusCode::TOO_MANY_REQUESTS, SERVER, Retry::After(1))
         }
-        Refusal::LimitUsedUp
+        Refusal::QuotaExhausted
         | Refusal::ModelUnpriced
-        | Refusal::RunOver
+        | Refusal::RunDeadlineExceeded
         | Refusal::Frozen
         | Refusal::RunClosed => (StatusCode::BAD_REQUEST, INVALID, Retry::Never),
         Refusal::Draining => (StatusCode::SERVICE_UNAVAILABLE, SERVER, Retry::After(1)),
         Refusal::JournalUnavailable => (StatusCode::SERVICE_UNAVAILABLE, SERVER, Retry::After(5)),
-        Refusal::UpstreamUnreachable | Refusal::UpstreamDown => {
+        Refusal::UpstreamUnreachable | Refusal::UpstreamUnavailable => {
             (StatusCode::SERVICE_UNAVAILABLE, SERVER, Retry::After(1))
         }
         Refusal::UpstreamFailed => (StatusCode::BAD_GATEWAY, SERVER, Retry::Never),
@@ -237,12 +241,12 @@ const fn row(refusal: Refusal) -> (StatusCode, &'static str, Retry) {
     }
 }
 
-/// The status of `refusal`.
+/// Returns the status of `refusal`.
 pub(crate) const fn status(refusal: Refusal) -> StatusCode {
     row(refusal).0
 }
 
-/// The answer that tells a client of `refusal`, in the dialect of the route it called.
+/// Returns the answer that reports `refused` to a client, in the dialect of the route it called.
 pub(crate) fn respond(refused: &Refused, dialect: Dialect) -> Response<Body> {
     let (_, _, retry) = row(refused.reason);
     let mut response = Body::json(error_json(refused, dialect));
@@ -285,7 +289,7 @@ pub(crate) fn raw(reason: Refusal) -> String {
     )
 }
 
-/// The body that tells a client of `refused`.
+/// Returns the body that reports `refused` to a client.
 pub(crate) fn error_json(refused: &Refused, dialect: Dialect) -> String {
     let (_, kind, _) = row(refused.reason);
     let (message, code) = (&refused.message, refused.reason.code());
@@ -333,7 +337,8 @@ mod tests {
         }
     }
 
-    /// What `tests/stack/openclaw.rs` shows to the classifier of the real OpenClaw. Delete the file to have it written anew.
+    /// Keeps the file that `tests/stack/openclaw.rs` shows to the classifier of the real OpenClaw. Delete the
+    /// file to have it written anew.
     #[test]
     fn refusals_are_as_they_were_shown_to_openclaw() {
         let row = |(refusal, dialect): (Refusal, Dialect)| {

@@ -1,8 +1,8 @@
-//! What refusals say to a person.
+//! Defines the messages of refusals to a person.
 
 use platform_core::{limit::Millis, record::Timeout, refusal::Refusal};
 
-/// What each refusal says to a person.
+/// Returns the message of a refusal to a person.
 #[expect(clippy::too_many_lines, reason = "a table")]
 pub(super) const fn message(refusal: Refusal) -> &'static str {
     match refusal {
@@ -22,7 +22,7 @@ pub(super) const fn message(refusal: Refusal) -> &'static str {
         }
         Refusal::HeadTooLarge => "the head is larger than this gateway takes",
         Refusal::HeadTooSlow => {
-            "the head did not come whole in the time that the gateway's setting proxy.header_read allows"
+            "the head did not come whole in the time that the gateway's setting proxy.header_read_timeout allows"
         }
         Refusal::BodyTooSlow => "the body came more slowly than this run may send",
         Refusal::TooManyConnections => {
@@ -48,23 +48,25 @@ pub(super) const fn message(refusal: Refusal) -> &'static str {
         Refusal::RunUnknown => "the run token is for a run that is not open on this listener",
         Refusal::IdentityConflict => "the call says in two ways whose it is, and they disagree",
         Refusal::Unattributed => "the call is not known to be of any run",
-        Refusal::BodiesInFlight => "too many large requests are under way; send this one again in a moment",
-        Refusal::TooFast => "calls come faster than this run or account may make them",
-        Refusal::TooManyAtOnce => "as many calls are under way as this run or account may have",
-        Refusal::LimitHeld => {
+        Refusal::BodyMemoryExhausted => {
+            "too many large requests are under way; send this one again in a moment"
+        }
+        Refusal::RateLimited => "calls come faster than this run or account may make them",
+        Refusal::ConcurrencyLimited => "as many calls are under way as this run or account may have",
+        Refusal::QuotaReserved => {
             "what is left under a limit of this run or account is set aside for calls under way"
         }
-        Refusal::LimitUsedUp => "a limit of this run or account is used up",
+        Refusal::QuotaExhausted => "a limit of this run or account is used up",
         Refusal::ModelUnpriced => {
             "this run or account has a limit of money, and the model has no price: its operator has to set one"
         }
-        Refusal::RunOver => "the time of this run is over",
+        Refusal::RunDeadlineExceeded => "the time of this run is over",
         Refusal::Frozen => "calls of this account or model are stopped until an operator lets them go on",
         Refusal::RunClosed => "this run is closed and takes no more calls",
         Refusal::Draining => "the gateway is restarting",
         Refusal::JournalUnavailable => "the gateway cannot record calls at the moment",
         Refusal::UpstreamUnreachable => "the model service cannot be reached",
-        Refusal::UpstreamDown => {
+        Refusal::UpstreamUnavailable => {
             "the model service has been out of reach for a while; calls pass again as soon as it is back"
         }
         Refusal::UpstreamFailed => "the model service broke off before its answer was complete",
@@ -83,7 +85,7 @@ pub(crate) struct Late {
 }
 
 impl Late {
-    /// Which limit it was, and whose.
+    /// Returns a message that names the timeout, its length and its setting.
     pub(super) fn message(self) -> String {
         let Self { timeout, limit } = self;
         let what = match timeout {
@@ -96,8 +98,8 @@ impl Late {
             Timeout::Call => "the call was not complete within",
         };
         let whose = match timeout {
-            Timeout::Connect => "the gateway's setting upstream.connect".to_owned(),
-            Timeout::Tls => "the gateway's setting upstream.tls_handshake".to_owned(),
+            Timeout::Connect => "the gateway's setting upstream.connect_timeout".to_owned(),
+            Timeout::Tls => "the gateway's setting upstream.tls_handshake_timeout".to_owned(),
             _ => format!("the limit {} of this run", timeout.word()),
         };
         format!("{what} {limit}, {whose}")

@@ -26,7 +26,7 @@ impl fmt::Display for Owner {
     }
 }
 
-/// The directories that have owners.
+/// Directories that have owners.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Claims(Arc<Mutex<BTreeMap<SocketDirName, Claimed>>>);
 
@@ -38,10 +38,10 @@ struct Claimed {
 }
 
 impl Claims {
-    /// Claims a directory for `owner` until the claim is dropped. An owner may claim what it has once more.
+    /// Claims a directory for `owner` until the claim is dropped. An owner may claim its directory once more.
     ///
     /// # Errors
-    /// The owner, if that is another one.
+    /// The present owner, if that is another one.
     pub(super) fn claim(&self, name: &SocketDirName, owner: Owner) -> Result<Claim, Owner> {
         let mut claimed = self.claimed();
         let entry = claimed.entry(name.clone()).or_insert_with(|| Claimed { owner: owner.clone(), count: 0 });

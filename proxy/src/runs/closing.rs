@@ -1,4 +1,4 @@
-//! How runs end: when control says so, when their time is over, when another run takes their place, and with the proxy.
+//! Closes runs: on a request of control, at their expiry, when another run takes their place, and with the proxy.
 
 use std::{
     sync::{Arc, PoisonError},
@@ -16,11 +16,11 @@ use crate::{
     worker::Worker,
 };
 
-/// How often it is looked whose time is over. No call begins after it, whenever that is.
+/// Interval between two checks for expired runs. No call begins after a run's expiry, whatever the interval.
 const TICK: Duration = Duration::from_millis(250);
 
 impl Runs {
-    /// Closes a run in the name of `epoch` and tells what it used. `None`: this proxy does not know it.
+    /// Closes a run in the name of `epoch` and returns its usage. `None`: this proxy does not know it.
     pub(crate) async fn close(
         &self,
         run: &RunId,
@@ -31,14 +31,14 @@ impl Runs {
         Ok(self.end(run, Closing::Closed, grace).await)
     }
 
-    /// Has a run be closed for good, if nobody has taken it over since `epoch`.
+    /// Marks a run as closed for good, unless it was taken over since `epoch`.
     fn condemn(&self, run: &RunId, epoch: u64) -> Result<(), Error> {
         let live = self.find(run);
         let mut kept = live.as_ref().and_then(|live| live.kept());
         let known = kept.as_ref().map_or_else(|| self.closed.epoch(run), |kept| kept.epoch);
         fence(run, known, epoch)?;
         match &mut kept {
-            // Not on disk: there it is closed.
+            // Not on disk: there the run is recorded as closed.
             Some(kept) => kept.epoch = epoch,
             None => self.closed.raise(run, epoch),
         }
@@ -46,7 +46,7 @@ impl Runs {
         Ok(())
     }
 
-    /// From now on the run is closed. Also one that is not open: it may have been with a proxy before.
+    /// Records that the run is closed. It need not be open: it may have been with a proxy before.
     fn remember(&self, run: &RunId) {
         if let Err(error) = self.closed.add(run) {
             tracing::error!(%run, %error, "that the run is closed cannot be written down");
@@ -54,10 +54,10 @@ impl Runs {
         self.spent.remove(run);
     }
 
-    /// Ends a run that is remembered as closed.
+    /// Ends a run that is recorded as closed.
     async fn end(&self, run: &RunId, reason: Closing, grace: Duration) -> Option<RunView> {
         let Some(live) = self.find(run) else { return self.closed.view(run) };
-        // Its socket must not come when its directory is gone.
+        // Its socket must not appear after its directory was removed.
         live.opened.wait().await;
         live.run.close(reason, grace).await;
         self.journal.sum_up_run(run);
@@ -74,7 +74,7 @@ impl Runs {
         Some(view)
     }
 
-    /// Closes runs when their time is over, as long as it is polled.
+    /// Closes runs when they expire, as long as it is polled.
     pub(crate) async fn watch_clock(&self) {
         let mut tick = tokio::time::interval(TICK);
         loop {
@@ -83,7 +83,7 @@ impl Runs {
         }
     }
 
-    /// Closes the runs whose time is over at `now`, since the epoch. What they have in flight is cut.
+    /// Closes the runs that are expired at `now`, since the epoch. Their calls in flight are cut.
     async fn close_over(&self, now: Duration) {
         let is_over = |run: &Run| run.is_over(now) && run.cut().is_none();
         let over: Vec<_> =
@@ -92,7 +92,7 @@ impl Runs {
         join_all(over.iter().map(|run| self.end(run, Closing::Over, Duration::ZERO))).await;
     }
 
-    /// Stops everything: calls in flight may end, and what was answered may be read, within `grace` or until `hurry` is
+    /// Stops everything. Calls in flight may end, and their answers may be read, within `grace` or until `hurry` is
     /// ready. Then they are cut, and have the time `cut` to be recorded. Directories stay.
     pub(crate) async fn shut_down(&self, grace: Duration, cut: Duration, hurry: impl Future<Output = ()>) {
         let runs = self.everyone();
@@ -117,7 +117,7 @@ impl Runs {
         }
     }
 
-    /// Closes a run that has left its place. A stop waits for its calls as well.
+    /// Closes a run that another has replaced. A stop waits for its calls as well.
     pub(super) fn retire(&self, run: &Arc<Run>, reason: Closing, grace: Duration) {
         let mut retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
         retired.retain(|run| run.strong_count() > 0);

@@ -1,28 +1,28 @@
-//! Where a run's calls come in, and the directory that is there for it.
+//! Listener of a run, and the directory of its socket.
 
 use std::{fs, io, path::PathBuf};
 
 use platform_core::control::SocketDir;
 use platform_runtime::{settings::StaticRun, socket};
 
-/// Where a run's calls come in.
+/// Listener on which a run's calls come in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Door {
-    /// At a socket in a directory of its own.
+    /// A socket in a directory of its own.
     Directory(SocketDir),
-    /// At a socket where the configuration says.
+    /// A socket at a path of the configuration.
     Path(PathBuf),
-    /// At the shared listener.
+    /// The shared listener.
     Shared,
 }
 
 impl Door {
-    /// That of a run of the configuration.
+    /// Returns the listener of a run of the configuration.
     pub(super) fn of(run: &StaticRun) -> Self {
         run.socket.clone().map_or(Self::Shared, Self::Path)
     }
 
-    /// Its directory, if it has one of its own.
+    /// Returns its directory, if it has one of its own.
     pub(super) const fn dir(&self) -> Option<&SocketDir> {
         match self {
             Self::Directory(dir) => Some(dir),
@@ -30,7 +30,7 @@ impl Door {
         }
     }
 
-    /// Makes the directory of a socket that the configuration names, if only that is missing.
+    /// Makes the directory of a socket that the configuration names, if only its last part is missing.
     pub(super) fn make_parent(&self) -> Result<(), socket::Error> {
         let Self::Path(path) = self else { return Ok(()) };
         match path.parent().filter(|dir| !dir.exists()) {
@@ -39,13 +39,13 @@ impl Door {
         }
     }
 
-    /// Whether it has a directory of its own, and that is there.
+    /// Returns whether it has a directory of its own, and that exists.
     pub(super) fn is_there(&self) -> bool {
         self.dir().is_some_and(|dir| dir.path.exists())
     }
 
-    /// Removes a directory that is the run's own, with all that is in it: its socket, and whatever proxies had not yet put in
-    /// place when they were killed. What is no directory was not made by us, and stays.
+    /// Removes a directory that is the run's own, with its content: its socket, and temporary files of proxies that
+    /// were killed. A path that is no directory was not made by this proxy, and stays.
     pub(super) fn remove(&self) {
         let Self::Directory(SocketDir { path, .. }) = self else { return };
         if !fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()) {

@@ -1,4 +1,4 @@
-//! Why control is refused something about a run.
+//! Errors of control requests about runs and gateways.
 
 use std::{io, path::PathBuf};
 
@@ -8,129 +8,129 @@ use platform_runtime::socket;
 use super::claims::Owner;
 use crate::worker;
 
-/// Why a run was not opened, changed or closed.
+/// Reason that a run was not opened, changed or closed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// The run is there already, with another grant.
+    /// The run is open already, with another grant.
     #[error("run {run} is open with another grant; close it first")]
     Conflict {
-        /// The run.
+        /// Id of the run.
         run: RunId,
     },
     /// The run was closed. A new attempt is a new run here.
     #[error("run {run} was closed; a closed run is not opened again")]
     Closed {
-        /// The run.
+        /// Id of the run.
         run: RunId,
     },
-    /// Somebody else holds the run by now.
+    /// Another holder has taken the run over.
     #[error("run {run} was taken over: it is in epoch {epoch}, and this was asked in epoch {asked}")]
     Fenced {
-        /// The run.
+        /// Id of the run.
         run: RunId,
-        /// The epoch it is in.
+        /// Epoch of the present holder.
         epoch: u64,
-        /// The epoch in whose name this was asked.
+        /// Epoch of the request.
         asked: u64,
     },
-    /// It cannot be called in the way it was granted.
+    /// The run's listener does not exist, or its id is reserved.
     #[error(
         "run {run} cannot be opened: its grant wants the shared listener and proxy.listen is not set, or its id is reserved"
     )]
     NoSuchListener {
-        /// The run.
+        /// Id of the run.
         run: RunId,
     },
     /// A socket directory could not be removed.
     #[error("socket directory {} stays, and the proxy's log says why", path.display())]
     Leftover {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
     },
     /// A socket directory belongs to another run or gateway.
     #[error("socket directory {} belongs to {owner}: close that first, or choose another name", path.display())]
     SocketInUse {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
-        /// The owner.
+        /// Owner of the directory.
         owner: Owner,
     },
-    /// A run that was registered has the name of a run of the configuration, or that name is reserved.
+    /// A registered run has the name of a run of the configuration, or that name is reserved.
     #[error(
         "a run {run} is open already and not the configuration's, or the name is reserved: close that run, or give this one another name"
     )]
     NameTaken {
-        /// The run.
+        /// Id of the run.
         run: RunId,
     },
-    /// Another run of the configuration has its socket at the same place.
+    /// Another run of the configuration has the same socket.
     #[error("socket {} is that of run {other}: choose another path", path.display())]
     SameSocket {
-        /// The socket, links resolved.
+        /// Path of the socket, links resolved.
         path: PathBuf,
-        /// The other run.
+        /// Id of the other run.
         other: RunId,
     },
-    /// A run of the configuration has its socket among the proxy's own.
+    /// A run of the configuration has its socket in a directory of the proxy's own sockets.
     #[error("socket {} is in a directory of the proxy's own sockets: choose another directory", path.display())]
     Reserved {
-        /// The socket, links resolved.
+        /// Path of the socket, links resolved.
         path: PathBuf,
     },
-    /// The gateway is heard elsewhere.
+    /// The gateway is served at another socket.
     #[error("gateway {gateway} is heard at another socket; close that first")]
     GatewayConflict {
-        /// The gateway.
+        /// Id of the gateway.
         gateway: GatewayId,
     },
-    /// What has to outlive the proxy cannot be written down.
+    /// The gateway cannot be stored for the next proxy.
     #[error("gateway {gateway} cannot be written down, so it is not heard")]
     KeepGateway {
-        /// The gateway.
+        /// Id of the gateway.
         gateway: GatewayId,
-        /// Why not.
+        /// Failure of the disk.
         #[source]
         source: io::Error,
     },
-    /// Its identity does not fit into headers.
+    /// The run's identity does not fit into headers.
     #[error("the grant of run {run} cannot be written as headers")]
     Unwritable {
-        /// The run.
+        /// Id of the run.
         run: RunId,
-        /// Why not.
+        /// Failure of the header.
         #[source]
         source: http::Error,
     },
-    /// What has to outlive the proxy cannot be written down.
+    /// The run cannot be stored for the next proxy.
     #[error("run {run} cannot be written down, so nothing was changed")]
     Keep {
-        /// The run.
+        /// Id of the run.
         run: RunId,
-        /// Why not.
+        /// Failure of the disk.
         #[source]
         source: io::Error,
     },
-    /// The change was made, and a restart would undo it.
+    /// The change holds, and a restart would undo it.
     #[error(
         "run {run} cannot be written down: this holds from now on, and a restart of the proxy would forget it; free space in proxy.run_dir and ask again"
     )]
     NotStored {
-        /// The run.
+        /// Id of the run.
         run: RunId,
-        /// Why not.
+        /// Failure of the disk.
         #[source]
         source: io::Error,
     },
-    /// Its directory could not be made.
+    /// The run's directory could not be made.
     #[error(transparent)]
     Directory(#[from] socket::Error),
-    /// Its thread could not open it.
+    /// The run's thread could not open it.
     #[error(transparent)]
     Worker(#[from] worker::Error),
 }
 
 impl Error {
-    /// Turns the error of a change that is stored first into that of one that holds first.
+    /// Converts the error of a change that is stored first into that of one that takes effect first.
     pub(super) fn of_what_holds(self) -> Self {
         match self {
             Self::Keep { run, source } => Self::NotStored { run, source },

@@ -1,7 +1,7 @@
-//! Sockets of gateways that have no network: many runs' sessions call there, and each call proves whose it is.
+//! Sockets of gateways that have no network: sessions of many runs call there, and each call proves its run.
 //!
-//! Like a run's, such a socket outlives the proxy: what is kept of it has the next one open it again at the same path. Which runs
-//! may call there is said by their grants, not here.
+//! Like a run's, such a socket outlives the proxy: the next one opens it again at the same path, from a file on disk.
+//! Grants, not this module, say which runs may call there.
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +11,7 @@ use std::{
 };
 
 use platform_core::{
-    control::{GatewayDoor, NotReady, SocketDir},
+    control::{GatewayListener, NotReady, SocketDir},
     id::GatewayId,
     name::path::SOCKET_FILE,
 };
@@ -24,9 +24,9 @@ use super::{
     claims::{Claim, Owner},
     door::Door,
 };
-use crate::worker::GatewaySocket;
+use crate::exchange::GatewaySocket;
 
-/// All gateways that are heard.
+/// All gateways that are served.
 #[derive(Debug)]
 pub(super) struct Gateways {
     open: Mutex<BTreeMap<GatewayId, Open>>,
@@ -35,32 +35,32 @@ pub(super) struct Gateways {
 
 #[derive(Debug)]
 struct Open {
-    door: GatewayDoor,
+    door: GatewayListener,
     /// Ends its listener, and cuts its connections.
     closing: CancellationToken,
-    /// Ends when all of them are gone, and their calls recorded.
+    /// Ends when all its connections are gone, and their calls recorded.
     left: mpsc::Receiver<Infallible>,
-    /// Held as long as its directory is its own.
+    /// Held as long as the directory belongs to the gateway.
     #[expect(dead_code, reason = "dropping it gives the directory up")]
     claim: Claim,
 }
 
 impl Gateways {
-    /// None yet; what is kept of them lies in `dir`, which is there.
+    /// Begins without gateways; their files are in `dir`, which exists.
     pub(super) fn new(dir: &Path) -> Self {
         Self { open: Mutex::default(), kept: KeptGateways(dir.to_owned()) }
     }
 }
 
 impl Runs {
-    /// Hears a gateway at a socket of its own; when this returns, it can connect. Not cancel safe.
+    /// Serves a gateway at a socket of its own; when this returns, it can connect. Not cancel safe.
     pub(crate) async fn open_gateway(
         &self,
         gateway: GatewayId,
-        door: GatewayDoor,
+        door: GatewayListener,
     ) -> Result<SocketDir, Error> {
         let mut open = self.gateways.open.lock().await;
-        // One that was closed, and whose directory stayed, is heard anew.
+        // A gateway that was closed, and whose directory stayed, is served anew.
         match open.get(&gateway).filter(|there| !there.closing.is_cancelled()) {
             Some(there) if there.door == door => return Ok(self.socket_dir(&door.socket_dir)),
             Some(_) => return Err(Error::GatewayConflict { gateway }),
@@ -87,7 +87,7 @@ impl Runs {
     async fn hear(
         &self,
         gateway: &GatewayId,
-        door: GatewayDoor,
+        door: GatewayListener,
         claim: Claim,
     ) -> Result<(SocketDir, Open), Error> {
         let dir = self.reserve(&door.socket_dir)?;
@@ -104,8 +104,8 @@ impl Runs {
         Ok((dir, Open { door, closing, left, claim }))
     }
 
-    /// Hears a gateway no more, and removes its directory. Its connections are cut; when this returns, their calls are recorded. One
-    /// that is not heard is as good.
+    /// Closes a gateway's socket, and removes its directory. Its connections are cut; when this returns, their calls
+    /// are recorded. A gateway that is not served is no error.
     pub(crate) async fn close_gateway(&self, gateway: &GatewayId) -> Result<(), Error> {
         let mut open = self.gateways.open.lock().await;
         let Some(there) = open.get_mut(gateway) else { return Ok(()) };
@@ -113,7 +113,7 @@ impl Runs {
         there.closing.cancel();
         there.left.recv().await;
         let path = dir.path.clone();
-        // In this order: whoever asks again, and a proxy that comes after this one, removes what it knows of.
+        // In this order: another attempt, or a later proxy, removes what is still listed.
         Door::Directory(dir).remove();
         if path.is_dir() {
             // The log says why.
@@ -124,10 +124,11 @@ impl Runs {
         Ok(())
     }
 
-    /// Hears those again that a proxy before this one heard and that are not heard yet. Returns those that cannot be.
+    /// Serves the gateways again that a proxy before this one served and that are not served yet. Returns those that
+    /// failed.
     ///
     /// # Errors
-    /// If it cannot be read which they were.
+    /// If the list of gateways cannot be read.
     pub(super) async fn restore_gateways(&self) -> io::Result<Vec<NotReady>> {
         let mut open = self.gateways.open.lock().await;
         let mut not_open = Vec::new();
@@ -151,16 +152,16 @@ impl Runs {
     }
 }
 
-/// The gateways that are heard, on disk: a file each, beside those of runs.
+/// Served gateways on disk: a file each, beside those of runs.
 #[derive(Debug)]
 struct KeptGateways(PathBuf);
 
-/// Ends the name of such a file. A run's ends differently.
+/// Extension of such a file. A run's is another one.
 const EXTENSION: &str = "gateway";
 
 impl KeptGateways {
-    /// Keeps a gateway: a crash leaves the whole file, or none.
-    fn write(&self, gateway: &GatewayId, door: &GatewayDoor) -> io::Result<()> {
+    /// Stores a gateway: a crash leaves the whole file, or none.
+    fn write(&self, gateway: &GatewayId, door: &GatewayListener) -> io::Result<()> {
         file::replace(&self.path(gateway), 0o600, &serde_json::to_vec(door)?)
     }
 
@@ -173,8 +174,8 @@ impl KeptGateways {
         }
     }
 
-    /// All that are kept. What cannot be understood is logged and left alone.
-    fn all(&self) -> io::Result<Vec<(GatewayId, GatewayDoor)>> {
+    /// Returns all stored gateways. A file that cannot be parsed is logged and left alone.
+    fn all(&self) -> io::Result<Vec<(GatewayId, GatewayListener)>> {
         let mut all = Vec::new();
         for entry in fs::read_dir(&self.0)? {
             let path = entry?.path();

@@ -1,6 +1,9 @@
-//! What control says of a live run, kept for the proxy that comes after this one, which opens the run again as it was.
+//! Persists control's changes to a live run, so that the next proxy opens the run again as it was.
 
-use std::{io, sync::Arc};
+use std::{
+    io,
+    sync::{Arc, PoisonError},
+};
 
 use futures_util::future::join_all;
 use platform_core::{
@@ -14,32 +17,43 @@ use super::{Error, Live, Runs, kept::Kept};
 use crate::{clock, directory::Taken, run::Run};
 
 impl Runs {
-    /// Opens the runs again that were open when a proxy before this one ended, and the gateways' sockets; returns how many runs.
+    /// Opens the runs again that were open when a proxy before this one ended, and the gateways' sockets. Returns the
+    /// number of runs.
     ///
     /// # Errors
-    /// If it cannot be read which they were. One that cannot be opened is tried again later.
+    /// If the list of them cannot be read. A run that cannot be opened is tried again later.
     pub(crate) async fn restore(&self) -> io::Result<usize> {
         self.rest_on()?;
         self.restore_missing().await
     }
 
-    /// Opens what is kept and not open, and returns how many runs.
+    /// Opens the stored runs that are not open, and returns their number.
     pub(super) async fn restore_missing(&self) -> io::Result<usize> {
         let (missing, mut not_open) = self.kept.all(|run| self.find(run).is_none())?;
         not_open.extend(self.restore_gateways().await?);
         let mut count = 0;
-        for restored in join_all(missing.into_iter().map(|kept| self.restore_one(kept))).await {
+        let mut claims = Vec::new();
+        let restoring = missing.into_iter().map(async |kept| {
+            let claim = kept.socket_dir.as_ref().map(|name| self.claim(name, kept.owner())).transpose();
+            (kept.grant.run_id.clone(), claim, self.restore_one(kept).await)
+        });
+        for (run, claim, restored) in join_all(restoring).await {
             match restored {
                 Ok(restored) => count += usize::from(restored),
-                Err(reason) => not_open.push(reason),
+                Err(error) => {
+                    not_open.push(NotReady::RunNotOpen { run, why: report::chain(&error) });
+                    claims.extend(claim.ok().flatten());
+                }
             }
         }
         self.not_restored.replace(not_open);
+        // Its container may have the directory mounted: the run keeps its claim until it is open or given up.
+        *self.claims_of_not_restored.lock().unwrap_or_else(PoisonError::into_inner) = claims;
         Ok(count)
     }
 
-    /// Opens one again. Returns `false` for one whose time is over.
-    async fn restore_one(&self, kept: Kept) -> Result<bool, NotReady> {
+    /// Opens a stored run again. Returns `false` if it has expired.
+    pub(super) async fn restore_one(&self, kept: Kept) -> Result<bool, Error> {
         let run = kept.grant.run_id.clone();
         let is_over = kept.grant.expires.is_some_and(|expires| clock::now().as_secs() >= expires.0);
         if is_over && let Err(error) = self.closed.add(&run) {
@@ -53,10 +67,7 @@ impl Runs {
             return Ok(false);
         }
         let correlations = kept.correlations.clone();
-        let live = match self.open_again(kept).await {
-            Ok(live) => live,
-            Err(error) => return Err(NotReady::RunNotOpen { run, why: report::chain(&error) }),
-        };
+        let live = self.open_again(kept).await?;
         let taken = |correlation| self.directory.correlate(correlation, &live.run).err();
         for taken in correlations.into_iter().filter_map(taken) {
             tracing::error!(%run, %taken, "a correlation does not come back");
@@ -66,17 +77,12 @@ impl Runs {
 
     async fn open_again(&self, kept: Kept) -> Result<Arc<Live>, Error> {
         let live = self.place(kept)?;
-        let was_there = live.door.is_there();
         let opened = self.open(&live).await;
-        // A container may have the directory mounted, if it is not of this start.
-        if opened.is_err() && !was_there {
-            live.door.remove();
-        }
         self.settle(&live, &opened);
         opened.map(|()| live)
     }
 
-    /// Has other limits hold for a run, also after a restart. `None`: this proxy does not know it.
+    /// Replaces the limits of a run, also after a restart. `None`: this proxy does not know it.
     pub(crate) fn allow(&self, run: &RunId, budget: Budget) -> Result<Option<RunView>, Error> {
         let Some(live) = self.find(run) else { return Ok(None) };
         // Before it is stored: a limit that stops a run must not wait for a disk.
@@ -85,7 +91,7 @@ impl Runs {
         Ok(Some(live.view()))
     }
 
-    /// Has calls with `correlation` belong to `run`, which is open, also after a restart.
+    /// Registers `correlation` for `run`, which is open, also after a restart.
     pub(crate) fn correlate(
         &self,
         correlation: Correlation,
@@ -103,7 +109,8 @@ impl Runs {
         Ok(Ok(()))
     }
 
-    /// Has `correlation` not come back after a restart. Calls with it are the run's until it is withdrawn from the directory.
+    /// Removes `correlation` from what a restart restores. Its calls are the run's until it is withdrawn from the run
+    /// registry.
     pub(crate) fn forget(&self, correlation: &Correlation, run: &RunId) -> Result<(), Error> {
         match self.find(run) {
             Some(live) => self
@@ -115,12 +122,12 @@ impl Runs {
         }
     }
 
-    /// Changes what is on disk of a run.
+    /// Changes the stored state of a run.
     fn rewrite(&self, live: &Live, change: impl FnOnce(&mut Kept)) -> Result<(), Error> {
         live.kept().map_or(Ok(()), |mut kept| self.keep(&mut kept, change))
     }
 
-    /// Changes what is kept of a run, on disk first.
+    /// Changes the stored state of a run, on disk first.
     pub(super) fn keep(&self, kept: &mut Kept, change: impl FnOnce(&mut Kept)) -> Result<(), Error> {
         let mut changed = kept.clone();
         change(&mut changed);

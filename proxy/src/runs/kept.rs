@@ -1,7 +1,8 @@
-//! The runs that are open, on disk: a proxy that comes after this one opens them again by itself, at the same paths.
+//! Stores the open runs on disk: a later proxy opens them again by itself, at the same paths.
 //!
-//! A file per run, written before its listener opens and removed after it is closed, and one of what rests of it then. What it spent is not here, that is the
-//! journal's to tell; nor is any secret. A write is not synced: what does not outlive the machine has no container either.
+//! There is one file per run, written before its listener opens and removed after the run is closed. Another file
+//! then holds its slots in quarantine. Spending is not stored here, the journal has it; secrets are not stored
+//! either. A write is not synced: if the machine goes down, no container outlives it.
 
 use std::{
     collections::BTreeSet,
@@ -18,30 +19,37 @@ use platform_core::{
 use platform_runtime::{file, socket};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::resting::Resting;
+use super::{claims::Owner, resting::Resting};
 
-/// What is kept of a run.
+/// Stored state of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Kept {
     pub(super) grant: RunGrant,
-    /// The latest epoch in whose name it was registered.
+    /// Latest epoch in whose name it was registered.
     #[serde(default)]
     pub(super) epoch: u64,
-    /// Where its socket is; absent if it calls on the shared listener.
+    /// Name of its socket's directory; absent if it calls on the shared listener.
     pub(super) socket_dir: Option<SocketDirName>,
-    /// The limits that hold instead of the grant's.
+    /// Limits that replace the grant's.
     pub(super) budget: Option<Budget>,
-    /// By what, besides a token, its calls are known.
+    /// Correlations that identify its calls, besides a token.
     pub(super) correlations: BTreeSet<Correlation>,
 }
 
-/// The directory of the files.
+impl Kept {
+    /// Returns the owner of its socket directory.
+    pub(super) fn owner(&self) -> Owner {
+        Owner::Run(self.grant.run_id.clone())
+    }
+}
+
+/// Directory of the files.
 #[derive(Debug)]
 pub(crate) struct KeptRuns(PathBuf);
 
 impl KeptRuns {
-    /// Those in `dir`, which is made if it is not there.
+    /// Opens `dir`, and makes it if it is missing.
     ///
     /// # Errors
     /// If it cannot be made.
@@ -50,17 +58,17 @@ impl KeptRuns {
         Ok(Self(dir.to_owned()))
     }
 
-    /// Where they are.
+    /// Returns the path of the directory.
     pub(super) fn dir(&self) -> &Path {
         &self.0
     }
 
-    /// Keeps `run` as it is now: a crash leaves what was kept before, or this.
+    /// Stores `run` as it is now: a crash leaves the earlier state, or this.
     pub(super) fn write(&self, run: &Kept) -> io::Result<()> {
         put(&self.path(&run.grant.run_id), run)
     }
 
-    /// Keeps what rests of a closed run, likewise.
+    /// Stores the quarantined slots of a closed run, likewise.
     pub(super) fn write_resting(&self, resting: &Resting) -> io::Result<()> {
         put(&self.resting_path(&resting.run), resting)
     }
@@ -74,7 +82,15 @@ impl KeptRuns {
         }
     }
 
-    /// Returns what is kept of runs that are `wanted`, and the runs whose files cannot be read, which are left alone.
+    /// Returns the stored state of `run`, if there is any.
+    pub(super) fn find(&self, run: &RunId) -> io::Result<Option<Kept>> {
+        match read(&self.path(run)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            found => found.map(Some),
+        }
+    }
+
+    /// Returns the stored runs that are `wanted`, and the runs whose files cannot be read, which are left alone.
     pub(super) fn all(&self, wanted: impl Fn(&RunId) -> bool) -> io::Result<(Vec<Kept>, Vec<NotReady>)> {
         let (mut all, mut unreadable) = (Vec::new(), Vec::new());
         for (run, path) in self.files("json")?.into_iter().filter(|(run, _)| wanted(run)) {
@@ -89,7 +105,7 @@ impl KeptRuns {
         Ok((all, unreadable))
     }
 
-    /// Returns what rests of closed runs. What cannot be read is logged and left alone.
+    /// Returns the quarantined slots of closed runs. A file that cannot be read is logged and left alone.
     pub(super) fn all_resting(&self) -> io::Result<Vec<Resting>> {
         let mut all = Vec::new();
         for (run, path) in self.files("rest")? {
@@ -120,7 +136,7 @@ impl KeptRuns {
         self.0.join(format!("{run}.json"))
     }
 
-    /// Where it is kept what rests of `run`.
+    /// Returns the path of the file with the quarantined slots of `run`.
     pub(super) fn resting_path(&self, run: &RunId) -> PathBuf {
         self.0.join(format!("{run}.rest"))
     }

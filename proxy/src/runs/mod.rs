@@ -1,8 +1,8 @@
-//! All runs this proxy knows, and their socket directories.
+//! Holds all runs this proxy knows, and their socket directories.
 //!
-//! A run's directory has a random name below a directory that only this user can enter, so nobody finds it
-//! who was not told. It outlives the proxy: a container has it mounted, and finds the socket in it again, because the
-//! next proxy opens the run by itself. Runs of the configuration have their socket where that says.
+//! A run's directory has a random name below a directory that only this user can enter, so no other process can guess
+//! it. It outlives the proxy: a container has it mounted, and finds the socket in it again. The next proxy opens the
+//! run by itself. Runs of the configuration have their socket at a configured path.
 
 mod claims;
 mod closing;
@@ -55,39 +55,39 @@ use crate::{
     worker::Worker,
 };
 
-/// Id and account under which calls are recorded that are nobody's.
+/// Id and account under which unattributed calls are recorded.
 pub(crate) const NOBODY: &str = "unattributed";
 
-/// Where runs are found.
+/// Places at which runs and their sockets are found.
 #[derive(Debug)]
 pub(crate) struct Place {
     /// Directory of the socket directories.
     pub(crate) dir: PathBuf,
     /// Directories in which no run of the configuration may have its socket.
     pub(crate) reserved: [PathBuf; 3],
-    /// Where calls on the shared listener look.
+    /// Run registry for calls on listeners that runs share.
     pub(crate) directory: Arc<Directory>,
-    /// The shared listener.
+    /// Address of the shared listener.
     pub(crate) shared: Option<SocketAddr>,
 }
 
-/// What proxies before this one have left.
+/// State that earlier proxies have left.
 #[derive(Debug)]
 pub(crate) struct Past {
     pub(crate) accounts: Arc<Accounts>,
     pub(crate) spent: HashMap<RunId, Tally>,
     pub(crate) closed: Arc<ClosedRuns>,
-    /// What was counted of a run's refused calls is written when it closes.
+    /// Journal; a run's aggregated refusals are written to it when the run closes.
     pub(crate) journal: Arc<Journal>,
     pub(crate) kept: KeptRuns,
 }
 
-/// All runs.
+/// All runs of this proxy.
 #[derive(Debug)]
 pub(crate) struct Runs {
     dir: PathBuf,
     reserved: [PathBuf; 3],
-    /// Whose the directories in `dir` are.
+    /// Claims on the directories in `dir`.
     claims: Claims,
     directory: Arc<Directory>,
     shared: Option<SocketAddr>,
@@ -96,7 +96,7 @@ pub(crate) struct Runs {
     next_worker: AtomicUsize,
     live: DashMap<RunId, Arc<Live>>,
     accounts: Arc<Accounts>,
-    /// What runs spent with a proxy before, until they are opened again.
+    /// Spending of runs with an earlier proxy, until they are opened again.
     spent: DashMap<RunId, Purse>,
     closed: Arc<ClosedRuns>,
     journal: Arc<Journal>,
@@ -106,7 +106,9 @@ pub(crate) struct Runs {
     not_open: NotOpen,
     /// Runs and gateways of the proxy before that could not be opened again.
     not_restored: NotOpen,
-    /// Runs that are closing and have left their place to others.
+    /// Claims of these on socket directories.
+    claims_of_not_restored: Mutex<Vec<Claim>>,
+    /// Runs that are closing and were replaced by others.
     retired: Mutex<Vec<Weak<Run>>>,
 }
 
@@ -114,38 +116,38 @@ pub(crate) struct Runs {
 struct Live {
     run: Arc<Run>,
     door: Door,
-    /// How opening it has ended, once it has.
+    /// Result of opening it, once that is known.
     opened: SetOnce<Opened>,
-    /// What is on disk of it; nothing of a run of the configuration.
+    /// Stored state of the run; `None` for a run of the configuration.
     kept: Option<Mutex<Kept>>,
-    /// Held as long as its directory is its own.
+    /// Held as long as the directory belongs to the run.
     #[expect(dead_code, reason = "dropping it gives the directory up")]
     claim: Option<Claim>,
 }
 
-/// How opening a run has ended.
+/// Result of opening a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Opened {
     /// Agents can connect.
     Open,
-    /// It is gone.
+    /// The run could not be opened, and is gone.
     Failed,
 }
 
 impl Live {
-    /// One of the configuration, which has its place only when it is open.
+    /// Returns a run of the configuration, which is listed only once it is open.
     fn standing(run: Run, door: Door) -> Self {
         let opened = SetOnce::new_with(Some(Opened::Open));
         Self { run: Arc::new(run), door, opened, kept: None, claim: None }
     }
 
-    /// One that was registered, and is being opened.
+    /// Returns a registered run that is being opened.
     fn registered(run: Run, door: Door, claim: Option<Claim>, kept: Kept) -> Self {
         let kept = Some(Mutex::new(kept));
         Self { run: Arc::new(run), door, opened: SetOnce::new(), kept, claim }
     }
 
-    /// Whether it is a run of the configuration.
+    /// Returns whether it is a run of the configuration.
     const fn is_standing(&self) -> bool {
         self.kept.is_none()
     }
@@ -154,7 +156,7 @@ impl Live {
         self.kept.as_ref().map(|kept| kept.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The run as control shows it.
+    /// Returns the run's state for control.
     fn view(&self) -> RunView {
         let epoch = self.kept().map_or(0, |kept| kept.epoch);
         RunView { epoch, socket: self.door.dir().cloned(), ..self.run.view() }
@@ -183,27 +185,28 @@ impl Runs {
             kept,
             not_open: NotOpen::default(),
             not_restored: NotOpen::default(),
+            claims_of_not_restored: Mutex::default(),
             retired: Mutex::default(),
         }
     }
 
-    /// Has other terms hold for calls to come.
+    /// Applies other defaults to calls to come.
     pub(crate) fn reconcile(&self, terms: Terms) {
         self.live.iter().for_each(|live| live.run.reconcile(&terms));
         self.terms.store(Arc::new(terms));
     }
 
-    /// What is known of correlations and revocations.
+    /// Returns the registry of correlations and revocations.
     pub(crate) fn directory(&self) -> &Arc<Directory> {
         &self.directory
     }
 
-    /// The run, if it is open or closing.
+    /// Returns the run, if it is open or closing.
     pub(crate) fn get(&self, run: &RunId) -> Option<Arc<Run>> {
         self.find(run).map(|live| Arc::clone(&live.run))
     }
 
-    /// The run as control shows it, also for a while after it was closed.
+    /// Returns the run's state for control, also for a while after it was closed.
     pub(crate) fn view(&self, run: &RunId) -> Option<RunView> {
         self.find(run).map(|live| live.view()).or_else(|| self.closed.view(run))
     }
@@ -219,60 +222,60 @@ impl Runs {
         self.live.iter().any(|live| granted(&live.run))
     }
 
-    /// All that are open or closing.
+    /// Returns the states of all runs that are open or closing.
     pub(crate) fn views(&self) -> Vec<RunView> {
         self.live.iter().map(|live| live.view()).collect()
     }
 
-    /// How many are open or closing, and how many calls they have in flight.
+    /// Returns the numbers of runs that are open or closing, and of their calls in flight.
     pub(crate) fn load(&self) -> (u64, u64) {
         self.live.iter().fold((0, 0), |(runs, calls), live| (runs + 1, calls + live.run.in_flight()))
     }
 
-    /// How many watch what streams by.
+    /// Returns the number of watchers of taps.
     pub(crate) fn watchers(&self) -> usize {
         self.live.iter().map(|live| live.run.watchers()).sum()
     }
 
-    /// How many connections to the upstream wait for calls.
+    /// Returns the number of idle connections to the upstream.
     pub(crate) fn idle_connections(&self) -> usize {
         self.workers.iter().map(Worker::idle_connections).sum()
     }
 
-    /// What accounts have spent.
+    /// Returns the spending of accounts.
     pub(crate) fn accounts(&self) -> &Accounts {
         &self.accounts
     }
 
-    /// Has whoever carries a call look again whether it may go on.
+    /// Wakes the tasks that carry calls, so that each checks again whether its call may go on.
     pub(crate) fn stir(&self) {
         self.everyone().iter().for_each(|run| run.stir());
     }
 
-    /// Revokes the tokens of `run`, of which there may be several by that id, one after the other: calls that came by token
+    /// Revokes the tokens of `run`, also if several runs had that id one after the other. Calls that came by token
     /// are cut, others go on.
     ///
     /// # Errors
-    /// If it holds and is not stored.
+    /// If the revocation holds and is not stored.
     pub(crate) fn revoke(&self, run: &RunId) -> io::Result<()> {
         let stored = self.directory.revoke(run);
         self.everyone().iter().filter(|live| live.grant.run_id == *run).for_each(|live| live.revoke_tokens());
         stored
     }
 
-    /// The runs that were closed.
+    /// Returns the runs that were closed.
     pub(crate) fn closed(&self) -> &Arc<ClosedRuns> {
         &self.closed
     }
 
-    /// Whoever may have calls in flight.
+    /// Returns all runs that may have calls in flight.
     fn everyone(&self) -> Vec<Arc<Run>> {
         let retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
         let live = self.live.iter().map(|live| Arc::clone(&live.run));
         live.chain(retired.iter().filter_map(Weak::upgrade)).collect()
     }
 
-    /// Takes calls on the listener that runs share: before the runs are there they would all be nobody's.
+    /// Accepts calls on the shared listener. Before the runs are opened all its calls would be unattributed.
     pub(crate) async fn listen(&self) {
         join_all(self.workers.iter().map(Worker::listen)).await;
     }
@@ -282,12 +285,12 @@ impl Runs {
         join_all(self.workers.iter().map(Worker::answer)).await;
     }
 
-    /// The thread whose turn it is to get something to listen on.
+    /// Returns the thread that gets the next listener.
     fn next_worker(&self) -> &Worker {
         &self.workers[self.next_worker.fetch_add(1, Ordering::Relaxed) % self.workers.len()]
     }
 
-    /// What a run of this id has spent, with a proxy before or before the configuration named it again.
+    /// Returns the spending of a run of this id, with an earlier proxy or under an earlier configuration.
     fn purse(&self, run: &RunId) -> Purse {
         self.spent.get(run).map(|purse| purse.clone()).unwrap_or_else(|| Tally::default().into())
     }

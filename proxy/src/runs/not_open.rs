@@ -1,4 +1,5 @@
-//! Runs and gateways that could not be opened: told to operators, and tried again until they are open.
+//! Lists runs and gateways that could not be opened: operators see them, and they are tried again until they are
+//! open.
 
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use platform_core::control::NotReady;
 
 use super::{Runs, Standing};
 
-/// A list of what is not open.
+/// List of what is not open.
 #[derive(Debug, Default)]
 pub(super) struct NotOpen(ArcSwap<Vec<NotReady>>);
 
@@ -35,7 +36,7 @@ impl Runs {
         [self.not_open.list(), self.not_restored.list()].concat()
     }
 
-    /// Tries again to open what is not open: of the configuration, which names the runs `wanted`, and of the proxy before.
+    /// Tries again to open what is not open: the configuration's runs, `wanted`, and those of the proxy before.
     pub(crate) async fn retry(&self, wanted: &Standing) {
         if !self.not_restored.list().is_empty()
             && let Err(error) = self.restore_missing().await

@@ -1,8 +1,8 @@
-//! A run is opened once, however often and in however many hands that is asked: who asks while it is being opened waits, and
-//! whoever is told that it is open can connect.
+//! Opens each run once, however many clients ask at the same time. A request waits while the run is being opened.
+//! After a successful answer, agents can connect.
 //!
-//! Whoever takes a run over registers it again, with the grant it has and a later epoch. From then on the proxy hears nobody
-//! who speaks in an earlier one.
+//! A worker that takes a run over registers it again, with its grant and a later epoch. From then on the proxy
+//! refuses requests in an earlier one.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -24,16 +24,27 @@ use super::{
 use crate::run::{Run, Spent};
 
 impl Runs {
-    /// Opens a run, or confirms that it is open with this very grant, in the epoch that `register` says from now on. When this
-    /// returns, agents can connect. Not cancel safe: others may wait for what this opens.
+    /// Opens a run, or confirms that it is open with this very grant, and moves it to the epoch in `register`. When
+    /// this returns, agents can connect. Not cancel safe: other requests may wait for the opening.
     pub(crate) async fn register(&self, register: Register) -> Result<Registered, Error> {
         let run = &register.grant.run_id;
         loop {
             let Some(live) = self.find(run) else {
                 fence(run, self.closed.epoch(run), register.epoch)?;
-                return Ok(self.registered(&*self.open_new(register).await?));
+                let kept = self.kept.find(run).map_err(|source| Error::Keep { run: run.clone(), source })?;
+                let Some(kept) = kept else {
+                    return Ok(self.registered(&*self.open_new(register).await?));
+                };
+                // It could not be opened again so far. Its stored state, such as its limits, still holds.
+                let restored = self.restore_one(kept).await;
+                let another_was_faster =
+                    matches!(restored, Err(Error::Conflict { .. })) && self.find(run).is_some();
+                if !another_was_faster {
+                    restored?;
+                }
+                continue;
             };
-            // One that failed is gone when that is told.
+            // A failed opening has removed the run before it is reported.
             if *live.opened.wait().await == Opened::Open {
                 self.confirm(&live, &register)?;
                 return Ok(self.registered(&live));
@@ -56,8 +67,6 @@ impl Runs {
             Err(source) => Err(Error::Keep { run: run.clone(), source }),
         };
         if opened.is_err() {
-            // In this order: a proxy that comes after this one removes what it knows of.
-            live.door.remove();
             self.kept.remove(&run);
         }
         self.settle(&live, &opened);
@@ -65,7 +74,7 @@ impl Runs {
     }
 
     fn confirm(&self, live: &Live, register: &Register) -> Result<(), Error> {
-        // Whoever closes it in the name of an epoch holds this, too.
+        // A close in the name of an epoch holds this lock, too.
         let mut kept = live.kept();
         let run = &live.run.grant.run_id;
         fence(run, kept.as_ref().map_or(0, |kept| kept.epoch), register.epoch)?;
@@ -81,7 +90,7 @@ impl Runs {
         }
     }
 
-    /// Gives a run its place, which [`Runs::open`] and [`Runs::settle`] have to follow.
+    /// Lists a run as being opened. [`Runs::open`] and [`Runs::settle`] have to follow.
     pub(super) fn place(&self, kept: Kept) -> Result<Arc<Live>, Error> {
         let grant = kept.grant.clone();
         let run = grant.run_id.clone();
@@ -94,8 +103,7 @@ impl Runs {
         if let Some(budget) = &kept.budget {
             new.spending.allow(budget);
         }
-        let claim =
-            kept.socket_dir.as_ref().map(|name| self.claim(name, Owner::Run(run.clone()))).transpose()?;
+        let claim = kept.socket_dir.as_ref().map(|name| self.claim(name, kept.owner())).transpose()?;
         let live = Arc::new(Live::registered(new, self.door(&kept), claim, kept));
         match self.live.entry(run.clone()) {
             Entry::Occupied(_) => Err(Error::Conflict { run }),
@@ -103,8 +111,18 @@ impl Runs {
         }
     }
 
-    /// Opens the door of a run.
+    /// Opens the listener of a run. If that fails, a directory that was made for it is removed; one that was there before
+    /// may be mounted in a container.
     pub(super) async fn open(&self, live: &Live) -> Result<(), Error> {
+        let was_there = live.door.is_there();
+        let opened = self.bind(live).await;
+        if opened.is_err() && !was_there {
+            live.door.remove();
+        }
+        opened
+    }
+
+    async fn bind(&self, live: &Live) -> Result<(), Error> {
         let socket = match &live.door {
             Door::Directory(dir) => self.reserve(&dir.name)?.path.join(SOCKET_FILE),
             Door::Path(path) => path.clone(),
@@ -118,7 +136,7 @@ impl Runs {
         Ok(())
     }
 
-    /// Tells whoever waits how opening a run has ended. If it failed, its place is free by then.
+    /// Reports the result of an opening to those that wait for it. After a failure the run is no longer listed.
     pub(super) fn settle(&self, live: &Live, opened: &Result<(), Error>) {
         let run = &live.run.grant.run_id;
         let opened = if opened.is_ok() {
@@ -128,7 +146,7 @@ impl Runs {
             self.directory.forget(run);
             Opened::Failed
         };
-        // Nobody else settles it.
+        // It is set only here.
         drop(live.opened.set(opened));
     }
 
@@ -147,7 +165,7 @@ impl Runs {
     }
 }
 
-/// Refuses what is asked in an earlier epoch than the one that is `known`.
+/// Refuses a request in an epoch earlier than the one that is `known`.
 pub(super) fn fence(run: &RunId, known: u64, asked: u64) -> Result<(), Error> {
     if asked < known {
         tracing::warn!(%run, epoch = known, asked, "refused who does not hold the run any more");

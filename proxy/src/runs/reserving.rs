@@ -1,7 +1,7 @@
-//! Socket directories that are there before their runs: a container that waits for a run has one mounted already.
+//! Makes socket directories before their runs exist: a warm container has one mounted already.
 //!
-//! They outlive the proxy like those of runs, and nothing is kept of them: whoever asked for one registers a run with its name,
-//! or gives it back.
+//! They outlive the proxy like those of runs, but nothing about them is stored. The process that asked for one
+//! registers a run with its name, or gives it back.
 
 use platform_core::{control::SocketDir, id::SocketDirName};
 use platform_runtime::socket;
@@ -9,7 +9,7 @@ use platform_runtime::socket;
 use super::{Error, Runs, door::Door};
 
 impl Runs {
-    /// Makes an empty directory for a run to come, or finds it made.
+    /// Makes an empty directory for a future run, or finds it made.
     pub(crate) fn reserve(&self, name: &SocketDirName) -> Result<SocketDir, Error> {
         let dir = self.socket_dir(name);
         // The agent's uid must be able to pass through, and to do nothing else.
@@ -17,7 +17,7 @@ impl Runs {
         Ok(dir)
     }
 
-    /// Removes a directory that no run came for. The caller sees to it that none is registered with it meanwhile.
+    /// Removes a directory that no run came for. The caller ensures that no run is registered with it meanwhile.
     pub(crate) fn release(&self, name: &SocketDirName) -> Result<(), Error> {
         let dir = self.socket_dir(name);
         let path = dir.path.clone();

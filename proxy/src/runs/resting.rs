@@ -1,5 +1,5 @@
-//! Slots of closed runs that nobody has given back. A gateway may not have heard yet that its turn is over, and what it still
-//! calls there must be nobody else's: they rest, also if the proxy is restarted meanwhile.
+//! Quarantines slots of closed runs that were not given back. A gateway may not know yet that its turn is over, and
+//! its calls there must not count for another run. A quarantine goes on over a restart of the proxy.
 
 use std::{collections::BTreeSet, fs, io, sync::Arc, time::Duration};
 
@@ -10,16 +10,16 @@ use serde::{Deserialize, Serialize};
 use super::Runs;
 use crate::clock;
 
-/// Longer than a bridge tries to tell its gateway that a turn is over.
+/// Duration of a quarantine; longer than a bridge tries to tell its gateway that a turn is over.
 const REST: Duration = Duration::from_secs(150);
 
-/// What rests of one run.
+/// Quarantined slots of one run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Resting {
     pub(super) run: RunId,
     pub(super) slots: BTreeSet<Correlation>,
-    /// In milliseconds since 1970.
+    /// End of the quarantine, in milliseconds since 1970.
     pub(super) until_ms: u64,
 }
 
@@ -30,7 +30,7 @@ impl Runs {
         self.rest(run, self.directory.resting(run));
     }
 
-    /// Has `slots`, which were `run`'s, be nobody's for a while.
+    /// Quarantines `slots`, which were `run`'s.
     pub(super) fn rest(&self, run: &RunId, slots: BTreeSet<Correlation>) {
         if slots.is_empty() {
             return;
@@ -44,7 +44,7 @@ impl Runs {
         self.rest_until(resting);
     }
 
-    /// What rested when the proxy before this one ended goes on to.
+    /// Resumes the quarantines that an earlier proxy began.
     pub(super) fn rest_on(&self) -> io::Result<()> {
         self.kept.all_resting()?.into_iter().for_each(|resting| self.rest_until(resting));
         Ok(())
@@ -52,7 +52,7 @@ impl Runs {
 
     fn rest_until(&self, resting: Resting) {
         let Resting { run, slots, until_ms } = resting;
-        // A clock that was set back is not waited for.
+        // A clock that was set back must not prolong the quarantine.
         let left = Duration::from_millis(until_ms).saturating_sub(clock::now()).min(REST);
         self.directory.rest(&run, slots);
         let (directory, file) = (Arc::clone(&self.directory), self.kept.resting_path(&run));

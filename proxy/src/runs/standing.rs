@@ -1,6 +1,6 @@
-//! Runs of the configuration: opened when the proxy starts, and brought in line with it on a reload.
+//! Opens runs of the configuration when the proxy starts, and brings them in line with it on a reload.
 //!
-//! What they spend is theirs by their id, whatever changes: it goes on in the same purse.
+//! Their spending belongs to their id, and goes on through every change.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -14,13 +14,13 @@ use crate::run::{Closing, Run, Spent};
 /// Runs of the configuration, by id.
 pub(crate) type Standing = BTreeMap<RunId, StaticRun>;
 
-/// `grant`, but for its budget: that can change under a run.
+/// Returns `grant` without its budget, which can change while the run is open.
 fn fixed(grant: &RunGrant) -> RunGrant {
     RunGrant { budget: Budget::default(), ..grant.clone() }
 }
 
 impl Runs {
-    /// Those of `wanted` whose name is another run's already.
+    /// Returns those of `wanted` whose name another run has.
     pub(crate) fn taken(&self, wanted: &Standing) -> Vec<RunId> {
         wanted.keys().filter(|run| self.is_taken(run)).cloned().collect()
     }
@@ -48,9 +48,9 @@ impl Runs {
         misplaced
     }
 
-    /// Opens, changes and closes runs until they are those `wanted`, of which the configuration `before` said something else.
-    /// Calls in flight have `grace` where a run closes. Returns those that could not be opened; of a run that could not be
-    /// changed the old one goes on.
+    /// Opens, changes and closes runs to match `wanted`; `before` is what the configuration said until now. Calls in
+    /// flight have `grace` where a run closes. Returns the runs that could not be opened; a run that could not be
+    /// changed goes on as it was.
     pub(crate) async fn stand(&self, before: &Standing, wanted: &Standing, grace: Duration) -> Vec<NotReady> {
         let gone: Vec<_> =
             self.live.iter().filter(|live| live.is_standing()).map(|live| live.key().clone()).collect();
@@ -102,7 +102,7 @@ impl Runs {
         let live = Arc::new(self.standing(wanted)?);
         live.door.make_parent()?;
         self.open(&live).await.inspect_err(|_error| {
-            // The purse is the same.
+            // Old and new run share one budget.
             if let Some(old) = &old {
                 old.run.spending.allow(&old.run.grant.budget);
             }
@@ -128,7 +128,7 @@ impl Runs {
         Ok(Live::standing(run, Door::of(wanted)))
     }
 
-    /// Closes a run that the configuration names no more. What it spent is kept for when it is named again.
+    /// Closes a run that the configuration no longer names. Its spending is kept for when it is named again.
     fn withdraw_run(&self, run: &RunId, grace: Duration) {
         let Some((_, live)) = self.live.remove(run) else { return };
         self.spent.insert(run.clone(), live.run.purse());

@@ -1,8 +1,8 @@
-//! A run's live tap: what its answers say, told to whoever watches, while they say it. In memory only.
+//! Streams what a run's answers say to its watchers, while they say it: the run's live tap. In memory only.
 //!
-//! What was said last is kept for those who come late, in a ring that holds so many bytes and no more; all rings together hold
-//! no more than their common bound. Whoever is slower than the ring misses lines, is told how many, and slows nobody: nothing is
-//! held for watchers. What is counted is what is asked of the allocator, not only the text.
+//! The latest lines are kept for late watchers, in a ring of limited bytes. All rings together stay within a common
+//! bound. A watcher slower than the ring misses lines, gets their number, and slows nothing: no line is held for a
+//! watcher. The bytes counted are those asked of the allocator, not only the text.
 
 mod rings;
 #[cfg(test)]
@@ -30,9 +30,9 @@ use tokio::sync::Notify;
 pub(crate) use self::rings::Rings;
 use crate::{clock, usage::Heard};
 
-/// The way to whoever watches a run. Its ring is there from the first watcher until the run is closed: what is known of closed
-/// runs afterwards is small, and a run that nobody ever watched costs nothing. What is in it is given back a while after the
-/// last watcher has left; from then on lines are only counted, until somebody watches again.
+/// Access of watchers to a run's answers. The ring exists from the first watcher until the run is closed: so little
+/// is kept of closed runs, and a run without watchers costs nothing. The ring's memory is released a while after the
+/// last watcher has left. From then on lines are only counted, until the next watcher comes.
 #[derive(Debug, Default)]
 pub(crate) struct Tap(ArcSwapOption<Ring>);
 
@@ -48,9 +48,9 @@ struct Kept {
     lines: VecDeque<TapEvent>,
     /// Number of the first line there ever was: the time, so that a later ring has greater ones.
     begin: u64,
-    /// Number of the first line that is there.
+    /// Number of the first line that is still kept.
     first: u64,
-    /// Memory of its lines, as it was taken of what all may have.
+    /// Bytes of its lines, as taken from the common bound.
     held: u64,
     rings: Arc<Rings>,
     state: State,
@@ -58,28 +58,28 @@ struct Kept {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Lines are kept.
+    /// Lines are kept, for watchers.
     Open,
-    /// The same, and nobody has watched since then.
+    /// Lines are kept, and the last watcher left at this time.
     Left(Instant),
     /// Lines are only counted.
     Resting,
-    /// There will be no more.
+    /// No more lines will come.
     Closed,
 }
 
-/// Somebody who watches a run, until dropped.
+/// Watcher of a run, until dropped.
 #[derive(Debug)]
 pub(crate) struct Watcher {
     ring: Arc<Ring>,
-    /// Number of the line that is wanted next.
+    /// Number of the next line to return.
     next: u64,
 }
 
 impl Tap {
-    /// A new watcher, who has seen the line numbered `after`. The ring is one of `rings`.
+    /// Adds a watcher that has seen the line numbered `after`. The ring is one of `rings`.
     pub(crate) fn watch(&self, rings: &Arc<Rings>, after: u64) -> Watcher {
-        // Of two first watchers at once one is the first.
+        // Of two concurrent first watchers, one makes the ring.
         let made = || Some(Arc::new(Ring::new(rings)));
         let ring = self.0.rcu(|there| there.clone().or_else(made)).or_else(|| self.0.load_full());
         let ring = ring.unwrap_or_else(|| Arc::new(Ring::new(rings)));
@@ -94,17 +94,17 @@ impl Tap {
         Watcher { ring, next }
     }
 
-    /// Whether anything is kept of what it is told.
+    /// Returns whether anything it gets is kept or counted.
     pub(crate) fn is_open(&self) -> bool {
         self.0.load().is_some()
     }
 
-    /// How many watch.
+    /// Returns the number of watchers.
     pub(crate) fn watchers(&self) -> usize {
         self.0.load().as_ref().map_or(0, |ring| ring.watchers.load(Ordering::Relaxed))
     }
 
-    /// Nobody says anything any more.
+    /// Ends the tap: no more lines will come.
     pub(crate) fn close(&self) {
         if let Some(ring) = self.0.swap(None) {
             ring.kept().state = State::Closed;
@@ -112,7 +112,7 @@ impl Tap {
         }
     }
 
-    /// An answer said something.
+    /// Adds text or a tool call of an answer.
     pub(crate) fn hear(&self, call: CallId, heard: Heard<'_>) {
         match heard {
             Heard::Text(text) => {
@@ -124,7 +124,7 @@ impl Tap {
         }
     }
 
-    /// A call has ended.
+    /// Adds the end of a call.
     pub(crate) fn end(&self, record: &ExchangeRecord) {
         let ExchangeRecord { litellm_call_id: call, outcome, tokens, tokens_source, .. } = *record;
         self.tell(TapEvent::Ended { call, outcome, tokens, tokens_source });
@@ -146,21 +146,21 @@ impl Ring {
         Self { kept: Mutex::new(kept), more: Notify::new(), watchers: AtomicUsize::new(0) }
     }
 
-    /// Locked for the time of a few moves in memory.
+    /// Locks the ring, for the time of a few moves in memory.
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Lines for which room is made at a time.
+/// Number of lines for which memory is allocated at a time.
 const STEP: usize = 32;
-/// What a line takes besides its text.
+/// Bytes of a line besides its text.
 const LINE: u64 = size_of::<TapEvent>() as u64;
-/// What a text of its own takes besides its bytes: what allocators keep with it, and to what they round up.
+/// Bytes of an allocated text besides its content: the allocator's own data, and rounding.
 const ALLOCATED: u64 = 16;
 
 impl Kept {
-    /// Adds a line. Where there is no room the oldest ones go; if that does not help it is missed itself.
+    /// Adds a line. Without space the oldest lines go; if that does not help, the new one is missed.
     fn push(&mut self, event: TapEvent) {
         if self.state == State::Resting {
             self.first += 1;
@@ -180,7 +180,7 @@ impl Kept {
         self.lines.push_back(event);
     }
 
-    /// Takes what a line with so much text needs, if that leaves no more than `most` in this ring and in all what they may hold.
+    /// Takes the memory for a line with so many bytes of text, within `most` for this ring and the common bound.
     fn has_room(&mut self, text: u64, most: u64) -> bool {
         let is_full = self.lines.len() == self.lines.capacity();
         let more = text + if is_full { STEP as u64 * LINE } else { 0 };
@@ -202,7 +202,7 @@ impl Kept {
         true
     }
 
-    /// Holds no more than `most` from now on: the oldest lines go, and the room they had.
+    /// Shrinks the ring to `most` bytes: the oldest lines go, and their memory.
     fn shrink(&mut self, most: u64) {
         let room = |lines: &VecDeque<TapEvent>| lines.capacity() as u64 * LINE;
         while self.held - room(&self.lines) + self.lines.len() as u64 * LINE > most && self.pop() {}
@@ -216,13 +216,14 @@ impl Kept {
         self.rings.give_back(bytes);
     }
 
-    /// Number of the line behind `after`. One that is not from this ring is from an earlier one, whatever the clock says.
+    /// Returns the number of the line behind `after`. A number that is not from this ring is from an earlier one,
+    /// whatever the clock says.
     fn behind(&self, after: u64) -> u64 {
         let end = self.first + self.lines.len() as u64;
         if (self.begin..end).contains(&after) { after + 1 } else { self.begin }
     }
 
-    /// The line numbered `next`, or how many were missed up to the first one that is there.
+    /// Returns the line numbered `next`, or how many were missed up to the first one that is kept.
     fn line(&self, next: &mut u64) -> Option<TapLine> {
         if *next < self.first {
             let count = self.first - *next;
@@ -243,7 +244,7 @@ impl Drop for Kept {
     }
 }
 
-/// What the text of a line takes.
+/// Returns the bytes of a line's text.
 const fn size(event: &TapEvent) -> u64 {
     match event {
         TapEvent::Text { delta: text, .. } | TapEvent::Tool { name: text, .. } => {
@@ -254,12 +255,12 @@ const fn size(event: &TapEvent) -> u64 {
 }
 
 impl Watcher {
-    /// The next line, as soon as there is one; `None` once there will be no more. Cancel safe.
+    /// Returns the next line, as soon as there is one; `None` once no more will come. Cancel safe.
     pub(crate) async fn next(&mut self) -> Option<TapLine> {
         loop {
             let more = self.ring.more.notified();
             tokio::pin!(more);
-            // Before looking, so that what comes in between is not missed.
+            // Before the check, so that no line is missed in between.
             more.as_mut().enable();
             {
                 let kept = self.ring.kept();
@@ -278,14 +279,14 @@ impl Watcher {
 impl Drop for Watcher {
     fn drop(&mut self) {
         let mut kept = self.ring.kept();
-        // Under its lock: who looks whether the ring may rest sees both or none.
+        // Under its lock: the check whether the ring may rest sees both or none.
         if self.ring.watchers.fetch_sub(1, Ordering::Relaxed) == 1 && kept.state == State::Open {
             kept.state = State::Left(Instant::now());
         }
     }
 }
 
-/// `text` in pieces that bound what is kept at a time.
+/// Splits `text` into pieces that bound what is kept at a time.
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {

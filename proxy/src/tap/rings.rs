@@ -1,4 +1,4 @@
-//! What all rings together may hold, and which of them may rest.
+//! Bounds the memory of all rings together, and releases that of unwatched ones.
 
 use std::{
     sync::{
@@ -20,7 +20,7 @@ use super::{Ring, State};
 pub(crate) struct Rings {
     held: AtomicU64,
     most: ByteSize,
-    /// How many of them there are.
+    /// Number of rings.
     count: AtomicU64,
     all: Mutex<Vec<Weak<Ring>>>,
 }
@@ -32,22 +32,22 @@ impl Default for Rings {
 }
 
 impl Rings {
-    /// Such as hold no more than `most` together.
+    /// Makes a bound of `most` bytes for all rings together.
     pub(super) const fn of(most: ByteSize) -> Self {
         Self { held: AtomicU64::new(0), most, count: AtomicU64::new(0), all: Mutex::new(Vec::new()) }
     }
 
-    /// Bytes that all of them hold.
+    /// Returns the bytes that all rings hold.
     pub(crate) fn held(&self) -> u64 {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Most that one of them may hold.
+    /// Returns the most bytes that one ring may hold.
     pub(super) fn share(&self) -> u64 {
         TAP_RING.0.min(self.most.0 / self.count.load(Ordering::Relaxed).max(1))
     }
 
-    /// Takes so much of what all may hold, if it is there.
+    /// Takes `bytes` from the common bound, if so many are left.
     pub(super) fn take(&self, bytes: u64) -> bool {
         let fits = |held: u64| Some(held + bytes).filter(|sum| *sum <= self.most.0);
         self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
@@ -57,7 +57,7 @@ impl Rings {
         self.held.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// `ring` is one of them.
+    /// Counts `ring` among them.
     pub(super) fn know(&self, ring: &Arc<Ring>) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         if !all.iter().any(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(ring))) {
@@ -67,8 +67,8 @@ impl Rings {
         }
     }
 
-    /// Has the rings rest that nobody has watched for long, and those that hold more than their share give back what is too
-    /// much. To be called now and then: who says nothing gives nothing back by itself.
+    /// Empties the rings that had no watcher for long, and shrinks those that hold more than their share. Called now
+    /// and then: a silent run releases nothing by itself.
     pub(crate) fn tidy(&self, now: Instant) {
         let all: Vec<_> = {
             let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! What is held, for whom, and for how long.
+//! Tests which lines are kept, for which watchers, and for how long.
 
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ async fn a_ring_holds_so_much_and_no_more_and_what_it_does_not_hold_is_counted()
     assert_eq!(texts(&mut slow, kept).await.len(), kept);
 }
 
-/// Something of about the size of a word of a model's.
+/// Adds texts of about the size of a model's word.
 fn say(tap: &Tap, times: usize) {
     (0..times).for_each(|_| tap.hear(call(), Heard::Text("word")));
 }
@@ -107,7 +107,7 @@ async fn all_rings_together_hold_so_much_and_no_more_and_each_its_share() {
     let watchers: Vec<_> = others.iter().map(|tap| tap.watch(&rings, 0)).collect();
     others.iter().for_each(|tap| say(tap, 1000));
     assert!(rings.held() <= most.0, "{} bytes are held", rings.held());
-    // It says nothing more, and all the same gives back what is too much.
+    // The run says nothing more, and still its excess is released.
     rings.tidy(Instant::now());
     others.iter().for_each(|tap| say(tap, 1000));
     for tap in others.iter().chain([&first]) {

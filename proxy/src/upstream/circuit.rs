@@ -1,6 +1,6 @@
-//! Whether the upstream is up, as all threads see it.
+//! Tracks whether the upstream is up, for all threads.
 //!
-//! Moves are rare, with a new connection or a probe, and made under a lock; a call reads one atomic.
+//! Transitions are rare, with a new connection or a probe, and made under a lock; a call reads one atomic.
 
 use std::{
     sync::{
@@ -18,38 +18,38 @@ use tokio::sync::Notify;
 use super::phase::{Jitter, Phase};
 use crate::clock;
 
-/// A connection attempt whose caller leaves after this long has failed: the first packet was lost or dropped.
+/// Time after which an abandoned connection attempt counts as failed: the first packet was lost or dropped.
 const LONG_ENOUGH: Duration = Duration::from_secs(1);
-/// In [`Circuit::due`]: calls pass.
+/// Value of [`Circuit::due`] with which calls pass.
 const NOW: u64 = 0;
 
-/// The circuit.
+/// Circuit of the upstream.
 #[derive(Debug)]
 pub(crate) struct Circuit {
     inside: Mutex<Inside>,
-    /// When a call may pass, in milliseconds of [`clock::uptime`] and one more, or [`NOW`].
+    /// Time when a call may pass, in milliseconds of [`clock::uptime`] and one more, or [`NOW`].
     due: AtomicU64,
-    /// Calls one prober.
+    /// Wakes one prober.
     went_down: Notify,
 }
 
 #[derive(Debug)]
 struct Inside {
     phase: Phase,
-    /// When it went down, by the clock on the wall.
+    /// Wall-clock time at which the upstream went down.
     since: Duration,
-    /// Why it was down last.
+    /// Reason of the last outage.
     reason: String,
 }
 
-/// What a prober does next.
+/// Next step of a prober.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// Probes.
+    /// Send a probe.
     Probe,
-    /// Waits so long.
+    /// Wait so long.
     Wait(Duration),
-    /// Leaves: it is up.
+    /// Stop: the upstream is up.
     Over,
 }
 
@@ -61,7 +61,7 @@ impl Default for Circuit {
 }
 
 impl Circuit {
-    /// If the upstream is down: after how long it may be worth asking again.
+    /// Returns after how long a retry may be worth it, if the upstream is down.
     pub(crate) fn down(&self) -> Option<Duration> {
         match self.due.load(Ordering::Relaxed) {
             NOW => None,
@@ -69,7 +69,7 @@ impl Circuit {
         }
     }
 
-    /// For a person.
+    /// Returns the state for a person to read.
     pub(crate) fn state(&self) -> UpstreamState {
         let inside = self.lock();
         let (since, reason) = (clock::rfc3339(inside.since), inside.reason.clone());
@@ -83,7 +83,7 @@ impl Circuit {
         }
     }
 
-    /// A connection was made.
+    /// Records that a connection was made.
     pub(super) fn connected(&self) {
         let mut inside = self.lock();
         if inside.phase.due().is_some() {
@@ -93,7 +93,7 @@ impl Circuit {
         self.publish(&inside);
     }
 
-    /// A call's connection was not to be had.
+    /// Records that a call could not get a connection.
     pub(super) fn failed(&self, reason: impl FnOnce() -> String) {
         let mut inside = self.lock();
         let was_up = inside.phase.due().is_none();
@@ -110,12 +110,12 @@ impl Circuit {
         self.went_down.notify_one();
     }
 
-    /// Waits until it goes down; of several who wait, one is called.
+    /// Waits until the upstream goes down; of several waiting probers, one is woken.
     pub(super) async fn went_down(&self) {
         self.went_down.notified().await;
     }
 
-    /// What a prober does next; if it is to probe, it has to say what came of it.
+    /// Returns the prober's next step. After `Turn::Probe` the prober must report the result.
     pub(super) fn turn(&self) -> Turn {
         let mut inside = self.lock();
         let now = uptime();
@@ -127,12 +127,12 @@ impl Circuit {
         match inside.phase {
             Phase::Up { .. } => Turn::Over,
             Phase::Down { next, .. } => Turn::Wait(next.saturating_sub(now)),
-            // Another prober is at it.
+            // Another prober is sending its probe.
             Phase::Probing { .. } => Turn::Wait(LONG_ENOUGH),
         }
     }
 
-    /// The probe has failed.
+    /// Records that the probe has failed.
     pub(super) fn probe_failed(&self, reason: String) {
         let mut inside = self.lock();
         inside.phase = inside.phase.probe_failed(uptime(), jitter());
@@ -159,8 +159,8 @@ fn jitter() -> Jitter {
     random::bits().to_ne_bytes()[0]
 }
 
-/// An attempt to connect. If whoever wants it leaves before it came to an end, it may have failed all the same: agents that
-/// are less patient than `upstream.connect` would otherwise never find out that the upstream is down.
+/// Attempt to connect. An attempt that its caller abandons counts as failed after `LONG_ENOUGH`. Otherwise agents that
+/// are less patient than `upstream.connect_timeout` would never find out that the upstream is down.
 #[derive(Debug)]
 pub(super) struct Attempt<'c> {
     circuit: &'c Circuit,

@@ -1,4 +1,4 @@
-//! A new connection to the upstream, each step within its own time.
+//! Opens a new connection to the upstream, each step within its own timeout.
 
 use std::{
     io,
@@ -16,61 +16,62 @@ use super::{
     wire::Stream,
 };
 
-/// Addresses that are tried for one connection.
+/// Most addresses that are tried for one connection.
 const MOST_ADDRESSES: usize = 4;
-/// An upstream may think for an hour without a byte. One whose machine has gone without a word is found out within this.
+/// Time within which a dead peer is detected: an upstream may think for an hour without a byte, but its machine may
+/// also have gone without a word.
 const SILENCE: Duration = Duration::from_secs(30);
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(10);
 const ASKED_AGAIN: u32 = 3;
 
-/// Why there is no connection: nothing was sent.
+/// Reason why there is no connection: nothing was sent.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// Where the upstream is, is not known.
+    /// The name of the upstream cannot be resolved.
     #[error("the name {host} cannot be looked up")]
     Name {
-        /// Its name.
+        /// Name of the upstream.
         host: String,
-        /// Why not.
+        /// The resolver's error.
         #[source]
         source: io::Error,
     },
-    /// It does not accept connections.
+    /// The upstream does not accept connections.
     #[error("no connection to {address}")]
     Connect {
-        /// The address that was tried last.
+        /// Address that was tried last.
         address: SocketAddr,
-        /// Why not.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// It neither accepts nor refuses.
+    /// The upstream neither accepts nor refuses.
     #[error("no connection within {limit:?}")]
     ConnectTimeout {
-        /// How long was waited.
+        /// Timeout that passed.
         limit: Duration,
     },
-    /// It accepts, and is not to be trusted or not to be talked to.
+    /// The upstream accepts, but is not trusted or does not speak TLS.
     #[error("no TLS session with {host}: {problem}")]
     Tls {
-        /// Its name.
+        /// Name of the upstream.
         host: String,
-        /// What is wrong.
+        /// Kind of problem.
         problem: Problem,
-        /// The same in detail.
+        /// Error in detail.
         #[source]
         source: io::Error,
     },
-    /// It accepts, and says nothing.
+    /// The upstream accepts, and sends nothing.
     #[error("no TLS session within {limit:?}")]
     TlsTimeout {
-        /// How long was waited.
+        /// Timeout that passed.
         limit: Duration,
     },
 }
 
 impl Failure {
-    /// The time limit that passed, if one did, and how long it was.
+    /// Returns the timeout that passed, if one did, and its length.
     pub(crate) const fn timeout(&self) -> Option<(Timeout, Duration)> {
         match *self {
             Self::ConnectTimeout { limit } => Some((Timeout::Connect, limit)),
@@ -79,7 +80,7 @@ impl Failure {
         }
     }
 
-    /// Whether it is this machine that has no descriptors, ports or memory left: that says nothing of the upstream.
+    /// Returns whether this machine has no descriptors, ports or memory left: that says nothing of the upstream.
     pub(super) fn is_ours(&self) -> bool {
         const OURS: [Errno; 5] =
             [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::ADDRNOTAVAIL];
@@ -91,7 +92,7 @@ impl Failure {
     }
 }
 
-/// Makes connections.
+/// Opens connections.
 #[derive(Debug)]
 pub(super) struct Connector {
     pub(super) resolver: Resolver,
@@ -103,7 +104,7 @@ pub(super) struct Connector {
 }
 
 impl Connector {
-    /// A connection over which a request may be sent. Dropping the future gives it up.
+    /// Opens a connection over which a request may be sent. Dropping the future gives it up.
     pub(super) async fn connect(&self) -> Result<Stream, Failure> {
         let connected = timeout(self.connect, self.reach()).await;
         let limit = self.connect;

@@ -1,7 +1,7 @@
-//! One connection to the upstream.
+//! Drives one connection to the upstream.
 //!
-//! It has no task of its own: whoever waits for its answer drives it. What has arrived together is so passed on
-//! together, with one write to the client, and no call is handed from task to task.
+//! The connection has no task of its own: the call that waits for its answer drives it. So data that has arrived
+//! together is passed on together, with one write to the client. No call is handed from task to task.
 
 use std::{
     future::poll_fn,
@@ -29,23 +29,23 @@ use crate::pieces::Pieces;
 
 type Driver = http1::Connection<TokioIo<Wire>, Pieces>;
 
-/// A connection. Dropping it closes it, which cancels a call that is under way.
+/// Connection to the upstream. Dropping it closes it, which cancels a call that is under way.
 #[derive(Debug)]
 pub(crate) struct Connection {
     sender: SendRequest<Pieces>,
-    /// Reads and writes when it is polled; gone once the connection has ended.
+    /// Driver that reads and writes when it is polled; gone once the connection has ended.
     driver: Option<Pin<Box<Driver>>>,
     quiet: Quiet,
     look: Look,
 }
 
-/// Why an answer was not read whole.
+/// Reason why an answer was not read whole.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unread {
-    /// It is longer than it may be.
+    /// The answer is longer than the limit.
     #[error("the answer is longer than {limit} bytes")]
     TooLong {
-        /// What it may have.
+        /// Largest size of the answer.
         limit: usize,
     },
     /// The upstream broke off.
@@ -69,8 +69,9 @@ impl Connection {
         poll_fn(|cx| drive(&mut self.driver, &self.quiet, cx, |cx| answer.as_mut().poll(cx))).await
     }
 
-    /// Whether it can take another request. No: the upstream has closed it. What this does not know yet is found out before
-    /// the first byte of that request is written, which is then handed back.
+    /// Returns whether the connection can take another request; it cannot if the upstream has closed it. A close that
+    /// is not known yet is detected before the first byte of that request is written, and the request is then handed
+    /// back.
     pub(super) async fn is_ready(&mut self) -> bool {
         let sender = &mut self.sender;
         let ready = poll_fn(|cx| drive(&mut self.driver, &self.quiet, cx, |cx| sender.poll_ready(cx)));
@@ -79,7 +80,7 @@ impl Connection {
         is_ready
     }
 
-    /// All of `body`, which this connection brings, if it has at most `limit` bytes.
+    /// Reads all of `body`, which this connection brings, if it has at most `limit` bytes.
     pub(crate) async fn read_whole(&mut self, mut body: Incoming, limit: usize) -> Result<Bytes, Unread> {
         let mut whole = BytesMut::new();
         while let Some(frame) = poll_fn(|cx| self.poll_frame(&mut body, cx)).await {
@@ -93,7 +94,7 @@ impl Connection {
         Ok(whole.freeze())
     }
 
-    /// The next piece of `body`, which this connection brings.
+    /// Polls the next piece of `body`, which this connection brings.
     pub(crate) fn poll_frame(
         &mut self,
         body: &mut Incoming,
@@ -103,7 +104,7 @@ impl Connection {
     }
 }
 
-/// Polls what is `wanted`, and the connection for as long as that may bring it.
+/// Polls `wanted`, and the connection as long as that may make it ready.
 fn drive<T>(
     driver: &mut Option<Pin<Box<Driver>>>,
     quiet: &Quiet,
@@ -117,7 +118,7 @@ fn drive<T>(
         if let Some(open) = driver
             && let Poll::Ready(ended) = open.as_mut().poll(cx)
         {
-            // Whoever waits for an answer is told by hyper.
+            // hyper reports the end to the call that waits for an answer.
             tracing::debug!(?ended, "upstream connection ended");
             *driver = None;
         }
@@ -167,8 +168,8 @@ mod tests {
         let (read, ()) = tokio::join!(client, upstream);
         assert_eq!(read.unwrap(), "onetwosix");
     }
-    /// A connection that brought one answer, and that the upstream closes while this thread is busy: its event loop has not
-    /// heard of it.
+    /// Returns a connection that brought one answer, and that the upstream closes while this thread is busy: its event
+    /// loop has not noticed.
     async fn closed_a_moment_ago() -> (Connection, std::net::TcpStream) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let mut connection = over(listener.local_addr().unwrap()).await;
@@ -197,7 +198,7 @@ mod tests {
         assert_eq!(heard(&mut upstream), 2);
     }
 
-    /// Requests that arrived.
+    /// Returns the number of requests that arrived.
     fn heard(upstream: &mut std::net::TcpStream) -> usize {
         upstream.set_nonblocking(true).unwrap();
         let mut text = [0; 1024];

@@ -1,9 +1,8 @@
-//! Connections to the upstream: one pool per data-plane thread, so that a call never waits for another thread.
+//! Pools connections to the upstream: one pool per data-plane thread, so that a call never waits for another thread.
 //!
-//! A connection is used for one call at a time and comes back only after an answer that was read to its end.
-//! It is not used again once it has been idle for longer than the upstream may keep it, and a call is never
-//! repeated after any of it may have been sent (RFC 9110, 9.2.2). What threads share, in [`Target`]: how the upstream is
-//! reached, and whether it is up.
+//! A connection is used for one call at a time and comes back only after an answer that was read to its end. It is not
+//! used again once it has been idle for longer than the upstream may keep it. A call is never repeated after any of it
+//! may have been sent (RFC 9110, 9.2.2). Threads share a [`Target`]: how the upstream is reached, and whether it is up.
 
 mod circuit;
 mod connect;
@@ -35,13 +34,13 @@ pub(crate) use self::{
 };
 use crate::pieces::Pieces;
 
-/// Why there is no answer.
+/// Reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// The upstream is down: nothing was tried.
     #[error("the upstream is down")]
     Down {
-        /// After how long it may be worth asking again.
+        /// Time after which a retry may be worth it.
         retry: Duration,
     },
     /// No connection could be made: nothing was sent.
@@ -53,7 +52,7 @@ pub(crate) enum Error {
 }
 
 impl Error {
-    /// The time limit that passed, if one did, and how long it was.
+    /// Returns the timeout that passed, if one did, and its length.
     pub(crate) const fn timeout(&self) -> Option<(Timeout, Duration)> {
         match self {
             Self::Unreachable(failure) => failure.timeout(),
@@ -62,11 +61,11 @@ impl Error {
     }
 }
 
-/// The pool.
+/// Pool of one thread.
 #[derive(Debug)]
 pub(crate) struct Upstream {
     target: Arc<Target>,
-    /// The one that came back last is at the back.
+    /// Idle connections; the one that came back last is at the back.
     idle: Mutex<VecDeque<(Connection, Instant)>>,
 }
 
@@ -75,15 +74,15 @@ impl Upstream {
         Self { target, idle: Mutex::new(VecDeque::new()) }
     }
 
-    /// How the upstream is reached, and whether it is up.
+    /// Returns the upstream that all threads share.
     pub(crate) fn target(&self) -> &Target {
         &self.target
     }
 
-    /// Whether a call need not be tried: the upstream is down, and no connection is left from before.
+    /// Checks whether a call is worth a try. It is not if the upstream is down, and no connection is left from before.
     ///
     /// # Errors
-    /// [`Error::Down`], if it need not.
+    /// [`Error::Down`], if it is not.
     pub(crate) fn check(&self) -> Result<(), Error> {
         match self.target.circuit().down() {
             Some(retry) if self.idle() == 0 => Err(Error::Down { retry }),
@@ -91,8 +90,8 @@ impl Upstream {
         }
     }
 
-    /// Sends `request` and waits for the head of its answer. Dropping the future cancels the call upstream. `sending` is
-    /// told of each connection on which it is tried.
+    /// Sends `request` and waits for the head of its answer. Dropping the future cancels the call upstream. `sending`
+    /// is called with each connection on which it is tried.
     pub(crate) async fn send(
         &self,
         mut request: Request<Pieces>,
@@ -116,7 +115,7 @@ impl Upstream {
         send_on(connection, request).await
     }
 
-    /// The same on a connection of its own, also where the upstream is taken to be down: for a person who wants to know.
+    /// Sends `request` on a connection of its own, also where the circuit is down: for a check by an operator.
     pub(crate) async fn send_anew(
         &self,
         mut request: Request<Pieces>,
@@ -140,12 +139,13 @@ impl Upstream {
         idle.push_back((connection, Instant::now()));
     }
 
-    /// How many connections wait for a call.
+    /// Returns the number of connections that wait for a call.
     pub(crate) fn idle(&self) -> usize {
         self.lock().len()
     }
 
-    /// For ever: closes connections that were idle for too long, and probes an upstream that is down. Nobody else watches.
+    /// Closes connections that were idle for too long, and probes an upstream that is down. Runs for ever; no other
+    /// code probes.
     pub(crate) async fn tidy(&self) {
         let close = async {
             loop {
@@ -165,7 +165,8 @@ impl Upstream {
     fn checkout(&self) -> Option<Connection> {
         loop {
             let (mut connection, since) = self.lock().pop_back()?;
-            // One that is not ready at once still writes a request that was answered early: it would make this call wait.
+            // A connection that is not ready at once still writes a request that was answered early: it would make this
+            // call wait.
             let is_ready = connection.is_ready().now_or_never() == Some(true);
             if is_ready && since.elapsed() < self.target.idle {
                 return Some(connection);

@@ -1,26 +1,26 @@
-//! Whether calls are sent to the upstream: a circuit breaker's states and its legal moves. Pure.
+//! Decides whether calls are sent to the upstream: a circuit breaker's states and its legal transitions. Pure.
 //!
 //! ```text
 //!         several failures in a row           its time has come
 //!   Up ───────────────────────────▶ Down ─────────────────────────▶ Probing
 //!   ▲                                ▲ the probe fails: wait longer    │
 //!   │                                └─────────────────────────────────┤
-//!   └──────────────── a connection is made, by whomever ───────────────┘
+//!   └──────────────── a connection is made, by any task ───────────────┘
 //! ```
 //!
-//! Only failures to connect count. An upstream that accepts a call and breaks off may have done so because of that call: if
-//! that counted, one agent could close the upstream to all others.
+//! Only failures to connect count. An upstream that accepts a call and breaks off may have done so because of that
+//! call. If that counted, one agent could close the upstream to all others.
 
 use std::time::Duration;
 
-/// Failures in a row that are taken for an upstream that is down.
+/// Failures in a row after which the upstream is taken to be down.
 const FAILURES: u32 = 5;
-/// From the moment it went down to the first probe. It doubles with every probe that fails.
+/// Wait from the moment the upstream went down to the first probe. It doubles with every probe that fails.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 /// Longest wait for the next probe.
 const LONGEST_WAIT: Duration = Duration::from_secs(15);
 
-/// A state. Times are since the same moment, on a clock that never goes back.
+/// State of the circuit. Times are since the same moment, on a clock that never goes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Calls are sent (a closed circuit).
@@ -30,46 +30,46 @@ pub(super) enum Phase {
     },
     /// Calls are refused (open).
     Down {
-        /// Since when.
+        /// Time at which the upstream went down.
         since: Duration,
         /// Probes that have failed.
         probes: u32,
-        /// When the next probe is due.
+        /// Time at which the next probe is due.
         next: Duration,
     },
     /// Calls are refused, and a probe is under way (half open).
     Probing {
-        /// Down since when.
+        /// Time at which the upstream went down.
         since: Duration,
         /// Probes that have failed.
         probes: u32,
     },
 }
 
-/// How much of a wait is waited, so that not everybody comes back at once: from 0 (half of it) to 255 (all of it).
+/// Part of a wait that is waited, so that not all clients come back at once: from 0 (half of it) to 255 (all of it).
 pub(super) type Jitter = u8;
 
 impl Phase {
     pub(super) const NEW: Self = Self::Up { failures: 0 };
 
-    /// A call's connection was not to be had.
+    /// Returns the state after a call could not get a connection.
     pub(super) fn failed(self, now: Duration, jitter: Jitter) -> Self {
         match self {
             Self::Up { failures } if failures + 1 >= FAILURES => {
                 Self::Down { since: now, probes: 0, next: now + wait(0, jitter) }
             }
             Self::Up { failures } => Self::Up { failures: failures + 1 },
-            // Calls that were under way when it went down.
+            // The call was under way when the upstream went down.
             Self::Down { .. } | Self::Probing { .. } => self,
         }
     }
 
-    /// A connection was made.
+    /// Returns the state after a connection was made.
     pub(super) const fn connected(self) -> Self {
         Self::NEW
     }
 
-    /// A probe begins, if one is due.
+    /// Returns the state in which a probe is under way, if one is due.
     pub(super) fn probe(self, now: Duration) -> Option<Self> {
         match self {
             Self::Down { since, probes, next } if now >= next => Some(Self::Probing { since, probes }),
@@ -77,7 +77,7 @@ impl Phase {
         }
     }
 
-    /// The probe has failed.
+    /// Returns the state after a failed probe.
     pub(super) fn probe_failed(self, now: Duration, jitter: Jitter) -> Self {
         match self {
             Self::Probing { since, probes } => {
@@ -89,7 +89,7 @@ impl Phase {
         }
     }
 
-    /// When a call may pass, as far as that is known: none if it may now.
+    /// Returns when a call may pass, as far as that is known; `None` if it may now.
     pub(super) const fn due(self) -> Option<Duration> {
         match self {
             Self::Up { .. } => None,
@@ -99,7 +99,7 @@ impl Phase {
     }
 }
 
-/// How long to wait for the next probe after so many that have failed.
+/// Returns the wait for the next probe after so many that have failed.
 fn wait(probes: u32, jitter: Jitter) -> Duration {
     let whole = FIRST_WAIT.saturating_mul(1 << probes.min(10)).min(LONGEST_WAIT);
     whole / 2 + whole * u32::from(jitter) / (2 * u32::from(Jitter::MAX))
@@ -163,7 +163,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever happens in whatever order: it is down only after failures, and from there every way leads on.
+        /// Checks any order of events: the circuit opens only after failures, and from there every way leads on.
         #[test]
         fn no_order_of_events_leaves_it_stuck(
             events in prop::collection::vec((prop::sample::select(vec![

@@ -1,7 +1,7 @@
-//! A waker for parts that one task polls together and that wake each other while it does.
+//! Provides a waker for parts that one task polls together and that wake each other while it does.
 //!
-//! hyper's connection, request and body talk through channels, so that handing over a piece wakes the very task that is
-//! about to take it, which would then be polled once more for nothing.
+//! hyper's connection, request and body talk through channels. So handing over a piece wakes the very task that is
+//! about to take it. That task would then be polled once more for nothing.
 
 use std::{
     sync::{
@@ -15,7 +15,7 @@ use futures_util::task::AtomicWaker;
 
 const ASLEEP: u8 = 0;
 const POLLING: u8 = 1;
-/// Woken while polling.
+/// State after a wake while polling.
 const AGAIN: u8 = 2;
 
 /// Wakes the task that polled last, unless it is polling.
@@ -39,7 +39,7 @@ impl Default for Quiet {
 }
 
 impl Quiet {
-    /// Polls until `poll` is ready or nothing has woken it meanwhile. From then on, what wakes it wakes the task of `cx`.
+    /// Polls until `poll` is ready or had no wake meanwhile. From then on a wake goes to the task of `cx`.
     pub(super) fn during<T>(
         &self,
         cx: &Context<'_>,

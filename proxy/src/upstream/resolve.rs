@@ -1,6 +1,6 @@
-//! Where the upstream is: its name is looked up again for new connections, so that it may move.
+//! Resolves the upstream's name, again for new connections, so that the upstream may move.
 //!
-//! The system's own resolver is asked, which also works in an empty image and reads `/etc/hosts`.
+//! It asks the system's own resolver, which also works in an empty image and reads `/etc/hosts`.
 
 use std::{
     fmt, io,
@@ -12,19 +12,19 @@ use std::{
 use futures_util::future::BoxFuture;
 use tokio::{sync::Mutex, time::timeout};
 
-/// How long an answer is good for: a burst of connections asks once.
+/// Time for which an answer is used again: a burst of connections asks once.
 const FRESH: Duration = Duration::from_secs(1);
-/// How long an address that did not answer is tried after the others.
+/// Time for which an address that did not answer is tried after the others.
 const AVOIDED: Duration = Duration::from_secs(10);
 
 type Lookup = Box<dyn Fn(String, u16) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> + Send + Sync>;
 
-/// The addresses of one name.
+/// Resolver of one name.
 pub(super) struct Resolver {
     host: String,
     port: u16,
     lookup: Lookup,
-    /// What was found last. Locked while the name is looked up, so that others wait for that answer.
+    /// Addresses that were found last. Locked while the name is looked up, so that others wait for that answer.
     found: Mutex<Option<(Vec<SocketAddr>, Instant)>>,
     /// Addresses that did not answer.
     avoided: StdMutex<Vec<(SocketAddr, Instant)>>,
@@ -37,7 +37,7 @@ impl fmt::Debug for Resolver {
 }
 
 impl Resolver {
-    /// Of `host`, an address or a name, by the system's resolver.
+    /// Creates a resolver of `host`, an address or a name, with the system's resolver.
     pub(super) fn new(host: String, port: u16) -> Self {
         let lookup = |host: String, port| -> BoxFuture<'static, _> {
             Box::pin(async move { Ok(tokio::net::lookup_host((host, port)).await?.collect()) })
@@ -53,8 +53,8 @@ impl Resolver {
         &self.host
     }
 
-    /// The upstream's addresses, in the order in which they should be tried; never none. Where the name cannot be looked up
-    /// within `patience`, those that were found last have to do.
+    /// Returns the upstream's addresses, in the order in which they should be tried; never none. Where the name cannot
+    /// be looked up within `patience`, the addresses that were found last are used.
     ///
     /// # Errors
     /// If the name is not known, and never was.
@@ -90,7 +90,7 @@ impl Resolver {
         if addresses.is_empty() { Err(io::ErrorKind::NotFound.into()) } else { Ok(addresses) }
     }
 
-    /// `address` did not answer: it is tried last for a while.
+    /// Records that `address` did not answer: it is tried last for a while.
     pub(super) fn avoid(&self, address: SocketAddr) {
         let mut avoided = self.avoided.lock().unwrap_or_else(PoisonError::into_inner);
         avoided.retain(|(other, since)| *other != address && since.elapsed() < AVOIDED);
@@ -113,7 +113,8 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A resolver that gives `answers` one after the other, then the last for ever, and counts how often it is asked.
+    /// Creates a resolver that gives `answers` one after the other, then the last for ever, and counts how often it is
+    /// asked.
     pub(in crate::upstream) fn scripted(
         answers: Vec<io::Result<Vec<SocketAddr>>>,
     ) -> (Resolver, Arc<AtomicUsize>) {

@@ -1,4 +1,4 @@
-//! The upstream as all threads share it: how it is reached, whether it is up.
+//! Holds the upstream as all threads share it: how it is reached, and whether it is up.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -16,38 +16,38 @@ use super::{
 };
 use crate::pieces::Pieces;
 
-/// What an upstream is made with.
+/// Settings of an upstream.
 #[derive(Debug)]
 pub(crate) struct Config {
-    /// Its name or address, without brackets.
+    /// Name or address, without brackets.
     pub(crate) host: String,
     pub(crate) port: u16,
-    /// What the `host` header says.
+    /// Value of the `host` header.
     pub(crate) authority: HeaderValue,
     pub(crate) scheme: Scheme,
     /// Longest wait for a connection.
     pub(crate) connect: Duration,
-    /// Longest wait for a TLS session on it.
+    /// Longest wait for a TLS session on a connection.
     pub(crate) handshake: Duration,
-    /// How long an idle connection is used again.
+    /// Time for which an idle connection is used again.
     pub(crate) idle: Duration,
-    /// How many idle connections each thread keeps.
+    /// Most idle connections that each thread keeps.
     pub(crate) most_idle: usize,
-    /// What a probe asks for, if it does not only connect.
+    /// Path that a probe requests; without it a probe only connects.
     pub(crate) probe: Option<PathAndQuery>,
 }
 
-/// How it is spoken to.
+/// Protocol to the upstream.
 #[derive(Debug)]
 pub(crate) enum Scheme {
     Http,
-    /// Whose certificates are trusted: those in the file, or those the system trusts.
+    /// HTTPS, which trusts the certificates in the file, or else those the system trusts.
     Https {
         ca_file: Option<PathBuf>,
     },
 }
 
-/// The upstream.
+/// Upstream, shared by all threads.
 #[derive(Debug)]
 pub(crate) struct Target {
     connector: Connector,
@@ -81,7 +81,7 @@ impl Target {
         })
     }
 
-    /// Whether calls are sent to it.
+    /// Returns the circuit, which decides whether calls are sent.
     pub(crate) const fn circuit(&self) -> &Circuit {
         &self.circuit
     }
@@ -91,7 +91,7 @@ impl Target {
         self.connector.connect = connect;
     }
 
-    /// A new connection; the circuit hears what came of it.
+    /// Opens a new connection, and reports the result to the circuit.
     pub(super) async fn connect(&self) -> Result<Stream, Failure> {
         let attempt = Attempt::of(&self.circuit);
         let connected = self.connector.connect().await;
@@ -104,7 +104,7 @@ impl Target {
         connected
     }
 
-    /// Whenever it goes down: probes it until it is up again. For ever.
+    /// Probes the upstream whenever it goes down, until it is up again. Runs for ever.
     pub(super) async fn watch(&self) {
         loop {
             self.circuit.went_down().await;
@@ -124,7 +124,7 @@ impl Target {
         }
     }
 
-    /// Connects, and asks what a probe is to ask.
+    /// Connects, and sends the probe's request if there is one.
     async fn try_out(&self) -> Result<(), String> {
         let stream = self.connector.connect().await.map_err(|failure| report::chain(&failure))?;
         let Some(path) = &self.probe else { return Ok(()) };

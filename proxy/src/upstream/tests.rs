@@ -1,4 +1,4 @@
-//! Connections that are made, those that are not, and what the circuit makes of them.
+//! Tests connections that are made, those that are not, and what the circuit makes of them.
 
 use std::{
     io,
@@ -47,12 +47,12 @@ async fn listening() -> (TcpListener, SocketAddr) {
     (listener, address)
 }
 
-/// An address where nobody listens.
+/// Returns an address without a listener.
 async fn refusing() -> SocketAddr {
     listening().await.1
 }
 
-/// An address that neither accepts nor refuses, as long as what is returned with it lives: its queue is full.
+/// Returns an address that neither accepts nor refuses, as long as what is returned with it lives: its queue is full.
 async fn silent() -> (SocketAddr, TcpListener, Vec<TcpStream>) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
@@ -135,7 +135,7 @@ async fn an_upstream_that_refuses_goes_down_and_comes_back_by_a_probe() {
     assert_eq!(target.circuit().state(), UpstreamState::Up);
 }
 
-/// Whoever is less patient than the proxy would otherwise never find out.
+/// Callers that are less patient than the proxy would otherwise never find out.
 #[tokio::test]
 async fn callers_who_leave_before_their_time_is_up_count_too() {
     let (silent, _listener, _queue) = silent().await;

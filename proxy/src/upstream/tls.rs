@@ -1,4 +1,4 @@
-//! TLS to the upstream: whose certificates are trusted, and what is wrong when there is no session.
+//! Opens TLS sessions with the upstream: which certificates are trusted, and what is wrong when there is no session.
 //!
 //! The upstream's name is always verified, and nothing of a call is sent before it was.
 
@@ -14,49 +14,49 @@ use rustls::{
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-/// The largest file of CA certificates that is read.
+/// Largest file of CA certificates that is read.
 const MAX_CA_FILE: ByteSize = ByteSize::mib(4);
 
-/// Why TLS cannot be had from the settings.
+/// Reason why TLS cannot be set up from the settings.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SetupError {
-    /// The file of CA certificates cannot be read, or has something else in it.
+    /// The file of CA certificates cannot be read, or holds something else.
     #[error("cannot read upstream.ca_file {}", path.display())]
     CaFile {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// Cause of the failure.
         #[source]
         source: pem::Error,
     },
-    /// A certificate in it is no CA's.
+    /// A certificate in the file is not a CA's.
     #[error("upstream.ca_file {} has a certificate that cannot be used", path.display())]
     Certificate {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// Cause of the failure.
         #[source]
         source: rustls::Error,
     },
-    /// There is none in it.
+    /// There is no certificate in the file.
     #[error("upstream.ca_file {} has no certificate", path.display())]
     Empty {
         /// The file.
         path: PathBuf,
     },
-    /// This machine trusts nobody, as an empty image does.
+    /// This machine trusts no CA, as in an empty image.
     #[error("this system has no CA certificates: name those of the upstream in upstream.ca_file")]
     NoRoots,
-    /// What should be the upstream's name is none.
+    /// The host is not a valid name for a certificate.
     #[error("{host} is not a name that a certificate can have")]
     Name {
-        /// What it is.
+        /// Host from the settings.
         host: String,
-        /// Why not.
+        /// Cause of the failure.
         #[source]
         source: InvalidDnsNameError,
     },
-    /// The versions of TLS are not to be had, which what is compiled in makes impossible.
+    /// The TLS versions are not supported, which the compiled-in provider makes impossible.
     #[error("cannot set up TLS")]
     Versions(#[source] rustls::Error),
 }
@@ -74,10 +74,11 @@ impl fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// With `host`, whose certificate is signed by one in `ca_file`; without a file by any that the system trusts.
+    /// Creates sessions with `host`, whose certificate is signed by one in `ca_file`; without a file by any that the
+    /// system trusts.
     ///
     /// # Errors
-    /// If that leaves nobody to trust.
+    /// If that leaves no CA to trust.
     pub(super) fn new(host: &str, ca_file: Option<PathBuf>) -> Result<Self, SetupError> {
         let roots = match ca_file {
             Some(path) => of_file(path)?,
@@ -94,7 +95,7 @@ impl Tls {
         Ok(Self { connector: TlsConnector::from(Arc::new(config)), name })
     }
 
-    /// A session over `stream`, with whom the certificate names.
+    /// Opens a session over `stream`, and verifies the upstream's name.
     pub(super) async fn over(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         self.connector.connect(self.name.clone(), stream).await
     }
@@ -122,7 +123,7 @@ fn of_system() -> Result<RootCertStore, SetupError> {
     if roots.is_empty() { Err(SetupError::NoRoots) } else { Ok(roots) }
 }
 
-/// Why there is no session, in words for who can mend it.
+/// Reason why there is no session, in words that help an operator to fix it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Problem {
     UnknownIssuer,
@@ -134,7 +135,7 @@ pub(crate) enum Problem {
 }
 
 impl Problem {
-    /// What is wrong, going by the `error` of a handshake.
+    /// Returns the problem that the `error` of a handshake stands for.
     pub(super) fn of(error: &io::Error) -> Self {
         let Some(error) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) else {
             return Self::Other;

@@ -1,4 +1,4 @@
-//! The bytes of a connection: plain, or in TLS.
+//! Carries the bytes of a connection: plain, or in TLS.
 
 use std::{
     io,
@@ -17,7 +17,7 @@ use tokio::{
 };
 use tokio_rustls::client::TlsStream;
 
-/// A connection's bytes.
+/// Byte stream of a connection.
 #[derive(Debug)]
 pub(super) struct Wire {
     stream: Stream,
@@ -30,10 +30,10 @@ pub(super) enum Stream {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// Has a wire that was idle look for itself, at its next read, whether the upstream has closed it.
+/// Handle that lets an idle wire check itself, at its next read, whether the upstream has closed it.
 ///
-/// tokio knows what the kernel told it when it last asked, which may have been many calls ago. Between that and the write
-/// of a request lies the only moment in which a connection that is closed already could still be taken for a good one.
+/// tokio knows what the kernel reported at the last check, which may have been many calls ago. Between that and the
+/// write of a request lies the only moment in which a closed connection could still be taken for a good one.
 #[derive(Debug)]
 pub(super) struct Look(Arc<AtomicBool>);
 
@@ -63,7 +63,7 @@ impl Stream {
         }
     }
 
-    /// Whether nothing came in: no end and, what an idle connection should not bring, no bytes.
+    /// Returns whether nothing came in: no end and, what an idle connection should not bring, no bytes.
     fn is_silent(&self) -> bool {
         let peek = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         recv(self.tcp(), &mut [0; 1], peek).is_err_and(|error| error == rustix::io::Errno::AGAIN)

@@ -15,38 +15,38 @@ use super::{
 
 pub(super) type Tap<'t> = Option<&'t mut dyn FnMut(Heard<'_>)>;
 
-/// So much of one string is kept, to be shown to those who watch in one piece.
+/// Most bytes of one string that are kept, so that watchers see it in one piece.
 const MAX_HEARD: usize = 64 << 10;
 /// Most of a name, a type or a number that is looked at.
 const MAX_WORD: usize = 1 << 10;
 
-/// What is known of the event or answer that is being read.
+/// State of the event or answer that is being read.
 #[derive(Debug, Default)]
 pub(super) struct Event {
     kind: Kind,
-    /// Of the usage that is being read.
+    /// Figures of the usage that is being read.
     counts: Counts,
-    /// Whether it told of usage.
+    /// Set once it has reported usage.
     has_counted: bool,
     /// OpenAI responses: how it stands once it has ended, and why it is incomplete.
     status: Option<JournalText>,
     reason: Option<JournalText>,
-    /// Of the part that is being read.
+    /// Set if the part that is being read is a tool.
     is_tool: bool,
     part_name: Option<String>,
-    /// The tool that begins with this event, or is told of again.
+    /// Tool that begins with this event, or is named again.
     item: Option<String>,
     /// OpenAI responses: text that came before the type of its event.
     delta: Option<String>,
     said: Said,
 }
 
-/// What an event tells that another like it would not.
+/// Content of an event that another like it would not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Said {
     #[default]
     Nothing,
-    /// One text, which stands there in the piece that was read.
+    /// A single text, at this place in the piece that was read.
     Text(Span),
     /// More than that.
     More,
@@ -72,7 +72,7 @@ impl Event {
 /// The types of events that matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Kind {
-    /// It has not come.
+    /// No type has come.
     #[default]
     Unknown,
     Error,
@@ -102,7 +102,7 @@ impl Kind {
 /// Reads for a [`Reading`].
 pub(super) struct Reader<'a, 't> {
     pub(super) route: Route,
-    /// What the outermost object is.
+    /// Place of the outermost object.
     pub(super) root: Place,
     pub(super) event: &'a mut Event,
     pub(super) reading: &'a mut Reading,
@@ -219,7 +219,7 @@ impl Visit for Reader<'_, '_> {
 }
 
 impl Reader<'_, '_> {
-    /// Where the text of an event stands that says nothing else, and ends nothing.
+    /// Returns the position of the text of an event that says nothing else, and ends nothing.
     pub(super) fn only_text(&self) -> Option<Span> {
         match (self.event.said, self.event.kind) {
             (Said::Text(place), Kind::Unknown | Kind::TextDelta | Kind::Other) => Some(place),
@@ -344,8 +344,8 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Whether the event `data` of a chat or completion stream tells nothing but usage: a count, no error, and choices, if any,
-/// that say nothing. OpenAI sends none, LiteLLM one whose `delta` is empty.
+/// Returns whether the event `data` of a chat or completion stream reports nothing but usage: a count, no
+/// error, and choices, if any, that say nothing. OpenAI sends none, LiteLLM one whose `delta` is empty.
 pub(super) fn is_usage_only(data: &[u8]) -> bool {
     let event = Json::of(data);
     let says_nothing = |choice: Json<'_>| {

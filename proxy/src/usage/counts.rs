@@ -1,4 +1,4 @@
-//! The figures of a `usage`, as OpenAI and Anthropic name them, told once or several times.
+//! Keeps the figures of a `usage`, as OpenAI and Anthropic name them, reported once or several times.
 
 use platform_core::{record::Tokens, route::Route};
 
@@ -39,7 +39,7 @@ impl Figure {
     }
 }
 
-/// Figures that have been told.
+/// Figures that were reported.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Counts([Option<u64>; FIGURES]);
 
@@ -50,20 +50,20 @@ impl Counts {
         *place = (*place).max(count);
     }
 
-    /// Takes note of figures that were told later. They take the place of earlier ones unless they are zero: Anthropic counts
-    /// up, some upstreams guess at first, and not every repetition holds every figure.
+    /// Takes note of figures that were reported later. They take the place of earlier ones unless they are
+    /// zero: Anthropic counts up, some upstreams guess at first, and not every repetition holds every figure.
     pub(super) fn replace(&mut self, later: &Self) {
         for (place, later) in self.0.iter_mut().zip(later.0) {
             *place = later.filter(|count| *count > 0).or(*place).or(later);
         }
     }
 
-    /// Whether anything but details was told.
+    /// Returns whether anything but details was reported.
     pub(super) fn is_usage(&self) -> bool {
         self.0[..=Figure::CacheCreation as usize].iter().any(Option::is_some)
     }
 
-    /// Whether all is there that answers of `route` count, and can be true: no prompt is empty.
+    /// Returns whether all is there that answers of `route` count, and can be true: no prompt is empty.
     pub(super) fn are_whole(&self, route: Route) -> bool {
         let has_output = self.is_there(Figure::Completion) || self.is_there(Figure::Output);
         self.tokens().input > 0 && (has_output || route == Route::Embeddings)

@@ -1,20 +1,21 @@
-//! Tokens where nobody has counted them: a bound before a call is sent, an estimate after it ended without usage.
+//! Estimates uncounted tokens: a bound before a call is sent, an estimate after it ended without usage.
 //!
-//! Pure, and without a tokeniser: which one a model has is not known here, and to run one takes longer than the rest of a
-//! call. Both are held against counts of five real tokenisers over forty kinds of text (`tests/tokenizers`).
+//! Pure, and without a tokeniser. A model's tokeniser is not known here, and running one takes longer than
+//! the rest of a call. Bound and estimate are held against counts of five real tokenisers over forty kinds of
+//! text (`tests/tokenizers`).
 
-/// What tells how long a request's prompt is, apart from its text.
+/// Sizes that a request's prompt depends on, apart from its text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Media {
     /// Images, files, recordings.
     pub(crate) parts: u64,
-    /// What they occupy in the body.
+    /// Bytes that they occupy in the body.
     pub(crate) bytes: u64,
-    /// How much of that is images for certain, which no model reads as text.
+    /// Bytes of that which are images for certain, which no model reads as text.
     pub(crate) image_bytes: u64,
 }
 
-/// Which letters a body has, as far as that makes a difference.
+/// Letters of a body, as far as they affect its tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Letters {
     /// Some are beyond ASCII.
@@ -23,18 +24,18 @@ pub(crate) struct Letters {
     pub(crate) escaped: bool,
 }
 
-/// What every request may cost beyond its text: Anthropic adds up to 530 tokens of instructions to a request that has
-/// tools, and roles and separators are paid for by the JSON they stand in.
+/// Tokens that every request may cost beyond its text: Anthropic adds up to 530 tokens of instructions to a
+/// request that has tools, and roles and separators are paid for by the JSON they stand in.
 const INSTRUCTIONS: u64 = 1024;
 /// The most that OpenAI takes for an image, whatever its file's size: 2833 tokens and 5667 for each of eight tiles.
 const LARGEST_IMAGE: u64 = 2833 + 8 * 5667;
-/// What most images cost.
+/// Tokens that most images cost.
 const USUAL_IMAGE: u64 = 1000;
 /// Bytes of usual text for so many tokens.
 const USUAL: (u64, u64) = (7, 2);
 
-/// No model reads more tokens of this request's text and images than this. (Of a file with pages it may: only who opens
-/// it knows their number.)
+/// No model reads more tokens of this request's text and images than this. (Of a file with pages it may: only
+/// a reader of the file knows their number.)
 ///
 /// Tokenisers work on bytes and merge them, so that no text has more tokens than bytes; those that know no bytes use one
 /// token for each of a letter's. But some first replace letters by compatible ones, which can be more: Claude's published
@@ -77,7 +78,7 @@ fn longest(body: &[u8], letters: Letters) -> u64 {
 /// Letters are looked at in blocks, since most have none beyond ASCII.
 const BLOCK: usize = 64;
 
-/// By how much the letters that begin in the block at `block` can become longer.
+/// Returns by how many bytes the letters that begin in the block at `block` can become longer.
 fn stretch_in(body: &[u8], block: usize) -> usize {
     let bytes = &body[block..body.len().min(block + BLOCK)];
     if bytes.is_ascii() {
@@ -87,7 +88,7 @@ fn stretch_in(body: &[u8], block: usize) -> usize {
     begins.map(|(at, _)| stretch_of(&body[block + at..])).sum()
 }
 
-/// By how much the letter can become longer that `utf8` begins with.
+/// Returns by how many bytes the letter at the start of `utf8` can become longer.
 fn stretch_of(utf8: &[u8]) -> usize {
     let bits = |at: usize| u32::from(utf8.get(at).map_or(0, |byte| byte & 0x3f));
     let first = u32::from(utf8[0]);
@@ -99,7 +100,7 @@ fn stretch_of(utf8: &[u8]) -> usize {
     stretched(code).saturating_sub(length)
 }
 
-/// By how much the letter that these four digits mean can be longer than they are.
+/// Returns by how many bytes the letter that these four digits mean can be longer than its escape.
 fn escaped(digits: &[u8]) -> usize {
     const WRITTEN: usize = "\\u0000".len();
     let digits = digits.get(..4).and_then(|digits| std::str::from_utf8(digits).ok());

@@ -10,7 +10,7 @@ const MAX_SIDE: usize = 384;
 /// Longest text that is measured here; longer ones are worth a search.
 const MAX_TEXT: usize = 256;
 
-/// What stood around the one text of an event.
+/// Bytes around the one text of an event.
 #[derive(Debug)]
 pub(super) struct Frame {
     before: Side,

@@ -1,7 +1,7 @@
 //! A lenient look into JSON: what is there is found, what is broken or of another type is simply not there.
 //!
-//! For reading answers only. Nothing is checked, copied or allocated, and time is linear in the bytes at each level
-//! that somebody asks for. What judges a request's body is `exchange::rewrite`, and not this.
+//! For reading answers only. Nothing is checked, copied or allocated, and time is linear in the bytes at each
+//! level that a caller asks for. `exchange::rewrite` judges a request's body, not this.
 
 use memchr::memchr2;
 
@@ -51,7 +51,7 @@ impl<'a> Json<'a> {
         self.members().filter(|(found, _)| *found == name.as_bytes()).last().unwrap_or_default().1
     }
 
-    /// What is between the quotes of a string.
+    /// Returns what is between the quotes of a string.
     pub(super) fn quoted(self) -> Option<&'a [u8]> {
         self.0.strip_prefix(b"\"")?.strip_suffix(b"\"")
     }

@@ -1,4 +1,4 @@
-//! What an answer says about itself: tokens, cost, model, why it ended, tools, failure.
+//! Reads what an answer reports about itself: tokens, cost, model, why it ended, tools, failure.
 //!
 //! Pure: bytes go in, a [`Reading`] comes out. Nothing here changes the bytes, and nothing here can stop a
 //! call; an answer that cannot be understood has simply no usage.
@@ -8,6 +8,7 @@ mod counts;
 pub(crate) mod estimate;
 mod frame;
 mod json;
+mod mark;
 mod place;
 mod scan;
 mod sse;
@@ -31,27 +32,27 @@ use self::{
 /// Most tool names kept of one call.
 const TOOLS: usize = 32;
 
-/// What an answer said about itself.
+/// Facts that an answer reported about itself.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Reading {
     pub(crate) model: Option<JournalText>,
-    /// Why the model stopped.
+    /// Reason why the model stopped.
     pub(crate) finish: Option<JournalText>,
     counts: Option<Counts>,
     pub(crate) count: Count,
     pub(crate) cost: Option<NanoDollars>,
     /// Bytes of text that came, a tool's arguments and reasoning included.
     pub(crate) said: u64,
-    /// How much of that the last usage can know of.
+    /// Bytes of that text which the last usage can know of.
     counted_at: u64,
     pub(crate) tools: Vec<JournalText>,
     /// An error came where an answer should.
     pub(crate) failed: bool,
-    /// How far the stream has come.
+    /// Progress of the stream.
     pub(crate) stage: Stage,
 }
 
-/// What an answer says that somebody may watch.
+/// Part of an answer that a watcher may see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Heard<'a> {
     /// A piece of text.
@@ -60,19 +61,19 @@ pub(crate) enum Heard<'a> {
     Tool(&'a str),
 }
 
-/// How far a stream has come.
+/// Progress of a stream.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
     /// The model speaks, as far as is known.
     #[default]
     Speaking,
-    /// It has said all that it will say; only usage and the mark are still to come.
+    /// The model has said all that it will say; only usage and the mark are still to come.
     Finished,
     /// The mark came that ends a complete stream of this route.
     Ended,
 }
 
-/// What the counts of a [`Reading`] are worth.
+/// Reliability of the counts of a [`Reading`].
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Count {
     /// The upstream counted something, but not all of it, or not up to the end.
@@ -82,12 +83,12 @@ pub(crate) enum Count {
     Final,
 }
 
-/// How an answer's body is to be read.
+/// Format of an answer's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     /// `text/event-stream`
     Events,
-    /// One JSON document.
+    /// A single JSON document.
     Json,
     /// Nothing we know.
     Opaque,
@@ -143,7 +144,7 @@ impl Start {
         self.length += bytes.len() as u64;
     }
 
-    /// Whether it is the mark that ends OpenAI's streams.
+    /// Returns whether it is the mark that ends OpenAI's streams.
     fn is_done(&self) -> bool {
         let length = usize::try_from(self.length).unwrap_or(usize::MAX);
         self.word.get(..length).is_some_and(|word| word.trim_ascii() == b"[DONE]")
@@ -161,7 +162,7 @@ impl Meter {
         Self { route, body, scanner, frame, event: Event::default(), reading: Reading::default() }
     }
 
-    /// Takes note of the next piece of the body, wherever it was split. `tap` is told of text and tools.
+    /// Takes note of the next piece of the body, wherever it was split. `tap` receives text and tools.
     pub(crate) fn feed(&mut self, piece: &Bytes, tap: Option<&mut dyn FnMut(Heard<'_>)>) {
         let mut tap: Tap<'_> = tap;
         let Self { route, body, scanner, frame, event, reading } = self;
@@ -186,28 +187,28 @@ impl Meter {
         self.scanner.kept() + self.event.kept()
     }
 
-    /// Whether the answer is a stream of events.
+    /// Returns whether the answer is a stream of events.
     pub(crate) const fn reads_events(&self) -> bool {
         matches!(self.body, Body::Events(..))
     }
 
-    /// Whether an event told of usage.
+    /// Returns whether an event reported usage.
     pub(crate) const fn has_counted(&self) -> bool {
         self.reading.counts.is_some()
     }
 
-    /// Whether a stream is between two events.
+    /// Returns whether a stream is between two events.
     #[cfg(any(test, feature = "parts"))]
     pub(crate) fn between_events(&self) -> bool {
         matches!(&self.body, Body::Events(events, _) if events.between())
     }
 
-    /// Whether there was any text yet.
+    /// Returns whether there was any text yet.
     pub(crate) const fn has_text(&self) -> bool {
         self.reading.said > 0
     }
 
-    /// What the whole answer said. Call once, after its last piece.
+    /// Returns what the whole answer reported. Call once, after its last piece.
     pub(crate) fn finish(&mut self, tap: Option<&mut dyn FnMut(Heard<'_>)>) -> Reading {
         let mut tap: Tap<'_> = tap;
         let Self { route, body, scanner, event, reading, .. } = self;
@@ -215,7 +216,7 @@ impl Meter {
         match body {
             Body::Events(events, start) => {
                 reader.root = Place::Event;
-                // One that was cut tells what it has told so far, and of nothing that its end would mean.
+                // A stream that was cut reports what has come so far, and nothing that its end would mean.
                 if scanner.is_open() {
                     scanner.finish(&mut reader);
                 } else if events.is_open() {
@@ -229,7 +230,7 @@ impl Meter {
         std::mem::take(&mut self.reading)
     }
 
-    /// Whether the usage that came is that of the whole answer, and can be true.
+    /// Returns whether the usage that came is that of the whole answer, and can be true.
     fn has_whole_usage(&self) -> bool {
         let reading = &self.reading;
         let Some(counts) = reading.counts.filter(|_| reading.count == Count::Final) else { return false };
@@ -238,7 +239,7 @@ impl Meter {
         (came_last || !self.reads_events()) && knows_text && counts.are_whole(self.route)
     }
 
-    /// Whether a stream that ended as HTTP ended as its route ends streams.
+    /// Returns whether a stream that ended as HTTP ended as its route ends streams.
     pub(crate) fn is_complete(&self, reading: &Reading) -> bool {
         let needs_mark = matches!(self.body, Body::Events(..)) && self.route != Route::Unknown;
         !reading.failed && (reading.stage == Stage::Ended || !needs_mark)
@@ -287,7 +288,7 @@ fn end_event(scanner: &mut Scanner<Place>, start: &mut Start, reader: &mut Reade
 }
 
 impl Reading {
-    /// What the upstream counted.
+    /// Returns the tokens that the upstream counted.
     pub(crate) fn tokens(&self) -> Option<Tokens> {
         self.counts.map(|counts| counts.tokens())
     }

@@ -1,4 +1,4 @@
-//! Where things stand in the answers of all model APIs and in the events of their streams.
+//! Names the places in the answers of all model APIs and in the events of their streams.
 //!
 //! One set of names covers OpenAI's chat, completions, responses and embeddings and Anthropic's messages: they do not
 //! collide. Only structure counts: what an upstream repeats of a request (tools, instructions, formats, metadata) stands at

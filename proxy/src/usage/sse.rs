@@ -1,12 +1,13 @@
 //! Splits an event stream into its events, fed in arbitrary pieces, in constant memory.
 //!
-//! Follows the WHATWG HTML standard, 9.2.5 and 9.2.6: lines end in LF, CR or CRLF, a blank line ends an event, the `data` lines
-//! of an event make one text with line feeds between them, and a byte order mark may stand at the very beginning. Data is
-//! handed on as it comes.
+//! Follows the WHATWG HTML standard, 9.2.5 and 9.2.6. Lines end in LF, CR or CRLF, and a blank line ends an
+//! event. The `data` lines of an event make one text with line feeds between them. A byte order mark may
+//! stand at the very beginning. Data is handed on as it comes.
+
+use super::mark::ByteOrderMark;
 
 /// Longest line that is kept to see which field it is: long enough for an event's name.
 const MAX_HEAD: usize = 32;
-const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 #[derive(Debug)]
 pub(super) struct Events {
@@ -17,11 +18,10 @@ pub(super) struct Events {
     event: Event,
     /// The last byte was a CR: an LF right after it belongs to it.
     after_cr: bool,
-    /// Bytes of a byte order mark that have come; all of them where none can come any more.
-    mark: usize,
+    mark: ByteOrderMark,
 }
 
-/// How much there is of an event.
+/// Progress of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
     /// Nothing: the last line was blank, or there was none.
@@ -39,18 +39,18 @@ pub(super) enum Part<'a> {
     NamedError,
     /// More of its data.
     Data(&'a [u8]),
-    /// It has ended, and had data.
+    /// The event has ended, and had data.
     End,
 }
 
 /// The line that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Line {
-    /// So little of it has come that it may be of any field.
+    /// A line that is still too short to tell its field.
     Head,
-    /// Of the field `data`.
+    /// A line of the field `data`.
     Data,
-    /// Of a field that does not matter.
+    /// A line of a field that does not matter.
     Ignored,
 }
 
@@ -62,13 +62,16 @@ impl Events {
             length: 0,
             event: Event::None,
             after_cr: false,
-            mark: 0,
+            mark: ByteOrderMark::new(),
         }
     }
 
     /// Calls `tell` with each part of each event.
     pub(super) fn feed(&mut self, piece: &[u8], mut tell: impl FnMut(Part<'_>)) {
-        let mut rest = self.behind_mark(piece, &mut tell);
+        let (text, mut rest) = self.mark.behind(piece);
+        if !text.is_empty() {
+            self.read(text, &mut tell);
+        }
         if rest.is_empty() {
             // Between CR and LF it would make a line of its own of the LF.
             return;
@@ -87,30 +90,15 @@ impl Events {
         self.read(rest, &mut tell);
     }
 
-    /// Whether the stream stands between two events.
+    /// Returns whether the stream stands between two events.
     #[cfg(any(test, feature = "parts"))]
     pub(super) fn between(&self) -> bool {
         self.event == Event::None && self.line == Line::Head && self.length == 0
     }
 
-    /// Whether an event has data and has not ended.
+    /// Returns whether an event has data and has not ended.
     pub(super) fn is_open(&self) -> bool {
         self.event == Event::WithData
-    }
-
-    /// What follows a byte order mark at the beginning of the stream.
-    fn behind_mark<'p>(&mut self, piece: &'p [u8], tell: &mut impl FnMut(Part<'_>)) -> &'p [u8] {
-        let mut rest = piece;
-        while let (Some(expected), Some(byte)) = (BYTE_ORDER_MARK.get(self.mark), rest.first()) {
-            if byte != expected {
-                let came = std::mem::replace(&mut self.mark, BYTE_ORDER_MARK.len());
-                self.read(&BYTE_ORDER_MARK[..came], tell);
-                return rest;
-            }
-            self.mark += 1;
-            rest = &rest[1..];
-        }
-        rest
     }
 
     fn read(&mut self, content: &[u8], tell: &mut impl FnMut(Part<'_>)) {
@@ -169,7 +157,7 @@ impl Events {
     }
 }
 
-/// Whether this line gives an event the name `error`.
+/// Returns whether this line gives an event the name `error`.
 pub(super) fn names_an_error(line: &[u8]) -> bool {
     line.strip_prefix(b"event:").is_some_and(|name| name.trim_ascii() == b"error")
 }

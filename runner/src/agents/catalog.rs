@@ -1,4 +1,4 @@
-//! The agents as `sluice up` has them: what it was configured with last, and what was found of it lately.
+//! Keeps the agents of `sluice up`: the latest configuration, and the recent findings about it.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -8,13 +8,13 @@ use tokio::{sync::Mutex, time::Instant};
 
 use super::{Looked, Places, judge};
 
-/// For how long what was found is not looked for again, however often somebody asks.
+/// Time for which findings are reused, however many requests come.
 const FRESH: Duration = Duration::from_secs(2);
 
-/// What `sluice up` tells of agents.
+/// Agents that `sluice up` reports.
 #[derive(Debug)]
 pub(crate) struct Catalog {
-    /// Held while it is looked: who asks meanwhile gets the same.
+    /// Locked during a look, so that concurrent callers share its result.
     known: Mutex<Known>,
 }
 
@@ -42,19 +42,19 @@ impl Catalog {
         Self { known: Mutex::new(Known::of(settings)) }
     }
 
-    /// Has it tell of the agents in `settings` from now on. Where they run stays: that takes a restart.
+    /// Replaces the agents with those in `settings`. Addresses of Docker, proxy and gateways stay until a restart.
     pub(crate) async fn replace(&self, settings: &Settings) {
         let mut known = self.known.lock().await;
         let places = known.places.clone();
         *known = Known { places, ..Known::of(settings) };
     }
 
-    /// All agents, as they are configured.
+    /// Returns all agents as they are configured.
     pub(crate) async fn agents(&self) -> BTreeMap<AgentId, Agent> {
         self.known.lock().await.agents.clone()
     }
 
-    /// All agents, with what is in their way.
+    /// Returns all agents with their obstacles, looked up at most once per `FRESH`.
     pub(crate) async fn looked(&self) -> Arc<Vec<Looked>> {
         let mut known = self.known.lock().await;
         if let Some((at, looked)) = &known.seen

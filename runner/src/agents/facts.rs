@@ -1,4 +1,4 @@
-//! What is on this host, as far as agents need it, and what the upstream offers. Looked up; nothing is changed.
+//! Looks up what agents need on this host, and which models the upstream offers. It changes nothing.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,12 +25,12 @@ use crate::{
     sandbox::docker::{self, Docker},
 };
 
-/// How long the upstream may take to tell of its models. A list of agents does not wait for it.
+/// Longest wait for the upstream's models. A list of agents does not wait longer.
 const MODELS: Duration = Duration::from_secs(2);
-/// How long Docker may take to tell of everything.
+/// Longest wait for everything that Docker is asked.
 const DOCKER: Duration = Duration::from_secs(10);
 
-/// Where to look.
+/// Addresses of the backends that agents need.
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
     docker: PathBuf,
@@ -38,18 +38,18 @@ pub(crate) struct Places {
     gateways: Arc<BTreeMap<GatewayId, gateway::Place>>,
 }
 
-/// What was found.
+/// Findings about the backends.
 #[derive(Debug)]
 pub(crate) struct Facts {
-    /// What is not on Docker; or why Docker does not say.
+    /// Images and volumes that Docker lacks, or the reason why it does not answer.
     pub(crate) docker: Result<OnDocker, String>,
-    /// Models that the upstream offers, if it told.
+    /// Models that the upstream offers, if it answered.
     pub(crate) models: Option<Vec<String>>,
-    /// Gateways that cannot be reached, and why not.
+    /// Gateways that cannot be reached, with the reason.
     pub(crate) gateways: BTreeMap<GatewayId, String>,
 }
 
-/// What agents need of Docker and cannot have.
+/// Images and volumes that agents need and Docker cannot provide.
 #[derive(Debug, Default)]
 pub(crate) struct OnDocker {
     pub(crate) images: BTreeMap<Image, Obstacle>,
@@ -65,7 +65,7 @@ impl Places {
         }
     }
 
-    /// Looks for whatever `agents` need. Fails at nothing: that something cannot be asked is a fact, too.
+    /// Looks up everything that `agents` need. It cannot fail: an unavailable backend is a fact, too.
     pub(crate) async fn look(&self, agents: &BTreeMap<AgentId, Agent>) -> Facts {
         let (docker, models, gateways) =
             tokio::join!(timeout(DOCKER, self.docker(agents)), self.models(), self.gateways(agents));
@@ -74,7 +74,7 @@ impl Places {
         Facts { docker, models, gateways }
     }
 
-    /// Of the gateways that `agents` are sessions of, those that cannot be reached. What they say is not asked for.
+    /// Returns the gateways of `agents` that cannot be reached. It connects only, and asks them nothing.
     async fn gateways(&self, agents: &BTreeMap<AgentId, Agent>) -> BTreeMap<GatewayId, String> {
         let needed = agents.values().filter(|agent| agent.mode == Execution::Gateway);
         let needed: BTreeSet<_> = needed.flat_map(|agent| &agent.gateways).collect();

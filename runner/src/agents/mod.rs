@@ -1,7 +1,7 @@
-//! Which agents can run here, and why the others cannot.
+//! Decides which agents can run here, and why the others cannot.
 //!
-//! What is known of this host is looked up first ([`facts`]), then decided upon ([`obstacle`], pure). What is found holds
-//! for the moment: a run looks again by itself. Not here: running one.
+//! Facts about this host are looked up first ([`facts`]) and then judged ([`obstacle`], pure). A result holds for the
+//! moment: a run looks again by itself. Running an agent is not part of this module.
 
 mod catalog;
 mod facts;
@@ -19,12 +19,12 @@ pub(crate) use self::{
     obstacle::{Obstacle, obstacles},
 };
 
-/// An agent, and what is in its way.
+/// An agent with its obstacles.
 #[derive(Debug, Clone)]
 pub(crate) struct Looked {
     pub(crate) id: AgentId,
     pub(crate) agent: Agent,
-    /// Why it cannot run; it can if there are only notes.
+    /// Reasons why it cannot run; it can if there are only notes.
     pub(crate) obstacles: Vec<Obstacle>,
 }
 
@@ -33,7 +33,7 @@ impl Looked {
         self.obstacles.iter().all(Obstacle::is_note)
     }
 
-    /// As the catalogue has it.
+    /// Returns the agent as an entry of the catalogue.
     pub(crate) fn to_json(&self) -> Value {
         let Self { id, agent: Agent { name, description, tools, .. }, .. } = self;
         let mut entry = json!({ "agentId": id, "graphId": id, "name": name, "description": description });
@@ -44,7 +44,7 @@ impl Looked {
     }
 }
 
-/// All `agents`, in the order of their ids, as `facts` let them run. `model` is asked by those that name none.
+/// Judges all `agents` by `facts`, in the order of their ids. `model` serves agents that name none.
 pub(crate) fn judge(agents: &BTreeMap<AgentId, Agent>, model: Option<&str>, facts: &Facts) -> Vec<Looked> {
     let looked = |(id, agent): (&AgentId, &Agent)| Looked {
         id: id.clone(),
@@ -54,7 +54,7 @@ pub(crate) fn judge(agents: &BTreeMap<AgentId, Agent>, model: Option<&str>, fact
     agents.iter().map(looked).collect()
 }
 
-/// The catalogue: what can run, and which of it is taken if nobody says.
+/// Returns the catalogue: the agents that can run, and the default one.
 pub(crate) fn listing(looked: &[Looked]) -> Value {
     let runnable: Vec<_> = looked.iter().filter(|agent| agent.can_run()).collect();
     let default = runnable.iter().map(|agent| &agent.id).find(|id| id.as_str() == DEFAULT_AGENT);

@@ -1,4 +1,4 @@
-//! What is in the way of an agent that cannot run. Pure.
+//! Finds the obstacles of an agent that cannot run. Pure.
 
 use std::fmt;
 
@@ -8,54 +8,54 @@ use platform_runtime::settings::{Agent, Execution, Image};
 use super::Facts;
 use crate::sandbox::docker;
 
-/// Something because of which an agent cannot run, or runs only if asked in a certain way. Its text says how that is mended.
+/// Reason why an agent cannot run, or runs only with certain orders. Its text says how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Obstacle {
-    /// None of its gateways can be reached; why not the first.
+    /// None of its gateways can be reached. This is the first of them.
     NoGateway {
         /// The gateway.
         gateway: GatewayId,
-        /// Why not, and how to mend it.
+        /// Reason, and how to fix it.
         why: String,
     },
     /// Docker does not answer.
     NoDocker {
-        /// Why, and how to mend it.
+        /// Reason, and how to fix it.
         why: String,
     },
     /// Its image is not on this host.
     NoImage(Image),
     /// A volume of it is not on this host.
     NoVolume(String),
-    /// Docker could not tell of something.
+    /// Docker could not answer a question.
     Unknown {
-        /// What it says.
+        /// Error of Docker.
         why: String,
     },
-    /// It names no model, and nobody names one for it.
+    /// The agent names no model, and there is no default one.
     NoModel,
-    /// The model it asks for is not among those that it may ask for.
+    /// The model it asks for is not among its granted models.
     NotGranted {
         /// The model.
         model: String,
-        /// Those that it may ask for.
+        /// Models that it is granted.
         models: Vec<ModelName>,
     },
     /// The upstream does not offer the model it asks for.
     NotOffered {
         /// The model.
         model: String,
-        /// Some that it offers.
+        /// Examples of models that the upstream offers.
         offered: Vec<String>,
     },
 }
 
 impl Obstacle {
-    /// As a code.
+    /// Returns the code of the obstacle.
     pub(crate) const fn code(&self) -> &'static str {
         match self {
-            Self::NoGateway { .. } => "gateway_away",
-            Self::NoDocker { .. } => "docker_away",
+            Self::NoGateway { .. } => "gateway_unavailable",
+            Self::NoDocker { .. } => "docker_unavailable",
             Self::NoImage(_) => "image_missing",
             Self::NoVolume(_) => "volume_missing",
             Self::Unknown { .. } => "docker_failed",
@@ -65,22 +65,22 @@ impl Obstacle {
         }
     }
 
-    /// Whether it is only not known whether there is one.
+    /// Returns whether the obstacle could not be looked up, and may not exist.
     pub(crate) const fn is_unknown(&self) -> bool {
         matches!(self, Self::NoDocker { .. } | Self::Unknown { .. })
     }
 
-    /// Whether there are orders that it is not in the way of.
+    /// Returns whether some orders run in spite of the obstacle.
     pub(crate) const fn is_note(&self) -> bool {
         matches!(self, Self::NoModel)
     }
 
-    /// Whether something is wrong with this host or its configuration.
+    /// Returns whether this host or its configuration has a fault.
     pub(crate) const fn is_fault(&self) -> bool {
         !matches!(self, Self::NoModel)
     }
 
-    /// Whether it keeps a container from being made.
+    /// Returns whether the obstacle keeps a container from being made.
     pub(crate) const fn is_on_docker(&self) -> bool {
         self.is_unknown() || matches!(self, Self::NoImage(_) | Self::NoVolume(_))
     }
@@ -111,10 +111,10 @@ impl fmt::Display for Obstacle {
     }
 }
 
-/// How many models are named to choose from.
+/// Number of models that a message offers as a choice.
 const SOME: usize = 5;
 
-/// What is in the way of `agent`, by what is known; `model` is asked if it names none. What is not known is in nobody's way.
+/// Returns the known obstacles of `agent`; `model` serves an agent that names none. Unknown facts are no obstacle.
 pub(crate) fn obstacles(agent: &Agent, model: Option<&str>, facts: &Facts) -> Vec<Obstacle> {
     let mut found = match agent.mode {
         Execution::Ephemeral => on_docker(agent, facts),
@@ -124,7 +124,7 @@ pub(crate) fn obstacles(agent: &Agent, model: Option<&str>, facts: &Facts) -> Ve
     found
 }
 
-/// Why `agent` can be a session of no gateway.
+/// Returns the obstacle if `agent` can be a session of no gateway.
 fn no_gateway(agent: &Agent, facts: &Facts) -> Option<Obstacle> {
     let mut away = agent.gateways.iter().map(|id| (id, facts.gateways.get(id)));
     let (gateway, why) = away.next()?;
@@ -132,7 +132,7 @@ fn no_gateway(agent: &Agent, facts: &Facts) -> Option<Obstacle> {
     Some(Obstacle::NoGateway { gateway: gateway.clone(), why: why.clone() })
 }
 
-/// What `agent` needs of Docker and cannot have.
+/// Returns what `agent` needs of Docker and cannot have.
 fn on_docker(agent: &Agent, facts: &Facts) -> Vec<Obstacle> {
     match &facts.docker {
         Err(why) => vec![Obstacle::NoDocker { why: why.clone() }],
@@ -144,7 +144,7 @@ fn on_docker(agent: &Agent, facts: &Facts) -> Vec<Obstacle> {
     }
 }
 
-/// Why `agent` cannot ask for `model`.
+/// Returns the obstacle if `agent` cannot ask for `model`.
 fn no_model(agent: &Agent, model: Option<&str>, facts: &Facts) -> Option<Obstacle> {
     let Some(model) = model else { return Some(Obstacle::NoModel) };
     let is_granted = agent.models.is_empty() || agent.models.iter().any(|granted| granted.as_str() == model);
@@ -156,7 +156,7 @@ fn no_model(agent: &Agent, model: Option<&str>, facts: &Facts) -> Option<Obstacl
     Some(Obstacle::NotOffered { model: model.to_owned(), offered })
 }
 
-/// Whether `offer` is `model`; `*` in it stands for anything.
+/// Returns whether `offer` covers `model`; `*` in it stands for any text.
 fn offers(offer: &str, model: &str) -> bool {
     match offer.split_once('*') {
         Some((begin, end)) => {
@@ -201,7 +201,7 @@ mod tests {
     fn what_is_missing_is_in_the_way_of_those_who_need_it() {
         let away: BTreeMap<_, _> = [("g".parse().unwrap(), "it is down".to_owned())].into();
         let nothing_known = Facts { docker: Ok(OnDocker::default()), models: None, gateways: away.clone() };
-        let gateway = ("a:gateway", &["gateway_away"][..]);
+        let gateway = ("a:gateway", &["gateway_unavailable"][..]);
         let free: &[&str] = &[];
         let all = expected([gateway, ("a:pinned", free), ("a:volume", free), (DEFAULT_AGENT, free)]);
         assert_eq!(codes(&nothing_known), all, "what is not known is in nobody's way");
@@ -219,14 +219,14 @@ mod tests {
             expected([gateway, pinned, ("a:volume", &["volume_missing"]), (DEFAULT_AGENT, free)])
         );
 
-        let docker_away = codes(&Facts {
+        let docker_unavailable = codes(&Facts {
             docker: Err("start Docker".to_owned()),
             models: Some(vec!["*".to_owned()]),
             gateways: away,
         });
-        let away_for = |id| (id, &["docker_away"][..]);
+        let away_for = |id| (id, &["docker_unavailable"][..]);
         assert_eq!(
-            docker_away,
+            docker_unavailable,
             expected([gateway, away_for("a:pinned"), away_for("a:volume"), away_for(DEFAULT_AGENT)])
         );
     }
@@ -251,7 +251,7 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert!(codes("model = 'one'", None).is_empty() && codes("", Some("two")).is_empty());
-        // Control: who is told the model by whoever orders can run all the same.
+        // Control: an agent whose orders name the model can run all the same.
         let file = Some(("s.toml".into(), file.to_owned()));
         let settings = Settings::read(&Sources { file, ..Sources::default() }).unwrap();
         let looked = judge(

@@ -1,4 +1,4 @@
-//! What an application is told when it gets no answer: the one place where errors become HTTP.
+//! Errors of the API as HTTP answers: the one place where errors become HTTP.
 
 use axum::{
     http::StatusCode,
@@ -6,19 +6,19 @@ use axum::{
 };
 use serde_json::json;
 
-/// Why there is no answer.
+/// Reason for an error answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Error {
-    /// There is nothing at this path.
+    /// No resource exists at this path.
     #[error("there is nothing here: GET /api/v1/ai/agents lists the agents")]
     Route,
-    /// There is something, but not by this method.
+    /// The path exists, but not for this method.
     #[error("this path takes GET alone")]
     Method,
-    /// It was sent to a name that is not this host's own.
+    /// The request was sent to a name that is not this host's own.
     #[error("requests are heard that were sent to localhost, 127.0.0.1 or [::1]")]
     Host,
-    /// A browser sent it for a page from elsewhere.
+    /// A browser sent the request for a page from another site.
     #[error("requests of pages from other sites are not heard")]
     Site,
 }

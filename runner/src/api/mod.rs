@@ -1,8 +1,8 @@
 //! The HTTP API of `sluice up`, for applications on this host.
 //!
-//! axum decides which function answers; connections are accepted here, because `axum::serve` knows no time limits. It asks
-//! nobody who they are, so it listens on the loopback alone, and answers no browser that another site's page sent: neither by a
-//! name that was made to lead here, nor by one of ours. Routes: `GET /api/v1/ai/agents`, `GET /metrics`.
+//! axum routes requests. Connections are accepted here, because `axum::serve` has no time limits. The API authenticates
+//! no client, so it listens on the loopback alone. It answers no browser that another site's page sent. That covers
+//! names that were made to lead here as well as our own. Routes: `GET /api/v1/ai/agents`, `GET /metrics`.
 
 mod error;
 
@@ -47,15 +47,15 @@ use crate::{
 
 const AGENTS: &str = "/api/v1/ai/agents";
 const METRICS: &str = "/metrics";
-/// Which trace a request is part of (W3C).
+/// Header with the trace of a request (W3C).
 const TRACEPARENT: &str = "traceparent";
-/// From where a browser was sent (Fetch Metadata, W3C).
+/// Header with the origin of a browser's request (Fetch Metadata, W3C).
 const FETCH_SITE: &str = "sec-fetch-site";
 /// Connections at a time; others wait to be accepted.
 const CONNECTIONS: usize = 64;
-/// How long a client may take to send a request's head.
+/// Longest time in which a client may send a request's head.
 const HEAD: Duration = Duration::from_secs(5);
-/// How long a connection may take in all. Each has one request, and no answer is long.
+/// Longest time of a connection. Each has one request, and no answer is long.
 const CONNECTION: Duration = Duration::from_secs(30);
 /// Pause after a connection could not be accepted.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -69,7 +69,7 @@ pub(crate) struct Unbound {
     source: io::Error,
 }
 
-/// The API, bound.
+/// The API with its bound listener.
 #[derive(Debug)]
 pub(crate) struct Api {
     listener: TcpListener,
@@ -84,7 +84,7 @@ impl Api {
         Ok(Self { listener, address })
     }
 
-    /// Where it listens.
+    /// Returns the address on which the API listens.
     pub(crate) const fn address(&self) -> SocketAddr {
         self.address
     }
@@ -93,7 +93,7 @@ impl Api {
     pub(crate) async fn serve(self, told: (Arc<Catalog>, Observer), stop: CancellationToken) {
         let (routes, room) = (routes(told), Arc::new(Semaphore::new(CONNECTIONS)));
         let accepting = async {
-            // Nobody closes the semaphore.
+            // The semaphore is never closed.
             while let Ok(place) = Arc::clone(&room).acquire_owned().await {
                 match self.listener.accept().await {
                     Ok((stream, _)) => {
@@ -135,7 +135,7 @@ fn routes((catalog, Observer { metrics, traces }): (Arc<Catalog>, Observer)) -> 
         .layer(middleware::from_fn_with_state(traces, traced))
 }
 
-/// Tells of the request as a span. Of scrapes there would be too many.
+/// Records the request as a span. Scrapes are left out: there would be too many.
 async fn traced(State(traces): State<Option<Traces>>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let Some(traces) = traces.filter(|_| path != METRICS) else { return next.run(request).await };
@@ -150,13 +150,13 @@ async fn traced(State(traces): State<Option<Traces>>, request: Request, next: Ne
     response
 }
 
-/// A method as one of a few words, whatever was sent.
+/// Returns a method as one of a few words, whatever the client sent.
 fn word(method: &Method) -> &'static str {
     let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
     known.into_iter().find(|word| *word == method.as_str()).unwrap_or("_OTHER")
 }
 
-/// Lets through what was sent to this host by one of its own names, by no other site's page.
+/// Passes requests that name this host by one of its own names and come from no other site's page.
 async fn for_this_host(request: Request, next: Next) -> Response {
     match judge(request.headers()) {
         Ok(()) => next.run(request).await,
@@ -174,12 +174,12 @@ fn judge(headers: &HeaderMap) -> Result<(), Error> {
         let host = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
         host.is_some_and(|(_, host)| is_own(host))
     };
-    // Browsers say where a page is from that sends something, and those that leave that out of a GET say this of it.
+    // Browsers name the origin of the sending page. Those that omit it for a GET send this header.
     let is_foreign = headers.get(FETCH_SITE).is_some_and(|site| site == "cross-site");
     if is_foreign || !headers.get_all(ORIGIN).iter().all(is_ours) { Err(Error::Site) } else { Ok(()) }
 }
 
-/// Whether `host`, with its port if it has one, can only mean this host.
+/// Returns whether `host`, with or without a port, can only mean this host.
 fn is_own(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -189,12 +189,12 @@ fn is_own(host: &str) -> bool {
     name.eq_ignore_ascii_case("localhost") || address.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
 }
 
-/// What can run here, and what of it is taken if nobody says.
+/// Answers with the agents that can run here, and the default one.
 async fn list(State(catalog): State<Arc<Catalog>>) -> Response {
     json(&agents::listing(&catalog.looked().await))
 }
 
-/// What is counted here, as Prometheus reads it.
+/// Answers with the metrics in Prometheus's text format.
 async fn scrape(State(metrics): State<Arc<Metrics>>) -> Response {
     ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], metrics.render().await).into_response()
 }

@@ -1,11 +1,11 @@
 //! Records as CSV (RFC 4180), safe to open in a spreadsheet.
 //!
-//! A cell that begins like a formula gets an apostrophe in front, as OWASP's page on CSV injection has it: names of models
-//! are an agent's choice. Cells that are numbers stay numbers.
+//! A cell that begins like a formula gets an apostrophe in front, as OWASP's page on CSV injection advises. Names of
+//! models are an agent's choice. Cells that are numbers stay numbers.
 
 use platform_core::record::JournalLine;
 
-/// A cell.
+/// Content of one cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Cell {
     Number(u64),
@@ -25,7 +25,7 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
     }
 }
 
-/// A word that the serializer writes as a string.
+/// Returns a value that serializes to a string as a text cell.
 fn word(value: impl serde::Serialize) -> Cell {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(text)) => Cell::Text(text),
@@ -33,7 +33,7 @@ fn word(value: impl serde::Serialize) -> Cell {
     }
 }
 
-/// The columns, in order.
+/// Names of the columns, in order.
 const COLUMNS: [&str; 37] = [
     "seq",
     "ts",
@@ -74,12 +74,12 @@ const COLUMNS: [&str; 37] = [
     "v",
 ];
 
-/// The line of column names.
+/// Returns the line of column names.
 pub(crate) fn header() -> String {
     COLUMNS.join(",") + "\r\n"
 }
 
-/// The line of a record.
+/// Returns the line of a record.
 pub(crate) fn row(line: &JournalLine) -> String {
     cells(line).iter().map(written).collect::<Vec<_>>().join(",") + "\r\n"
 }

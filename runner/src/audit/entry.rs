@@ -1,4 +1,5 @@
-//! The part of a journal line that picking and summing need, borrowed from the line: a journal may have a gigabyte.
+//! Parses the part of a journal line that filters and sums need. It borrows from the line, because a journal may be a
+//! gigabyte long.
 
 use std::borrow::Cow;
 
@@ -9,7 +10,7 @@ use platform_core::{
 };
 use serde::Deserialize;
 
-/// A record, as far as it is picked and summed by.
+/// Part of a record that filters and sums need.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Entry<'l> {
     #[serde(rename = "v", deserialize_with = "known_version")]
@@ -38,7 +39,7 @@ pub(crate) struct Entry<'l> {
     pub(crate) calls: u64,
 }
 
-/// Borrowed wherever it stands in the line without an escape, which is everywhere in a line that a proxy wrote.
+/// Text that is borrowed unless it has an escape. Lines that a proxy wrote have no escapes in these fields.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
 struct Text<'l>(#[serde(borrow)] Cow<'l, str>);
@@ -51,12 +52,12 @@ impl<'l> Entry<'l> {
     /// Reads `line`.
     ///
     /// # Errors
-    /// If it is not a record, or one of a version that says more than this build understands.
+    /// If it is not a record, or is of a later version than this build reads.
     pub(crate) fn parse(line: &'l [u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(line)
     }
 
-    /// When the call began, as the journal writes it: such texts compare as the times do.
+    /// Returns the time at which the call began, as the journal writes it. Such texts are in the order of their times.
     pub(crate) fn ts(&self) -> &str {
         &self.ts.0
     }
@@ -69,12 +70,13 @@ impl<'l> Entry<'l> {
         &self.account.0
     }
 
-    /// The model that was asked for: what answered may name itself otherwise.
+    /// Returns the requested model, even if the answer names another; without one, the answer's; else `-`.
     pub(crate) fn model(&self) -> &str {
         self.model_asked.as_ref().or(self.model_answered.as_ref()).map_or("-", |model| &model.0)
     }
 
-    /// Whether a call that was let through went wrong. That a client left, or somebody closed or stopped its run, is no error.
+    /// Returns whether an admitted call failed. A client that left is no error, nor is a run that was closed or
+    /// stopped.
     pub(crate) const fn is_error(&self) -> bool {
         match self.outcome {
             Outcome::StreamError | Outcome::UpstreamGone | Outcome::TimedOut | Outcome::Interrupted => true,

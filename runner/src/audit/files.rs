@@ -1,4 +1,4 @@
-//! The files of a journal that no proxy writes: of one that was stopped, or a copy.
+//! Reads the files of a journal that no proxy is writing: one of a stopped proxy, or a copy.
 
 use std::{
     fs::{self, File},
@@ -6,19 +6,19 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Why a journal's files cannot be read.
+/// Reason why a journal's files cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// The system said no.
+    /// The system reported an error.
     #[error("cannot read {}", path.display())]
     Io {
-        /// What was to be read.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// Why not.
+        /// Error of the system.
         #[source]
         source: io::Error,
     },
-    /// There is nothing to read.
+    /// The directory holds no journal files.
     #[error(
         "{} holds no journal: its files are named like 00000000000000000001.ndjson; of a proxy they are in journal/ below \
          proxy.state_dir",
@@ -30,26 +30,26 @@ pub(crate) enum Error {
     },
 }
 
-/// A journal's lines, over all its files in order.
+/// Lines of a journal, over all its files in order.
 #[derive(Debug)]
 pub(crate) struct Files {
-    /// Those still to come, the next one last.
+    /// Files still to be read, the next one last.
     ahead: Vec<PathBuf>,
     now: Option<(PathBuf, BufReader<File>)>,
     line: Vec<u8>,
 }
 
-/// A line, or what is left of one at the very end.
+/// A line, or an unfinished one at the end of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Piece<'l> {
-    /// Without its line feed.
+    /// A line without its line feed.
     Line(&'l [u8]),
-    /// A file ends in the middle of a line.
+    /// The rest of a file that ends in the middle of a line.
     Unfinished(&'l [u8]),
 }
 
 impl Files {
-    /// Those in `dir`: named after their first line in twenty digits.
+    /// Opens the journal files in `dir`. Each is named after its first line in twenty digits.
     pub(crate) fn open(dir: &Path) -> Result<Self, Error> {
         let read = |source| Error::Io { path: dir.to_owned(), source };
         let mut found = Vec::new();
@@ -70,12 +70,12 @@ impl Files {
         Ok(Self { ahead: found, now: None, line: Vec::new() })
     }
 
-    /// The id of the journal in `dir`, if it is kept there.
+    /// Returns the id of the journal in `dir`, if the directory holds one.
     pub(crate) fn journal_id(dir: &Path) -> Option<String> {
         fs::read_to_string(dir.join("id")).ok().map(|id| id.trim().to_owned())
     }
 
-    /// The next piece; `None` behind the last.
+    /// Returns the next piece, or `None` after the last.
     pub(crate) fn next(&mut self) -> Result<Option<Piece<'_>>, Error> {
         loop {
             let Some((path, reader)) = &mut self.now else {

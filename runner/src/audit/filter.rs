@@ -1,4 +1,4 @@
-//! Which records somebody wants to see.
+//! Selects records by run, account, outcome, refusal, tokens, kind and time.
 
 use std::{
     str::FromStr,
@@ -13,7 +13,7 @@ use platform_core::{
 
 use super::Entry;
 
-/// What a record has to be. What is absent does not matter.
+/// Conditions on a record. An absent one matches every record.
 #[derive(Debug, Default)]
 pub(crate) struct Filter {
     pub(crate) run: Option<RunId>,
@@ -22,14 +22,14 @@ pub(crate) struct Filter {
     pub(crate) refusal: Option<Refusal>,
     pub(crate) tokens: Option<TokensSource>,
     pub(crate) kind: Option<Kind>,
-    /// Begun then or later.
+    /// Earliest time at which the call began.
     pub(crate) from: Option<When>,
-    /// Begun before.
+    /// Time before which the call began.
     pub(crate) to: Option<When>,
 }
 
 impl Filter {
-    /// Whether `entry` is wanted.
+    /// Returns whether `entry` meets all conditions.
     pub(crate) fn takes(&self, entry: &Entry<'_>) -> bool {
         let Self { run, account, outcome, refusal, tokens, kind, from, to } = self;
         run.as_ref().is_none_or(|run| run.as_str() == entry.run())
@@ -43,7 +43,7 @@ impl Filter {
     }
 }
 
-/// A moment, written as the journal writes it.
+/// A time, written as the journal writes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct When(String);
 
@@ -56,7 +56,7 @@ impl When {
 impl FromStr for When {
     type Err = String;
 
-    /// `2026-11-21T08:30:00Z`, `2026-11-21` (its beginning, UTC) or `90m` (so long ago).
+    /// Parses `2026-11-21T08:30:00Z`, `2026-11-21` (its beginning, UTC) or `90m` (so long ago).
     fn from_str(text: &str) -> Result<Self, String> {
         let moment = humantime::parse_rfc3339_weak(text).or_else(|_not_one| humantime::parse_rfc3339(text));
         let day = || humantime::parse_rfc3339(&format!("{text}T00:00:00Z"));

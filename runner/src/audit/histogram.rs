@@ -1,11 +1,11 @@
-//! Times of any number of calls in little memory: percentiles that are at most one per cent above the truth.
+//! Counts durations of any number of calls in little memory. Percentiles are at most one per cent above the true value.
 
 use std::collections::BTreeMap;
 
 /// Buckets for each power of two. Each is at most 1/128 wider than it is high.
 const PER_POWER: u64 = 128;
 
-/// How often each time was seen, about.
+/// Approximate counts of values.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Histogram {
     buckets: BTreeMap<u16, u64>,
@@ -20,7 +20,7 @@ impl Histogram {
         self.largest = self.largest.max(value);
     }
 
-    /// The least value that `per_cent` of a hundred values do not exceed; `None` of nothing.
+    /// Returns the least value that `per_cent` of a hundred values do not exceed, or `None` without values.
     pub(crate) fn percentile(&self, per_cent: u64) -> Option<u64> {
         let rank = (u128::from(self.count) * u128::from(per_cent)).div_ceil(100).max(1);
         let mut seen = 0;
@@ -40,7 +40,7 @@ fn bucket(value: u64) -> u16 {
     u16::try_from(power * PER_POWER + within).unwrap_or(u16::MAX)
 }
 
-/// The largest value of a bucket.
+/// Returns the largest value of a bucket.
 fn end_of(bucket: u16) -> u64 {
     let (power, within) = (u64::from(bucket) / PER_POWER, u64::from(bucket) % PER_POWER);
     match power.checked_sub(1) {

@@ -1,6 +1,6 @@
-//! What the journal tells: picking records, summing them up, checking that nothing of it was changed, explaining refusals.
+//! Evaluates the journal: selects records, sums them up, verifies that none was changed, and explains refusals.
 //!
-//! Pure but for the reading of files. Where lines come from and how results look is the commands'.
+//! Everything is pure, except that `files` reads files. The commands supply the lines and print the results.
 
 pub(crate) mod advice;
 pub(crate) mod csv;

@@ -1,4 +1,4 @@
-//! Records summed up by run, account or model.
+//! Sums records up by run, account or model.
 
 use std::{
     cmp::Reverse,
@@ -35,25 +35,25 @@ pub(crate) enum Sort {
 /// Seconds for which calls count as recent.
 const RECENT: u64 = 60;
 
-/// Sums over records. A record that stands for many calls counts as many.
+/// Sums over records. A record that stands for many calls counts as that many.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sums {
     /// Calls that were not refused.
     pub(crate) calls: u64,
     pub(crate) refused: u64,
-    /// Of those not refused, what went wrong.
+    /// Failed calls among those that were not refused.
     pub(crate) errors: u64,
     pub(crate) tokens: Tokens,
     pub(crate) cost: NanoDollars,
-    /// Microseconds to the first byte of the upstream's answer.
+    /// Microseconds until the first byte of the upstream's answer.
     pub(crate) first: Histogram,
-    /// Microseconds to the end, of calls that were not refused.
+    /// Microseconds until the end, of calls that were not refused.
     pub(crate) whole: Histogram,
-    /// Calls, refused ones too, by the second in which they began.
+    /// Calls, including refused ones, by the second in which they began.
     recent: VecDeque<(u64, u64)>,
 }
 
-/// Sums by name.
+/// Sums by name of the run, account or model.
 #[derive(Debug)]
 pub(crate) struct Groups {
     by: By,
@@ -63,7 +63,7 @@ pub(crate) struct Groups {
 impl By {
     pub(crate) const ALL: [Self; 3] = [Self::Run, Self::Account, Self::Model];
 
-    /// In words.
+    /// Returns the word for one group.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Run => "run",
@@ -94,7 +94,7 @@ impl Groups {
         }
     }
 
-    /// In order; equal ones by name.
+    /// Returns the sums in the order of `sort`; equal ones are ordered by name.
     pub(crate) fn sorted(&self, sort: Sort) -> Vec<(&str, &Sums)> {
         let mut all: Vec<_> = self.sums.iter().map(|(name, sums)| (&**name, sums)).collect();
         all.sort_by_cached_key(|(name, sums)| (Reverse(sums.rank(sort)), *name));
@@ -121,12 +121,12 @@ impl Sums {
         self.came(entry);
     }
 
-    /// Tokens of prompts and answers.
+    /// Returns the tokens of prompts and answers.
     pub(crate) const fn all_tokens(&self) -> u64 {
         self.tokens.input.saturating_add(self.tokens.output)
     }
 
-    /// Calls that began in the minute before `now`, seconds since the epoch.
+    /// Returns the number of calls that began in the minute before `now`, seconds since the epoch.
     pub(crate) fn per_minute(&self, now: u64) -> u64 {
         self.recent
             .iter()

@@ -11,10 +11,11 @@ use crate::agents::{self, Looked, Obstacle, Places};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  sluice agents ls                        what can run here; and below, what cannot, and why
+  sluice agents ls                        list agents that can run here, then the others
   sluice agents ls --json | jq -r '.agents[].agentId'
-  sluice agents check                     exit 1 if the configuration has an agent that cannot run here,
-                                          69 if Docker does not say whether one can")]
+  sluice agents check                     check every agent of the configuration
+
+Exit codes of `check`: 1 a configured agent cannot run here, 69 Docker does not say whether one can")]
 pub(super) struct Arguments {
     /// Print JSON instead of a table
     #[arg(long, global = true)]
@@ -25,12 +26,12 @@ pub(super) struct Arguments {
 
 #[derive(clap::Subcommand, Clone, Copy, Default)]
 enum Command {
-    /// List them: those that can run here, then the others with what is in their way
+    /// List agents: those that can run here, then the others with reasons
     #[default]
     Ls,
-    /// Look whether every one of them can run here; say what is in the way, and how to mend it
+    /// Check that every agent can run here; report each obstacle and its fix
     ///
-    /// Looked at are the configuration, images and volumes on this Docker, and, where the proxy can ask the upstream, models.
+    /// Checks the configuration, images and volumes on this Docker, and models if the proxy can ask the upstream.
     Check,
 }
 
@@ -51,7 +52,7 @@ pub(super) async fn agents(context: &Context, arguments: Arguments) -> Result<Ex
     })
 }
 
-/// What is known for certain comes first.
+/// Returns the exit code. Confirmed faults take precedence over unknown ones.
 fn verdict(looked: &[Looked]) -> Exit {
     let obstacles = looked.iter().flat_map(|agent| &agent.obstacles);
     let mut obstacles = obstacles.filter(|obstacle| !obstacle.is_note()).peekable();
@@ -64,7 +65,7 @@ fn verdict(looked: &[Looked]) -> Exit {
     }
 }
 
-/// The catalogue, and beside it those that are not in it, and what is to be known of those that are.
+/// Returns the catalogue, and beside it the agents that cannot run and the notes on those that can.
 fn as_json(looked: &[Looked]) -> serde_json::Value {
     let reason = |obstacle: &Obstacle| json!({ "code": obstacle.code(), "message": obstacle.to_string() });
     let mut listing = agents::listing(looked);

@@ -10,15 +10,16 @@ use crate::store::{Onto, Rows};
 
 #[derive(clap::Args)]
 pub(super) struct BackupArguments {
-    /// The file to write; what is there is replaced
+    /// File to write; an existing file is replaced
     file: PathBuf,
 }
 
 #[derive(clap::Args)]
 pub(super) struct RestoreArguments {
-    /// What `sluice backup` wrote
+    /// File written by `sluice backup`
     file: PathBuf,
-    /// Replace what the store holds. Runs that are under way lose their rows, and can store nothing any more
+    /// Replace the contents of the store, for all its installations. Active runs of this installation lose their rows
+    /// and can store nothing more
     #[arg(long)]
     force: bool,
 }

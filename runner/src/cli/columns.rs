@@ -1,8 +1,8 @@
-//! How wide a text is on a terminal. Never narrower than it is, which would break its line; marks that take no column of their own are
-//! counted as one.
+//! Measures the width of text on a terminal, in columns. The result is never less than the true width, which would
+//! break a line. Marks that take no column of their own count as one.
 
-/// Letters of two columns: East Asian ones, and pictures. Sorted. Where terminals differ, as with signs that may be pictures, the
-/// wider reading counts.
+/// Characters of two columns: East Asian ones, and pictures. Sorted. If terminals differ, as with signs that may be
+/// pictures, the wider reading counts.
 const WIDE: [(char, char); 17] = [
     ('\u{1100}', '\u{115f}'),
     ('\u{231a}', '\u{231b}'),
@@ -28,12 +28,12 @@ fn of_letter(letter: char) -> usize {
     if WIDE.get(before).is_some_and(|(first, _)| *first <= letter) { 2 } else { 1 }
 }
 
-/// Columns of `text`.
+/// Returns the columns of `text`.
 pub(super) fn of(text: &str) -> usize {
     text.chars().map(of_letter).sum()
 }
 
-/// As much of the beginning of `text` as has room in `most` columns.
+/// Returns as much of the beginning of `text` as fits in `most` columns.
 pub(super) fn beginning(text: &str, most: usize) -> &str {
     let mut taken = 0;
     let over = text.char_indices().find(|(_, letter)| {
@@ -43,7 +43,7 @@ pub(super) fn beginning(text: &str, most: usize) -> &str {
     &text[..over.map_or(text.len(), |(at, _)| at)]
 }
 
-/// The same of its end.
+/// Returns as much of the end of `text` as fits in `most` columns.
 pub(super) fn end(text: &str, most: usize) -> &str {
     let mut taken = 0;
     let over = text.char_indices().rev().find(|(_, letter)| {

@@ -8,16 +8,16 @@ use super::{Context, Error, exit::Exit};
 
 #[derive(clap::Subcommand)]
 pub(super) enum Command {
-    /// Read the configuration as a run would, and report every mistake
+    /// Check the configuration as a run reads it, and report every mistake
     Check,
     /// Print the JSON Schema of the configuration file
     Schema,
 }
 
-/// Reports what other users can change or read of all that is configured. The configuration was read to get here, so it is
-/// right.
+/// Reports everything configured that other users can change or read. The configuration itself is valid: it was read to
+/// get here.
 pub(super) fn check(context: &Context) -> Result<Exit, Error> {
-    let exposed = context.settings.exposures();
+    let exposed = context.settings.exposures(Some(context.origins.configuration()));
     for exposure in &exposed {
         writeln!(io::stderr(), "{}", terminal::safe(&exposure.to_string()))?;
     }

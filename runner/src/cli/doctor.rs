@@ -33,20 +33,20 @@ pub(super) struct Arguments {
     left: Left,
 }
 
-/// What is done about what is left of runs.
+/// Options for leftover resources of ended runs.
 #[derive(clap::Args)]
 struct Left {
-    /// Remove what is left of runs that are over, as `sluice runs gc` does, and explain each decision
+    /// Remove leftover resources of ended runs, as `sluice runs gc` does, and explain each decision
     #[arg(long)]
     reap: bool,
-    /// With --reap: only explain
+    /// With --reap: explain only, remove nothing
     #[arg(long, requires = "reap")]
     dry_run: bool,
 }
 
 pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
     let agent_id = AgentId::parse(DEFAULT_AGENT)?;
-    // The image's entrypoint waits for an answer of /health through the socket, then does nothing.
+    // The image's entrypoint waits for an answer of /health through the socket, then runs `true`.
     let default = context.settings.agents[&agent_id].clone();
     let probe = Order {
         run_id: new_run_id()?,
@@ -66,11 +66,12 @@ pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Ex
     let store = context.serving_store().await;
     let reaper = store.as_ref().ok().filter(|_| arguments.left.reap);
     let reaper = reaper.map(|store| Reaper::of(&context.settings, store.clone()));
-    let checks = doctor::examine(&context.settings, store, probe, &cancelled_by_signals()?).await;
+    let mut checks = doctor::examine(&context.settings, store, probe, &cancelled_by_signals()?).await;
+    checks.extend(doctor::private(&context.settings, context.origins.configuration()));
     let ready = checks.iter().all(Check::is_ok);
     let act = if arguments.left.dry_run { Act::Say } else { Act::Do };
     let mode = Mode { act, ..Mode::default() };
-    // After the probe: what a run of our own leaves would be found, too.
+    // After the probe, so that leftovers of the probe's run are found, too.
     let reaped = match reaper {
         Some(reaper) => Some(reaper.pass(mode).await),
         None => None,

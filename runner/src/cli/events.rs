@@ -1,4 +1,4 @@
-//! `sluice runs events`: what a run tells, as it happens or happened.
+//! `sluice runs events`: shows a run's events, past and live.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -13,38 +13,45 @@ use crate::{
     store::UnixMillis,
 };
 
-/// Live text is shown once so much of it has come, or a line of it is whole.
+/// Bytes of live text after which it is shown, unless a line of it is whole before.
 const LINE: usize = 100;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  sluice runs events run-19c1-5f0e                    everything so far
-  sluice runs events -f run-19c1-5f0e                 and what comes, until it has ended
-  sluice runs events -f --after 12 run-19c1-5f0e      what comes after the event numbered 12
+  sluice runs events run-19c1-5f0e                    show all events so far
+  sluice runs events -f run-19c1-5f0e                 follow until the run has ended
+  sluice runs events -f --after 12 run-19c1-5f0e      follow the events after number 12
   sluice runs events run-19c1-5f0e | jq -r 'select(.type == \"tool\").name'
 
-In a pipe events are lines of JSON. Those with a `seq` are stored, told to everybody in this order, and --after goes on behind one.
-Between them those with `\"live\":true` are what models write just now: they have no place in the order, are held for a short while
-only, and whoever begins to follow anew is told again what is held at that moment. Of a run that ended long ago only the last events are kept;
-`pruned` stands for the others, with the number of the last of them. Exit code 0, however the run ended.")]
+In a pipe, events are lines of JSON. Events with a `seq` are stored. Every reader gets them in this
+order, and --after continues after one of them.
+
+Events with `\"live\":true` show what models write at the moment. They have no fixed place among
+stored events and are held for a short while only. A reader that starts to follow gets all text held
+at that moment, even if it had some of it before.
+
+For a run that ended long ago, only the last events are kept. `pruned` stands for the others, with
+the number of the last of them.
+
+The exit code is 0, regardless of the outcome of the run.")]
 pub(super) struct Arguments {
-    /// The run
+    /// Id of the run
     run: RunId,
     #[command(flatten)]
     upto: UpTo,
-    /// Only events after the one of this number
+    /// Only events after the event with this number
     #[arg(long, value_name = "SEQ", default_value_t = 0)]
     after: u64,
-    /// Print JSON also on a terminal
+    /// Print JSON on a terminal, too
     #[arg(long)]
     json: bool,
 }
 
-/// How far a run is followed.
+/// Extent to which a run is followed.
 #[derive(clap::Args, Clone, Copy)]
 pub(super) struct UpTo {
-    /// Go on with what comes, until the run has ended
+    /// Keep following until the run has ended
     #[arg(short, long)]
     follow: bool,
 }
@@ -55,10 +62,10 @@ impl From<UpTo> for Follow {
     }
 }
 
-/// An event, as it is printed.
+/// Event in the form in which it is printed.
 #[derive(Serialize)]
 struct Line<'e> {
-    /// Its place; what has none is live.
+    /// Sequence number; live text has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     seq: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,7 +109,7 @@ pub(super) async fn events(context: &Context, arguments: Arguments) -> Result<Ex
 
 struct Shown {
     as_json: bool,
-    /// Live text that is not shown yet.
+    /// Live text that is not yet shown.
     live: String,
 }
 
@@ -139,7 +146,7 @@ impl Shown {
         }
     }
 
-    /// Shows what live text there is.
+    /// Prints the buffered live text.
     fn flush(&mut self) -> io::Result<()> {
         let text = std::mem::take(&mut self.live);
         text.lines().filter(|line| !line.trim().is_empty()).try_for_each(|line| {
@@ -148,7 +155,7 @@ impl Shown {
     }
 }
 
-/// What an event tells a person, in a word and more.
+/// Returns an event's name and details for people.
 fn told(event: &AgentEvent) -> (&'static str, String) {
     match event {
         AgentEvent::Status { phase } => ("status", phase.name().to_owned()),
@@ -158,7 +165,7 @@ fn told(event: &AgentEvent) -> (&'static str, String) {
         AgentEvent::TextDelta { delta: text } | AgentEvent::Progress { text } => ("text", text.clone()),
         AgentEvent::Missed { count } => ("missed", count.to_string()),
         AgentEvent::Pruned { count } => {
-            ("pruned", format!("{count} events up to here are kept no longer (store.keep_events)"))
+            ("pruned", format!("{count} events up to here are kept no longer (store.event_retention)"))
         }
         AgentEvent::UsageReport { calls, tokens } => {
             ("used", format!("{calls} calls, {} tokens in, {} out", tokens.input, tokens.output))

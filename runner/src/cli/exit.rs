@@ -1,4 +1,4 @@
-//! Exit codes, in one place. Those above 64 follow sysexits(3), those above 120 what shells use.
+//! Defines all exit codes. Those above 64 follow sysexits(3), those above 120 the custom of shells.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use crate::{
     api, data_plane, gateway::sealed, run::BookingError, sandbox::docker, store, supervise, traces, workspace,
 };
 
-/// How a command ends.
+/// Exit code of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Exit {
     Success,
@@ -20,11 +20,11 @@ pub(super) enum Exit {
     Failure,
     /// Wrong usage or configuration.
     Usage,
-    /// Something a run needs is not there.
+    /// A backend or resource that a run needs is unavailable.
     Unavailable,
     /// Sluicegate or Docker failed.
     Internal,
-    /// Not now: the queue is full, or a session busy.
+    /// The command may be tried again: the queue is full, or a session busy.
     TryAgain,
     Timeout,
     Cancelled,
@@ -56,16 +56,16 @@ impl From<RunErrorCode> for Exit {
             | RunErrorCode::NoAnswer
             | RunErrorCode::ModelRefused
             | RunErrorCode::ModelBusy
-            | RunErrorCode::ModelAway
+            | RunErrorCode::ModelUnavailable
             | RunErrorCode::ContextOverflow
-            | RunErrorCode::LimitUsedUp => Self::Failure,
+            | RunErrorCode::QuotaExhausted => Self::Failure,
             RunErrorCode::Cancelled => Self::Cancelled,
             _ => Self::Internal,
         }
     }
 }
 
-/// The exit for an error that ended a command.
+/// Returns the exit code for an error that ended a command.
 pub(super) fn of_error(error: &(dyn std::error::Error + 'static)) -> Exit {
     if error.is::<Mistakes>()
         || error.is::<Misused>()
@@ -117,9 +117,10 @@ const fn of_gateway(error: &sealed::Error) -> Exit {
 const fn of_store(error: &store::Error) -> Exit {
     match error {
         store::Error::Unknown { .. } => Exit::Failure,
-        store::Error::Full(_) | store::Error::SessionBusy { .. } | store::Error::HostAtWork { .. } => {
-            Exit::TryAgain
-        }
+        store::Error::Full(_)
+        | store::Error::SessionBusy { .. }
+        | store::Error::HostAtWork { .. }
+        | store::Error::OthersAtWork { .. } => Exit::TryAgain,
         store::Error::Conflict { .. }
         | store::Error::ServesAnother { .. }
         | store::Error::NotEmpty { .. }
@@ -129,12 +130,12 @@ const fn of_store(error: &store::Error) -> Exit {
     }
 }
 
-/// Arguments that cannot be right.
+/// Error for arguments that cannot be right.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct Misused(pub(super) String);
 
-/// What was asked about is not there.
+/// Error for a run, account or record that does not exist.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct Unknown(pub(super) String);

@@ -1,4 +1,4 @@
-//! `sluice freeze` and `sluice thaw`: stopping model calls of an account, for a model, or all, and letting them go on.
+//! `sluice freeze` and `sluice thaw`: stop and resume model calls of an account, for a model, or all.
 
 use std::io::{self, Write};
 
@@ -15,16 +15,16 @@ use super::{
 };
 use crate::{audit::advice::shell, data_plane::DataPlane};
 
-/// What to stop or to let go on.
+/// Selection of calls to freeze or to thaw.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
     /// Calls of this account; may be repeated
     #[arg(long, value_name = "ACCOUNT")]
     account: Vec<AccountId>,
-    /// Calls that ask for this model, by the name they ask for; may be repeated
+    /// Calls that request this model by this name; may be repeated
     #[arg(long, value_name = "MODEL")]
     model: Vec<ModelName>,
-    /// Every call; `thaw --all` lifts this stop, and leaves what was stopped by name
+    /// All calls; `thaw --all` lifts this freeze only, and leaves freezes of single accounts or models
     #[arg(long)]
     all: bool,
     /// Print JSON instead of a table
@@ -40,7 +40,7 @@ impl Arguments {
     }
 }
 
-/// Stops what is named, shows everything that is stopped, and warns of names that nothing here has.
+/// Freezes what is named, shows everything frozen, and warns of names that match nothing here.
 pub(super) async fn freeze(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
     let data_plane = DataPlane::at(&context.settings.proxy.control_socket());
     let named = arguments.named();
@@ -62,7 +62,7 @@ pub(super) async fn freeze(context: &Context, arguments: Arguments) -> Result<Ex
     Ok(Exit::Success)
 }
 
-/// Lets go on what is named, shows what is still stopped, and says what of it was not stopped.
+/// Thaws what is named, shows what is still frozen, and reports names that were not frozen.
 pub(super) async fn thaw(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
     let named = arguments.named();
     if named.is_empty() {
@@ -77,7 +77,7 @@ pub(super) async fn thaw(context: &Context, arguments: Arguments) -> Result<Exit
     for one in &unmatched {
         writeln!(io::stderr(), "sluice: {} was not stopped: nothing has changed for it", words(one))?;
     }
-    // Each stop is lifted by its own name: `--all` is the stop of everything, and no more.
+    // Each freeze is lifted by its own name: `--all` lifts only the freeze of everything.
     let remains = arguments.all && !frozen.is_empty();
     if remains {
         let options: Vec<_> = frozen.iter().map(option).collect();
@@ -133,7 +133,7 @@ fn option(one: &Frozen) -> String {
     }
 }
 
-/// Prints what is stopped; in JSON also what of the order matched nothing, under its name.
+/// Prints what is frozen. In JSON it adds the names that matched nothing, under a key of their own.
 fn show(frozen: &[Frozen], unmatched: Option<(&str, &[Frozen])>, arguments: &Arguments) -> io::Result<()> {
     let mut out = io::stdout();
     if arguments.json {

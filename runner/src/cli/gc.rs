@@ -1,4 +1,4 @@
-//! `sluice runs gc`: removes what is left of runs that are over, and says why what stays does.
+//! `sluice runs gc`: removes what is left of ended runs, and explains what stays.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use crate::reaper::{Act, Leftovers, Mode, Outcome, Reaper, Report};
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// Only say what would be removed
+    /// Print what would be removed, and remove nothing
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -19,14 +19,14 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-/// What is not removed unless somebody says so.
+/// Resources that are removed only on request.
 #[derive(clap::Args)]
 struct Also {
-    /// Remove also what this store knows nothing of: containers with this installation's label and name, grants at its proxy,
-    /// workspaces in its directory. Not where anybody else shares these
+    /// Also remove resources unknown to this store: containers with this installation's label and name, grants at its
+    /// proxy, workspaces in its directory. Do not use it where others share these
     #[arg(long)]
     unknown: bool,
-    /// Remove also workspaces of ended runs that were kept on purpose
+    /// Also remove workspaces of ended runs that were kept on purpose
     #[arg(long)]
     kept: bool,
 }
@@ -46,7 +46,7 @@ pub(super) async fn gc(context: &Context, arguments: Arguments) -> Result<Exit, 
     Ok(exit(&report))
 }
 
-/// The exit for a pass that came to `report`.
+/// Returns the exit code for a pass with this `report`.
 pub(super) fn exit(report: &Report) -> Exit {
     let failed = |outcome: &Outcome| matches!(outcome, Outcome::Failed { .. });
     if !report.blind.is_empty() {
@@ -58,7 +58,7 @@ pub(super) fn exit(report: &Report) -> Exit {
     }
 }
 
-/// As a person reads it.
+/// Prints a report for people.
 pub(super) fn print(out: &mut impl Write, report: &Report) -> io::Result<()> {
     for blind in &report.blind {
         let error = terminal::safe(&blind.error).replace('\n', " ");

@@ -1,4 +1,4 @@
-//! `sluice limit`: other limits for a run or an account, while it lives.
+//! `sluice limit`: changes the limits of a live run or of an account.
 
 use std::io::{self, Write};
 
@@ -22,7 +22,7 @@ pub(super) struct Arguments {
     whose: Whose,
     #[command(flatten)]
     limits: Limits,
-    /// Lift this limit, named as its option is (`total-tokens`); may be repeated
+    /// Remove this limit, named like its option (`total-tokens`); may be repeated
     #[arg(long, value_name = "LIMIT", value_parser = limit_named)]
     none: Vec<Limit>,
     /// Print JSON instead of tables
@@ -30,33 +30,33 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-/// Limits that are to hold from now on.
+/// Limits to set.
 #[derive(clap::Args)]
 struct Limits {
-    /// Calls that are not refused, in all
+    /// Limit on calls in total; refused calls do not count
     #[arg(long, value_name = "N")]
     requests: Option<u64>,
-    /// Calls a minute; so many may come at once after a pause
+    /// Limit on calls per minute; after a pause, this many may come at once
     #[arg(long, value_name = "N")]
     requests_per_minute: Option<u64>,
-    /// Calls at a time
+    /// Limit on calls in flight
     #[arg(long, value_name = "N")]
     calls_in_flight: Option<u64>,
-    /// Tokens of prompts, in all
+    /// Limit on tokens of prompts in total
     #[arg(long, value_name = "N")]
     input_tokens: Option<u64>,
-    /// Tokens of answers, in all
+    /// Limit on tokens of answers in total
     #[arg(long, value_name = "N")]
     output_tokens: Option<u64>,
-    /// Tokens of prompts and answers, in all
+    /// Limit on tokens of prompts and answers in total
     #[arg(long, value_name = "N")]
     total_tokens: Option<u64>,
-    /// Dollars, in all; under this limit only models can be called that have a price
+    /// Limit on cost in dollars in total; only models with a price can then be called
     #[arg(long, value_name = "DOLLARS")]
     cost: Option<NanoDollars>,
 }
 
-/// As the options are named.
+/// Parses the name of a limit as its option spells it.
 fn limit_named(text: &str) -> Result<Limit, String> {
     let name = |limit: Limit| limit.words().replace(' ', "-");
     Limit::ALL.into_iter().find(|limit| name(*limit) == text).ok_or_else(|| {
@@ -80,7 +80,7 @@ impl Limits {
 }
 
 impl Arguments {
-    /// What is to hold from now on, where `before` held: what is not named stays.
+    /// Returns the new limits: those named replace the ones in `before`, all others stay.
     fn changed(&self, before: &[LimitView]) -> Budget {
         let (mut budget, named) = (Budget::default(), self.limits.budget());
         for view in before {
@@ -118,8 +118,8 @@ pub(super) async fn limit(context: &Context, arguments: Arguments) -> Result<Exi
     Ok(Exit::Success)
 }
 
-/// The data plane replaces all limits at once, so what holds is read first. Of two who do this at the same moment the later
-/// one may undo the other's change.
+/// Replaces the limits. The data plane replaces all at once, so the present ones are read first. If two commands do
+/// this at the same moment, the later one may undo the other's change.
 async fn apply(data_plane: &DataPlane, arguments: &Arguments) -> Result<Spending, Error> {
     match (&arguments.whose.run, &arguments.whose.account) {
         (Some(run), _) => {

@@ -1,4 +1,4 @@
-//! `sluice runs logs`: what an agent printed.
+//! `sluice runs logs`: shows the output of an agent.
 
 use std::io::{self, Write};
 
@@ -17,31 +17,33 @@ use crate::{
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  sluice runs logs run-19c1-5f0e               what it printed and complained of, each on the stream it used
-  sluice runs logs -f run-19c1-5f0e            and what comes, until it has ended
-  sluice runs logs --stderr run-19c1-5f0e      only what it complained of
+  sluice runs logs run-19c1-5f0e               print stdout and stderr, each on its own stream
+  sluice runs logs -f run-19c1-5f0e            follow until the run has ended
+  sluice runs logs --stderr run-19c1-5f0e      print stderr only
 
-Of each stream 256 KiB of its beginning are stored as they come, and as much of its end when it has ended; between them a line says
-how many bytes were cut. Exit code 0, however the run ended; 1 if what it printed is kept no longer, because that was long ago.")]
+The first 256 KiB of each stream are stored as they come, and the last 256 KiB when it has ended. A
+line between them says how many bytes were cut.
+
+Exit codes: 0 regardless of the outcome of the run, 1 the output is too old and no longer kept")]
 pub(super) struct Arguments {
-    /// The run
+    /// Id of the run
     run: RunId,
     #[command(flatten)]
     upto: UpTo,
     #[command(flatten)]
     only: Only,
-    /// Pass what the agent wrote on as it is, escape sequences included
+    /// Print the agent's text unchanged, including escape sequences
     #[arg(long)]
     raw: bool,
 }
 
-/// Which of the two streams; both if none is named.
+/// Choice of a stream; both if none is named.
 #[derive(clap::Args)]
 struct Only {
-    /// Only what it printed on stdout
+    /// Only standard output of the agent
     #[arg(long, conflicts_with = "stderr")]
     stdout: bool,
-    /// Only what it printed on stderr
+    /// Only standard error of the agent
     #[arg(long)]
     stderr: bool,
 }
@@ -62,7 +64,10 @@ pub(super) async fn logs(context: &Context, arguments: Arguments) -> Result<Exit
             Heard::Stored(stored) => stored,
             Heard::Pruned { .. } => {
                 exit = Exit::Failure;
-                writeln!(io::stderr(), "sluice: what {run} printed is kept no longer (store.keep_events)")?;
+                writeln!(
+                    io::stderr(),
+                    "sluice: what {run} printed is kept no longer (store.event_retention)"
+                )?;
                 continue;
             }
             Heard::Live(_) => continue,

@@ -1,4 +1,4 @@
-//! `sluice metrics`: the metrics of the proxy and of `sluice up`, as Prometheus reads them.
+//! `sluice metrics`: prints the metrics of the proxy and of `sluice up` in Prometheus's text format.
 
 use std::{
     io::{self, Write},
@@ -16,12 +16,12 @@ use tokio::{net::TcpStream, time::timeout};
 use super::{Context, Error, exit::Exit};
 use crate::data_plane::DataPlane;
 
-/// How long `sluice up` may take to answer.
+/// Longest wait for an answer of `sluice up`.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Longest answer of it.
+/// Longest answer of `sluice up`, in bytes.
 const LARGEST: usize = 8 << 20;
 
-/// Prints the proxy's, and those of `sluice up` if it is to serve them: what there is, and says what is missing.
+/// Prints the proxy's metrics, and those of `sluice up` if it serves any. Says what is missing.
 pub(super) async fn metrics(context: &Context) -> Result<Exit, Error> {
     let proxy = DataPlane::at(&context.settings.proxy.control_socket()).metrics().await;
     let Some(address) = context.settings.api.listen else {

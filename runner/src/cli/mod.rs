@@ -1,4 +1,4 @@
-//! The commands of `sluice`: what was typed, turned into calls of the library and an exit code.
+//! Commands of `sluice`: turn arguments into calls of the library and an exit code.
 
 mod agents;
 mod audit;
@@ -43,33 +43,33 @@ use platform_runtime::{
 use self::exit::Exit;
 use crate::{
     failpoint,
-    reload::Origins,
+    reload::{Origins, Purpose},
     store::{Address, Bounds, Error as StoreError, HostIdentity, Store},
 };
 
-/// Runs untrusted coding agents in sealed containers: no network, no credential, no identity of their own.
+/// Run untrusted coding agents in isolated containers: no network, no credentials, no identity of their own
 #[derive(Parser)]
 #[command(
     name = "sluice",
     version,
     after_help = "\
 Examples:
-  sluice up                               start the data plane and keep it running
-  sluice run \"Why is the sky blue?\"       ask the default agent, watch the answer come
-  sluice run --model gpt-4o --json \"Hi\"   the same as a stream of JSON events
-  sluice runs ls --state running          what runs now?
-  sluice doctor                           is everything there that a run needs?
-  sluice audit tail -f                    every model call, as it is recorded
-  sluice audit top                        who uses how much, as it changes
+  sluice up                               start the data plane and a worker
+  sluice run \"Why is the sky blue?\"       ask the default agent and show its answer
+  sluice run --model gpt-4o --json \"Hi\"   print a stream of JSON events
+  sluice runs ls --state running          list running runs
+  sluice doctor                           check everything that a run needs
+  sluice audit tail -f                    follow the journal of model calls
+  sluice audit top                        show live usage, like top(1)
 
 Exit codes:
-  0 success             69 there is no proxy, Docker or store
+  0 success             69 proxy, Docker or store unavailable
   1 the agent failed    70 Sluicegate, Docker or an image failed the run
   2 wrong usage or configuration
   124 time limit, 130 cancelled, 137 memory limit"
 )]
 struct Arguments {
-    /// Configuration file [default: $SLUICE_CONFIG, else /etc/sluicegate/sluice.toml if there is one]
+    /// Configuration file [default: $SLUICE_CONFIG, else /etc/sluicegate/sluice.toml if it exists]
     #[arg(long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
     /// Override one setting; may be repeated
@@ -81,114 +81,127 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Start the data plane and keep it running, and work on runs, until Ctrl-C
+    /// Start the data plane, keep it running and execute runs, until Ctrl-C
     ///
-    /// Runs of `sluice run --detach` are worked on, runs whose process died are taken over where they stand, and what is left
-    /// behind is removed. Ctrl-C cancels what runs; a service that is stopped (SIGTERM) leaves it to whoever starts next.
+    /// Executes runs submitted with `sluice run --detach`, takes over runs of dead processes where they stand, and
+    /// removes leftover resources. Ctrl-C cancels active runs. SIGTERM, as a service manager sends it, leaves them
+    /// to the next worker.
     Up,
     /// Run an agent once and show its answer
     Run(run::Arguments),
-    /// Show what ran, what is running, how it ended and what it used
+    /// List and inspect runs, wait for them, cancel them, and remove their leftover resources
     #[command(subcommand)]
     Runs(runs::Command),
-    /// Write the store of runs to a file, while it is used
+    /// Back up the store of runs to a file while it stays in use
     #[command(after_help = "Example:\n  sluice backup /var/backups/sluice.ndjson")]
     Backup(backup::BackupArguments),
-    /// Make of the store what a backup says; of any backend, whole or not at all
+    /// Restore the store of runs from a backup of any backend, completely or not at all
     ///
-    /// A store that serves another host is refused. What was restored serves no host, until one first uses it.
+    /// Refuses a store that serves another host, and a store in which another installation is active (exit code
+    /// 75). The restored store serves this host.
     #[command(after_help = "Example:\n  sluice restore /var/backups/sluice.ndjson")]
     Restore(backup::RestoreArguments),
-    /// Show which host the store of runs serves, and move it to this one
+    /// Show which host the store of runs serves, or move the store to this host
     #[command(subcommand)]
     Store(store::Command),
-    /// List the agents that can run here, and say why the others cannot
+    /// List the agents that can run here, and the others with reasons
     Agents(agents::Arguments),
-    /// Run OpenClaw gateways without a network, look at those that are configured, and pair with those elsewhere
+    /// Run OpenClaw gateways without a network; list, check and pair configured gateways
     #[command(subcommand)]
     Gateway(gateway::Command),
-    /// Look whether everything is there that a run needs
+    /// Check that everything a run needs is available
     #[command(after_help = "\
 Examples:
   sluice doctor
-  sluice doctor --reap --dry-run    what is left of runs that are over, and what would become of it?")]
+  sluice doctor --reap --dry-run    list leftover resources and the decision on each")]
     Doctor(doctor::Arguments),
-    /// Who called what: watch, explain, sum up, export and check the journal of model calls
+    /// Inspect the journal of model calls: follow, explain, summarize, export and verify it
     #[command(subcommand)]
     Audit(audit::Command),
-    /// Make and check run tokens, for clients of listeners that runs share
+    /// Create, inspect and revoke run tokens, for clients of shared listeners
     #[command(subcommand)]
     Token(token::Command),
-    /// Stop model calls of an account, for a model, or all of them; without arguments, show what is stopped
+    /// Freeze model calls of an account, of a model, or all of them; without arguments, list freezes
     ///
-    /// New calls are refused and those in flight are cut. It holds over restarts, until `sluice thaw`. A name that nothing
-    /// here has is stopped as well, with a warning: it may be mistyped.
+    /// Refuses new calls and cuts calls in flight. A freeze survives restarts and holds until `sluice thaw`. An
+    /// unknown name is frozen, too, with a warning that it may be mistyped.
     #[command(after_help = "\
 Examples:
-  sluice freeze --account acct-7          nobody spends on this account any more
-  sluice freeze --model gpt-4o --json     the same for a model, whoever asks for it
-  sluice freeze --all                     every call, everywhere
-  sluice freeze                           what is stopped?")]
+  sluice freeze --account acct-7          stop all spending of this account
+  sluice freeze --model gpt-4o --json     stop a model for all accounts
+  sluice freeze --all                     stop every call
+  sluice freeze                           list freezes")]
     Freeze(freeze::Arguments),
-    /// Let go on what `sluice freeze` stopped
+    /// Lift freezes made by `sluice freeze`
     ///
-    /// Each stop is lifted by the name it was made with. The exit code is 1 if something named was not stopped, or if
-    /// `--all` leaves what was stopped by name.
+    /// Name each freeze as it was made. The exit code is 1 if something named was not frozen, or if `--all` leaves
+    /// freezes of single accounts or models.
     #[command(after_help = "\
 Examples:
   sluice thaw --account acct-7 --model gpt-4o
-  sluice thaw --all                       lift the stop of everything")]
+  sluice thaw --all                       lift the freeze of all calls")]
     Thaw(freeze::Arguments),
-    /// Show what runs and accounts have used, and how much of their limits is left
+    /// Show usage of runs and accounts, and how much of their limits is left
     #[command(after_help = "\
 Examples:
-  sluice usage                            every account and live run
-  sluice usage --run run-19c1-5f0e -f     one run's limits, as they are used up
+  sluice usage                            show all accounts and live runs
+  sluice usage --run run-19c1-5f0e -f     follow the limits of one run
   sluice usage --account acct-7 --json | jq '.limits[] | select(.left == 0)'")]
     Usage(usage::Arguments),
-    /// Change the limits of a live run or an account; those that are not named stay
+    /// Change limits of a live run or an account; limits that are not named stay
     ///
-    /// What was used stays counted, and calls in flight go on. A run keeps its limits; an account's hold until the proxy stops or
-    /// the configuration says something else of it: what is to hold for good is configuration, in `[agents]` and `[accounts]`.
+    /// Past usage still counts, and calls in flight continue. A run keeps its new limits. New limits of an account
+    /// hold until the proxy stops or the configuration of the account changes. For permanent limits, use `[agents]`
+    /// and `[accounts]` in the configuration.
     #[command(after_help = "\
 Examples:
   sluice limit --run run-19c1-5f0e --total-tokens 500000
   sluice limit --account acct-7 --cost 25 --calls-in-flight 4
   sluice limit --account acct-7 --none requests-per-minute")]
     Limit(limit::Arguments),
-    /// Print the metrics of the proxy and of `sluice up`, as Prometheus reads them
+    /// Print the metrics of the proxy and of `sluice up` in the Prometheus format
     ///
-    /// For Prometheus itself, set `proxy.metrics_listen` and `api.listen`, and have it scrape both.
+    /// To scrape them with Prometheus, set `proxy.metrics_listen` and `api.listen`, and scrape both.
     #[command(after_help = "\
 Examples:
-  sluice metrics | grep sluicegate_calls_total   how many calls, by route, outcome and refusal
-  sluice metrics | grep sandbox_runs_total       how did runs end, of which agents?
-  sluice metrics | grep lag_max                  how late do the data plane's threads come?")]
+  sluice metrics | grep sluicegate_calls_total   calls by route, outcome and refusal
+  sluice metrics | grep sandbox_runs_total       ended runs by agent and outcome
+  sluice metrics | grep lag_max                  longest delay of the data plane's threads")]
     Metrics,
-    /// Have the proxy read its configuration again, and show what that changed
+    /// Make the proxy read its configuration again, and show the changes
     ///
-    /// All of it or nothing: with a mistake anywhere, everything stays as it was. Key, token secrets, prices, budgets of
-    /// accounts and runs change for calls to come; what else would change needs a restart, and is named.
+    /// With any mistake in the configuration, nothing changes. A new key, token secrets, prices, and budgets of
+    /// accounts and runs apply to later calls. Other changed settings need a restart, and are listed.
     #[command(after_help = "Example:\n  sluice reload --json | jq -r '.changed[]'")]
     Reload(reload::Arguments),
-    /// Check the configuration, or print its schema
+    /// Check the configuration or print its schema
     #[command(subcommand)]
     Config(config::Command),
-    /// Print completions for a shell
+    /// Print shell completions
     Completions {
-        /// The shell
+        /// Shell to print completions for
         shell: clap_complete::Shell,
     },
 }
 
-/// What a command is given besides its own arguments.
+impl Command {
+    /// Returns the purpose for which this command reads the configuration.
+    const fn purpose(&self) -> Purpose {
+        match self {
+            Self::Up | Self::Run(_) | Self::Gateway(gateway::Command::Up(_)) => Purpose::Work,
+            _ => Purpose::Look,
+        }
+    }
+}
+
+/// Settings and secrets that a command gets besides its own arguments.
 struct Context {
     settings: Settings,
-    /// What each of them was found to be.
+    /// Value of each setting, as it was read.
     values: Values,
-    /// Where they are read again.
+    /// Sources to read the settings again from.
     origins: Origins,
-    /// What `--config` and `--set` said, to hand on to a child.
+    /// Values of `--config` and `--set`, to pass on to a child.
     passed_on: Vec<String>,
     /// Secret that run tokens are signed with, if no file has it.
     token_secret: Option<Secret>,
@@ -197,8 +210,8 @@ struct Context {
 }
 
 impl Context {
-    /// Opens the store for this host: to order runs, work on them and remove what they leave. A store that serves no host serves
-    /// this one from now on.
+    /// Opens the store for this host: to order runs, work on them and remove their leftovers. A store that serves no
+    /// host serves this one from now on.
     async fn serving_store(&self) -> Result<Store, StoreError> {
         let host = self.host()?;
         self.store().await?.serving(host).await
@@ -209,7 +222,7 @@ impl Context {
         HostIdentity::of(&self.settings.sandbox.state_dir)
     }
 
-    /// The store, open to read on any host, and with room for as many orders as may wait.
+    /// Opens the store for reading on any host, with room for as many orders as may wait.
     async fn store(&self) -> Result<Store, StoreError> {
         let address = Address::of(&self.settings.store, self.store_password.as_ref())?;
         let store = Store::open(&address, self.settings.sandbox.installation.clone()).await?;
@@ -218,7 +231,7 @@ impl Context {
     }
 }
 
-/// Why a command failed, where its exit code does not say it all.
+/// Error that ends a command, with more detail than its exit code.
 type Error = Box<dyn std::error::Error>;
 
 /// Parses the arguments and runs the command.
@@ -229,7 +242,7 @@ pub fn main() -> ExitCode {
     let mut quiet =
         "warn,runner::supervise=info,runner::worker=info,runner::reaper=info,runner::reload=info".to_owned();
     if matches!(arguments.command, Command::Up) {
-        // A service's log is where executions are looked for; a person sees what they run.
+        // A service's log has to name its executions. With other commands a person sees the run.
         quiet.push_str(",sandbox=info");
     }
     telemetry::init(environment.get(name::env::SLUICE_LOG).or(Some(&quiet)));
@@ -240,7 +253,7 @@ pub fn main() -> ExitCode {
     outcome.into()
 }
 
-/// Whether a command line means something.
+/// Checks that a command line parses.
 #[cfg(test)]
 pub(crate) fn parses(words: &[String]) -> Result<(), String> {
     Arguments::try_parse_from(words).map(|_arguments| ()).map_err(|error| error.to_string())
@@ -259,7 +272,7 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
     if let Some(point) = environment.get(name::env::SLUICE_FAILPOINT) {
         failpoint::arm(point)?;
     }
-    let context = context(config, set, environment)?;
+    let context = context(config, set, environment, command.purpose())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         match command {
@@ -290,6 +303,7 @@ fn context(
     config: Option<PathBuf>,
     set: Vec<String>,
     mut environment: Environment,
+    purpose: Purpose,
 ) -> Result<Context, Mistakes> {
     let token_secret = environment.take_secret(name::env::PROXY_SHARED_SECRET);
     let store_password = environment.take_secret(name::env::SLUICE_STORE_PASSWORD);
@@ -302,6 +316,6 @@ fn context(
         passed_on.extend(["--set".to_owned(), flag.clone()]);
     }
     let origins = Origins { file: named, environment, flags: set };
-    let (settings, values) = origins.read()?;
+    let (settings, values) = origins.read(purpose)?;
     Ok(Context { settings, values, origins, passed_on, token_secret, store_password })
 }

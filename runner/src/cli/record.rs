@@ -1,4 +1,4 @@
-//! A run as `sluice runs show` shows it.
+//! Formats a run for `sluice runs show`.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::{
     workspace,
 };
 
-/// Why a run that waits does.
+/// Returns why a queued run waits, if it does.
 fn waits(run: &Run, standing: Option<Standing>) -> Option<String> {
     if let Some(Standing { ahead, waiting, held, lately }) = standing {
         let nobody = "; none was taken to be worked on in the last five minutes: is `sluice up` at work?";
@@ -24,10 +24,12 @@ fn waits(run: &Run, standing: Option<Standing>) -> Option<String> {
         ));
     }
     let held = run.state == State::Queued && run.lease.as_ref().is_some_and(|lease| !lease.over);
-    held.then(|| "for its start: its worker starts no more than worker.starts at a time".to_owned())
+    held.then(|| {
+        "for its start: its worker starts no more than worker.max_concurrent_starts at a time".to_owned()
+    })
 }
 
-/// What is known of a run itself, line by line.
+/// Returns the facts about the run itself, as names and values.
 fn lines(run: &Run, standing: Option<Standing>) -> Vec<(&'static str, String)> {
     let mut lines = vec![
         ("run", run.run.to_string()),
@@ -71,7 +73,7 @@ fn lines(run: &Run, standing: Option<Standing>) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// All of it. Workspaces are in `workspaces`.
+/// Returns the whole text of a run. `workspaces` is the directory of workspaces.
 pub(super) fn text(record: &Record, standing: Option<Standing>, workspaces: &Path) -> String {
     let mut text = String::new();
     for (name, value) in lines(&record.run, standing) {
@@ -85,7 +87,7 @@ pub(super) fn text(record: &Record, standing: Option<Standing>, workspaces: &Pat
     text
 }
 
-/// What was made for a run, and what happened to it.
+/// Returns tables of a run's resources and of its events.
 fn history(record: &Record, workspaces: &Path) -> String {
     let mut made = Table::new(["MADE FOR IT", "NAME", "IS"]);
     for thing in &record.resources {
@@ -101,7 +103,7 @@ fn history(record: &Record, workspaces: &Path) -> String {
     }
     let pruned = match record.pruned_events {
         0 => String::new(),
-        count => format!("{count} events before these are kept no longer (store.keep_events)\n"),
+        count => format!("{count} events before these are kept no longer (store.event_retention)\n"),
     };
     format!("\n{made}\n{pruned}{happened}")
 }

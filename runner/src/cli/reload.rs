@@ -1,4 +1,4 @@
-//! `sluice reload`: the proxy reads its configuration again, and tells what that changed.
+//! `sluice reload`: makes the proxy read its configuration again, and shows the changes.
 
 use std::io::{self, Write};
 

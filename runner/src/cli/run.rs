@@ -1,4 +1,4 @@
-//! `sluice run`: one question, its answer as it comes, and an exit code that says how it went.
+//! `sluice run`: asks one question, prints the answer as it comes, and exits with a code for the outcome.
 
 use std::{
     fs,
@@ -43,80 +43,81 @@ use crate::{
     workspace::Workspaces,
 };
 
-/// Events between the run and the terminal.
+/// Capacity of the channel of events between the run and the terminal.
 const EVENTS: usize = 512;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   sluice run \"Explain this repository\"
-  git diff | sluice run -              the question from standard input
-  sluice run --history said.json \"Go on\"  after what was said before: [{\"role\": \"user\", \"content\": \"...\"}, ...]
-  sluice run --image my-agent:dev \"Hi\"  the agent's entry, another image
-  sluice run --detach \"A long task\"      `sluice up` works on it; print its id and return
-  sluice run --detach --priority low \"Tidy up\"  the same, once nothing more urgent waits
-  sluice runs wait run-19c1-5f0e         its answer, once there is one")]
+  git diff | sluice run -              read the question from standard input
+  sluice run --history said.json \"Go on\"  earlier messages: [{\"role\": \"user\", \"content\": \"...\"}]
+  sluice run --image my-agent:dev \"Hi\"  replace the image of the agent's entry
+  sluice run --detach \"A long task\"      submit to `sluice up`, print the run's id and return
+  sluice run --detach --priority low \"Tidy up\"  submit with low priority
+  sluice runs wait run-19c1-5f0e         wait for the answer")]
 pub(super) struct Arguments {
-    /// The agent to run
+    /// Agent to run
     #[arg(long, default_value = DEFAULT_AGENT, value_name = "AGENT")]
     agent: AgentId,
-    /// The model to ask [default: the agent's, else upstream.default_model]
+    /// Model to ask [default: the agent's, else upstream.default_model]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// Who pays
+    /// Account that pays
     #[arg(long, default_value = "local", value_name = "ACCOUNT")]
     account: AccountId,
-    /// User on whose behalf it runs, for the upstream's records
+    /// User on whose behalf the agent runs, for the upstream's records
     #[arg(long, value_name = "ID")]
     user: Option<ExternalId>,
-    /// Id of the run [default: a new one]
+    /// Id of the run [default: a new id]
     #[arg(long, value_name = "RUN")]
     run_id: Option<RunId>,
-    /// Another image for this run
+    /// Image for this run, instead of the image of the agent's entry
     #[arg(long, value_name = "IMAGE")]
     image: Option<Image>,
-    /// Most tokens of prompts and answers; never more than the agent's entry allows
+    /// Limit on tokens of prompts and answers; at most the limit of the agent's entry
     #[arg(long, value_name = "N")]
     total_tokens: Option<u64>,
-    /// Most dollars, likewise; only models can be called that have a price
+    /// Limit on cost in dollars; at most the limit of the agent's entry. Only models with a price can be called
     #[arg(long, value_name = "DOLLARS")]
     cost: Option<NanoDollars>,
-    /// How urgent it is beside others that wait: low, normal or high; never more than its account's entry allows
+    /// Priority among queued runs: low, normal or high; at most the priority of the account's entry
     #[arg(long, default_value_t, value_name = "PRIORITY")]
     priority: Priority,
-    /// Leave it to `sluice up`: print the run's id and return
+    /// Submit the run to `sluice up`, print its id and return
     #[arg(long)]
     detach: bool,
-    /// What was said before the question: a file with a JSON list of `{role, content}`, role being user, assistant or system
+    /// File of messages before the question: a JSON list of `{role, content}`; role is user, assistant or system
     #[arg(long, value_name = "FILE")]
     history: Option<PathBuf>,
-    /// W3C trace context of which the run is part [default: $TRACEPARENT, if there is one]
+    /// W3C trace context that the run is part of [default: $TRACEPARENT, if set]
     #[arg(long, value_name = "TRACEPARENT")]
     traceparent: Option<Traceparent>,
-    /// The conversation to go on with, of an agent whose runs are sessions of a gateway; runs of one conversation wait for each other
+    /// Conversation to continue, if the agent's runs are sessions of a gateway. Runs of one conversation wait for each
+    /// other
     #[arg(long, value_name = "KEY")]
     state_key: Option<ExternalId>,
-    /// Keep the workspace when the run has ended; `sluice runs show` tells where, `sluice runs gc --kept` removes it
+    /// Keep the workspace after the run; `sluice runs show` prints its path, `sluice runs gc --kept` removes it
     #[arg(long)]
     keep: bool,
     #[command(flatten)]
     output: OutputArguments,
-    /// The question; `-` reads it from standard input
+    /// Question to ask; `-` reads it from standard input
     question: String,
 }
 
-/// How the run is shown.
+/// Output options of a run.
 #[derive(clap::Args, Clone, Copy)]
 pub(super) struct OutputArguments {
-    /// Print every event as a line of JSON; the last one is the result
+    /// Print every event as a line of JSON; the last line is the result
     #[arg(long)]
     pub(super) json: bool,
-    /// Pass what the agent wrote on as it is, escape sequences included
+    /// Print the agent's text unchanged, including escape sequences
     #[arg(long)]
     pub(super) raw: bool,
 }
 
-/// An id for a run that has none: sorts by time, does not collide.
+/// Returns a new id for a run. Ids sort by time and do not collide.
 pub(super) fn new_run_id() -> Result<RunId, Error> {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis();
     Ok(RunId::parse(&format!("run-{since_epoch:x}-{:08x}", random::bits() & 0xffff_ffff))?)
@@ -140,7 +141,7 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit,
     let cancel = cancelled_by_signals()?;
     let booked = match Booked::book(&host, order).await {
         Ok(booked) => booked,
-        // Whoever asks again after a broken connection gets the same answer.
+        // A client that asks again after a broken connection gets the same answer.
         Err(BookingError::Before(run)) => return wait::wait(&host.store, &run.run, output, &cancel).await,
         Err(error) => return Err(error.into()),
     };
@@ -148,7 +149,7 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit,
     traces::beside(export, (&host.store, None), live(&host, &booked, output, &cancel)).await
 }
 
-/// Lives a run that is ours, and shows it.
+/// Executes a run of this process, and shows it.
 async fn live(
     host: &Host,
     booked: &Booked,
@@ -164,14 +165,14 @@ async fn live(
     let shown = display.join().map_err(|_panic| "showing the run failed")?;
     let finished = match finished {
         Ok(finished) => finished,
-        // Somebody has taken it over, while we were stopped or asleep, and goes on with it.
+        // Another worker took the run over while this process was stopped or asleep, and goes on with it.
         Err(_lost) => return wait::wait(&host.store, &booked.order.run_id, output, cancel).await,
     };
     shown?.result(&booked.order.subject(), &finished)?;
     Ok(finished.answer.map_or_else(|failure| failure.code.into(), |_| Exit::Success))
 }
 
-/// Stores the order for `sluice up`, and tells its id.
+/// Stores the order for `sluice up`, and prints its id.
 async fn leave(
     store: &Store,
     (order, accounts): (&Order, &Accounts),
@@ -196,7 +197,7 @@ async fn leave(
     Ok(Exit::Success)
 }
 
-/// Shows events until there are no more, also when nobody can see them: the run waits for its last ones.
+/// Shows events until the last one, even if the terminal is gone: the run waits until all are received.
 fn display(mut show: Show, mut events: mpsc::Receiver<AgentEvent>, clock: &Handle) -> io::Result<Show> {
     let mut written = Ok(());
     loop {
@@ -244,7 +245,7 @@ async fn order(context: &Context, data_plane: &DataPlane, arguments: Arguments) 
         question => question.to_owned(),
     };
     messages.push(Message { role: Role::User, content });
-    // What is no trace context is as good as none: the recommendation wants it ignored.
+    // An invalid trace context counts as none: the recommendation wants it ignored.
     let caller = context.origins.environment.get(name::env::TRACEPARENT).and_then(|text| text.parse().ok());
     Ok(Order {
         run_id: arguments.run_id.map_or_else(new_run_id, Ok)?,
@@ -264,7 +265,7 @@ async fn order(context: &Context, data_plane: &DataPlane, arguments: Arguments) 
     .part_of(arguments.traceparent.or(caller)))
 }
 
-/// Has the limits of the options hold where they are tighter.
+/// Applies the limits of the options where they are tighter.
 fn tighten(budget: &mut Budget, total_tokens: Option<u64>, cost: Option<NanoDollars>) -> Result<(), Misused> {
     for (option, allowed) in [("--total-tokens", total_tokens), ("--cost", cost.map(|cost| cost.0))] {
         if allowed == Some(0) {
@@ -278,12 +279,12 @@ fn tighten(budget: &mut Budget, total_tokens: Option<u64>, cost: Option<NanoDoll
     Ok(())
 }
 
-/// The tighter one of two limits.
+/// Returns the tighter of two limits.
 fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     one.into_iter().chain(other).min()
 }
 
-/// Tells which model could be named.
+/// Returns the message for an agent without a model, with the models on offer.
 async fn no_model(agent: &AgentId, data_plane: &DataPlane) -> String {
     let offered = match data_plane.upstream().await {
         Ok(UpstreamHealth::Ready { models, .. }) => format!("; the upstream offers: {}", models.join(", ")),
@@ -292,7 +293,7 @@ async fn no_model(agent: &AgentId, data_plane: &DataPlane) -> String {
     format!("{agent} has no model: pass --model, or set its `model` or upstream.default_model{offered}")
 }
 
-/// What was said before.
+/// Reads the messages before the question.
 fn history(file: &Path) -> Result<Vec<Message>, Error> {
     let mistake = |why: String| Error::from(Misused(format!("--history {}: {why}", file.display())));
     let text = fs::read(file).map_err(|error| mistake(error.to_string()))?;
@@ -306,7 +307,8 @@ fn read_stdin() -> io::Result<String> {
     Ok(text)
 }
 
-/// Cancelled by the first SIGINT, SIGTERM or SIGHUP. Later ones change nothing: clean-up is under way and short.
+/// Returns a token that the first SIGINT, SIGTERM or SIGHUP cancels. Later signals change nothing: clean-up is under
+/// way and short.
 pub(super) fn cancelled_by_signals() -> io::Result<CancellationToken> {
     let cancel = CancellationToken::new();
     let (signalled, trigger) = (shutdown::signalled(shutdown::RunBy::Person)?, cancel.clone());

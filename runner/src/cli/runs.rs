@@ -1,4 +1,4 @@
-//! `sluice runs`: what ran, what is running, how it ended and what it used.
+//! `sluice runs`: shows runs, their outcomes and their usage.
 
 use std::{
     io::{self, Write},
@@ -26,45 +26,45 @@ use crate::{
 
 #[derive(clap::Subcommand)]
 pub(super) enum Command {
-    /// List runs, the newest first
+    /// List runs, newest first
     #[command(after_help = "\
 Examples:
-  sluice runs ls                            the last twenty
-  sluice runs ls --state running            what runs now?
-  sluice runs ls --state queued             what waits, and behind how many of its account?
-  sluice runs ls --account acct-7 -n 100    what an account ran
-  sluice runs ls --before run-19c1-5f0e     the page after this one")]
+  sluice runs ls                            list the last twenty runs
+  sluice runs ls --state running            list running runs
+  sluice runs ls --state queued             list queued runs and their position in the queue
+  sluice runs ls --account acct-7 -n 100    list the last hundred runs of an account
+  sluice runs ls --before run-19c1-5f0e     list the next page")]
     Ls(LsArguments),
-    /// Show everything that is known of a run
+    /// Show all details of a run
     #[command(after_help = "\
 Examples:
   sluice runs show run-19c1-5f0e
   sluice runs show run-19c1-5f0e --json | jq .usage")]
     Show(ShowArguments),
-    /// Show what a run tells, as it happens or happened
+    /// Show the events of a run, stored or live
     Events(events::Arguments),
-    /// Show what an agent printed
+    /// Show the output of an agent
     Logs(logs::Arguments),
-    /// Remove what is left of runs that are over, and say why what stays does
+    /// Remove leftover resources of ended runs, and explain why others stay
     ///
-    /// Only what is proven to be this installation's and dead: its run has ended, and the store has a row of this very thing.
-    /// `sluice up` does the same at its start and from time to time.
+    /// Removes only resources that provably belong to this installation and are dead. Their run has ended, and the
+    /// store has a row for the resource itself. `sluice up` does the same at its start and at intervals.
     #[command(after_help = "\
 Examples:
-  sluice runs gc --dry-run                  what would be removed, and why?
+  sluice runs gc --dry-run                  list what would be removed, with reasons
   sluice runs gc
-  sluice runs gc --kept                     workspaces that were kept, too
+  sluice runs gc --kept                     also remove kept workspaces
   sluice runs gc --json | jq -r '.things[] | select(.outcome == \"unknown\").name'")]
     Gc(gc::Arguments),
-    /// Wait until a run has ended, and show its answer
+    /// Wait for a run to end and show its answer
     #[command(after_help = "\
 Examples:
   sluice runs wait run-19c1-5f0e
   sluice runs wait $(sluice run --detach \"A long task\") > answer.txt
 
-The exit code is the run's, as `sluice run` would have had it.")]
+The exit code is the one that `sluice run` would have returned.")]
     Wait(WaitArguments),
-    /// End runs: their agents are told to end, and ended if they do not
+    /// Cancel runs: ask their agents to stop, and kill those that do not
     #[command(after_help = "\
 Examples:
   sluice runs cancel run-19c1-5f0e
@@ -74,7 +74,7 @@ Examples:
 
 #[derive(clap::Args)]
 pub(super) struct WaitArguments {
-    /// The run
+    /// Id of the run
     run: RunId,
     #[command(flatten)]
     output: OutputArguments,
@@ -82,10 +82,10 @@ pub(super) struct WaitArguments {
 
 #[derive(clap::Args)]
 pub(super) struct CancelArguments {
-    /// The runs
+    /// Ids of the runs
     #[arg(required = true)]
     runs: Vec<RunId>,
-    /// Return as soon as it is asked for, not when they have ended
+    /// Return after the request, without waiting for the runs to end
     #[arg(long)]
     no_wait: bool,
     /// Print JSON instead of text
@@ -98,16 +98,16 @@ pub(super) struct LsArguments {
     /// Only runs in this state; may be repeated
     #[arg(long, value_name = "STATE", value_parser = PossibleValuesParser::new(State::NAMES))]
     state: Vec<String>,
-    /// Only runs this account pays for
+    /// Only runs that this account pays for
     #[arg(long, value_name = "ACCOUNT")]
     account: Option<AccountId>,
     /// Only runs of this agent
     #[arg(long, value_name = "AGENT")]
     agent: Option<AgentId>,
-    /// Only runs ordered before this one
+    /// Only runs submitted before this run
     #[arg(long, value_name = "RUN")]
     before: Option<RunId>,
-    /// At most so many
+    /// Maximum number of runs
     #[arg(short, long, value_name = "N", default_value_t = 20)]
     number: u32,
     /// Print JSON instead of a table
@@ -117,28 +117,28 @@ pub(super) struct LsArguments {
 
 #[derive(clap::Args)]
 pub(super) struct ShowArguments {
-    /// The run
+    /// Id of the run
     run: RunId,
     /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }
 
-/// A run in a list, for programs.
+/// Run in a list, for programs.
 #[derive(Serialize)]
 struct Listed<'r> {
     #[serde(flatten)]
     run: &'r Run,
-    /// How many of its account and priority go before it, if it waits.
+    /// Number of queued runs of its account and priority that go before it, if it waits.
     ahead: Option<u64>,
 }
 
-/// All of a run, for programs.
+/// Record of a run, for programs.
 #[derive(Serialize)]
 struct Shown<'r> {
     #[serde(flatten)]
     record: &'r Record,
-    /// What it waits for, if it waits to be taken.
+    /// Position in the queue, if the run waits to be claimed.
     standing: Option<Standing>,
 }
 
@@ -215,13 +215,13 @@ async fn ls(context: &Context, arguments: LsArguments) -> Result<Exit, Error> {
     Ok(Exit::Success)
 }
 
-/// What is written of `run`, with the detail of its failure.
+/// Adds the operator's detail of `run`'s failure to its JSON.
 fn for_operators(mut json: Value, run: &Run) -> Value {
     json["error"] = json!(run.error.as_ref().map(Failure::for_operators));
     json
 }
 
-/// A row of the table. `ahead` go before it, if it waits.
+/// Returns the row of a run. `ahead` runs go before it, if it waits.
 fn line(run: &Run, ahead: Option<u64>, now: UnixMillis) -> [String; 10] {
     let used = |text: fn(&Run) -> Option<String>| text(run).unwrap_or_else(|| "-".to_owned());
     [
@@ -238,7 +238,7 @@ fn line(run: &Run, ahead: Option<u64>, now: UnixMillis) -> [String; 10] {
     ]
 }
 
-/// Its state, and whether the process that had it is gone.
+/// Returns the run's state, and whether its worker is gone.
 pub(super) fn state(run: &Run) -> String {
     let left = run.lease.as_ref().is_some_and(|lease| lease.over);
     if left { format!("{} (left)", run.state) } else { run.state.to_string() }
@@ -259,13 +259,13 @@ async fn show(context: &Context, arguments: ShowArguments) -> Result<Exit, Error
     Ok(Exit::Success)
 }
 
-/// The date and time of day, UTC.
+/// Returns the date and time of day, UTC.
 pub(super) fn at(time: UnixMillis) -> String {
     let since = Duration::from_millis(u64::try_from(time.0).unwrap_or_default());
     humantime::format_rfc3339_seconds(UNIX_EPOCH + since).to_string()
 }
 
-/// The time of a day, UTC.
+/// Returns the time of day, UTC.
 pub(super) fn time_of_day(time: UnixMillis) -> String {
     at(time).get(11..19).unwrap_or_default().to_owned()
 }

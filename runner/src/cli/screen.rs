@@ -1,7 +1,8 @@
-//! The whole terminal, for a view that goes on: keys one by one, what was there before comes back at the end.
+//! Takes the whole terminal for a view that goes on. Keys are read one by one; the previous screen comes back at the
+//! end.
 //!
-//! The terminal is given back when the [`Screen`] is dropped, and before a panic is told. What is drawn has to be made safe
-//! before.
+//! The terminal is restored when the [`Screen`] is dropped, and before a panic is reported. The caller has to make text
+//! safe before it is drawn.
 
 use std::{
     fs::{File, OpenOptions},
@@ -20,29 +21,29 @@ use rustix::{
 };
 use tokio::net::unix::pipe;
 
-/// Another screen, without a cursor; and back.
+/// Sequences that open the alternate screen without a cursor, and that leave it.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l";
 const LEAVE: &[u8] = b"\x1b[?25h\x1b[?1049l";
 
-/// What a terminal that does not say its size has.
+/// Size of a terminal that does not report one.
 const USUAL: Size = Size { rows: 24, columns: 80 };
 
-/// A terminal that is all ours.
+/// Terminal that this process has for itself.
 #[derive(Debug)]
 pub(super) struct Screen {
-    /// A terminal is no pipe, but is read like one.
+    /// Reader of keys. A terminal is no pipe, but is read like one.
     keys: pipe::Receiver,
     before: Arc<Before>,
 }
 
-/// How large a terminal is.
+/// Size of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Size {
     pub(super) rows: usize,
     pub(super) columns: usize,
 }
 
-/// What the terminal was like.
+/// State of the terminal before it was taken.
 #[derive(Debug)]
 struct Before {
     terminal: File,
@@ -51,10 +52,10 @@ struct Before {
 }
 
 impl Before {
-    /// Gives the terminal back. Only the first time: later it may be somebody else's.
+    /// Restores the terminal, but only once: later another process may own it.
     fn restore(&self) {
         if !self.is_back.swap(true, Ordering::SeqCst) {
-            // A terminal that is gone cannot be given back.
+            // A terminal that is gone cannot be restored.
             drop(io::stdout().write_all(LEAVE).and_then(|()| io::stdout().flush()));
             if let Err(error) = termios::tcsetattr(&self.terminal, OptionalActions::Now, &self.modes) {
                 tracing::debug!(%error, "cannot give the terminal back");
@@ -72,7 +73,7 @@ impl Screen {
         if !io::stdout().is_terminal() {
             return Ok(None);
         }
-        // Opened for itself: that reads do not wait must hold for nobody else who has this terminal.
+        // Opened separately, so that non-blocking reads affect no other process on this terminal.
         let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
         let terminal = OpenOptions::new().read(true).write(true).custom_flags(flags).open("/dev/tty")?;
         let modes = termios::tcgetattr(&terminal)?;
@@ -90,7 +91,7 @@ impl Screen {
         Ok(Some(screen))
     }
 
-    /// How large it is now.
+    /// Returns the present size.
     pub(super) fn size(&self) -> Size {
         match termios::tcgetwinsize(&self.before.terminal) {
             Ok(size) if size.ws_row > 0 && size.ws_col > 0 => {
@@ -100,7 +101,7 @@ impl Screen {
         }
     }
 
-    /// Draws `lines` over what was there; each has to fit.
+    /// Draws `lines` over the previous screen; each has to fit.
     ///
     /// # Errors
     /// If the terminal is gone.
@@ -111,7 +112,7 @@ impl Screen {
         out.flush()
     }
 
-    /// What was typed since, at least a key. Cancel safe.
+    /// Waits for at least one key, and returns all that were typed since. Cancel safe.
     ///
     /// # Errors
     /// If the terminal is gone.

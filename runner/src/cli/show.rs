@@ -1,8 +1,8 @@
-//! How a run looks: on a terminal, in a pipe, as JSON.
+//! Shows a run: on a terminal, in a pipe, or as JSON.
 //!
-//! On a terminal the answer appears as the model writes it, on stdout, if its agent's entry says that this is the answer; until
-//! then one line on stderr says how far the run is. The agent's complaints go to stderr, too. In a pipe stdout holds the final answer and nothing else. What an agent wrote is made safe
-//! for the terminal unless `--raw` was said.
+//! On a terminal the answer appears on stdout as the model writes it, if its agent's entry says that this is the
+//! answer. Until then one line on stderr shows the progress. The agent's complaints go to stderr, too. In a pipe stdout
+//! holds the final answer and nothing else. What an agent wrote is made safe for the terminal unless `--raw` was given.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -23,28 +23,28 @@ use crate::{
     sandbox::Captured,
 };
 
-/// Shows one run.
+/// Printer for one run.
 #[derive(Debug)]
 pub(super) struct Show {
     style: Style,
     output: Output,
     answer: Sanitizer,
     complaints: Sanitizer,
-    /// What of the answer was shown already.
+    /// Part of the answer that was streamed already.
     streamed: String,
-    /// How far the run is, where a person waits for it.
+    /// Progress line, if a person waits at a terminal.
     status: Option<Status>,
-    /// Whether what was written last was a whole line.
+    /// True after a write that ended its line.
     at_line: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Style {
-    /// Live, for a person.
+    /// Live output for a person.
     Live,
-    /// The final answer, for a program.
+    /// Final answer for a program.
     Final,
-    /// Every event, for a program.
+    /// Every event for a program.
     Json,
 }
 
@@ -67,12 +67,12 @@ impl Show {
         }
     }
 
-    /// Whether somebody waits who wants to see that time goes by: then [`Self::tick`] is to be called now and then.
+    /// Returns whether a person watches the progress. If so, [`Self::tick`] is to be called now and then.
     pub(super) const fn is_watched(&self) -> bool {
         self.status.is_some()
     }
 
-    /// Says how far the run is, if nothing is half written.
+    /// Draws the progress line, unless a line of output is unfinished.
     pub(super) fn tick(&mut self) -> io::Result<()> {
         match &mut self.status {
             Some(status) if self.at_line => status.draw(),
@@ -101,7 +101,7 @@ impl Show {
                 self.at_line = text.ends_with('\n');
                 io::stderr().write_all(self.complaints.clean(text).as_bytes())
             }
-            // From here on there is nothing to wait for.
+            // After this the run has nothing left to wait for.
             AgentEvent::AssistantFinal { content, .. } => {
                 self.clear()?;
                 self.status = None;
@@ -116,7 +116,7 @@ impl Show {
         }
     }
 
-    /// Takes away what says how far the run is.
+    /// Removes the progress line.
     fn clear(&mut self) -> io::Result<()> {
         self.status.as_mut().map_or(Ok(()), Status::clear)
     }
@@ -128,7 +128,8 @@ impl Show {
         }
     }
 
-    /// Shows of the final answer what was not streamed. It is authoritative: where it differs, it is shown whole.
+    /// Shows the part of the final answer that was not streamed. The final answer is authoritative: if it differs, it
+    /// is shown whole.
     fn final_answer(&mut self, content: &str) -> io::Result<()> {
         let mut out = io::stdout();
         let shown = self.streamed.trim_end();
@@ -136,7 +137,7 @@ impl Show {
         let rest = if shown.ends_with(content.trim_end()) { Some("") } else { content.strip_prefix(shown) };
         if rest.is_none() {
             writeln!(out, "\n\nfinal answer:")?;
-            // What streamed before may have left an escape sequence unfinished, which is not this text's.
+            // The streamed text may have left an escape sequence unfinished, which does not belong to this text.
             self.answer = Sanitizer::new(self.output);
         }
         out.write_all(self.answer.clean(rest.unwrap_or(content)).as_bytes())?;
@@ -165,7 +166,7 @@ impl Show {
     }
 }
 
-/// A line for a person who watches; not for logs.
+/// Prints a line for a person who watches; not for logs.
 fn progress(line: &str) -> io::Result<()> {
     let mut err = io::stderr();
     if err.is_terminal() { writeln!(err, "\x1b[2m· {line}\x1b[0m") } else { Ok(()) }

@@ -1,6 +1,6 @@
-//! How far limits are used, as `sluice usage` and `sluice limit` show it: tables for people, JSON for programs.
+//! Formats the use of limits for `sluice usage` and `sluice limit`: tables for people, JSON for programs.
 //!
-//! It changes nothing and asks only what it is told to ask.
+//! It only reads, and queries only the run or account that it is asked for.
 
 use std::io::{self, IsTerminal};
 
@@ -14,22 +14,22 @@ use serde::Serialize;
 use super::{Error, exit::Unknown, table::Table};
 use crate::data_plane::DataPlane;
 
-/// Cells of a bar.
+/// Width of a bar in cells.
 const BAR: u64 = 20;
 
-/// Whose limits: of one run, or of one account.
+/// Selection of one run or of one account.
 #[derive(clap::Args, Debug, Clone)]
 #[group(multiple = false)]
 pub(super) struct Whose {
-    /// Of this run
+    /// Select this run
     #[arg(long, value_name = "RUN")]
     pub(super) run: Option<RunId>,
-    /// Of this account, over all its runs
+    /// Select this account, over all its runs
     #[arg(long, value_name = "ACCOUNT")]
     pub(super) account: Option<AccountId>,
 }
 
-/// What was used, and how far that goes.
+/// Usage and limits of a run, of an account, or of all.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub(super) enum Spending {
@@ -62,7 +62,7 @@ struct Used {
 }
 
 impl Whose {
-    /// Asks the data plane.
+    /// Reads usage and limits from the data plane.
     pub(super) async fn read(&self, data_plane: &DataPlane) -> Result<Spending, Error> {
         match (&self.run, &self.account) {
             (Some(run), _) => Ok(of_run(data_plane, run).await?.into()),
@@ -77,7 +77,7 @@ impl Whose {
     }
 }
 
-/// The run, also for a while after it was closed.
+/// Returns the run, which stays known for a while after it was closed.
 pub(super) async fn of_run(data_plane: &DataPlane, run: &RunId) -> Result<RunView, Error> {
     match data_plane.run(run).await {
         Err(error) if error.is_unknown_run() => Err(Box::new(Unknown(format!(
@@ -87,7 +87,7 @@ pub(super) async fn of_run(data_plane: &DataPlane, run: &RunId) -> Result<RunVie
     }
 }
 
-/// The account, if it is configured or a run of it was registered.
+/// Returns the account, if it is configured or a run of it was registered.
 pub(super) async fn of_account(data_plane: &DataPlane, account: &AccountId) -> Result<AccountView, Error> {
     let all = data_plane.accounts().await?;
     all.into_iter().find(|one| one.account == *account).ok_or_else(|| {
@@ -99,12 +99,12 @@ pub(super) async fn of_account(data_plane: &DataPlane, account: &AccountId) -> R
 }
 
 impl Spending {
-    /// Whether nothing of it will change any more.
+    /// Returns whether none of it will change any more.
     pub(super) fn is_final(&self) -> bool {
         matches!(self, Self::Run(OfRun { state: RunState::Closed, .. }))
     }
 
-    /// As tables; with bars if standard output is a terminal.
+    /// Returns tables, with bars if standard output is a terminal.
     pub(super) fn text(&self) -> String {
         match self {
             Self::Run(OfRun { run, account, state, in_flight, usage, limits }) => {
@@ -208,7 +208,7 @@ fn limit_table(limits: &[Used]) -> Table<6> {
     table
 }
 
-/// Used, reserved and left of what is allowed, side by side. What is used is seen as soon as it is anything at all.
+/// Draws the used, reserved and free parts of a limit. Any use at all shows as a cell.
 fn bar(view: &LimitView) -> String {
     let Some(allowed) = view.allowed else { return String::new() };
     let cells = |amount: u64| {
@@ -247,7 +247,7 @@ fn line(account: &AccountId, run: &str, limits: &[Used]) -> [String; 8] {
     ]
 }
 
-/// The limit of which the greatest part is used or reserved.
+/// Returns the limit with the greatest part used or reserved.
 fn nearest(limits: &[Used]) -> String {
     let part = |used: &Used| {
         let LimitView { limit, allowed, used, reserved } = used.view;

@@ -1,6 +1,6 @@
-//! One line that says how far a run has come, for a person who waits: phase, time, tools, the last words.
+//! Shows one line of progress to a person who waits: phase, time, tools, the last words.
 //!
-//! It is drawn where nothing else is: at the beginning of a line, on a terminal. Whoever writes something clears it first.
+//! The line is drawn only at the beginning of a line, on a terminal. Code that writes other text clears it first.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -13,14 +13,14 @@ use rustix::termios;
 
 use super::columns;
 
-/// How often it is drawn anew.
+/// Interval between drawings.
 pub(super) const TICK: Duration = Duration::from_millis(250);
-/// What a terminal that does not say its width has.
+/// Width of a terminal that does not report one.
 const WIDTH: usize = 80;
-/// Most of the last words that is remembered.
+/// Most bytes of the last words that are remembered.
 const WORDS: usize = 400;
 
-/// The line.
+/// State of the progress line.
 #[derive(Debug)]
 pub(super) struct Status {
     began: Instant,
@@ -32,7 +32,7 @@ pub(super) struct Status {
 }
 
 impl Status {
-    /// A line on standard error; `None` if that is no terminal.
+    /// Returns a line on standard error; `None` if that is no terminal.
     pub(super) fn on_terminal() -> Option<Self> {
         io::stderr().is_terminal().then(|| Self {
             began: Instant::now(),
@@ -44,7 +44,7 @@ impl Status {
         })
     }
 
-    /// Something happened.
+    /// Takes an event of the run into account.
     pub(super) fn see(&mut self, event: &AgentEvent) {
         match event {
             AgentEvent::Status { phase } => self.phase = Some(*phase),
@@ -61,7 +61,7 @@ impl Status {
         }
     }
 
-    /// Draws it, if it is time to.
+    /// Draws the line, unless it was drawn less than `TICK` ago.
     pub(super) fn draw(&mut self) -> io::Result<()> {
         if self.drawn.is_some_and(|drawn| drawn.elapsed() < TICK) {
             return Ok(());
@@ -74,7 +74,7 @@ impl Status {
         err.flush()
     }
 
-    /// Takes it away, so that something else can be written.
+    /// Removes the line, so that other text can be written.
     pub(super) fn clear(&mut self) -> io::Result<()> {
         if self.drawn.take().is_none() {
             return Ok(());
@@ -84,7 +84,7 @@ impl Status {
         err.flush()
     }
 
-    /// The line, in a terminal that is `width` wide.
+    /// Returns the text for a terminal of `width` columns.
     fn text(&self, width: usize) -> String {
         let phase = self.phase.map_or("waiting", Phase::name);
         let mut text = format!("· {phase} {} s", self.began.elapsed().as_secs());
@@ -95,7 +95,7 @@ impl Status {
         let words: Vec<_> = self.words.split_whitespace().collect();
         let words = words.join(" ");
         let safe = |text: &str| terminal::safe(text).replace(['\n', '\t'], " ");
-        // What is made safe may take more room than before.
+        // Safe text may be longer than the original.
         let (mut text, words) = (safe(&text), safe(&words));
         let room = width.saturating_sub(columns::of(&text) + 5);
         if !words.is_empty() && room > 0 {
@@ -129,7 +129,7 @@ mod tests {
         assert!(text.chars().count() < 60, "{text}");
         assert!(!text.contains(['\u{1b}', '\u{202e}', '\n']), "{text:?}");
         assert!(status.words.len() <= WORDS && status.text(3).chars().count() < 3);
-        // Each of these takes two columns.
+        // Each of these characters takes two columns.
         status.see(&AgentEvent::Tool { name: "検索".to_owned() });
         status.see(&AgentEvent::Progress { text: "日本語の文章です 🦀🦀 ".repeat(20) + "終" });
         for width in 3..100 {

@@ -1,4 +1,4 @@
-//! `sluice store`: which host the store of runs serves, and moving it to this one.
+//! `sluice store`: shows which host the store of runs serves, and moves it to this one.
 
 use std::io::{self, Write};
 
@@ -11,21 +11,21 @@ use crate::store::{Adopted, Present, Served, Store};
 
 #[derive(clap::Subcommand)]
 pub(super) enum Command {
-    /// Show the store, the host it serves, and its runs that have not ended
+    /// Show the store, the host it serves and the runs that have not ended
     #[command(after_help = "\
 Examples:
   sluice store show
-  sluice store show --json | jq -r .serves.host   which host may use it?")]
+  sluice store show --json | jq -r .serves.host   print the host that may use the store")]
     Show(ShowArguments),
-    /// Move the store to this host, from one that is gone or does not use it any more
+    /// Move the store to this host from a host that is gone or no longer uses it
     ///
-    /// Refused while the other host has a lease: while `sluice up` or `sluice run` is at work there, and for `worker.lease` after
-    /// that. Runs that wait begin here. Of those that began on the other host, agents that ran end as `container_lost`: their
-    /// containers are not here. Nothing on the other host is removed.
+    /// Refused while the other host has a lease: while `sluice up` or `sluice run` is active there, and for
+    /// `worker.lease_duration` after that. Queued runs begin here. Runs whose agent ran on the other host end as
+    /// `container_lost`: their containers are not here. Nothing on the other host is removed.
     #[command(after_help = "\
-Examples, of moving the store with nothing lost:
-  sluice runs ls --state running          on the other host: wait until none runs, then end `sluice up` there
-  sluice store adopt                      on this one, once the other's lease is over
+Examples, to move the store without losing a run:
+  sluice runs ls --state running   on the other host: wait until none runs, then stop `sluice up`
+  sluice store adopt               on this host, after the lease of the other host has ended
   sluice up")]
     Adopt,
 }
@@ -78,7 +78,7 @@ async fn show(context: &Context, store: &Store, arguments: &ShowArguments) -> Re
     Ok(Exit::Success)
 }
 
-/// Returns the runs that have not ended, in words.
+/// Returns the numbers of unfinished runs by state, in words.
 fn unfinished(present: &Present) -> String {
     let states: Vec<_> = present.states.iter().map(|(state, runs)| format!("{runs} {state}")).collect();
     if states.is_empty() { "none that has not ended".to_owned() } else { states.join(", ") }

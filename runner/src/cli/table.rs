@@ -1,10 +1,10 @@
-//! Tables on a terminal.
+//! Formats tables for a terminal.
 
 use std::fmt;
 
 use platform_runtime::terminal;
 
-/// Rows of text under a heading; columns as wide as they need to be.
+/// Rows of text under a heading. Columns are as wide as their longest cell.
 #[derive(Debug)]
 pub(super) struct Table<const N: usize> {
     rows: Vec<[String; N]>,
@@ -15,7 +15,7 @@ impl<const N: usize> Table<N> {
         Self { rows: vec![heading.map(str::to_owned)] }
     }
 
-    /// Adds a row. What would drive the terminal is removed.
+    /// Adds a row. Sequences that would drive the terminal are removed.
     pub(super) fn row(&mut self, cells: [String; N]) {
         self.rows.push(cells.map(|cell| terminal::safe(&cell).replace(['\n', '\t'], " ")));
     }

@@ -1,7 +1,7 @@
-//! `sluice token`: making run tokens, telling what is wrong with one, and having them hold no more.
+//! `sluice token`: makes, inspects and revokes run tokens.
 //!
-//! Making and telling work without a proxy: whoever holds the secrets can sign and check. Tokens come from standard input, never
-//! from the command line, which every process on the host can read.
+//! Making and inspecting work without a proxy: any holder of the secrets can sign and check. Tokens come from standard
+//! input. A command line is no place for them, because every process on the host can read it.
 
 use std::{
     io::{self, BufRead, Read, Write},
@@ -13,7 +13,7 @@ use platform_core::{
     limit::Millis,
     token::{Claims, Failure, RunToken, Secrets, SignedToken, UnixSeconds},
 };
-use platform_runtime::settings::token_secrets;
+use platform_runtime::{settings::token_secrets, trust::Trusted};
 use serde_json::{Value, json};
 
 use super::{
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::data_plane::DataPlane;
 
-/// More than any token has; what is longer is told to be so.
+/// Longest input, which is more than any token has. A longer text fails as a token.
 const LONGEST_INPUT: u64 = 4096;
 
 /// The last second that RFC 3339 can write, 9999-12-31T23:59:59Z.
@@ -30,30 +30,30 @@ const LAST_WRITABLE: u64 = 253_402_300_799;
 
 #[derive(clap::Subcommand)]
 pub(super) enum Command {
-    /// Make a run token and print it
+    /// Create a run token and print it
     ///
-    /// It identifies its bearer as the run on listeners that runs share, until it expires or the run is closed. The
-    /// secret is the first of proxy.token_secrets_file, else PROXY_SHARED_SECRET: whoever mints must hold it, and the
-    /// same secret must be known to the proxy. The upstream's key is not needed.
+    /// The token identifies its bearer as the run on shared listeners, until it expires or the run is closed. It is
+    /// signed with the first secret of proxy.token_secrets_file, else with PROXY_SHARED_SECRET. This command and
+    /// the proxy need the same secret. The upstream's key is not needed.
     #[command(after_help = "\
 Examples:
   sluice token mint --run run-1 > token.txt
-  OPENAI_API_KEY=$(sluice token mint --run run-1 --ttl 1h) ./app    any SDK sends it as its key")]
+  OPENAI_API_KEY=$(sluice token mint --run run-1 --ttl 1h) ./app    an SDK sends it as its API key")]
     Mint {
-        /// The run it stands for; it need not be open yet
+        /// Run that the token identifies; it need not be open yet
         #[arg(long, value_name = "RUN")]
         run: RunId,
-        /// The run's attempt
+        /// Attempt number of the run
         #[arg(long, default_value_t = 0, value_name = "N")]
         attempt: u32,
-        /// How long it holds
+        /// Lifetime of the token
         #[arg(long, default_value = "24h", value_name = "DURATION")]
         ttl: Millis,
     },
-    /// Tell what a run token says, and whether it holds here and now
+    /// Show the contents of a run token, and whether it is valid here and now
     ///
-    /// Knows the secrets that `mint` would use, but not whether the run is open: that the proxy knows. The exit code is
-    /// 0 if the token holds, 1 if not.
+    /// Checks the token with the secrets that `mint` would use. It does not check whether the run is open: only the
+    /// proxy knows that. The exit code is 0 if the token is valid, 1 if not.
     #[command(after_help = "\
 Examples:
   sluice token inspect < token.txt
@@ -62,32 +62,37 @@ Examples:
         /// Print JSON
         #[arg(long)]
         json: bool,
-        /// `-`, which is also the default: standard input
+        /// Source of the token: `-`, which is also the default, is standard input
         #[arg(value_name = "-")]
         source: Option<String>,
     },
-    /// Have no token of a run hold any more, for good
+    /// Revoke all tokens of a run permanently
     ///
-    /// Asks the proxy, which remembers it over restarts. Calls in flight that came by a token are cut. The run itself stays
-    /// open, and so do its calls by socket, trace id or slot.
+    /// The proxy remembers the revocation across restarts. It cuts calls in flight that were identified by a token.
+    /// The run itself stays open, and so do its calls by socket, trace id or slot.
     #[command(after_help = "Example:\n  sluice token revoke --run run-1")]
     Revoke {
-        /// The run
+        /// Run whose tokens are revoked
         #[arg(long, value_name = "RUN")]
         run: RunId,
     },
-    /// Have the proxy read proxy.token_secrets_file again; the same as `sluice reload`
+    /// Make the proxy read proxy.token_secrets_file again; the same as `sluice reload`
     ///
-    /// To rotate: put the new secret first and keep the old one below, reload, and remove the old one when the last token
-    /// signed with it has run out. If the file cannot be used, the secrets from before stay.
+    /// To rotate secrets, put the new secret first, keep the old one below, and reload. Remove the old one when the
+    /// last token signed with it has expired. If the file cannot be used, the previous secrets stay.
     Reload,
 }
 
 pub(super) async fn token(context: &Context, command: Command) -> Result<Exit, Error> {
     let settings = &context.settings.proxy;
     let data_plane = DataPlane::at(&settings.control_socket());
-    let secrets =
-        || token_secrets::read(settings.token_secrets_file.as_deref(), context.token_secret.as_ref());
+    let secrets = || {
+        token_secrets::read(
+            settings.token_secrets_file.as_deref(),
+            context.token_secret.as_ref(),
+            &Trusted::own(),
+        )
+    };
     let now = UnixSeconds(SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs());
     match command {
         Command::Mint { run, attempt, ttl } => {
@@ -141,7 +146,7 @@ fn after(now: UnixSeconds, ttl: Millis) -> Result<UnixSeconds, Misused> {
     Ok(UnixSeconds(expiry))
 }
 
-/// One line of standard input: on a terminal, Return ends it.
+/// Reads one line of standard input; on a terminal, Return ends it.
 fn read_token(source: Option<String>) -> Result<String, Error> {
     if source.is_some_and(|source| source != "-") {
         return Err(Box::new(Misused(
@@ -154,15 +159,15 @@ fn read_token(source: Option<String>) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&line).into_owned())
 }
 
-/// What is found out about a text that may be a token.
+/// Findings about a text that may be a token.
 struct Finding<'t> {
-    /// What it claims, if it has the form.
+    /// Claims of the token, if the text has its form.
     claims: Option<Claims<'t>>,
     /// Name of the secret that signed it.
     secret: Option<String>,
     failure: Option<Failure>,
     now: UnixSeconds,
-    /// Without any secret nothing can be genuine.
+    /// True if there are secrets. Without any, no token can be genuine.
     has_secrets: bool,
 }
 

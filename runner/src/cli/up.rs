@@ -3,6 +3,7 @@
 use std::{
     io::{self, IsTerminal, Write},
     sync::Arc,
+    time::Duration,
 };
 
 use platform_core::control::Health;
@@ -11,7 +12,7 @@ use platform_runtime::{
     shutdown::{Asked, RunBy, Signals},
     task,
 };
-use tokio::task::JoinHandle;
+use tokio::{task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{Context, Error, exit::Exit};
@@ -28,23 +29,18 @@ use crate::{
     worker::{self, AtEnd},
 };
 
+/// Longest wait for the store before the proxy is started.
+const STORE_TIMEOUT: Duration = Duration::from_secs(5);
+
 pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     let settings = &context.settings;
-    let takes_tokens = settings.proxy.listen.is_some() && settings.proxy.token_secrets_file.is_none();
-    if takes_tokens && context.token_secret.is_some() {
-        return Err(Box::new(supervise::Error::HoldsTokenSecret));
-    }
-    let plan = Plan {
-        program: supervise::program_beside_us(),
-        arguments: context.passed_on.clone(),
-        environment: supervise::child_environment(&context.origins.environment)?,
-        longest_stop: settings.proxy.longest_stop().duration(),
-    };
+    let plan = plan(context)?;
     complain(&settings.telemetry);
+    refuse_elsewhere(context).await?;
     let data_plane = DataPlane::at(&settings.proxy.control_socket());
     let catalog = Arc::new(Catalog::of(settings));
     let (observer, export) = Observer::of(settings)?;
-    // A terminal that is closed ends what runs in it. Without one, SIGHUP is what it is to any service.
+    // A closed terminal ends what runs in it. Without a terminal, SIGHUP has its meaning for services.
     let by = if io::stdout().is_terminal() { RunBy::Person } else { RunBy::Service };
     let signals = Signals::install(by)?;
     let (cancel, proxy_stop) = (CancellationToken::new(), CancellationToken::new());
@@ -61,7 +57,7 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     let waiting = heed(signals, reloading, [cancel.clone(), leave.clone()]);
     let watched = async {
         let ended = supervise::watch_over(proxy, &plan, &data_plane, &proxy_stop).await;
-        // Nobody could register a run any more.
+        // Without a proxy no run can be registered.
         cancel.cancel();
         ended
     };
@@ -70,9 +66,9 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
         let work =
             Work { observer: observer.clone(), export, at_end, cancel: &cancel, proxy_stop: &proxy_stop };
         let ended = work.on_runs(context, &catalog).await;
-        // Of no use any more, if it is the store that serves another host.
+        // The work may have ended because the store serves another host: then nothing is left to do.
         cancel.cancel();
-        // The proxy last: runs that are cancelled are closed there.
+        // The proxy stops last, because cancelled runs are closed there.
         proxy_stop.cancel();
         ended
     };
@@ -89,7 +85,41 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     Ok(Exit::Success)
 }
 
-/// Work on runs, and what it reports to and is ended by.
+/// Returns the command line and environment of the proxy.
+///
+/// # Errors
+/// If a secret that the proxy needs is where it does not reach the proxy, or where this process would hold it.
+fn plan(context: &Context) -> Result<Plan, supervise::Error> {
+    let proxy = &context.settings.proxy;
+    let takes_tokens = proxy.listen.is_some() && proxy.token_secrets_file.is_none();
+    if takes_tokens && context.token_secret.is_some() {
+        return Err(supervise::Error::HoldsTokenSecret);
+    }
+    Ok(Plan {
+        program: supervise::program_beside_us(),
+        arguments: context.passed_on.clone(),
+        environment: supervise::child_environment(&context.origins.environment)?,
+        longest_stop: proxy.longest_stop().duration(),
+    })
+}
+
+/// Ends the command early if the store serves another host: nothing is to be started then. The worker retries all other
+/// errors later, because the proxy is not to wait for a store.
+///
+/// # Errors
+/// If the store serves another host.
+async fn refuse_elsewhere(context: &Context) -> Result<(), StoreError> {
+    match timeout(STORE_TIMEOUT, context.serving_store()).await {
+        Ok(Ok(store)) => {
+            store.close().await;
+            Ok(())
+        }
+        Ok(Err(error)) if error.serves_another() => Err(error),
+        Ok(Err(_)) | Err(_) => Ok(()),
+    }
+}
+
+/// Work on runs, with its observers and its stop signals.
 struct Work<'s> {
     observer: Observer,
     export: Option<Export>,
@@ -99,7 +129,7 @@ struct Work<'s> {
 }
 
 impl Work<'_> {
-    /// Works on runs once what that takes is there, until it is to stop.
+    /// Works on runs once all backends are available, until it is to stop.
     ///
     /// # Errors
     /// If the store serves another host.
@@ -119,14 +149,14 @@ impl Work<'_> {
     }
 }
 
-/// Says what is passed over although it is set.
+/// Warns of settings that are passed over.
 fn complain(telemetry: &Telemetry) {
     if let Some(problem) = &telemetry.passed_over {
         tracing::warn!(problem, "OTEL_EXPORTER_OTLP_ENDPOINT cannot be used and is passed over");
     }
 }
 
-/// Does `work` on `host`, has operators be told of it, and looks after the gateways here meanwhile.
+/// Does `work` on `host`. Meanwhile it exports traces, answers queries for metrics, and looks after the gateways here.
 async fn observed(
     host: &Host,
     (export, data_plane): (Option<Export>, &DataPlane),
@@ -140,7 +170,7 @@ async fn observed(
     }
 }
 
-/// Says what runs, and where.
+/// Prints what runs, and where.
 fn announce(context: &Context, (proxy, health): (&Proxy, &Health), api: Option<&Api>) -> io::Result<()> {
     let mut out = io::stdout();
     let origin = match proxy {
@@ -157,7 +187,7 @@ fn announce(context: &Context, (proxy, health): (&Proxy, &Health), api: Option<&
     writeln!(out, "ready{hint}")
 }
 
-/// Does what signals ask for: the first one that means stop triggers the first of `stops`, and so on.
+/// Handles signals. The first stop signal triggers the first of `stops`, the next one the second.
 fn heed(mut signals: Signals, reloading: Reloading, stops: [CancellationToken; 2]) -> JoinHandle<()> {
     task::spawn("signals", async move {
         for stop in stops {

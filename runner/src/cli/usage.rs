@@ -1,4 +1,4 @@
-//! `sluice usage`: what runs and accounts have used, and how far their limits go.
+//! `sluice usage`: shows what runs and accounts have used of their limits.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -14,26 +14,26 @@ use super::{
 };
 use crate::data_plane::DataPlane;
 
-/// How often a view that follows looks.
+/// Interval between two reads of a view that follows.
 const REFRESH: Duration = Duration::from_secs(1);
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
     whose: Whose,
-    /// Look again every second, until the run is closed or Ctrl-C: in place on a terminal, NDJSON in a pipe
+    /// Refresh every second until the run is closed or Ctrl-C: in place on a terminal, NDJSON in a pipe
     #[arg(short, long)]
     follow: bool,
-    /// Print JSON instead of tables; with --follow an object for every change
+    /// Print JSON instead of tables; with --follow, one object per change
     #[arg(long)]
     json: bool,
 }
 
-/// How it is printed.
+/// Format of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Style {
     Tables,
-    /// Over what was printed before.
+    /// Tables that replace the previous ones.
     InPlace,
     Json,
 }

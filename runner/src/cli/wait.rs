@@ -1,4 +1,4 @@
-//! A run that somebody else works on: until it has ended, and then its answer.
+//! Waits until a run that another process works on has ended, and shows its answer.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -15,7 +15,7 @@ use crate::{
     store::{Record, Run, Store},
 };
 
-/// How often it is looked whether a run has ended.
+/// Interval between two looks at the run.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Waits until `run` has ended, and shows its answer like that of any other run. `stop` ends the waiting, not the run.
@@ -40,7 +40,7 @@ pub(super) async fn wait(
     Ok(finished.answer.map_or_else(|failure| failure.code.into(), |_| Exit::Success))
 }
 
-/// The run, once it has ended; `None` if `stop` is triggered before.
+/// Waits until the run has ended, and returns it; `None` if `stop` is triggered before.
 pub(super) async fn ended(
     store: &Store,
     run: &RunId,
@@ -63,7 +63,7 @@ pub(super) async fn ended(
     }
 }
 
-/// Tells a person how far it has come.
+/// Prints the run's state for a person.
 fn progress(run: &Run) -> io::Result<()> {
     let mut err = io::stderr();
     if !err.is_terminal() {

@@ -1,7 +1,8 @@
-//! Whose a gateway's calls are: what the proxy is told before the turn begins, and what the gateway is told with it.
+//! Attributes a gateway's calls to runs: registers the run at the proxy before the turn begins, and sends the gateway
+//! what identifies it.
 //!
-//! Nothing that a session could choose has a part in it. A trace id is 16 fresh random bytes; a slot is the run's alone as long as
-//! the run is open, which the proxy sees to; a token is signed. All of them end with the run.
+//! Nothing that a session could choose has a part in it. A trace id is 16 fresh random bytes. The proxy ensures that a
+//! slot belongs to one run alone for as long as the run is open. A token is signed. All of them end with the run.
 
 use std::time::Duration;
 
@@ -20,13 +21,13 @@ use crate::{
     data_plane::{self, DataPlane},
 };
 
-/// Why a run's calls cannot be told from others'.
+/// Reason why a run's calls cannot be distinguished from others'.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unattributable {
-    /// The proxy did not register it.
+    /// The proxy did not register the run.
     #[error("the data plane failed")]
     DataPlane(#[from] data_plane::Error),
-    /// The gateway cannot be told.
+    /// The gateway, or a secret that it needs, cannot be used.
     #[error(transparent)]
     Gateway(#[from] Error),
 }
@@ -42,7 +43,7 @@ impl Away for Unattributable {
     }
 }
 
-/// What a gateway is told with a turn, and what has to be given back when that is certainly over.
+/// Identification that is sent to a gateway with a turn, and the slot to return when the turn is certainly over.
 #[derive(Debug)]
 pub(crate) struct Registered {
     pub(crate) attribution: Attribution,
@@ -55,7 +56,8 @@ impl Registered {
     }
 }
 
-/// Has calls that `link`'s gateway makes in a turn of `run` be the run's, which is open at the proxy until `expiry`.
+/// Attributes calls that `link`'s gateway makes in a turn of `run` to that run, which is open at the proxy until
+/// `expiry`.
 pub(crate) async fn register(
     link: &Link,
     data_plane: &DataPlane,
@@ -73,14 +75,14 @@ pub(crate) async fn register(
 async fn trace(data_plane: &DataPlane, run: &RunId) -> Result<Attribution, Unattributable> {
     loop {
         let (trace, span) = (random::bits(), random::bits() >> 64);
-        // Neither may be zero, which is as unlikely as any other.
+        // Neither may be zero, which is as unlikely as any other value.
         let Ok(parent) = format!("00-{trace:032x}-{span:016x}-01").parse() else { continue };
         data_plane.correlate(run, Correlation::Trace(trace)).await?;
         return Ok(Attribution::Trace(parent));
     }
 }
 
-/// The first slot that is nobody else's: the proxy knows.
+/// Leases the first free slot: the proxy knows which are taken.
 async fn slot(link: &Link, data_plane: &DataPlane, run: &RunId) -> Result<Registered, Unattributable> {
     let slots = secrets::slots(&link.place.slots())?;
     let first = random::below(slots.len());

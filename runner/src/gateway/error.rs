@@ -1,4 +1,4 @@
-//! Why a run cannot be a session of a gateway.
+//! Names the reasons why a run cannot be a session of a gateway.
 
 use std::{io, path::PathBuf, time::Duration};
 
@@ -9,7 +9,7 @@ use platform_runtime::{
     trust::Exposure,
 };
 
-/// Why a run cannot be a session of a gateway.
+/// Reason why a run cannot be a session of a gateway.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// None of its agent's gateways is for its account.
@@ -17,47 +17,47 @@ pub(crate) enum Error {
         "none of the agent's gateways serves account {account}: [gateways.NAME] with `account = \"{account}\"`, or without one, does"
     )]
     ServesNot {
-        /// Who pays.
+        /// Account of the run.
         account: AccountId,
     },
     /// The run was begun at a gateway that is not configured any more.
     #[error(transparent)]
     Unconfigured(#[from] NoGateway),
-    /// A file is not to be had.
+    /// A file cannot be read.
     #[error("cannot read {what} {}", path.display())]
     File {
-        /// What is in it.
+        /// Content of the file.
         what: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// Cause of the failure.
         #[source]
         source: io::Error,
     },
     /// Other users can read or change what only this one should.
     #[error(transparent)]
     Exposed(Exposure),
-    /// A file has something else in it.
+    /// A file has other content than expected.
     #[error("{} has no {what}", path.display())]
     NotOne {
-        /// What should be in it.
+        /// Expected content.
         what: &'static str,
         /// The file.
         path: PathBuf,
     },
-    /// Its address is none.
+    /// The gateway's address is invalid.
     #[error(transparent)]
     Endpoint(#[from] InvalidEndpoint),
-    /// The key of this client is not to be had.
+    /// The key of this client cannot be read.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// The name of its provider, or of the model, is none.
+    /// The name of its provider, or of the model, is invalid.
     #[error(transparent)]
     Name(#[from] InvalidId),
     /// The session has no name.
     #[error(transparent)]
     Session(#[from] InvalidSession),
-    /// What its calls are known by cannot be sent.
+    /// The headers that identify its calls cannot be sent.
     #[error(transparent)]
     Headers(#[from] InvalidHeaders),
     /// No token can be made for the run.
@@ -71,48 +71,49 @@ pub(crate) enum Error {
     /// All slots are leased, or none is known to the gateway.
     #[error("gateway {0} has no slot that is free")]
     NoSlot(GatewayId),
-    /// Nobody is heard where it should be.
+    /// The gateway does not listen at its endpoint.
     #[error("nobody answers at {endpoint}: `sluice gateway up` starts one that runs here")]
     Unreachable {
-        /// Where.
+        /// Endpoint of the gateway.
         endpoint: String,
-        /// Why not.
+        /// Cause of the failure.
         #[source]
         source: io::Error,
     },
-    /// It does not answer.
+    /// The gateway does not answer.
     #[error("gateway {gateway} did not answer within {} s", patience.as_secs())]
     Away {
-        /// Which.
+        /// Name of the gateway.
         gateway: GatewayId,
-        /// How long it had.
+        /// Time that it had.
         patience: Duration,
-        /// What was in the way, if that is known.
+        /// Cause of the failure, if that is known.
         #[source]
         source: Option<gateway_bridge::Error>,
     },
-    /// It does not know this client.
+    /// The gateway does not know this client.
     #[error("gateway {gateway} does not know this client: `sluice gateway pair {gateway}` makes it known")]
     Unpaired {
-        /// Which.
+        /// Name of the gateway.
         gateway: GatewayId,
-        /// What it said.
+        /// Answer of the gateway.
         #[source]
         source: gateway_bridge::Error,
     },
-    /// It does not want to speak to us, or not to do what is asked.
+    /// The gateway refuses the connection, or what is asked.
     #[error("gateway {gateway} cannot be used")]
     Unusable {
-        /// Which.
+        /// Name of the gateway.
         gateway: GatewayId,
-        /// Why not.
+        /// Cause of the failure.
         #[source]
         source: gateway_bridge::Error,
     },
 }
 
 impl Error {
-    /// Whether whoever ordered the run may read why, and can mend it: it is of the order, not of this host.
+    /// Returns whether the caller of the run may read the reason, and can fix it: the cause is in the request, not on
+    /// this host.
     pub(crate) const fn is_of_the_order(&self) -> bool {
         matches!(
             self,
@@ -126,7 +127,7 @@ impl Error {
         )
     }
 
-    /// Whether it may be possible a little later.
+    /// Returns whether it may be possible a little later.
     pub(crate) const fn is_away(&self) -> bool {
         matches!(self, Self::Away { .. } | Self::NoSlot(_))
     }

@@ -1,4 +1,5 @@
-//! Connections to gateways: one to each, made when the first run needs it and shared by all runs that this process lives.
+//! Holds the connections to gateways: one to each, opened when the first run needs it and shared by all runs of this
+//! process.
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -12,6 +13,7 @@ use platform_core::{
 use platform_runtime::{
     random,
     settings::{self, Agent, NoGateway, Settings, token_secrets},
+    trust::Trusted,
 };
 use tokio::{
     sync::{AcquireError, Mutex, Semaphore, SemaphorePermit},
@@ -20,14 +22,14 @@ use tokio::{
 
 use super::{Error, Place, secrets, trust};
 
-/// How long a run waits for a connection. A gateway that starts takes 12 to 26 s.
+/// Longest wait of a run for a connection. A gateway that starts takes 12 to 26 s.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// All gateways that are configured.
+/// Connections to all gateways that are configured.
 #[derive(Debug, Default)]
 pub(crate) struct Links(BTreeMap<GatewayId, Link>);
 
-/// The way to one gateway.
+/// Connection to one gateway, opened when it is needed.
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) id: GatewayId,
@@ -35,12 +37,12 @@ pub(crate) struct Link {
     pub(crate) place: Place,
     token_secrets_file: Option<PathBuf>,
     open: Mutex<Option<gateway_bridge::Gateway>>,
-    /// Places for sessions at work.
+    /// Permits for sessions at work.
     places: Semaphore,
 }
 
 impl Links {
-    /// Those in `settings`; none is connected yet.
+    /// Builds the connections to the gateways in `settings`; none is open yet.
     pub(crate) fn of(settings: &Settings) -> Self {
         let link = |(id, gateway): (&GatewayId, &settings::Gateway)| {
             let link = Link {
@@ -56,14 +58,14 @@ impl Links {
         Self(settings.gateways.iter().map(link).collect())
     }
 
-    /// The one of `agent`'s gateways that a run of `account` is to be a session of.
+    /// Returns the gateway of `agent` in which a run of `account` becomes a session.
     pub(crate) fn of_run(&self, agent: &Agent, account: &AccountId) -> Result<&Link, Error> {
         let configured = agent.gateways.iter().filter_map(|id| self.0.get(id));
         let mut serving = configured.filter(|link| link.gateway.serves(account));
         serving.next().ok_or_else(|| Error::ServesNot { account: account.clone() })
     }
 
-    /// The one of this name.
+    /// Returns the gateway of this name.
     pub(crate) fn named(&self, id: &str) -> Result<&Link, Error> {
         let found = self.0.iter().find(|(known, _)| known.as_str() == id);
         let found = found.map(|(_, link)| link);
@@ -72,7 +74,7 @@ impl Links {
 }
 
 impl Link {
-    /// Where its calls come in at the proxy.
+    /// Returns the proxy's listener at which its calls come in.
     pub(crate) fn listener(&self) -> Listener {
         if self.gateway.is_sealed() {
             Listener::Gateway { gateway: self.id.clone() }
@@ -81,12 +83,12 @@ impl Link {
         }
     }
 
-    /// A place among its sessions at work, for as long as it is kept.
+    /// Waits for a permit for a session at work, held until it is dropped.
     pub(crate) async fn place_at_work(&self) -> Result<SemaphorePermit<'_>, AcquireError> {
         self.places.acquire().await
     }
 
-    /// The gateway, connected, and what it says of itself.
+    /// Returns the connected gateway, and what it reports of itself.
     pub(crate) async fn connected(&self) -> Result<(gateway_bridge::Gateway, Hello), Error> {
         let gateway = {
             let mut open = self.open.lock().await;
@@ -98,7 +100,7 @@ impl Link {
         match timeout(PATIENCE, gateway.ready()).await {
             Ok(Ok(hello)) => Ok((gateway, hello)),
             Ok(Err(source)) => {
-                // Somebody mends it, and the next run begins anew.
+                // Once an operator has fixed it, the next run opens a new connection.
                 self.open.lock().await.take();
                 let gateway = self.id.clone();
                 Err(match source {
@@ -113,7 +115,7 @@ impl Link {
         }
     }
 
-    /// What a connection to it is made with.
+    /// Returns the settings of a connection to it.
     pub(crate) fn settings(&self) -> Result<gateway_bridge::Settings, Error> {
         let endpoint: Endpoint = self.place.endpoint().parse()?;
         let token = secrets::token(&self.place.token())?;
@@ -125,9 +127,9 @@ impl Link {
         Ok(settings)
     }
 
-    /// A token of `run`, for a gateway that sends it with the run's calls.
+    /// Returns a token of `run`, for a gateway that sends it with the run's calls.
     pub(super) fn run_token(&self, run: &RunId, expiry: UnixSeconds) -> Result<Secret, Error> {
-        let secrets = token_secrets::read(self.token_secrets_file.as_deref(), None)?;
+        let secrets = token_secrets::read(self.token_secrets_file.as_deref(), None, &Trusted::own())?;
         let secret = secrets.minting().ok_or_else(|| Error::NoSecret(self.id.clone()))?;
         Ok(RunToken { run: run.clone(), attempt: 0, expiry }.mint(secret))
     }

@@ -1,5 +1,5 @@
-//! OpenClaw gateways: where they are, how they are spoken to, and whose their calls are. A run that is a session of one is lived in
-//! `run::session`; what the end of its turn means is in `verdict::turn`.
+//! Finds OpenClaw gateways, connects to them, and attributes their calls to runs. A run that is a session of one is
+//! executed in `run::session`. What the end of its turn means is in `verdict::turn`.
 
 pub(crate) mod attribution;
 mod error;

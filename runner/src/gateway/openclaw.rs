@@ -1,8 +1,9 @@
 //! Lists the versions of OpenClaw with which each use of it was tested. Pure.
 //!
-//! One table: the README shows it, `make test-openclaw` tests its ends, and `sluice gateway check` names a version outside it.
+//! One table: the book shows it, `make test-openclaw` tests its ends, and `sluice gateway check` names a version
+//! outside it.
 
-use std::fmt;
+use std::{cmp::Ordering, fmt};
 
 use platform_runtime::settings::{Attribution, Gateway};
 
@@ -24,9 +25,9 @@ pub(crate) enum Use {
 /// Outcome of a version below those that were tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Older {
-    /// It is known not to work.
-    Fails,
-    /// It was not tried.
+    /// The use is known not to work up to this version.
+    Fails(&'static str),
+    /// Older versions were not tried.
     Untested,
 }
 
@@ -45,8 +46,9 @@ const NEWEST: &str = "2026.9.6";
 const TESTED: [Tested; 5] = [
     Tested { what: Use::Trace, oldest: "2026.8.2", newest: NEWEST, older: Older::Untested },
     Tested { what: Use::Slot, oldest: "2026.2.6-3", newest: NEWEST, older: Older::Untested },
-    // Up to 2026.9.3 it calls no hook of a plugin for a provider of the configuration: the plugin loads, and adds nothing.
-    Tested { what: Use::Plugin, oldest: "2026.9.5", newest: NEWEST, older: Older::Fails },
+    // Up to that version OpenClaw calls no hook of a plugin for a provider of the configuration: the plugin loads, and
+    // adds nothing.
+    Tested { what: Use::Plugin, oldest: "2026.9.5", newest: NEWEST, older: Older::Fails("2026.9.3") },
     Tested { what: Use::Sealed, oldest: NEWEST, newest: NEWEST, older: Older::Untested },
     Tested { what: Use::Image, oldest: "2026.8.2", newest: NEWEST, older: Older::Untested },
 ];
@@ -56,13 +58,13 @@ const TESTED: [Tested; 5] = [
 pub(crate) struct Outside {
     version: String,
     tested: Tested,
-    is_older: bool,
+    fails: bool,
 }
 
 impl Outside {
     /// Returns whether the version is known not to work.
-    pub(crate) fn fails(&self) -> bool {
-        self.is_older && self.tested.older == Older::Fails
+    pub(crate) const fn fails(&self) -> bool {
+        self.fails
     }
 }
 
@@ -92,13 +94,18 @@ impl Use {
         TESTED.into_iter().find(|tested| tested.what == self)
     }
 
-    /// Returns what is to be known of using `version`, if that is outside the range. A version that is none, such as the `dev` of
-    /// protocol 3, tells nothing.
+    /// Returns the warning about using `version`, if that is outside the range or a pre-release, none of which was
+    /// tested. An invalid version, such as the `dev` of protocol 3, gives none.
     pub(crate) fn outside(self, version: &str) -> Option<Outside> {
-        let (tested, number) = (self.tested()?, numbers(version)?);
-        let is_older = numbers(tested.oldest).is_some_and(|oldest| number < oldest);
-        let is_newer = numbers(tested.newest).is_some_and(|newest| number > newest);
-        (is_older || is_newer).then(|| Outside { version: version.to_owned(), tested, is_older })
+        let tested = self.tested()?;
+        let Version { numbers, is_release } = Version::of(version)?;
+        let order = |other| Version::of(other).map(|other| numbers.cmp(&other.numbers));
+        let is_within = is_release
+            && order(tested.oldest).is_some_and(Ordering::is_ge)
+            && order(tested.newest).is_some_and(Ordering::is_le);
+        let fails =
+            matches!(tested.older, Older::Fails(newest) if order(newest).is_some_and(Ordering::is_le));
+        (!is_within).then(|| Outside { version: version.to_owned(), tested, fails })
     }
 }
 
@@ -108,19 +115,33 @@ pub(crate) fn uses(gateway: &Gateway) -> Vec<Use> {
         Attribution::Trace => Some(Use::Trace),
         Attribution::Slot => Some(Use::Slot),
         Attribution::Plugin => Some(Use::Plugin),
-        // Of a patched gateway only who patched it knows.
+        // What a patched gateway can do is not known here.
         Attribution::Headers => None,
     };
     attribution.into_iter().chain(gateway.is_sealed().then_some(Use::Sealed)).collect()
 }
 
-/// Returns year, month, number and repetition: `2026.2.6-3`, with nothing but a tag behind it.
-fn numbers(version: &str) -> Option<[u32; 4]> {
-    let (main, rest) = version.split_once('-').unwrap_or((version, ""));
-    let mut parts = main.split('.');
-    let mut next = || parts.next()?.parse().ok();
-    let numbers = [next()?, next()?, next()?, rest.parse().unwrap_or(0)];
-    (parts.next().is_none() && numbers[0] >= 2000).then_some(numbers)
+/// A version of OpenClaw.
+#[derive(Debug, Clone, Copy)]
+struct Version {
+    /// Year, month, number and repetition: `2026.2.6-3`.
+    numbers: [u32; 4],
+    /// Nothing is behind them, such as the `-beta.1` of a pre-release.
+    is_release: bool,
+}
+
+impl Version {
+    /// Returns the version that `text` is, if it is one.
+    fn of(text: &str) -> Option<Self> {
+        let (main, rest) =
+            text.split_once(['-', '+']).map_or((text, None), |(main, rest)| (main, Some(rest)));
+        let mut parts = main.split('.');
+        let mut next = || parts.next()?.parse().ok();
+        let repetition = rest.map_or(Ok(0), str::parse);
+        let numbers = [next()?, next()?, next()?, *repetition.as_ref().unwrap_or(&0)];
+        (parts.next().is_none() && numbers[0] >= 2000)
+            .then_some(Self { numbers, is_release: repetition.is_ok() })
+    }
 }
 
 #[cfg(test)]
@@ -139,7 +160,11 @@ mod tests {
             (Use::Plugin, "2026.9.5", None),
             (Use::Plugin, "2026.9.6", None),
             (Use::Plugin, "2026.8.2", Some((true, "does not work with its OpenClaw 2026.8.2"))),
-            (Use::Plugin, "2026.9.4", Some((true, "use 2026.9.5 to 2026.9.6"))),
+            (Use::Plugin, "2026.9.3", Some((true, "use 2026.9.5 to 2026.9.6"))),
+            (Use::Plugin, "2026.9.4", Some((false, "was not tested with its OpenClaw 2026.9.4"))),
+            (Use::Plugin, "2026.9.5-beta.1", Some((false, "was not tested"))),
+            (Use::Plugin, "2026.9.3-beta.1", Some((true, "does not work"))),
+            (Use::Plugin, "2026.9.6+local", Some((false, "was not tested"))),
             (Use::Plugin, "2026.10.1", Some((false, "was not tested"))),
             (Use::Trace, "2026.8.2", None),
             (Use::Trace, "2026.8.1", Some((false, "`attribution = \"trace\"` was not tested"))),
@@ -161,10 +186,13 @@ mod tests {
 
     #[test]
     fn documents_and_scripts_have_these_versions() {
-        let readme = text("README.md");
+        let pages = ["how-to/gateways-shared.md", "explanation/attribution.md"];
         for Tested { what, oldest, newest, .. } in TESTED {
             let row = format!("| {} | {oldest} | {newest} |", what.name());
-            assert!(readme.contains(&row), "README.md has no row {row}");
+            for page in pages {
+                let page = format!("docs/src/{page}");
+                assert!(text(&page).contains(&row), "{page} has no row {row}");
+            }
             let tested = format!("{} {oldest} {newest}\n", format!("{what:?}").to_lowercase());
             assert!(text("scripts/test-openclaw.sh").contains(&tested), "scripts/test-openclaw.sh: {tested}");
         }
@@ -173,6 +201,23 @@ mod tests {
         for file in ["services/openclaw-headers-plugin/README.md", "gateway-bridge/README.md"] {
             let range = format!("{} to {}", plugin.oldest, plugin.newest);
             assert!(text(file).contains(&range), "{file} does not say {range}");
+        }
+        let [trace, slot] = [Use::Trace, Use::Slot].map(|what| what.tested().unwrap().oldest);
+        for (file, words) in [
+            (
+                "platform/config/sluice.example.toml",
+                format!("OpenClaw from {trace}; \"slot\": from {slot}; "),
+            ),
+            ("platform/runtime/src/settings/gateways.rs", format!("OpenClaw from {trace} passes it")),
+            ("platform/runtime/src/settings/gateways.rs", format!("(tested with OpenClaw from {trace})")),
+            ("platform/config/sluice.schema.json", format!("(tested with OpenClaw from {trace})")),
+            ("platform/config/sluice.schema.json", format!("(from {slot})")),
+            ("platform/config/sluice.schema.json", format!("our plugin (from {})", plugin.oldest)),
+        ] {
+            assert!(text(file).contains(&words), "{file} does not say {words}");
+        }
+        for file in ["platform/config/sluice.example.toml", "platform/config/sluice.schema.json"] {
+            assert!(!text(file).contains("any version"), "{file} speaks of versions that were not tested");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Where things of a gateway are on this host. Whether they are there is another matter.
+//! Locates a gateway's files and sockets on this host. They need not exist.
 
 use std::{collections::BTreeMap, io, path::PathBuf, time::Duration};
 
@@ -13,10 +13,10 @@ use tokio::{net::TcpStream, time::timeout};
 use super::{Error, secrets};
 use crate::workspace;
 
-/// How long it may take to accept a connection, for whoever only looks.
+/// Longest wait for a connection that only checks whether the gateway listens.
 const CONNECT: Duration = Duration::from_secs(2);
 
-/// Where things of one gateway are.
+/// Paths and endpoint of one gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
     dir: PathBuf,
@@ -26,7 +26,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Those of gateway `id`, which is configured as `gateway`.
+    /// Returns the paths of gateway `id`, which is configured as `gateway`.
     pub(crate) fn of(settings: &Settings, id: &GatewayId, gateway: &Gateway) -> Self {
         Self {
             dir: settings.sandbox.gateway_dir.join(id.as_str()),
@@ -36,19 +36,19 @@ impl Place {
         }
     }
 
-    /// Those of all gateways.
+    /// Returns the paths of all gateways.
     pub(crate) fn of_all(settings: &Settings) -> BTreeMap<GatewayId, Self> {
         let place = |(id, gateway): (&GatewayId, &Gateway)| (id.clone(), Self::of(settings, id, gateway));
         settings.gateways.iter().map(place).collect()
     }
 
-    /// Those of a sealed gateway whose directory is `dir`'s `g`.
+    /// Returns the paths of a managed gateway whose directory is `g` in `dir`.
     #[cfg(test)]
     pub(crate) fn below(dir: &std::path::Path) -> Self {
         Self { dir: dir.join("g"), url: None, token: None, slots: None }
     }
 
-    /// Whether somebody is heard where it is, and its token can be read.
+    /// Checks that the gateway listens at its endpoint, and that its token can be read.
     pub(crate) async fn reach(&self) -> Result<(), Error> {
         secrets::token(&self.token())?;
         let endpoint: Endpoint = self.endpoint().parse()?;
@@ -65,27 +65,27 @@ impl Place {
         connected.map_err(|source| Error::Unreachable { endpoint: self.endpoint(), source })
     }
 
-    /// Directory of what `sluice gateway up` makes; only we can enter it.
+    /// Returns the directory of what `sluice gateway up` creates; only this user can enter it.
     pub(crate) fn dir(&self) -> &PathBuf {
         &self.dir
     }
 
-    /// Its configuration, as the container has it.
+    /// Returns the directory of its configuration, which the container reads.
     pub(crate) fn config(&self) -> PathBuf {
         self.dir.join("config")
     }
 
-    /// Directory of the one workspace that its container writes to.
+    /// Returns the directory of the one workspace that its container writes to.
     pub(crate) fn disk(&self) -> PathBuf {
         self.dir.join("disk")
     }
 
-    /// Directory in which its container is heard, at a socket of this name.
+    /// Returns the directory in which its container listens, at a socket named `SOCKET`.
     pub(crate) fn bridge(&self) -> PathBuf {
         self.written(BRIDGE)
     }
 
-    /// Directory of its conversations, and of its agents' files.
+    /// Returns the directory of its conversations, and of its agents' files.
     pub(crate) fn state(&self) -> PathBuf {
         self.written(STATE)
     }
@@ -94,30 +94,30 @@ impl Place {
         workspace::tree(&self.disk(), workspace_id().as_str()).join(part)
     }
 
-    /// Where it is spoken to, as an endpoint of the bridge.
+    /// Returns the address at which it is reached, as an endpoint of the bridge.
     pub(crate) fn endpoint(&self) -> String {
         self.url.clone().unwrap_or_else(|| format!("unix:{}", self.bridge().join(SOCKET).display()))
     }
 
-    /// File of its token.
+    /// Returns the file of its token.
     pub(crate) fn token(&self) -> PathBuf {
         self.token.clone().unwrap_or_else(|| self.dir.join("token"))
     }
 
-    /// File of its slots.
+    /// Returns the file of its slots.
     pub(crate) fn slots(&self) -> PathBuf {
         self.slots.clone().unwrap_or_else(|| self.dir.join("slots"))
     }
 }
 
-/// Directories of a gateway's workspace: where it is heard, and all else that it writes.
+/// Directories of a gateway's workspace: one for its socket, and one for all else that it writes.
 pub(crate) const BRIDGE: &str = "bridge";
 pub(crate) const STATE: &str = "state";
 
-/// Each gateway has a directory of workspaces for itself, and one in it.
+/// Returns the id of a gateway's workspace: each gateway has a directory of workspaces for itself, and one in it.
 pub(crate) fn workspace_id() -> WorkspaceId {
     WorkspaceId::from_random(0)
 }
 
-/// Name of the socket at which a gateway's container is heard.
+/// Name of the socket at which a gateway's container listens.
 pub(crate) const SOCKET: &str = "gateway.sock";

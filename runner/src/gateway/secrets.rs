@@ -1,16 +1,19 @@
-//! Files that only we may read: a gateway's token, its slots.
+//! Reads files that only this user may read: a gateway's token, its slots.
 
 use std::path::Path;
 
 use platform_core::{control::Correlation, limit::ByteSize, secret::Secret};
-use platform_runtime::file::{self, Unread};
+use platform_runtime::{
+    file::{self, Unread},
+    trust::Trusted,
+};
 
 use super::Error;
 
-/// Larger is no token, and no list of slots.
+/// Largest size of a token file or of a list of slots.
 const LARGEST: ByteSize = ByteSize::kib(64);
 
-/// The token in `path`.
+/// Returns the token in `path`.
 pub(super) fn token(path: &Path) -> Result<Secret, Error> {
     let text = read("the gateway's token", path)?;
     let token = text.expose().trim();
@@ -20,7 +23,7 @@ pub(super) fn token(path: &Path) -> Result<Secret, Error> {
     Ok(Secret::new(token.to_owned()))
 }
 
-/// The slots in `path`, in their order: the gateway's providers are numbered so.
+/// Returns the slots in `path`, in their order: the gateway's providers are numbered so.
 pub(super) fn slots(path: &Path) -> Result<Vec<Correlation>, Error> {
     let text = read("the gateway's slots", path)?;
     let lines = text.expose().lines().map(str::trim).filter(|line| !line.is_empty());
@@ -30,7 +33,7 @@ pub(super) fn slots(path: &Path) -> Result<Vec<Correlation>, Error> {
 }
 
 fn read(what: &'static str, path: &Path) -> Result<Secret, Error> {
-    file::secret(path, LARGEST).map_err(|unread| match unread {
+    file::secret(path, LARGEST, &Trusted::own()).map_err(|unread| match unread {
         Unread::Exposed(exposure) => Error::Exposed(exposure),
         Unread::Io(source) => Error::File { what, path: path.to_owned(), source },
     })

@@ -1,5 +1,5 @@
-//! Whose certificates are trusted with gateways that are spoken to in TLS. Only a file of an operator's is read here; the system's
-//! are the bridge's business.
+//! Reads the CA certificates that gateways with TLS are verified by. Only an operator's file is read here; the bridge
+//! handles the system's certificates.
 
 use std::{path::Path, sync::Arc};
 
@@ -12,10 +12,10 @@ use rustls::{
 
 use super::Error;
 
-/// The largest file of CA certificates that is read.
+/// Largest file of CA certificates that is read.
 const MAX_FILE: ByteSize = ByteSize::mib(4);
 
-/// TLS that trusts the CA certificates in `file`, and no others.
+/// Returns a TLS configuration that trusts the CA certificates in `file`, and no others.
 pub(super) fn only(file: &Path) -> Result<Arc<ClientConfig>, Error> {
     let not_one = || Error::NotOne { what: "CA certificate that can be used", path: file.to_owned() };
     let mut roots = RootCertStore::empty();

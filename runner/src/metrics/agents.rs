@@ -1,4 +1,4 @@
-//! What is counted of each agent.
+//! Counts runs and warm containers of each agent.
 
 use std::{
     collections::BTreeMap,
@@ -15,7 +15,7 @@ use platform_runtime::metrics::{Bound, Cells, Distribution, Histograms};
 use super::micros;
 use crate::lifecycle::Outcome;
 
-/// Of runs: from an agent that prints a word to one that works for an hour.
+/// Bounds of run times: from an agent that prints a word to one that works for an hour.
 const RUNS: [Bound; 14] = [
     (250_000, "0.25"),
     (500_000, "0.5"),
@@ -33,20 +33,20 @@ const RUNS: [Bound; 14] = [
     (3_600_000_000, "3600"),
 ];
 
-/// The agents that have a name here, and the rest.
+/// Counters of the configured agents, and of all others.
 #[derive(Debug, Default)]
 pub(super) struct Agents {
     named: RwLock<BTreeMap<AgentId, Arc<ForAgent>>>,
     other: Arc<ForAgent>,
 }
 
-/// Of one agent.
+/// Counters of one agent.
 #[derive(Debug)]
 pub(super) struct ForAgent {
-    /// By outcome.
+    /// Ended runs by outcome.
     ended: Cells,
     durations: Histograms,
-    /// Claimed and expired ones.
+    /// Warm containers that were claimed or expired.
     pool: Cells,
     ready: AtomicU64,
     filling: AtomicU64,
@@ -80,7 +80,7 @@ impl Agents {
         Arc::clone(named.get(agent).unwrap_or(&self.other))
     }
 
-    /// Each with its label. No agent is called `other`: their names have a colon.
+    /// Returns each agent's counters with their label. No agent is called `other`: their names have a colon.
     pub(super) fn all(&self) -> Vec<(String, Arc<ForAgent>)> {
         let named = self.named.read().unwrap_or_else(PoisonError::into_inner);
         let named = named.iter().map(|(agent, counted)| (agent.to_string(), Arc::clone(counted)));
@@ -107,22 +107,22 @@ impl ForAgent {
         self.pool.add(EXPIRED, 1);
     }
 
-    /// How many runs ended so.
+    /// Returns the number of runs with this outcome.
     pub(super) fn runs(&self, outcome: Outcome) -> u64 {
         self.ended.get(outcome as usize)
     }
 
-    /// How long they took.
+    /// Returns the distribution of run times.
     pub(super) fn durations(&self) -> Distribution {
         self.durations.read(0)
     }
 
-    /// Containers of the pool by the words of their states.
+    /// Returns the warm containers by the word of their state.
     pub(super) fn pool(&self) -> [(&'static str, u64); 2] {
         [("ready", self.ready.load(Ordering::Relaxed)), ("filling", self.filling.load(Ordering::Relaxed))]
     }
 
-    /// Of those the claimed and the expired ones.
+    /// Returns the claimed and the expired warm containers.
     pub(super) fn pool_gone(&self) -> (u64, u64) {
         (self.pool.get(CLAIMED), self.pool.get(EXPIRED))
     }

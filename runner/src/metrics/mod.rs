@@ -1,12 +1,15 @@
-//! Metrics of the control plane: what Prometheus may read of `sluice up`. Served by `api`; nothing here listens.
+//! Metrics of the control plane, for Prometheus to read from `sluice up`. Module `api` serves them; nothing here
+//! listens.
 //!
-//! Labels are closed sets: agents of the configuration, states, kinds, words of ours. A run of an agent that is not, or was not
-//! when this process first heard of it, is one of `other`; no run, no account, and nothing an agent or a caller chose is ever a
-//! label. So there are at most 40 series for each agent, and some 90 besides.
+//! Labels are closed sets: configured agents, states, kinds and fixed words. Runs of all other agents are counted under
+//! `other`. That covers agents that were not configured when this process first counted them. No run, no account, and
+//! nothing that an agent or a caller chose is ever a label. So there are at most 40 series for each agent, and some 90
+//! besides.
 //!
-//! Counters are this process's, and begin at zero with it: a run is counted by whoever stored its end, so over all workers each one
-//! once. What was not counted because a worker was killed right then is in the store. How many runs wait and work is asked of the
-//! store whenever somebody wants to know, at most once a second, and is the same of whichever worker is asked.
+//! Counters belong to this process, and begin at zero with it. The process that stored the end of a run counts it, so
+//! all workers together count each run once. Only the store knows of runs that a worker did not count because it was
+//! killed right then. The store is asked for the numbers of queued and working runs when metrics are read, at most once
+//! a second. Every worker reports the same numbers.
 
 mod agents;
 mod present;
@@ -28,7 +31,7 @@ pub(crate) use self::spans::Dropped;
 use self::{agents::Agents, present::Looked, reaper::Reaped, spans::Spans};
 use crate::{lifecycle::Outcome, reaper::Report, run::Start, store::Store};
 
-/// Of starts: from a container that waits for its run to a queue that is long.
+/// Bounds of start times: from a warm container to a long queue.
 const STARTS: [Bound; 14] = [
     (50_000, "0.05"),
     (100_000, "0.1"),
@@ -46,17 +49,17 @@ const STARTS: [Bound; 14] = [
     (3_600_000_000, "3600"),
 ];
 
-/// Where containers come from.
+/// Kinds of containers by their start.
 const FROM: [Start; 2] = [Start::Cold, Start::Warm];
 
-/// What is counted, and what is looked at when somebody asks.
+/// Counters, and values that are looked up when metrics are read.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     agents: Agents,
-    /// From the order to the start of the container.
+    /// Times from the order to the start of the container.
     starts: Histograms,
     starting: AtomicU64,
-    /// How many may be; 0 for as many as like.
+    /// Limit of concurrent starts; 0 for none.
     starting_at_most: AtomicU64,
     reaped: Reaped,
     spans: Spans,
@@ -78,67 +81,67 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// From now on these agents have series of their own; others keep those they have.
+    /// Gives these agents series of their own from now on. Other agents keep theirs.
     pub(crate) fn know<'a>(&self, agents: impl Iterator<Item = &'a AgentId>) {
         self.agents.know(agents);
     }
 
-    /// Asks `store` how many runs there are whenever somebody wants to know, for as long as this is polled.
+    /// Asks `store` for the number of runs when metrics are read, for as long as this is polled.
     pub(crate) async fn ask(&self, store: &Store) {
         self.looked.answer(store).await;
     }
 
-    /// From now on so many runs are prepared and started at a time.
+    /// Sets the limit of runs that are prepared and started at a time.
     pub(crate) fn starting_at_most(&self, bound: u64) {
         self.starting_at_most.store(bound, Ordering::Relaxed);
     }
 
-    /// A run's container was begun to be made, or claimed; until [`Metrics::started_or_not`].
+    /// Counts a run whose container is being made or claimed, until [`Metrics::started_or_not`].
     pub(crate) fn starting(&self) {
         self.starting.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// It runs, or will not.
+    /// Ends a start: the container runs, or will not.
     pub(crate) fn started_or_not(&self) {
         self.starting.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// A container was started, so long after its run was ordered.
+    /// Counts a started container, and the time since its run was ordered.
     pub(crate) fn started(&self, start: Start, after: Duration) {
         self.starts.observe(start as usize, micros(after));
     }
 
-    /// A run is over, so long after it was ordered.
+    /// Counts an ended run, and the time since it was ordered.
     pub(crate) fn ended(&self, agent: &AgentId, outcome: Outcome, after: Duration) {
         self.agents.of(agent).ended(outcome, after);
     }
 
-    /// What the pool has of an agent now: containers that wait, and those that are being made.
+    /// Sets an agent's warm containers: those that are ready, and those that are being made.
     pub(crate) fn pool_has(&self, agent: &AgentId, ready: u64, filling: u64) {
         self.agents.of(agent).pool_has(ready, filling);
     }
 
-    /// One of the pool's was claimed.
+    /// Counts a warm container that was claimed.
     pub(crate) fn pool_claimed(&self, agent: &AgentId) {
         self.agents.of(agent).claimed();
     }
 
-    /// One of the pool's was removed unused: its image or entry changed, or it was too old, or broken.
+    /// Counts a warm container that was removed unused: its image or entry changed, or it was too old, or broken.
     pub(crate) fn pool_expired(&self, agent: &AgentId) {
         self.agents.of(agent).expired();
     }
 
-    /// Somebody has looked for what runs have left.
+    /// Counts a pass of the reaper.
     pub(crate) fn reaped(&self, report: &Report) {
         self.reaped.count(report);
     }
 
-    /// What is counted of traces.
+    /// Returns the counters of spans.
     pub(crate) const fn spans(&self) -> &Spans {
         &self.spans
     }
 
-    /// The exposition. Of a store that does not answer soon it tells that it does not.
+    /// Renders the exposition. A store that does not answer soon is reported as such.
     pub(crate) async fn render(&self) -> String {
         render::render(self, self.looked.look().await)
     }

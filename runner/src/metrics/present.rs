@@ -1,4 +1,4 @@
-//! What the store says of runs that have not ended, for however many ask at once.
+//! Asks the store for runs that have not ended, once for any number of concurrent readers.
 
 use std::{sync::OnceLock, time::Duration};
 
@@ -9,15 +9,15 @@ use tokio::{
 
 use crate::store::{Metered, Present, Queue, Store};
 
-/// For how long what the store said is not asked again.
+/// Time for which the store's answer is reused.
 const FRESH: Duration = Duration::from_secs(1);
-/// How long it is waited for.
+/// Longest wait for the store's answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What the store says of runs that have not ended, and of those that wait.
+/// Runs that have not ended, and the queue, as the store reports them.
 pub(super) type Known = (Present, Queue);
 
-/// What was looked at last.
+/// Latest answer of the store.
 #[derive(Debug, Default)]
 pub(super) struct Looked {
     store: OnceLock<Store>,
@@ -25,19 +25,19 @@ pub(super) struct Looked {
     seen: watch::Sender<Option<(Instant, Option<Known>)>>,
 }
 
-/// The store, as it is shown.
+/// State of the store for one exposition.
 #[derive(Debug)]
 pub(super) struct Shown {
-    /// Absent if it did not answer in time.
+    /// Answer of the store; absent if it did not come in time.
     pub(super) present: Option<Known>,
-    /// Absent before it was open.
+    /// Measurements of the store; absent before it was open.
     pub(super) metered: Option<Metered>,
 }
 
 impl Looked {
-    /// Asks `store` whenever somebody wants to know, for ever.
+    /// Asks `store` whenever a reader wants an answer. Never returns.
     pub(super) async fn answer(&self, store: &Store) {
-        // A process has one.
+        // A process opens one store, so the first value stays.
         drop(self.store.set(store.clone()));
         loop {
             self.wanted.notified().await;

@@ -1,4 +1,4 @@
-//! What is counted of those who remove what runs have left.
+//! Counts the passes of the reaper and their results.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,27 +9,27 @@ use crate::{
     store::Kind,
 };
 
-/// Passes, and what they came to.
+/// Passes of the reaper, and their results.
 #[derive(Debug)]
 pub(super) struct Reaped {
     passes: Cells,
-    /// By kind.
+    /// Removed resources by kind.
     removed: Cells,
     last: Mutex<Last>,
 }
 
-/// What the last pass found wrong.
+/// Problems that the last pass found.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Last {
     /// Parts that could not be looked at.
     pub(super) blind: Vec<&'static str>,
-    /// Things that are dead and could not be removed, by kind.
+    /// Dead resources that could not be removed, by kind.
     pub(super) failed: [u64; Kind::ALL.len()],
-    /// Things that nothing proves to be anybody's, by kind.
+    /// Resources without proof of an owner, by kind.
     pub(super) unknown: [u64; Kind::ALL.len()],
 }
 
-/// The parts that are looked at.
+/// Parts that a pass looks at.
 pub(super) const PARTS: [&str; 4] = ["docker", "proxy", "store", "workspaces"];
 
 impl Default for Reaped {

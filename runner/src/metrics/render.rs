@@ -1,4 +1,4 @@
-//! Every family there is, with its name and what it means. Names are kept: dashboards and alerts rely on them.
+//! Renders every metric family with its name and meaning. Names are kept: dashboards and alerts rely on them.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -17,7 +17,7 @@ use crate::{
     store,
 };
 
-/// All of it, as text.
+/// Renders all metrics as text.
 pub(super) fn render(metrics: &Metrics, shown: Shown) -> String {
     let mut text = Exposition::default();
     text.family(Kind::Gauge, "sluice_build_info", "The version of this `sluice up`.")
@@ -83,10 +83,10 @@ fn pool(text: &mut Exposition, agents: &[(String, Arc<ForAgent>)]) {
     agents.iter().for_each(|(agent, counted)| family.sample(&[("agent", agent)], counted.pool_gone().1));
 }
 
-/// What the store says of runs, whoever works on them; without it, nothing.
+/// Renders the store's numbers of runs, over all workers. If the store did not answer, only that is rendered.
 fn present(text: &mut Exposition, shown: &Shown) {
     let help = "1 if the store told how many runs there are; else it did not answer within two seconds, and they are left out.";
-    text.single(Kind::Gauge, "sluice_store_answers", u8::from(shown.present.is_some()), help);
+    text.single(Kind::Gauge, "sluice_store_up", u8::from(shown.present.is_some()), help);
     let Some((present, queue)) = &shown.present else { return };
     let count = |state: &str| {
         present.states.iter().filter(|(name, _)| name == state).map(|(_, runs)| runs).sum::<u64>()
@@ -109,21 +109,21 @@ fn present(text: &mut Exposition, shown: &Shown) {
 
 fn reaper(text: &mut Exposition, reaped: &Reaped) {
     let help = "Times that it was looked for what runs have left.";
-    text.single(Kind::Counter, "sluice_reaper_passes_total", reaped.passes(), help);
+    text.single(Kind::Counter, "sluice_gc_passes_total", reaped.passes(), help);
     let help = "Things that runs had left and that were removed.";
-    let mut family = text.family(Kind::Counter, "sluice_reaper_removed_total", help);
+    let mut family = text.family(Kind::Counter, "sluice_gc_removed_total", help);
     for kind in store::Kind::ALL {
         family.sample(&[("kind", kind.name())], reaped.removed(kind));
     }
     let last = reaped.last();
     let help = "1 for what could not be looked at in the last pass.";
-    let mut family = text.family(Kind::Gauge, "sluice_reaper_blind", help);
+    let mut family = text.family(Kind::Gauge, "sluice_gc_incomplete", help);
     PARTS.iter().for_each(|part| family.sample(&[("part", *part)], u8::from(last.blind.contains(part))));
     let help = "Things that the last pass left: dead ones that could not be removed, and those nothing proves to be anybody's.";
-    let mut family = text.family(Kind::Gauge, "sluice_reaper_left", help);
+    let mut family = text.family(Kind::Gauge, "sluice_gc_remaining", help);
     for kind in store::Kind::ALL {
         for (why, counts) in [("failed", &last.failed), ("unknown", &last.unknown)] {
-            family.sample(&[("kind", kind.name()), ("why", why)], counts[kind as usize]);
+            family.sample(&[("kind", kind.name()), ("reason", why)], counts[kind as usize]);
         }
     }
 }
@@ -142,8 +142,8 @@ fn store(text: &mut Exposition, shown: &Shown) {
 fn spans(text: &mut Exposition, metrics: &Metrics) {
     let (told, dropped) = metrics.spans.read();
     let help = "Spans that the collector of traces has taken.";
-    text.single(Kind::Counter, "sluice_spans_told_total", told, help);
-    let help = "Spans that were dropped: no_room is more than was taken, away is a collector that did not come back, refused is one that does not want them, unreadable is the store.";
+    text.single(Kind::Counter, "sluice_spans_exported_total", told, help);
+    let help = "Spans that were dropped: queue_full is more than the queue holds, unavailable is a collector that did not come back, refused is one that does not want them, unreadable is the store.";
     let mut family = text.family(Kind::Counter, "sluice_spans_dropped_total", help);
-    dropped.iter().for_each(|(why, count)| family.sample(&[("why", why.word())], count));
+    dropped.iter().for_each(|(why, count)| family.sample(&[("reason", why.word())], count));
 }

@@ -1,34 +1,34 @@
-//! What is counted of traces.
+//! Counts exported and dropped spans.
 
 use platform_runtime::metrics::Cells;
 
-/// Why spans were dropped.
+/// Reason why spans were dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dropped {
-    /// More waited than there is room for.
-    NoRoom,
-    /// The collector was away for too long.
-    Away,
-    /// The collector does not want them.
+    /// The queue of the exporter was full.
+    QueueFull,
+    /// The collector was unavailable for too long.
+    Unavailable,
+    /// The collector refused the spans.
     Refused,
-    /// What they are made of could not be read.
+    /// The run of the spans could not be read.
     Unreadable,
 }
 
 impl Dropped {
-    pub(super) const ALL: [Self; 4] = [Self::NoRoom, Self::Away, Self::Refused, Self::Unreadable];
+    pub(super) const ALL: [Self; 4] = [Self::QueueFull, Self::Unavailable, Self::Refused, Self::Unreadable];
 
     pub(super) const fn word(self) -> &'static str {
         match self {
-            Self::NoRoom => "no_room",
-            Self::Away => "away",
+            Self::QueueFull => "queue_full",
+            Self::Unavailable => "unavailable",
             Self::Refused => "refused",
             Self::Unreadable => "unreadable",
         }
     }
 }
 
-/// Spans that were told, and those that were not.
+/// Counters of exported and dropped spans.
 #[derive(Debug)]
 pub(crate) struct Spans {
     told: Cells,
@@ -42,12 +42,12 @@ impl Default for Spans {
 }
 
 impl Spans {
-    /// So many were taken.
+    /// Counts spans that the collector took.
     pub(crate) fn told(&self, count: u64) {
         self.told.add(0, count);
     }
 
-    /// So many were dropped; returns whether they are the first ones for this reason.
+    /// Counts dropped spans. Returns whether they are the first ones for this reason.
     pub(crate) fn dropped(&self, why: Dropped, count: u64) -> bool {
         let before = self.dropped.get(why as usize);
         self.dropped.add(why as usize, count);

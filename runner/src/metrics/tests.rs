@@ -1,4 +1,4 @@
-//! That agents have series of their own only if they are configured, and that what was counted stands where it belongs.
+//! Tests that only configured agents have series of their own, and that counts appear where they belong.
 
 use std::time::Duration;
 
@@ -59,11 +59,11 @@ async fn what_is_counted_is_told_of_agents_that_are_configured_and_of_the_rest()
         r#"sandbox_pool_containers{agent="team:two",state="filling"} 1"#,
         r#"sandbox_pool_claimed_total{agent="team:two"} 1"#,
         r#"sandbox_pool_expired_total{agent="team:two"} 1"#,
-        "sluice_reaper_passes_total 1",
-        r#"sluice_reaper_removed_total{kind="container"} 1"#,
-        r#"sluice_reaper_left{kind="workspace",why="failed"} 1"#,
-        r#"sluice_reaper_blind{part="docker"} 0"#,
-        "sluice_store_answers 0",
+        "sluice_gc_passes_total 1",
+        r#"sluice_gc_removed_total{kind="container"} 1"#,
+        r#"sluice_gc_remaining{kind="workspace",reason="failed"} 1"#,
+        r#"sluice_gc_incomplete{part="docker"} 0"#,
+        "sluice_store_up 0",
     ] {
         assert!(text.lines().any(|there| there == line), "{line} is not in\n{text}");
     }

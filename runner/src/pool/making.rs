@@ -1,4 +1,4 @@
-//! Making one that waits.
+//! Creates warm containers.
 
 use platform_core::id::SocketDirName;
 use platform_runtime::random;
@@ -8,70 +8,71 @@ use crate::{
     failpoint::Point,
     run::{Host, now},
     sandbox::{First, Limits, SandboxSpec, docker},
-    store::Spare,
+    store::WarmContainer,
     workspace::Workspaces,
 };
 
 impl Pool<'_> {
-    /// Makes one from `mould`. What this leaves behind when it fails goes at once, or later by its row.
-    pub(super) async fn make(&self, mould: &str, want: &Want) -> Result<Spare, Error> {
+    /// Creates a warm container from `template`. What this leaves behind when it fails is removed at once, or later by
+    /// its row.
+    pub(super) async fn make(&self, template: &str, want: &Want) -> Result<WarmContainer, Error> {
         let Host { store, worker, lease, installation, .. } = self.host;
-        let spare = Spare {
-            container: format!("sluice-{installation}-spare-{:032x}", random::bits()),
-            mould: mould.to_owned(),
+        let warm = WarmContainer {
+            container: format!("sluice-{installation}-warm-{:032x}", random::bits()),
+            template: template.to_owned(),
             agent: want.agent.clone(),
             workspace: Workspaces::new_id(),
             listener: SocketDirName::from_random(random::bits()),
         };
-        // Runs that need one made are waited for like by any other start.
+        // The pool waits for a start permit like any run.
         let _place = self.host.starts.acquire().await;
         let since = now();
-        store.want_spare(&spare, worker, *lease).await?;
+        store.want_warm(&warm, worker, *lease).await?;
         self.sure_from(since);
-        Point::SpareWanted.reach();
-        match self.make_parts(&spare, want).await {
-            Ok(()) => Ok(spare),
+        Point::WarmWanted.reach();
+        match self.make_parts(&warm, want).await {
+            Ok(()) => Ok(warm),
             Err(error) => {
-                // By its row it is found again if that does not succeed now.
-                if store.spare_leaves(&spare.container, worker).await? {
-                    self.clear(&spare).await?;
+                // Its row finds it again if the removal does not succeed now.
+                if store.warm_leaves(&warm.container, worker).await? {
+                    self.clear(&warm).await?;
                 }
                 Err(error)
             }
         }
     }
 
-    async fn make_parts(&self, spare: &Spare, want: &Want) -> Result<(), Error> {
+    async fn make_parts(&self, warm: &WarmContainer, want: &Want) -> Result<(), Error> {
         let Host { store, worker, docker, data_plane, workspaces, installation, .. } = self.host;
         let workspaces = workspaces.sized(want.entry.disk);
         let room = workspaces.reserve()?;
-        // Beside it there has to be room for a run that needs a workspace of its own.
+        // Beside it there must be disk space for a run that needs a workspace of its own.
         self.host.workspaces.room()?.enough()?;
-        let workspace = workspaces.create_waiting(&spare.workspace).await?;
+        let workspace = workspaces.create_waiting(&warm.workspace).await?;
         drop(room);
-        Point::SpareWorkspaceMade.reach();
+        Point::WarmWorkspaceMade.reach();
         self.sure()?;
-        let socket_dir = data_plane.reserve(&spare.listener).await?.path;
+        let socket_dir = data_plane.reserve(&warm.listener).await?.path;
         let start_dir = workspace.start_dir().ok_or(Error::Lost)?.to_owned();
         let labels =
-            [installation.as_str(), want.agent.as_str(), spare.mould.as_str(), spare.workspace.as_str()];
+            [installation.as_str(), want.agent.as_str(), warm.template.as_str(), warm.workspace.as_str()];
         let spec = SandboxSpec {
-            name: spare.container.clone(),
+            name: warm.container.clone(),
             image: want.image.clone(),
             first: First::Wait(start_dir),
             volumes: want.entry.volumes.clone(),
-            labels: docker::spare_labels(labels),
+            labels: docker::warm_labels(labels),
             workspace: workspace.path().to_owned(),
             socket_dir,
             limits: Limits::of(&want.entry),
         };
         self.sure()?;
         docker.wait(&spec).await?;
-        Point::SpareStarted.reach();
-        if store.spare_is_ready(spare, worker).await? { Ok(()) } else { Err(Error::Lost) }
+        Point::WarmStarted.reach();
+        if store.warm_is_ready(warm, worker).await? { Ok(()) } else { Err(Error::Lost) }
     }
 
-    /// Whether nobody can have taken what is ours for abandoned.
+    /// Fails once another process may have taken this process's warm containers for abandoned.
     fn sure(&self) -> Result<(), Error> {
         if now() < self.sure_until.get() { Ok(()) } else { Err(Error::Lost) }
     }

@@ -1,15 +1,16 @@
-//! Containers that wait for a run: started, sealed, each with a workspace and a socket directory of its own, and for one run only.
+//! Keeps warm containers: started, isolated, each with a workspace and a socket directory of its own, and for one run
+//! only.
 //!
-//! `sluice up` keeps as many as agents' entries say. Each is in the store before the first thing of it is made, until the last is
-//! gone; a run takes one by making its things the run's own (`run::making`), and from then on the pool knows nothing of it.
-//! What no longer fits any entry is removed, as is what has ended while it waited. They are made one after the other, so
-//! that runs do not wait for what is to make them fast.
+//! `sluice up` keeps as many as agents' entries say. Each is in the store from before its first part is created until
+//! its last part is gone. A run claims one by making its resources the run's own (`run::making`). From then on the pool
+//! knows nothing of it. The pool removes containers that no longer fit any entry or have ended while they waited. It
+//! creates them one after the other, so that they do not delay the runs that they are to speed up.
 //!
-//! Not here: removing what a process has left that is gone (`reaper`).
+//! Not here: removing what an ended process has left (`reaper`).
 
 mod making;
-mod mould;
 mod removing;
+mod template;
 
 use std::{cell::Cell, collections::BTreeMap, convert::Infallible, time::Duration};
 
@@ -19,7 +20,7 @@ use platform_runtime::{report, settings::Agent};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::{mould::mould, removing::remove};
+pub(crate) use self::{removing::remove, template::template};
 use crate::{
     agents::Catalog,
     away::Away,
@@ -30,18 +31,18 @@ use crate::{
     workspace,
 };
 
-/// How often it is looked whether one was taken.
+/// Interval between checks whether a run has claimed one.
 const LOOK: Duration = Duration::from_millis(200);
-/// How often images and containers are looked at.
+/// Interval between looks at images and containers.
 const GLANCE: Duration = Duration::from_secs(2);
-/// Pauses after something failed: the first, and the longest.
+/// Delays after a failure: the first, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
-/// How long removing everything may take at the end. What is left is for whoever comes next.
+/// Longest time for removing everything at the end. What is left is for the next `sluice up` or the reaper.
 const DRAIN: Duration = Duration::from_secs(20);
-/// Removed at a time.
+/// Number of containers that are removed at the same time.
 const AT_A_TIME: usize = 4;
 
-/// Why nothing waits.
+/// Reason why there is no warm container.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("the store failed")]
@@ -54,7 +55,7 @@ pub(crate) enum Error {
     Docker(#[from] docker::Error),
     #[error(
         "containers of image {image} do not wait for a start file: an image that does names its entrypoint on the label `{}` and has no command; or set `warm` to 0",
-        platform_core::name::label::WAITS
+        platform_core::name::label::ENTRYPOINT
     )]
     NeverWaits { image: String },
     #[error("workspaces are directories here, and nothing would bound what waits: they have to be images")]
@@ -65,18 +66,18 @@ pub(crate) enum Error {
     Lost,
 }
 
-/// What is kept ready here.
+/// Pool of this process's warm containers.
 #[derive(Debug)]
 pub(crate) struct Pool<'h> {
     host: &'h Host,
     catalog: &'h Catalog,
-    /// Nobody else can have begun to remove what is ours before this moment of the boot clock.
+    /// Moment of the boot clock before which no other process can have begun to remove our containers.
     sure_until: Cell<Duration>,
-    /// Whether nothing is ours, as far as is known.
+    /// True if this process has no warm containers, as far as it knows.
     is_empty: Cell<bool>,
 }
 
-/// What is to be ready of one mould.
+/// Warm containers that one template should have.
 struct Want {
     agent: AgentId,
     entry: Agent,
@@ -84,17 +85,17 @@ struct Want {
     count: usize,
 }
 
-/// What was seen outside the store, a moment ago.
+/// State outside the store, observed a moment ago.
 #[derive(Default)]
 struct Glance {
-    /// All there are.
+    /// All agents of the catalog.
     agents: Vec<AgentId>,
     wants: BTreeMap<String, Want>,
-    /// Why nothing can wait for runs of an agent.
+    /// Reason per agent for which its runs can have no warm containers.
     troubles: BTreeMap<AgentId, String>,
-    /// Names of containers that run, those that were made since among them; absent if nobody looked.
+    /// Names of containers that run, including those created since; absent if they were not listed.
     running: Option<Vec<String>>,
-    /// Why the disk has no room for one more run, if it has none.
+    /// Reason why the disk has no space for one more run, if it has none.
     room: Option<String>,
 }
 
@@ -103,8 +104,8 @@ impl<'h> Pool<'h> {
         Self { host, catalog, sure_until: Cell::new(Duration::ZERO), is_empty: Cell::new(true) }
     }
 
-    /// Keeps as many ready as there are to be, until `stop` is triggered; then it removes them. To be polled to its end: what is
-    /// under way would be made without anybody to see it.
+    /// Keeps the configured number ready until `stop` is triggered; then removes all. To be polled to its end: dropping
+    /// it would leave containers that are being created without an owner.
     pub(crate) async fn keep(&self, stop: &CancellationToken) {
         let hurry = async {
             stop.cancelled().await;
@@ -151,11 +152,11 @@ impl<'h> Pool<'h> {
             }
             (*glance, *looked) = (now, Some(Instant::now()));
         }
-        // Most installations keep nothing ready, and pay nothing for it.
+        // Most installations have no warm containers, and then this costs nothing.
         if glance.wants.is_empty() && self.is_empty.get() { Ok(()) } else { self.pass(glance).await }
     }
 
-    /// Removes everything that waits here.
+    /// Removes all warm containers of this process.
     async fn drain(&self) {
         let removed = timeout(DRAIN, async {
             let ours = self.ours().await?;
@@ -172,13 +173,13 @@ impl<'h> Pool<'h> {
         }
     }
 
-    /// Keeps what is here from being taken for abandoned.
+    /// Renews the lease on the warm containers, so that no other process takes them for abandoned.
     async fn renew(&self) -> Infallible {
         let Host { store, worker, lease, .. } = self.host;
         loop {
             let since = now();
             if !self.is_empty.get() {
-                match store.keep_spares(worker, *lease).await {
+                match store.keep_warm_containers(worker, *lease).await {
                     Ok(()) => self.sure_from(since),
                     Err(error) => {
                         tracing::warn!(error = %report::chain(&error), "what waits for runs is not kept");
@@ -189,12 +190,12 @@ impl<'h> Pool<'h> {
         }
     }
 
-    /// What is ours was kept, or wanted, not before `since`.
+    /// Records that the lease on the warm containers was acquired or renewed not before `since`.
     fn sure_from(&self, since: Duration) {
         self.sure_until.set(sure_until(since, self.host.lease));
     }
 
-    /// Returns what is ours to look after: also what a process that is gone has left.
+    /// Returns the rows that this process manages: also those that an ended process has left.
     async fn ours(&self) -> Result<Vec<Pooled>, Error> {
         let mut rows = self.host.store.pool().await?;
         rows.retain(|row| row.stage != PoolStage::Gone && (self.is_mine(row) || row.over));
@@ -205,10 +206,10 @@ impl<'h> Pool<'h> {
         pooled.owner == self.host.worker.to_string()
     }
 
-    /// What is to be ready, by mould, and what runs.
+    /// Observes what should be ready, by template, and which containers run.
     ///
     /// # Errors
-    /// If Docker is away: what was known before still holds.
+    /// If Docker is unavailable: the state observed before still holds.
     async fn glance(&self) -> Result<Glance, Error> {
         let Host { docker, workspaces, installation, .. } = self.host;
         let agents = self.catalog.agents().await;
@@ -220,16 +221,16 @@ impl<'h> Pool<'h> {
             }
             match self.image(&entry).await {
                 Ok(image) => {
-                    let mould = mould(self.host, (&agent, &entry), &image);
-                    drop(glance.wants.insert(mould, Want { agent, entry, image, count }));
+                    let template = template(self.host, (&agent, &entry), &image);
+                    drop(glance.wants.insert(template, Want { agent, entry, image, count }));
                 }
                 Err(Error::Docker(error)) if error.is_away() => return Err(error.into()),
                 Err(error) => drop(glance.troubles.insert(agent, report::chain(&error))),
             }
         }
         if !(glance.wants.is_empty() && self.is_empty.get()) {
-            glance.running = Some(docker.running_spares(installation).await?);
-            // Runs come first.
+            glance.running = Some(docker.running_warm_containers(installation).await?);
+            // Runs have priority for disk space.
             glance.room =
                 workspaces.room().and_then(|room| room.enough()).err().map(|error| report::chain(&error));
         }
@@ -246,24 +247,25 @@ impl<'h> Pool<'h> {
         }
     }
 
-    /// Removes what is not to wait any more, and makes at most one that is. What went wrong with one does not keep the others.
+    /// Removes containers that are no longer wanted, and creates at most one that is missing. A failure with one does
+    /// not stop the removal of the others.
     async fn pass(&self, glance: &mut Glance) -> Result<(), Error> {
         let ours = self.ours().await?;
         self.is_empty.set(ours.is_empty());
         self.count(glance, &ours);
         let mut missing: BTreeMap<_, _> =
-            glance.wants.iter().map(|(mould, want)| (mould.as_str(), want.count)).collect();
+            glance.wants.iter().map(|(template, want)| (template.as_str(), want.count)).collect();
         let mut wrong = Vec::new();
         for pooled in &ours {
-            let place = missing.get_mut(pooled.spare.mould.as_str()).filter(|left| **left > 0);
+            let place = missing.get_mut(pooled.warm.template.as_str()).filter(|left| **left > 0);
             match place {
                 Some(left) if pooled.stage == PoolStage::Ready && self.is_mine(pooled) => {
                     if glance.may_run(pooled) {
                         *left -= 1;
                         continue;
                     }
-                    let image = glance.wants.get(&pooled.spare.mould).map(|want| want.image.clone());
-                    let (container, image) = (pooled.spare.container.clone(), image.unwrap_or_default());
+                    let image = glance.wants.get(&pooled.warm.template).map(|want| want.image.clone());
+                    let (container, image) = (pooled.warm.container.clone(), image.unwrap_or_default());
                     wrong.push(Error::Ended { container, image });
                 }
                 _ => {}
@@ -277,30 +279,30 @@ impl<'h> Pool<'h> {
             return self.make_room(&ours).await;
         }
         let next = missing.into_iter().find(|(_, left)| *left > 0);
-        if let Some((mould, want)) = next.and_then(|(mould, _)| glance.wants.get_key_value(mould)) {
-            let made = self.make(mould, want).await?;
+        if let Some((template, want)) = next.and_then(|(template, _)| glance.wants.get_key_value(template)) {
+            let made = self.make(template, want).await?;
             self.is_empty.set(false);
             glance.running.iter_mut().for_each(|running| running.push(made.container.clone()));
         }
         Ok(())
     }
 
-    /// Gives up one that waits: the disk has no room for a run that does not fit it.
+    /// Removes one warm container: the disk has no space for a run that cannot use it.
     async fn make_room(&self, ours: &[Pooled]) -> Result<(), Error> {
         match ours.iter().find(|pooled| pooled.stage == PoolStage::Ready) {
             Some(pooled) => {
-                tracing::warn!(container = pooled.spare.container, "gives its room on the disk to runs");
+                tracing::warn!(container = pooled.warm.container, "gives its room on the disk to runs");
                 self.leave(pooled).await
             }
             None => Ok(()),
         }
     }
 
-    /// Has metrics tell what there is.
+    /// Updates the metrics of the pool.
     fn count(&self, glance: &Glance, ours: &[Pooled]) {
         for agent in &glance.agents {
             let of = |stage| {
-                let its = |pooled: &&Pooled| pooled.stage == stage && pooled.spare.agent == *agent;
+                let its = |pooled: &&Pooled| pooled.stage == stage && pooled.warm.agent == *agent;
                 ours.iter().filter(its).count() as u64
             };
             self.host.observer.metrics.pool_has(agent, of(PoolStage::Ready), of(PoolStage::Wanted));
@@ -309,21 +311,21 @@ impl<'h> Pool<'h> {
 
     async fn leave(&self, pooled: &Pooled) -> Result<(), Error> {
         let Host { store, worker, .. } = self.host;
-        match store.spare_leaves(&pooled.spare.container, worker).await? {
+        match store.warm_leaves(&pooled.warm.container, worker).await? {
             true => {
                 if pooled.stage == PoolStage::Ready {
-                    self.host.observer.metrics.pool_expired(&pooled.spare.agent);
+                    self.host.observer.metrics.pool_expired(&pooled.warm.agent);
                 }
-                self.clear(&pooled.spare).await
+                self.clear(&pooled.warm).await
             }
-            // A run was faster.
+            // A run has claimed it first.
             false => Ok(()),
         }
     }
 }
 
 impl Glance {
-    /// Tells of what is wrong and was not before.
+    /// Logs failures that are new since `before`.
     fn tell_news(&self, before: &Self) {
         for (agent, error) in &self.troubles {
             if before.troubles.get(agent) != Some(error) {
@@ -332,9 +334,9 @@ impl Glance {
         }
     }
 
-    /// Whether its container runs, as far as was seen.
+    /// Returns whether its container runs, as far as was observed.
     fn may_run(&self, pooled: &Pooled) -> bool {
         let Some(running) = &self.running else { return true };
-        running.contains(&pooled.spare.container)
+        running.contains(&pooled.warm.container)
     }
 }

@@ -1,27 +1,27 @@
-//! Removing what waited for a run, or as much of it as was made.
+//! Removes a warm container, or as much of it as was created.
 
 use std::path::Path;
 
 use super::{Error, Pool};
-use crate::{data_plane::DataPlane, run::Host, sandbox::docker::Docker, store::Spare, workspace};
+use crate::{data_plane::DataPlane, run::Host, sandbox::docker::Docker, store::WarmContainer, workspace};
 
-/// Removes all parts of `spare`, which no run can take any more. None of them need be there.
+/// Removes all parts of `warm`, which no run can claim any more. None of them need exist.
 pub(crate) async fn remove(
-    spare: &Spare,
+    warm: &WarmContainer,
     (docker, data_plane, workspaces): (&Docker, &DataPlane, &Path),
 ) -> Result<(), Error> {
-    // In this order: what has them mounted goes first.
-    docker.remove(&spare.container).await?;
-    data_plane.release(&spare.listener).await?;
-    workspace::remove(workspaces, &spare.workspace).await?;
+    // The order matters: the container has the other parts mounted, so it goes first.
+    docker.remove(&warm.container).await?;
+    data_plane.release(&warm.listener).await?;
+    workspace::remove(workspaces, &warm.workspace).await?;
     Ok(())
 }
 
 impl Pool<'_> {
-    /// Removes `spare`, and keeps that it is gone.
-    pub(super) async fn clear(&self, spare: &Spare) -> Result<(), Error> {
+    /// Removes `warm`, and stores that it is gone.
+    pub(super) async fn clear(&self, warm: &WarmContainer) -> Result<(), Error> {
         let Host { store, docker, data_plane, workspaces, .. } = self.host;
-        remove(spare, (docker, data_plane, workspaces.root())).await?;
-        Ok(store.spare_is_gone(&spare.container).await?)
+        remove(warm, (docker, data_plane, workspaces.root())).await?;
+        Ok(store.warm_is_gone(&warm.container).await?)
     }
 }

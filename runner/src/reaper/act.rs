@@ -1,4 +1,4 @@
-//! Removing a thing that was judged dead, if it still is.
+//! Removes a resource that was judged dead, if it still is.
 
 use platform_core::{
     id::{RunId, SocketDirName},
@@ -15,11 +15,11 @@ use super::{
 use crate::{
     data_plane, pool,
     sandbox::docker::{self, Docker, Removal},
-    store::{self, Hold, Kind, Resource, Spare, Stage},
+    store::{self, Hold, Kind, Resource, Stage, WarmContainer},
     workspace,
 };
 
-/// Why something dead is still there.
+/// Reason that something dead still exists.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error("the store failed")]
@@ -31,14 +31,14 @@ enum Error {
     #[error("the workspace failed")]
     Workspace(#[from] workspace::Error),
     #[error("what waited for a run could not be removed")]
-    Spare(#[from] pool::Error),
-    /// Somebody renamed it.
+    WarmContainer(#[from] pool::Error),
+    /// The container was renamed.
     #[error("it is no longer what it was when it was looked at")]
     Changed,
 }
 
 impl Reaper {
-    /// Removes `thing`, of which `judged` was decided a moment ago. Returns what was decided now, and what came of it.
+    /// Removes `thing`, which was judged `judged` a moment ago. Returns the decision of now and its outcome.
     pub(super) async fn act(
         &self,
         thing: &Thing,
@@ -76,7 +76,7 @@ impl Reaper {
         }
     }
 
-    /// A workspace with those who use it by now; also a container that was to be removed before and is still there.
+    /// Refreshes a workspace's users; a container that should have been removed before may still be among them.
     async fn as_it_is_now(&self, thing: &Thing) -> Result<Thing, Error> {
         let Thing::Workspace(space) = thing else { return Ok(thing.clone()) };
         let containers = containers(&self.sandbox.docker_socket).await?;
@@ -94,9 +94,9 @@ impl Reaper {
                 }
             }
             Thing::Grant(grant) => {
-                // In the name of the epoch that was judged: one that began since is not closed.
+                // The close names the judged epoch: an epoch that began since is not closed.
                 let epoch = standing.map_or(grant.epoch, |standing| standing.epoch);
-                // Nobody is left to wait for an answer.
+                // No process is left to wait for an answer.
                 match self.data_plane.close(&grant.run, epoch, Millis(0)).await {
                     Ok(view) => {
                         let hold = Hold { run: grant.run.clone(), epoch };
@@ -114,10 +114,10 @@ impl Reaper {
                 workspace::remove(&self.sandbox.workspace_dir, &space.id).await?;
                 Ok(Outcome::Removed)
             }
-            Thing::Spare(pooled) => self.remove_spare(&pooled.spare).await,
+            Thing::WarmContainer(pooled) => self.remove_warm(&pooled.warm).await,
             Thing::Row(row) => {
                 if let (Kind::Listener, Ok(dir)) = (row.kind, SocketDirName::parse(&row.name)) {
-                    // No grant is there that it would go with.
+                    // There is no grant that it would go with.
                     self.data_plane.release(&dir).await?;
                 }
                 self.store.removed(row).await?;
@@ -126,24 +126,24 @@ impl Reaper {
         }
     }
 
-    /// Removes what waited for a run, unless one was faster or its owner came back.
-    async fn remove_spare(&self, spare: &Spare) -> Result<Outcome, Error> {
-        if !self.store.spare_leaves(&spare.container, &self.worker).await? {
+    /// Removes a warm container, unless another process was faster or its owner came back.
+    async fn remove_warm(&self, warm: &WarmContainer) -> Result<Outcome, Error> {
+        if !self.store.warm_leaves(&warm.container, &self.worker).await? {
             return Ok(Outcome::WasGone);
         }
         let docker = Docker::connect(&self.sandbox.docker_socket).await?;
-        pool::remove(spare, (&docker, &self.data_plane, &self.sandbox.workspace_dir)).await?;
-        self.store.spare_is_gone(&spare.container).await?;
+        pool::remove(warm, (&docker, &self.data_plane, &self.sandbox.workspace_dir)).await?;
+        self.store.warm_is_gone(&warm.container).await?;
         Ok(Outcome::Removed)
     }
 
-    /// Keeps that `thing` is gone. Rows of a run that goes on are its holder's.
+    /// Records that `thing` is gone. Rows of a run that goes on are its holder's.
     async fn keep_removed(&self, thing: &Thing, standing: Option<&Standing>) -> Result<(), Error> {
         let Some(standing) = standing.filter(|standing| standing.state.is_final()) else { return Ok(()) };
         let its = |row: &&Resource| match thing {
             Thing::Container(_) | Thing::Workspace(_) => row.kind == thing.kind() && row.name == thing.name(),
             Thing::Grant(_) => matches!(row.kind, Kind::Grant | Kind::Listener),
-            Thing::Spare(_) | Thing::Row(_) => false,
+            Thing::WarmContainer(_) | Thing::Row(_) => false,
         };
         for row in standing.rows.iter().filter(its).filter(|row| row.stage != Stage::Removed) {
             self.store.removed(row).await?;

@@ -1,12 +1,14 @@
-//! What is dead. Pure: from what was seen to what becomes of it, and why.
+//! Decides which resources are dead. Pure: evidence in, decision and reason out.
 //!
-//! A thing is removed if its run has ended and a row of that run names this very thing; a container also if a run that
-//! goes on says that it is gone, and it is of an earlier epoch: whoever was taken over made it too late. A row is
-//! written before each thing, so what no row names was made by somebody else: another installation's store, a person.
-//! Names may collide between stores, sockets' directories cannot, they are random: a container has to mount its own
-//! run's.
+//! A resource is removed if its run has ended and a row of that run names this very resource. A container may also be
+//! removed while its run goes on. For that its row has to say that it is gone, and its epoch has to be an earlier
+//! one. Then a holder that had lost its lease made it too late.
 //!
-//! A lease that is over proves nothing. Whoever takes the run over decides about what was made for it.
+//! A row is written before each resource. So a resource without a row was made by another party: another
+//! installation's store, or a person. Names may collide between stores. Directories of sockets cannot, they are
+//! random: a container has to mount its own run's.
+//!
+//! An expired lease proves nothing. The worker that takes the run over decides about its resources.
 
 use std::{
     collections::BTreeSet,
@@ -30,10 +32,10 @@ use crate::{
     store::{Kind, PoolStage, Pooled, Resource, Stage},
 };
 
-/// How old must be what no row names before it is removed on demand: somebody may be about to use it.
+/// Least age of a resource without a row before it is removed on demand: another process may be about to use it.
 pub(super) const GRACE: Duration = Duration::from_mins(10);
 
-/// What is asked of a pass.
+/// Options of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Mode {
     pub(crate) act: Act,
@@ -41,27 +43,27 @@ pub(crate) struct Mode {
     pub(crate) kept: Leftovers,
 }
 
-/// Whether anything is done.
+/// Effect of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Act {
-    /// What is decided.
+    /// Carries out what is decided.
     #[default]
     Do,
-    /// Nothing: only said.
+    /// Only reports it.
     Say,
 }
 
-/// What becomes of things that the reaper does not remove by itself.
+/// Treatment of resources that the reaper does not remove by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Leftovers {
-    /// They stay.
+    /// The resources stay.
     #[default]
     Leave,
-    /// They go.
+    /// The resources are removed.
     Remove,
 }
 
-/// What is decided by, besides what was seen.
+/// Circumstances of a decision, besides the evidence.
 #[derive(Debug)]
 pub(super) struct Terms<'t> {
     pub(super) mode: Mode,
@@ -71,75 +73,75 @@ pub(super) struct Terms<'t> {
     pub(super) now: SystemTime,
 }
 
-/// What is decided about a thing, and why.
+/// Decision about a resource, and its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// It stays.
+    /// The resource stays.
     Keep(Kept),
-    /// It goes.
+    /// The resource is removed.
     Remove(Dead),
-    /// Nothing proves whose it is: a person decides.
+    /// Nothing proves which run owns it: a person decides.
     Unknown(Strange),
 }
 
-/// Why a thing stays.
+/// Reason that a resource stays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kept {
-    /// Its run goes on: it is for whoever holds the run, or takes it over.
+    /// Its run goes on: it is for the run's holder, or for the next one.
     Lives(State),
-    /// Somebody wanted it to stay.
+    /// The resource was kept on purpose.
     Deliberately,
     /// The proxy opens it by itself.
     Configured,
-    /// It is on its way.
+    /// The proxy is closing it already.
     Closing,
-    /// It is a container's.
+    /// A container uses it.
     InUse(String),
-    /// It waits for a run, or is on its way there or back.
+    /// A warm container that waits for a run, or is about to, or is being removed.
     Waits(PoolStage),
-    /// It may have been made just now.
+    /// Its creation may be only a moment ago.
     Young,
-    /// It is a gateway, which `sluice gateway` keeps.
+    /// A gateway, which `sluice gateway` keeps.
     Gateway(String),
 }
 
-/// What proves that a thing is dead.
+/// Proof that a resource is dead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dead {
     /// Its run has ended.
     Ended(State),
-    /// It was made by somebody who had been taken over.
+    /// A holder that had lost its lease made it.
     Fenced { made: u64, present: u64 },
-    /// It waited for a run, and who made it is gone.
+    /// A warm container whose owner is gone.
     Abandoned,
-    /// It is not there, and its run has ended: only its row is left.
+    /// The resource is missing and its run has ended: only its row is left.
     Gone(State),
-    /// Nothing does; but a person has asked.
+    /// Nothing proves it, but a person has asked for the removal.
     OnDemand(Strange),
 }
 
-/// Why nobody knows whose a thing is.
+/// Reason that the owner of a resource is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Strange {
     /// The store does not know its run.
     NoRun,
-    /// Nothing says what run it belongs to.
+    /// No row says which run it belongs to.
     NoRow,
-    /// It has our label, and is not called what we would call it.
+    /// Its name is not the one that this installation gives with that label.
     OtherName,
     /// The store knows its run, which never made it.
     NeverWanted,
-    /// It mounts a socket that its run never had.
+    /// The socket it mounts never belonged to its run.
     OtherSocket,
 }
 
-/// What becomes of `thing`, of whose run the store says `standing`, if anything.
+/// Decides about `thing`; `standing` is the store's knowledge of its run, if any.
 pub(super) fn judge(thing: &Thing, standing: Option<&Standing>, terms: &Terms<'_>) -> Decision {
     match thing {
         Thing::Container(found) => container(found, standing, terms),
         Thing::Grant(grant) => self::grant(grant, standing, terms),
         Thing::Workspace(space) => workspace(space, standing, terms),
-        Thing::Spare(pooled) => spare(pooled),
+        Thing::WarmContainer(pooled) => warm(pooled),
         Thing::Row(row) => self::row(row, standing, terms),
     }
 }
@@ -161,7 +163,7 @@ fn container(found: &Listed, standing: Option<&Standing>, terms: &Terms<'_>) -> 
         };
     };
     let (over, row) = (standing.state.is_final(), standing.row(Kind::Container, &found.name));
-    // One that waited for a run was made in no epoch: it is of the one in which it was taken.
+    // A warm container was made in no epoch: it belongs to the one in which it was taken.
     let epoch = if found.run().is_some() { found.epoch() } else { row.map_or(0, |row| row.epoch) };
     if !over && epoch >= standing.epoch {
         return Decision::Keep(Kept::Lives(standing.state));
@@ -218,8 +220,8 @@ fn workspace(space: &Space, standing: Option<&Standing>, terms: &Terms<'_>) -> D
     in_use.unwrap_or(Decision::Remove(Dead::Ended(standing.state)))
 }
 
-/// Decides about what waits for a run: it is its owner's, until that is gone.
-fn spare(pooled: &Pooled) -> Decision {
+/// Decides about a warm container: it is its owner's, until that is gone.
+fn warm(pooled: &Pooled) -> Decision {
     if pooled.over || pooled.stage == PoolStage::Gone {
         Decision::Remove(Dead::Abandoned)
     } else {
@@ -227,7 +229,7 @@ fn spare(pooled: &Pooled) -> Decision {
     }
 }
 
-/// Of a thing that is not there.
+/// Decides about the row of a missing resource.
 fn row(row: &Resource, standing: Option<&Standing>, terms: &Terms<'_>) -> Decision {
     let Some(standing) = standing else { return Decision::Unknown(Strange::NoRun) };
     if !standing.state.is_final() {
@@ -241,22 +243,23 @@ fn row(row: &Resource, standing: Option<&Standing>, terms: &Terms<'_>) -> Decisi
     }
 }
 
-/// Whether what stands at `stage` goes with its run. What is added to the stages one day does not, until it is said here.
+/// Returns whether a resource at `stage` goes with its run. A stage added later does not, until it is listed here.
 const fn may_go(stage: Stage) -> bool {
     matches!(stage, Stage::Wanted | Stage::Made | Stage::Removed)
 }
 
-/// Whether we would have given it this name: `sluice-{installation}-{run}`, with or without `.{epoch}`; or that of one that waits.
+/// Returns whether this installation gives such a name: `sluice-{installation}-{run}`, with or without `.{epoch}`; or
+/// that of a warm container.
 fn is_called_as_ours(found: &Listed, installation: &InstallationId) -> bool {
-    if found.is_spare() {
-        return found.name.starts_with(&format!("sluice-{installation}-spare-"));
+    if found.is_warm() {
+        return found.name.starts_with(&format!("sluice-{installation}-warm-"));
     }
     let Some(run) = found.run().filter(|run| RunId::accepts(run)) else { return false };
     let plain = format!("sluice-{installation}-{run}");
     found.name == plain || found.name == format!("{plain}.{}", found.epoch())
 }
 
-/// Of a thing that is `since` that old, where that is known, and nobody's.
+/// Decides about a resource that has no known run; `since` is when it was made, where that is known.
 fn nobodys(why: Strange, since: Option<SystemTime>, terms: &Terms<'_>) -> Decision {
     let age = since.map(|since| terms.now.duration_since(since).unwrap_or_default());
     match terms.mode.unknown {

@@ -1,7 +1,7 @@
-//! What is there and what the store says of it. Only looks.
+//! Gathers the evidence: the existing resources, and the store's knowledge of them. Changes nothing.
 //!
-//! First what is there, then the store: a row is written before its thing is made, so what has no row now had none when
-//! it was seen. And a run that has ended by now made nothing since.
+//! Resources are listed first, then the store is read. A row is written before its resource is made, so one without a
+//! row now had none when it was seen. A run that has ended by now has made nothing since.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,10 +22,10 @@ use super::{
 use crate::{
     lifecycle::{Outcome, State},
     sandbox::docker::{Docker, Listed},
-    store::{self, Filter, Kind, PoolStage, Pooled, Resource, Run, Spare, Stage, Store},
+    store::{self, Filter, Kind, PoolStage, Pooled, Resource, Run, Stage, Store, WarmContainer},
 };
 
-/// Runs that are read at once.
+/// Number of runs in a page of the store's list.
 const PAGE: u32 = 1000;
 /// Names of the states of runs that go on.
 const GOING_ON: [&str; 5] = [
@@ -41,28 +41,28 @@ const GOING_ON: [&str; 5] = [
 pub(super) struct Grant {
     pub(super) run: RunId,
     pub(super) state: RunState,
-    /// The latest one the proxy was told.
+    /// Latest epoch the proxy has received.
     pub(super) epoch: u64,
-    /// Directory of its socket, as long as that is there.
+    /// Directory of its socket, as long as that exists.
     pub(super) socket_dir: Option<SocketDirName>,
 }
 
-/// Something that is there; or was to be, by its row.
+/// A resource that exists, or should exist by its row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Thing {
     Container(Listed),
     Grant(Grant),
     Workspace(Space),
-    /// What waits for a run, by its row.
-    Spare(Pooled),
-    /// A row of a run that has ended, of which nothing was found.
+    /// Warm container, by its row.
+    WarmContainer(Pooled),
+    /// A row of a run that has ended, whose resource was not found.
     Row(Resource),
 }
 
 impl Thing {
     pub(super) const fn kind(&self) -> Kind {
         match self {
-            Self::Container(_) | Self::Spare(..) => Kind::Container,
+            Self::Container(_) | Self::WarmContainer(..) => Kind::Container,
             Self::Grant(_) => Kind::Grant,
             Self::Workspace(_) => Kind::Workspace,
             Self::Row(row) => row.kind,
@@ -74,18 +74,18 @@ impl Thing {
             Self::Container(found) => &found.name,
             Self::Grant(grant) => grant.run.as_str(),
             Self::Workspace(space) => space.id.as_str(),
-            Self::Spare(pooled) => &pooled.spare.container,
+            Self::WarmContainer(pooled) => &pooled.warm.container,
             Self::Row(row) => &row.name,
         }
     }
 }
 
-/// What the store knows of a run.
+/// The store's knowledge of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Standing {
     pub(super) state: State,
     pub(super) epoch: u64,
-    /// Everything that was ever made for it.
+    /// Rows of all resources that were ever made for it.
     pub(super) rows: Vec<Resource>,
 }
 
@@ -96,18 +96,18 @@ impl From<(Run, Vec<Resource>)> for Standing {
 }
 
 impl Standing {
-    /// The row of a thing.
+    /// Returns the row of a resource.
     pub(super) fn row(&self, kind: Kind, name: &str) -> Option<&Resource> {
         self.rows.iter().find(|row| row.kind == kind && row.name == name)
     }
 }
 
-/// A part of the world that could not be looked at: nothing is decided about it.
+/// A source of evidence that could not be read: nothing is decided about its resources.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Blind {
-    /// Which.
+    /// Name of the source.
     pub(crate) part: &'static str,
-    /// Why not.
+    /// Error that prevented it.
     pub(crate) error: String,
 }
 
@@ -117,19 +117,19 @@ impl Blind {
     }
 }
 
-/// Everything that was seen.
+/// All evidence of a pass.
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
-    /// Each with the run it belongs to by its own word, or by its row.
+    /// Resources, each with its run by its own label, or by its row.
     pub(super) things: Vec<(Thing, Option<RunId>)>,
-    /// Of the runs of these things those that the store knows.
+    /// Those of these runs that the store knows.
     pub(super) runs: BTreeMap<RunId, Standing>,
     pub(super) blind: Vec<Blind>,
 }
 
-/// What was seen of each part; nothing of one that could not be looked at.
+/// Resources seen in each source; `None` for a source that could not be read.
 struct Seen {
-    /// With our label.
+    /// Containers with our label.
     containers: Option<Vec<Listed>>,
     grants: Option<Vec<Grant>>,
     spaces: Option<Vec<Space>>,
@@ -153,13 +153,13 @@ impl Evidence {
         seen: Seen,
     ) -> Result<(Vec<(Thing, Option<RunId>)>, BTreeMap<RunId, Standing>), store::Error> {
         let store = &reaper.store;
-        // Before the rows of runs: what a run takes meanwhile is seen here or there.
+        // Read before the rows of runs: a warm container that a run takes meanwhile is seen here or there.
         let pool = store.pool().await?;
         let left = store.left().await?;
         let mut runs = going_on(store).await?;
         let mut things: Vec<_> = Vec::new();
         for found in seen.containers.iter().flatten() {
-            if pool.iter().any(|pooled| pooled.spare.container == found.name) {
+            if pool.iter().any(|pooled| pooled.warm.container == found.name) {
                 continue;
             }
             let run = match found.run() {
@@ -169,16 +169,16 @@ impl Evidence {
             things.push((Thing::Container(found.clone()), run));
         }
         for pooled in &pool {
-            // What is gone is there only if it came late.
-            if pooled.stage != PoolStage::Gone || seen.has_part_of(&pooled.spare) {
-                things.push((Thing::Spare(pooled.clone()), None));
+            // A container whose row says that it is gone exists only if it came late.
+            if pooled.stage != PoolStage::Gone || seen.has_part_of(&pooled.warm) {
+                things.push((Thing::WarmContainer(pooled.clone()), None));
             }
         }
         for grant in seen.grants.iter().flatten() {
             things.push((Thing::Grant(grant.clone()), Some(grant.run.clone())));
         }
         for space in seen.spaces.iter().flatten() {
-            if pool.iter().any(|pooled| pooled.spare.workspace == space.id) {
+            if pool.iter().any(|pooled| pooled.warm.workspace == space.id) {
                 continue;
             }
             let run = owner(store, &left, (Kind::Workspace, space.id.as_str())).await?;
@@ -204,7 +204,7 @@ impl Seen {
             Ok(containers) => {
                 space::list(&reaper.sandbox.workspace_dir).map(|spaces| with_users(spaces, containers))
             }
-            // Without Docker nobody knows who uses one.
+            // Without Docker the users of a workspace are unknown.
             Err(_) => Ok(Vec::new()),
         };
         let docker_is_there = containers.is_ok();
@@ -228,14 +228,14 @@ impl Seen {
         }
     }
 
-    /// Returns whether a part of what waits for a run was seen.
-    fn has_part_of(&self, Spare { container, workspace, .. }: &Spare) -> bool {
+    /// Returns whether the container or the workspace of a warm container was seen.
+    fn has_part_of(&self, WarmContainer { container, workspace, .. }: &WarmContainer) -> bool {
         let mut containers = self.containers.iter().flatten();
         let mut spaces = self.spaces.iter().flatten();
         containers.any(|found| found.name == *container) || spaces.any(|space| space.id == *workspace)
     }
 
-    /// Whether the place where a thing would be was looked at, and it is not there.
+    /// Returns whether the resource is missing in a source that could be read.
     fn is_missing(&self, row: &Resource) -> bool {
         match row.kind {
             Kind::Container => {
@@ -253,18 +253,18 @@ impl Seen {
             }
             // None is ever made.
             Kind::Volume => false,
-            // What is left of a turn at a gateway can call nobody: the grant has its own row.
+            // The rest of a turn at a gateway can make no call: the grant has its own row.
             Kind::Session | Kind::Turn => true,
         }
     }
 }
 
-/// All containers there are.
+/// Returns all containers.
 pub(super) async fn containers(socket: &Path) -> Result<Vec<Listed>, crate::sandbox::docker::Error> {
     Docker::connect(socket).await?.containers().await
 }
 
-/// The same, with who has them mounted, or a part of them: their ids are in no other path.
+/// Returns `spaces` with the containers that mount them, or a part of them: a workspace's id is in no other path.
 pub(super) fn with_users(mut spaces: Vec<Space>, containers: &[Listed]) -> Vec<Space> {
     for space in &mut spaces {
         let is_it = |source: &PathBuf| source.iter().any(|part| part == space.id.as_str());
@@ -274,7 +274,7 @@ pub(super) fn with_users(mut spaces: Vec<Space>, containers: &[Listed]) -> Vec<S
     spaces
 }
 
-/// All runs that go on, without what was made for them.
+/// Returns all runs that go on, without the rows of their resources.
 async fn going_on(store: &Store) -> Result<BTreeMap<RunId, Standing>, store::Error> {
     let mut filter = Filter { states: GOING_ON.to_vec(), ..Filter::default() };
     let mut runs = BTreeMap::new();
@@ -288,7 +288,7 @@ async fn going_on(store: &Store) -> Result<BTreeMap<RunId, Standing>, store::Err
     }
 }
 
-/// The run that has a thing of this kind and name among its rows.
+/// Returns the run that has a resource of this kind and name among its rows.
 async fn owner(
     store: &Store,
     left: &[Resource],
@@ -301,8 +301,7 @@ async fn owner(
     Ok(named.first().and_then(|row| RunId::parse(&row.run).ok()))
 }
 
-/// Reads what was made for the runs of which that matters: those that have ended, and those of which a container of an
-/// earlier epoch is there.
+/// Reads the rows of the runs that need them: runs that have ended, and runs with a container of an earlier epoch.
 async fn read_rows(
     store: &Store,
     things: &[(Thing, Option<RunId>)],
@@ -311,7 +310,7 @@ async fn read_rows(
 ) -> Result<(), store::Error> {
     let is_early = |thing: &Thing, standing: &Standing| match thing {
         Thing::Container(found) => found.epoch() < standing.epoch,
-        Thing::Grant(_) | Thing::Workspace(_) | Thing::Spare(..) | Thing::Row(_) => false,
+        Thing::Grant(_) | Thing::Workspace(_) | Thing::WarmContainer(..) | Thing::Row(_) => false,
     };
     let of_things = things.iter().filter_map(|(thing, run)| {
         let run = run.as_ref()?;

@@ -1,11 +1,11 @@
-//! Removes what is left of runs that are over, and only what is proven to be that.
+//! Removes the resources left of runs that have ended, and only those that are proven to be.
 //!
-//! A pass looks at Docker, the proxy, the disk and the store, decides about each thing by itself, and acts. Between
-//! looking and acting a run may be taken over or started anew: right before each act the store is asked again and the
-//! thing judged again, and what is done is done to a container's id, not to its name. What cannot be looked at is left
-//! alone. One thing that cannot be removed does not keep the others; each is logged once, not in each pass.
+//! A pass reads Docker, the proxy, the disk and the store, decides about each resource by itself, and acts. Between
+//! reading and acting a run may be taken over or started anew. So right before each act the store is read again and
+//! the resource judged again. A container is removed by its id, not by its name. A source that cannot be read is left
+//! alone. One failed removal does not stop the others; each is logged once, not in each pass.
 //!
-//! Not here: ending runs whose holder is gone. Whoever takes such a run over does that.
+//! The reaper does not end runs whose holder is gone. The worker that takes such a run over does that.
 
 mod act;
 mod decision;
@@ -39,20 +39,20 @@ use crate::{
     workspace,
 };
 
-/// What looks for things that are left, and removes them.
+/// Finds leftover resources, and removes them.
 #[derive(Debug)]
 pub(crate) struct Reaper {
     data_plane: DataPlane,
     store: Store,
     sandbox: Sandbox,
-    /// Who does it.
+    /// Worker in whose name it acts.
     worker: Worker,
     configured: BTreeSet<RunId>,
     told: Mutex<Told>,
 }
 
 impl Reaper {
-    /// One for what `settings` say is ours.
+    /// Returns a reaper for the installation in `settings`.
     pub(crate) fn of(settings: &Settings, store: Store) -> Self {
         Self {
             data_plane: DataPlane::at(&settings.proxy.control_socket()),
@@ -64,8 +64,8 @@ impl Reaper {
         }
     }
 
-    /// Looks at everything once, and removes what is dead. Two at once do no harm. Cancel safe: what was begun with a
-    /// thing is found by the next pass.
+    /// Checks everything once, and removes what is dead. Two passes at once do no harm. Cancel safe: the next pass
+    /// finds a resource whose removal was begun.
     pub(crate) async fn pass(&self, mode: Mode) -> Report {
         if mode.act == Act::Do {
             workspace::remove_forgotten(&self.sandbox.workspace_dir).await;
@@ -80,7 +80,7 @@ impl Reaper {
         let mut dying = BTreeSet::new();
         let mut entries = Vec::new();
         for (mut thing, run) in things {
-            // Containers come first: who goes does not use anything any more.
+            // Containers come first: a removed one no longer uses anything.
             if let Thing::Workspace(space) = &mut thing {
                 space.users.retain(|user| !dying.contains(user));
             }
@@ -100,7 +100,7 @@ impl Reaper {
         }
         if mode.act == Act::Do
             && blind.is_empty()
-            && let Err(error) = self.store.forget_spares().await
+            && let Err(error) = self.store.forget_warm_containers().await
         {
             tracing::debug!(%error, "what is gone is forgotten later");
         }
@@ -109,7 +109,7 @@ impl Reaper {
         report
     }
 
-    /// Logs what was done, and what is wrong if it was not wrong before.
+    /// Logs the removals, and each problem that is new.
     fn tell(&self, report: &Report) {
         for Entry { kind, name, outcome, why, .. } in &report.entries {
             if *outcome == Outcome::Removed {

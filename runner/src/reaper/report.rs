@@ -1,4 +1,4 @@
-//! What a pass came to, for people and programs.
+//! Reports the outcome of a pass, for people and programs.
 
 use std::collections::BTreeSet;
 
@@ -11,53 +11,53 @@ use super::{
 };
 use crate::store::Kind;
 
-/// What a pass came to.
+/// Outcome of a pass.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     #[serde(rename = "dry_run", serialize_with = "dry_run")]
     pub(crate) act: Act,
-    /// What could not be looked at.
+    /// Sources that could not be read.
     pub(crate) blind: Vec<Blind>,
-    /// Everything that was looked at.
+    /// All resources that were judged.
     #[serde(rename = "things")]
     pub(crate) entries: Vec<Entry>,
 }
 
-/// A thing, and what became of it.
+/// A resource and its outcome.
 #[derive(Debug, Serialize)]
 pub(crate) struct Entry {
     pub(crate) kind: Kind,
     pub(crate) name: String,
-    /// The run it belongs to, by its own word or by its row.
+    /// Run it belongs to, by its label or by its row.
     pub(crate) run: Option<RunId>,
     #[serde(flatten)]
     pub(crate) outcome: Outcome,
     pub(crate) why: String,
 }
 
-/// What became of a thing.
+/// Outcome for a resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub(crate) enum Outcome {
-    /// It stays.
+    /// The resource stays.
     Kept,
-    /// It stays, because nothing proves whose it is.
+    /// The resource stays, because nothing proves which run owns it.
     Unknown,
-    /// It is dead, and nothing was to be done.
+    /// The resource is dead, and the pass was to change nothing.
     WouldRemove,
-    /// It was dead, and is gone.
+    /// The resource was dead, and is removed.
     Removed,
-    /// It was dead, and gone already; now its row says so.
+    /// The resource was dead and gone already; now its row says so.
     WasGone,
-    /// It is dead, and could not be removed.
+    /// The resource is dead, and could not be removed.
     Failed {
-        /// Why not.
+        /// Error of the removal.
         error: String,
     },
 }
 
 impl Outcome {
-    /// What becomes of a thing while nothing is done.
+    /// Returns the outcome of a decision that is not carried out.
     pub(super) const fn of(decision: &Decision) -> Self {
         match decision {
             Decision::Keep(_) => Self::Kept,
@@ -66,7 +66,7 @@ impl Outcome {
         }
     }
 
-    /// In a word or three.
+    /// Returns its name in a word or three.
     pub(crate) const fn name(&self) -> &'static str {
         match self {
             Self::Kept => "kept",
@@ -86,18 +86,18 @@ impl Entry {
 }
 
 impl Report {
-    /// Things that came to `outcome`, by its name.
+    /// Counts the resources with `outcome`, by its name.
     pub(crate) fn count(&self, outcome: &str) -> usize {
         self.entries.iter().filter(|entry| entry.outcome.name() == outcome).count()
     }
 }
 
-/// What is wrong, as far as it was told: what stays wrong is not told again.
+/// Problems that were logged already: a lasting problem is not logged again.
 #[derive(Debug, Default)]
 pub(super) struct Told(BTreeSet<String>);
 
 impl Told {
-    /// What is wrong by `report` and was not before.
+    /// Returns the problems in `report` that are new.
     pub(super) fn news(&mut self, report: &Report) -> Vec<String> {
         let blind = report.blind.iter().map(|Blind { part, error }| {
             ((*part).to_owned(), format!("{part} cannot be searched for what is left of runs: {error}"))

@@ -1,4 +1,4 @@
-//! Workspaces as they lie on the disk. How they are made and what is in them is for `workspace` alone.
+//! Lists workspaces on the disk. Making them and reading their content is for `workspace` alone.
 
 use std::{
     fs, io,
@@ -9,18 +9,18 @@ use std::{
 
 use platform_core::id::WorkspaceId;
 
-/// A workspace that is there, or half of one.
+/// A workspace that exists, or half of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Space {
-    /// What its row calls it.
+    /// Id of the workspace, as in its row.
     pub(super) id: WorkspaceId,
-    /// When anything about its directory was last changed. Not the time that its agent can set.
+    /// Time of the last change of its directory's inode. An agent cannot set it.
     pub(super) changed: SystemTime,
-    /// Containers that have it mounted, by name.
+    /// Names of the containers that have it mounted.
     pub(super) users: Vec<String>,
 }
 
-/// All workspaces below `root`; none if there is no such directory. What is not called like one is none.
+/// Lists all workspaces below `root`; none if there is no such directory. Entries with other names are skipped.
 pub(super) fn list(root: &Path) -> io::Result<Vec<Space>> {
     let entries = match fs::read_dir(root) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -32,7 +32,7 @@ pub(super) fn list(root: &Path) -> io::Result<Vec<Space>> {
         let id = entry.file_name().to_str().and_then(|name| WorkspaceId::parse(name).ok());
         let Some(id) = id else { continue };
         match entry.metadata() {
-            // Removed since the directory was read.
+            // It was removed since the directory was read.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             found => {
                 let since = Duration::from_secs(u64::try_from(found?.ctime()).unwrap_or_default());

@@ -1,5 +1,5 @@
-//! What an order must be like to be stored, through whichever door it comes. Not here: whether there is room for it in the
-//! queue, which only the store can tell.
+//! Checks whether a request may be stored, wherever it comes from. Not here: whether the queue can take it, which only
+//! the store knows.
 
 use platform_core::{
     id::{AccountId, AgentId},
@@ -9,33 +9,33 @@ use platform_runtime::settings::{Accounts, Execution};
 
 use super::Order;
 
-/// Why an order is not stored.
+/// Reason why a request is not stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refused {
-    /// It names a conversation to go on with, and its agent has none.
+    /// The request names a conversation to continue, and its agent has none.
     #[error(
         "each run of {agent} begins anew, in a container of its own: only agents with `mode = \"gateway\"` have conversations to go on with"
     )]
     NoSession {
-        /// The agent.
+        /// Agent without conversations.
         agent: AgentId,
     },
-    /// It is more urgent than an order of its account may be.
+    /// The request is more urgent than its account allows.
     #[error(
         "runs of account {account} have at most priority {most}, and this one asks for {asked}: \
          `priority = \"{asked}\"` in [accounts.\"{account}\"] allows it"
     )]
     TooUrgent {
-        /// Who pays.
+        /// Account of the request.
         account: AccountId,
-        /// What is asked for.
+        /// Priority that the request asks for.
         asked: Priority,
-        /// What its entry allows.
+        /// Highest priority that the account's entry allows.
         most: Priority,
     },
 }
 
-/// Refuses an order that is not to be stored.
+/// Refuses a request that may not be stored.
 pub(super) fn admit(order: &Order, accounts: &Accounts) -> Result<(), Refused> {
     if order.wanted.state_key.is_some() && order.wanted.agent.mode == Execution::Ephemeral {
         return Err(Refused::NoSession { agent: order.agent_id.clone() });

@@ -1,7 +1,9 @@
-//! From a run that is ours to the end of its agent: what others made is taken up, or everything is made for it (`making`).
+//! Supervises an agent from the lease on its run to its end. What previous workers created is adopted, or everything is
+//! created for the run (`making`).
 //!
-//! An agent is started at most once. It is stored that it may run before it does; whoever takes the run over then looks at
-//! the container itself. One that was never started is removed, and with it the possibility that somebody still starts it.
+//! An agent is started at most once. The store records that it may run before it is started. A worker that takes the
+//! run over then looks at the container itself. A container that was never started is removed, so that no previous
+//! worker can still start it.
 
 use std::time::Duration;
 
@@ -27,31 +29,32 @@ use crate::{
     workspace::Workspace,
 };
 
-/// How long deltas may still come after the container's end.
+/// Longest wait for deltas after the container's end.
 const TAP_GRACE: Duration = Duration::from_millis(200);
-/// Pause before an agent is told again to end.
+/// Delay before a failed stop of an agent is repeated.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// An agent at work.
+/// A running agent and what belongs to it.
 pub(super) struct AtWork {
     pub(super) container: Container,
     pub(super) workspace: Workspace,
     pub(super) tap: Lines,
-    /// How long it may still run.
+    /// Time that it may still run.
     pub(super) left: Duration,
 }
 
-/// What was found of a run whose agent was let run.
+/// State of a run whose agent a previous worker may have started.
 enum Before {
-    /// It runs.
+    /// The agent runs.
     Runs(AtWork),
-    /// It has ended.
+    /// The agent has ended.
     Ended(Container),
-    /// It never ran.
+    /// The agent never ran.
     Nothing,
 }
 
-/// Has the agent run to its end, or takes up where others were. `things` are those of the run, also when this fails.
+/// Runs the agent to its end, or continues where previous workers stopped. `things` holds the run's resources, also
+/// when this fails.
 pub(super) async fn attempt(scene: &Scene<'_>, things: &mut Things) -> Result<Ended, Error> {
     match take_up(scene, things).await? {
         Before::Runs(at_work) => Box::pin(watch(scene, at_work)).await,
@@ -68,7 +71,7 @@ pub(super) async fn attempt(scene: &Scene<'_>, things: &mut Things) -> Result<En
     }
 }
 
-/// Takes from the tap what came while nobody worked on the run, if the data plane still has it.
+/// Reads from the tap what came while no worker held the run, if the data plane still has it.
 async fn tapped_before(scene: &Scene<'_>) {
     let (data_plane, run) = (&scene.host.data_plane, &scene.order().run_id);
     if let Ok(tap) = data_plane.tap(run, scene.telling.tap()).await {
@@ -78,7 +81,7 @@ async fn tapped_before(scene: &Scene<'_>) {
     }
 }
 
-/// Looks what became of an agent that others let run.
+/// Finds out what became of an agent that a previous worker started.
 async fn take_up(scene: &Scene<'_>, things: &mut Things) -> Result<Before, Error> {
     let Scene { host, booked, .. } = *scene;
     let agent = &scene.order().wanted.agent;
@@ -104,44 +107,44 @@ async fn take_up(scene: &Scene<'_>, things: &mut Things) -> Result<Before, Error
             }
             Found::Ended(container) => return Ok(Before::Ended(told(container))),
             Found::Fresh => {
-                // Stored before it is done: whoever then finds nothing knows why.
+                // Stored before it is done: a worker that then finds nothing knows why.
                 keep(scene, things, row.to(Stage::Wanted)).await?;
-                // Who held the run before may be about to start it. If that is faster, it runs, and stays.
+                // The previous worker may be about to start it. If that worker is faster, the agent runs, and stays.
                 booked.ask(async || host.docker.discard(&row.name).await).await?;
             }
             Found::Nothing if row.stage == Stage::Wanted => return Ok(Before::Nothing),
             Found::Nothing => return Err(Error::Gone),
         }
     };
-    // The data plane learns the epoch: from now on it does nothing for those before.
+    // The data plane learns the epoch: from now on it refuses earlier ones.
     let (_, tap) = register(scene, things).await?;
     let workspace = workspace(things).ok_or(Error::Gone)?;
     let workspace = booked.act(host.workspaces.sized(agent.disk).adopt(&workspace)).await??;
-    // Who held the run before may not have come to that.
+    // The previous worker may not have written the start file yet.
     tell(scene, &workspace).await?;
     let ran = booked.past().started.unwrap_or_default();
     let left = agent.runtime.duration().saturating_sub(ran);
     Ok(Before::Runs(AtWork { container, workspace, tap, left }))
 }
 
-/// Whether its container waited, and has ended without being told for what.
+/// Returns whether its warm container ended without a start file.
 fn was_never_told(scene: &Scene<'_>, things: &Things) -> bool {
     workspace(things).is_some_and(|id| scene.host.workspaces.waits(&id))
 }
 
-/// Id of the run's workspace.
+/// Returns the id of the run's workspace.
 fn workspace(things: &Things) -> Option<WorkspaceId> {
     things.last(Kind::Workspace).and_then(|row| WorkspaceId::parse(&row.name).ok())
 }
 
-/// Stores what becomes of a thing.
+/// Stores a change of one resource.
 async fn keep(scene: &Scene<'_>, things: &mut Things, change: Change) -> Result<(), Error> {
     scene.booked.change([change.clone()]).await?;
     things.change(&[change]);
     Ok(())
 }
 
-/// Waits for the agent's end, and brings it about if its time is over, its workspace is too large, or somebody asks.
+/// Waits for the agent's end. Ends the agent itself at its timeout, when its workspace is too large, or after a cancel.
 async fn watch(scene: &Scene<'_>, at_work: AtWork) -> Result<Ended, Error> {
     let AtWork { mut container, workspace, tap, left } = at_work;
     let (hear, gone) = (|piece: Piece| scene.telling.printed(piece), CancellationToken::new());
@@ -185,8 +188,8 @@ async fn watch(scene: &Scene<'_>, at_work: AtWork) -> Result<Ended, Error> {
     }
 }
 
-/// Ends the agent, however long Docker is away. One that is over its bounds is ended whoever holds the run by now, as that
-/// one would, too: a store that is away does not give it more time.
+/// Ends the agent, and retries while Docker is unavailable. An agent that exceeds its limits is ended even if another
+/// worker holds the run by now, because that worker would end it too: an unavailable store does not give it more time.
 async fn stop(
     scene: &Scene<'_>,
     container: &mut Container,

@@ -1,5 +1,5 @@
-//! The right to act for a run: its steps are stored in our name, its lease is renewed meanwhile, and nothing is done once
-//! it may be another's.
+//! Holds the lease on a run. Transitions are stored in this process's name and the lease is renewed meanwhile. No
+//! action starts once the lease may have been lost.
 
 use std::{
     cell::{Cell, RefCell},
@@ -24,39 +24,39 @@ use crate::{
     failpoint::Point,
     lifecycle::{Ending, Move, State},
     sandbox::KilledBy,
-    store::{self, Batch, Change, Created, For, Hold, Run, Spare, Step, Store, Told},
+    store::{self, Batch, Change, Created, For, Hold, Run, Step, Store, Told, WarmContainer},
 };
 
-/// Renewals in the time of a lease: some may fail.
+/// Renewals within the time of one lease, so that some may fail.
 pub(crate) const RENEWALS: u32 = 4;
-/// How often it is looked whether somebody wants the run to stop.
+/// Interval between checks whether a cancel was requested.
 const LOOK: Duration = Duration::from_millis(500);
-/// Pause before something is asked again.
+/// Delay before a failed request is repeated.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How long the store may be away before a run that cannot go on without it fails.
+/// Longest time without a store before a run that needs it fails.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Why a run is not ours to live.
+/// Reason why this process does not execute a run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// It is none to store.
+    /// The request is not admitted.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// It is not stored, so nothing may act.
+    /// The run is not stored, so nothing may act for it.
     #[error("the run is not stored, and nothing acts before it is")]
     NotStored(#[source] store::Error),
-    /// It cannot be stored.
+    /// The request cannot be serialized.
     #[error("the order cannot be written down")]
     Unwritable(#[from] serde_json::Error),
-    /// It was ordered before, in just this way.
+    /// The same request was stored before.
     #[error("run {} was ordered before and is {}", .0.run, .0.state)]
     Before(Box<Run>),
-    /// It is ours, and nobody knows what it is.
+    /// The run is leased here, and its stored request cannot be read.
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
 }
 
-/// A run that is stored, and ours.
+/// A stored run on which this process holds the lease.
 #[derive(Debug)]
 pub(crate) struct Booked {
     pub(crate) order: Order,
@@ -64,37 +64,37 @@ pub(crate) struct Booked {
     hold: Hold,
     lease: Millis,
     state: Cell<State>,
-    /// Nobody else can have taken the run over before this moment of the boot clock.
+    /// Moment of the boot clock before which no other worker can have taken the run over.
     sure_until: Cell<Duration>,
     past: Past,
     observer: Observer,
-    /// There from when it is prepared until its agent is let run.
+    /// Guard that exists from the preparation of the run until its agent is started.
     starting: RefCell<Option<Starting>>,
-    /// When it was ours, and how long after the order that was.
+    /// Moment at which the lease was acquired, and the time from the request to that moment.
     since: (Instant, Duration),
-    /// Where its container came from, and how long after the order that was started; absent if it was not, or not here.
+    /// Origin of the container, and the time from the request to its start; absent if it was not started, or not here.
     start: Cell<Option<(Start, Duration)>>,
 }
 
-/// What others did for a run before it was ours.
+/// State that previous workers left for a run.
 #[derive(Debug, Default)]
 pub(super) struct Past {
-    /// What they made, and did not remove.
+    /// Resources that they created and did not remove.
     pub(super) things: Things,
-    /// How long ago they let the agent run.
+    /// Time since they started the agent.
     pub(super) started: Option<Duration>,
-    /// Why they were about to end the agent, if they were.
+    /// Reason for which they were about to end the agent, if they were.
     pub(super) stopping: Option<KilledBy>,
-    /// How they found that it ends.
+    /// Ending that they stored.
     pub(super) ending: Option<Ending>,
-    /// Id of the image they prepared it with.
+    /// Id of the image that they prepared the run with.
     pub(super) image: Option<String>,
-    /// How far they told what happens.
+    /// Position up to which they recorded events.
     pub(super) told: Told,
 }
 
 impl Booked {
-    /// Stores `order` as a run of this process. Nothing acts before.
+    /// Stores `order` as a run of this process. Nothing may act for it before.
     pub(crate) async fn book(host: &Host, order: Order) -> Result<Self, Error> {
         admit(&order, &host.accounts)?;
         let before = now();
@@ -105,13 +105,13 @@ impl Booked {
         }
     }
 
-    /// Stores `order` as a run for whoever claims it.
+    /// Stores `order` as a queued run that any worker may claim.
     pub(crate) async fn leave(store: &Store, order: &Order, accounts: &Accounts) -> Result<Created, Error> {
         admit(order, accounts)?;
         create(store, order, For::Anybody).await
     }
 
-    /// A run that this process has just got, not before `since` of [`now`].
+    /// Loads a run whose lease this process has just acquired, not before `since` of [`now`].
     pub(crate) async fn taken(host: &Host, run: &Run, since: Duration) -> Result<Self, Error> {
         let record = host.store.record(&run.run).await.map_err(Error::NotStored)?;
         let order = Order::stored(&record)?;
@@ -159,8 +159,8 @@ impl Booked {
         &self.past
     }
 
-    /// Stores a step, however long the store is away; only then may it be done. A move that others made before is not made
-    /// again.
+    /// Stores a transition and retries while the store is unavailable; only then may the step be done. A transition
+    /// that a previous worker stored is not stored again.
     pub(super) async fn step(
         &self,
         makes: Move,
@@ -172,12 +172,13 @@ impl Booked {
         self.take(step.with(changes)).await
     }
 
-    /// Where its container came from, and how long after the order that was started; absent if it was not, or not here.
+    /// Returns the origin of the container, and the time from the request to its start; absent if it was not started,
+    /// or not here.
     pub(super) const fn start(&self) -> Option<(Start, Duration)> {
         self.start.get()
     }
 
-    /// Its container was started just now.
+    /// Records that its container was started just now.
     pub(super) fn started(&self, start: Start) {
         let (at, before) = self.since;
         let after = before + at.elapsed();
@@ -185,40 +186,40 @@ impl Booked {
         self.observer.metrics.started(start, after);
     }
 
-    /// Begins to prepare, with a container that waited for a run.
+    /// Starts the preparation with a warm container.
     ///
     /// # Errors
-    /// [`store::Error::NotSpare`] if another run was faster.
+    /// [`store::Error::NotWarm`] if another run was faster.
     pub(super) async fn prepare_with(
         &self,
-        spare: Spare,
+        warm: WarmContainer,
         changes: impl IntoIterator<Item = Change>,
     ) -> Result<(), store::Error> {
-        self.take(Step::from(Move::Prepare).with(changes).taking(spare)).await?;
+        self.take(Step::from(Move::Prepare).with(changes).taking(warm)).await?;
         self.observer.metrics.pool_claimed(&self.order.agent_id);
         Ok(())
     }
 
-    /// Stores how it ends, once it has told what it has `untold`.
+    /// Stores how the run ends, after the events that are still `untold`.
     pub(super) async fn settle(&self, ending: Ending, untold: Vec<Batch>) -> Result<(), store::Error> {
         self.take(Step::from(Move::Settle(ending)).after(untold)).await
     }
 
-    /// Stores what the run tells.
+    /// Stores a batch of the run's events.
     pub(super) async fn tell(&self, batch: &Batch) -> Result<(), store::Error> {
         self.store.tell(&self.hold, batch).await
     }
 
-    /// Stores what becomes of things, without a move.
+    /// Stores changes of resources, without a transition.
     pub(super) async fn change(&self, changes: impl IntoIterator<Item = Change>) -> Result<(), store::Error> {
         self.take(Step::default().with(changes)).await
     }
 
-    /// Stores that the agent is about to be ended, and why: whoever finds it ended could not tell.
+    /// Stores that the agent is about to be ended, and why: a worker that finds it ended could not know the reason.
     pub(super) async fn stopping(&self, by: KilledBy) -> Result<(), store::Error> {
         let why = serde_json::to_string(&by).unwrap_or_default();
         match self.store.stopping(&self.hold, &why).await {
-            // It is ended all the same.
+            // The agent is ended all the same.
             Err(error) if error.is_transient() => {
                 tracing::warn!(run = %self.hold.run, error = %report::chain(&error), "why its agent is ended is not stored");
                 Ok(())
@@ -227,7 +228,7 @@ impl Booked {
         }
     }
 
-    /// Stores the id of the image that containers are made from, for whoever takes the run over.
+    /// Stores the id of the image that containers are created from, for a worker that takes the run over.
     pub(super) async fn image(&self, id: &str) -> Result<(), store::Error> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -254,8 +255,8 @@ impl Booked {
         Ok(())
     }
 
-    /// Does `act` in the run's name: at once while nobody else can have taken the run over, else once the store has said
-    /// that nobody has. Whoever was stopped and goes on later is stopped here.
+    /// Performs `act` in the run's name: at once while no other worker can have taken the run over, otherwise after the
+    /// store has confirmed the lease. A process that was suspended and resumes later is stopped here.
     pub(super) async fn act<T>(&self, act: impl Future<Output = T>) -> Result<T, store::Error> {
         while now() >= self.sure_until.get() {
             match self.renew().await {
@@ -266,7 +267,8 @@ impl Booked {
         Ok(act.await)
     }
 
-    /// The same of what may be away for a while; then it is asked again, still only as long as the run is ours.
+    /// Performs `act` under the lease as [`Self::act`] does. Repeats it while its backend is unavailable, and only as
+    /// long as the lease holds.
     pub(super) async fn ask<T, E: Away>(&self, act: impl AsyncFn() -> Result<T, E>) -> Result<T, super::Error>
     where
         super::Error: From<E>,
@@ -287,14 +289,14 @@ impl Booked {
         Ok(())
     }
 
-    /// The lease was got, or renewed, not before `since`.
+    /// Records that the lease was acquired or renewed not before `since`.
     fn sure_from(&self, since: Duration) {
         self.sure_until.set(sure_until(since, self.lease));
     }
 
-    /// Renews the lease until somebody else has taken the run over; returns how that was found out. While the store
-    /// cannot be asked the run goes on: it is ours until somebody else says otherwise. Triggers `cancel` when somebody asks
-    /// for that.
+    /// Renews the lease until another worker has taken the run over; returns the error that shows it. While the store
+    /// is unavailable the run continues: the lease counts as held until the store says otherwise. Triggers `cancel`
+    /// when a cancel is requested.
     pub(super) async fn keep(&self, cancel: &CancellationToken) -> store::Error {
         let renewing = async {
             loop {
@@ -322,8 +324,8 @@ impl Booked {
     }
 }
 
-/// Stores `order`. One that an earlier program stored in other words, because an agent's entry had fewer fields, is the same; and
-/// who asks again does so as part of another trace.
+/// Stores `order`. A request that an earlier program stored in other words, because an agent's entry had fewer fields,
+/// counts as the same. A repeated request counts as the same also when it is part of another trace.
 async fn create(store: &Store, order: &Order, who: For<'_>) -> Result<Created, Error> {
     let conflict = match store.create(&order.row()?, who).await {
         Err(error @ store::Error::Conflict { .. }) => error,
@@ -337,14 +339,15 @@ async fn create(store: &Store, order: &Order, who: For<'_>) -> Result<Created, E
     }
 }
 
-/// Until when nobody else can have taken over what was leased, or renewed, not before `since` of [`now`].
+/// Returns the moment until which no other process can have taken over what was leased or renewed not before `since` of
+/// [`now`].
 pub(crate) fn sure_until(since: Duration, lease: Millis) -> Duration {
     let lease = lease.duration();
     // Clocks run at slightly different speeds.
     since + lease - lease / 8
 }
 
-/// Time since the host was started, its sleep included.
+/// Returns the time since the host was started, its sleep included.
 pub(crate) fn now() -> Duration {
     let now = clock_gettime(ClockId::Boottime);
     Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or_default())

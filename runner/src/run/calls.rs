@@ -1,4 +1,4 @@
-//! What the data plane knows of a run's calls: how the last of them ended, and whether anything still happens.
+//! Reads from the data plane how a run's last call ended, and whether its calls still make progress.
 
 use std::{cell::Cell, time::Duration};
 
@@ -12,14 +12,14 @@ use crate::{
     data_plane::{DataPlane, Lines},
 };
 
-/// Pause before it is asked again.
+/// Delay before the data plane is asked again.
 const PAUSE: Duration = Duration::from_millis(200);
-/// How long the last call of an agent that is gone may take to end, too.
+/// Longest wait for the last call of an agent that has ended.
 const ENDING: Duration = Duration::from_secs(1);
-/// How long the data plane may be away before a failure has to do without its reason.
+/// Longest time without the data plane before a failure is reported without its reason.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How the run's last call ended; absent if none did, or the data plane cannot be asked.
+/// Returns how the run's last call ended; absent if none did, or the data plane cannot be asked.
 pub(super) async fn last(scene: &Scene<'_>) -> Option<CallEnd> {
     let (data_plane, run) = (&scene.host.data_plane, &scene.order().run_id);
     let asked = async {
@@ -42,10 +42,10 @@ pub(super) async fn last(scene: &Scene<'_>) -> Option<CallEnd> {
     None
 }
 
-/// When anything was seen of a run's calls.
+/// Time of the last activity in a run's calls.
 #[derive(Debug)]
 pub(super) struct Calls {
-    /// When a step of any of them was seen last, or it was begun to look.
+    /// Moment of the last step of any call, or of the beginning of the observation.
     stirred: Cell<Instant>,
 }
 
@@ -54,12 +54,13 @@ impl Calls {
         Self { stirred: Cell::new(Instant::now()) }
     }
 
-    /// For how long nothing was seen of them.
+    /// Returns the time since the last activity.
     pub(super) fn quiet(&self) -> Duration {
         self.stirred.get().elapsed()
     }
 
-    /// Sees what happens, from `lines` on, until the run is closed. What is missed while the data plane is away is not seen.
+    /// Follows the trace, from `lines` on, until the run is closed. Steps during an outage of the data plane are not
+    /// seen.
     pub(super) async fn follow(&self, (data_plane, run): (&DataPlane, &RunId), mut lines: Lines) {
         loop {
             while let Ok(Some(line)) = lines.next().await {

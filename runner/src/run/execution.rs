@@ -1,12 +1,13 @@
-//! What operators are told of runs, beside what those who ordered them are told: a line of the log when an agent is let run, one
-//! when its run is over, and the same as numbers and spans.
+//! Reports runs to operators, beside the events that callers read. A log line is written when an agent is started, and
+//! another when its run is over. The same goes into metrics and spans.
 //!
-//! A line follows the move that it tells of, once that is stored, and is written by whoever made it. A move is made once, whoever
-//! takes the run over, so no line is written twice; who dies between the store's answer and the line has not written it, and then
-//! the store alone tells. A run that was cancelled before anybody worked on it was not executed.
+//! A line follows its transition once that is stored, and the worker that stored the transition writes it. A transition
+//! is stored once, also across a take-over, so no line is written twice. A worker that dies between the store's answer
+//! and the line has not written it; then only the store has the fact. A run that was cancelled before a worker began it
+//! was not executed.
 //!
-//! Nothing here was written by an agent or a model: words of the configuration, codes and numbers, and of who ordered the run its id,
-//! account and model.
+//! Nothing here was written by an agent or a model: it consists of words of the configuration, codes and numbers. From
+//! the caller come the run's id, account and model.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,20 +22,21 @@ use crate::{
     traces::{self, Export, Traces},
 };
 
-/// Who sees what becomes of the runs of this process, and tells it to operators. Clones are the same one.
+/// Observer that reports the runs of this process to operators. Clones share their state.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Observer {
     pub(crate) metrics: Arc<Metrics>,
-    /// Absent if nobody is told of traces.
+    /// Absent if traces are not exported.
     pub(crate) traces: Option<Traces>,
 }
 
-/// A run on its way to its agent's start, for as long as this is there.
+/// A run that is being started, for as long as this guard exists.
 #[derive(Debug)]
 pub(super) struct Starting(Arc<Metrics>);
 
 impl Observer {
-    /// One that counts runs of the agents in `settings`, and tells of traces if these say so; with what is to be done for that.
+    /// Builds an observer that counts runs of the agents in `settings`, and exports traces if they say so; with the
+    /// export task to run for that.
     pub(crate) fn of(settings: &Settings) -> Result<(Self, Option<Export>), traces::Unusable> {
         let metrics = Arc::<Metrics>::default();
         metrics.know(settings.agents.keys());
@@ -43,13 +45,14 @@ impl Observer {
         Ok((Self { metrics, traces }, export))
     }
 
-    /// A run is prepared.
+    /// Counts a run that is being prepared, until the guard is dropped.
     pub(super) fn starting(&self) -> Starting {
         self.metrics.starting();
         Starting(Arc::clone(&self.metrics))
     }
 
-    /// A move that brought `run` where it is was stored by us, who started its container as `start` says, if we did.
+    /// Reports a transition that this process stored for `run`. `start` is present if this process started its
+    /// container.
     pub(super) fn saw(&self, order: &Order, run: &Run, (made, start): (&Move, Option<(Start, Duration)>)) {
         match (made, run.state) {
             (Move::Run, _) => started(order, run),
@@ -88,7 +91,7 @@ fn started(order: &Order, run: &Run) {
 
 fn complete(order: &Order, run: &Run, start: Option<(Start, Duration)>) {
     let Usage { calls, refused, tokens, .. } = run.usage.unwrap_or_default();
-    // What nobody could tell is left out.
+    // Values that are not known are left out.
     let known = |count: u64| run.usage.map(|_usage| count);
     tracing::info!(
         target: "sandbox",

@@ -1,7 +1,7 @@
-//! Making what a run needs: a workspace, its grant and socket, a container, and the start of its agent; or taking what waits for a
-//! run, which has all of that but the grant.
+//! Provisions a run: workspace, grant and socket, container, and the start of its agent. Alternatively takes a warm
+//! container, which has all of that but the grant.
 //!
-//! What is about to be made is stored before. It is stored that the agent may run before it does.
+//! The store records what is about to be created before it is created, and that the agent may run before it is started.
 
 use std::path::PathBuf;
 
@@ -28,31 +28,31 @@ use crate::{
     lifecycle::{Move, State},
     pool,
     sandbox::docker::Container,
-    store::{self, Change, Kind, Spare, Stage},
+    store::{self, Change, Kind, Stage, WarmContainer},
     workspace::{Workspace, Workspaces},
 };
 
-/// What is there before the agent may run.
+/// Resources that exist before the agent may run.
 struct Prepared {
     workspace: Workspace,
     tap: Lines,
     container: Prospect,
 }
 
-/// A container to be.
+/// Container in which the agent will run.
 enum Prospect {
-    /// It is made for this run.
+    /// A new container, created for this run.
     New {
         /// Id of the image.
         image: String,
         id: WorkspaceId,
         socket_dir: PathBuf,
     },
-    /// It waits to be told what it becomes.
+    /// A warm container that waits for its start file.
     Waits(Box<Container>),
 }
 
-/// Makes everything, and has the agent run.
+/// Provisions the run and starts the agent.
 pub(super) async fn make(scene: &Scene<'_>, things: &mut Things) -> Result<AtWork, Error> {
     scene.go_on()?;
     scene.telling.enters(Phase::Preparing);
@@ -65,7 +65,7 @@ pub(super) async fn make(scene: &Scene<'_>, things: &mut Things) -> Result<AtWor
     Box::pin(start(scene, things, prepared)).await
 }
 
-/// What is in the run's workspace when its agent begins.
+/// Returns the messages that are in the run's workspace when its agent begins.
 fn messages<'s>(scene: &'s Scene<'_>) -> &'s [Message] {
     let wanted = &scene.order().wanted;
     match wanted.agent.workspace {
@@ -73,52 +73,56 @@ fn messages<'s>(scene: &'s Scene<'_>) -> &'s [Message] {
     }
 }
 
-/// Prepares the run with what waits for one that is made from `image`, if something does.
+/// Prepares the run with a warm container from `image`, if there is one.
 async fn take(scene: &Scene<'_>, things: &mut Things, image: &str) -> Result<Option<Prepared>, Error> {
     let Scene { host, booked, .. } = *scene;
     let agent = &scene.order().wanted.agent;
-    // What was begun differently goes on so.
+    // A preparation that was begun without a warm container continues without one.
     if booked.state() != State::Queued || plan::start(scene.order()).is_none() {
         return Ok(None);
     }
-    let mould = pool::mould(host, (&scene.order().agent_id, agent), image);
-    let Some(spare) = claim(scene, things, &mould).await? else { return Ok(None) };
+    let template = pool::template(host, (&scene.order().agent_id, agent), image);
+    let Some(warm) = claim(scene, things, &template).await? else { return Ok(None) };
     Point::Prepared.reach();
-    let waiting = booked.ask(async || host.docker.waiting(&spare.container, agent.output).await).await?;
+    let waiting = booked.ask(async || host.docker.waiting(&warm.container, agent.output).await).await?;
     let Some(container) = waiting else {
-        // It has ended while it waited.
+        // The container has ended while it waited.
         things::clear(scene, things).await?;
         return Ok(None);
     };
     let workspaces = host.workspaces.sized(agent.disk);
-    let workspace = booked.act(workspaces.adopt(&spare.workspace)).await??;
+    let workspace = booked.act(workspaces.adopt(&warm.workspace)).await??;
     booked.act(workspace.furnish(messages(scene))).await??;
     Point::WorkspaceMade.reach();
     let (_, tap) = open(scene, things).await?;
     Ok(Some(Prepared { workspace, tap, container: Prospect::Waits(Box::new(container)) }))
 }
 
-/// Makes what waits and was made from `mould` the run's own.
-async fn claim(scene: &Scene<'_>, things: &mut Things, mould: &str) -> Result<Option<Spare>, Error> {
+/// Claims a warm container of `template` for the run.
+async fn claim(
+    scene: &Scene<'_>,
+    things: &mut Things,
+    template: &str,
+) -> Result<Option<WarmContainer>, Error> {
     let Scene { host, booked, .. } = *scene;
-    let mut spares = match host.store.spares(mould).await {
-        Ok(spares) => spares,
+    let mut warm_containers = match host.store.warm_containers(template).await {
+        Ok(warm_containers) => warm_containers,
         Err(error) => {
             tracing::warn!(error = %report::chain(&error), "nothing that waits is taken");
             return Ok(None);
         }
     };
-    while !spares.is_empty() {
-        // Not all the same one, which only one of them gets.
-        let spare = spares.swap_remove(random::below(spares.len()));
+    while !warm_containers.is_empty() {
+        // Chosen at random: runs that all choose the same one would compete, and only one gets it.
+        let warm = warm_containers.swap_remove(random::below(warm_containers.len()));
         let grant = Change::wanted(Kind::Grant, scene.order().run_id.as_str());
-        match booked.prepare_with(spare.clone(), [grant.clone()]).await {
+        match booked.prepare_with(warm.clone(), [grant.clone()]).await {
             Ok(()) => {
                 things.change(&[grant]);
-                things.change(&spare.things());
-                return Ok(Some(spare));
+                things.change(&warm.things());
+                return Ok(Some(warm));
             }
-            Err(store::Error::NotSpare { .. }) => {}
+            Err(store::Error::NotWarm { .. }) => {}
             Err(error) => return Err(error.into()),
         }
     }
@@ -159,13 +163,13 @@ async fn open(scene: &Scene<'_>, things: &mut Things) -> Result<(PathBuf, Lines)
     Ok(opened)
 }
 
-/// What is there under these names was made by somebody else, and is not to be removed by us.
+/// Records that resources of these names belong to another owner, and are not removed by this run.
 async fn disown(scene: &Scene<'_>, things: &mut Things, kinds: &[Kind]) -> Result<(), Error> {
     let dir = things.last(Kind::Listener).filter(|_| kinds.contains(&Kind::Listener));
     if let Some(dir) = dir.and_then(|row| SocketDirName::parse(&row.name).ok())
         && let Err(error) = scene.host.data_plane.release(&dir).await
     {
-        // One that was there before its run is ours in any case.
+        // A listener that existed before its run is ours in any case.
         tracing::warn!(error = %report::chain(&error), "a socket directory stays behind");
     }
     let rows = kinds.iter().filter_map(|kind| things.last(*kind));
@@ -189,7 +193,7 @@ pub(super) async fn register(scene: &Scene<'_>, things: &Things) -> Result<(Path
     Ok((socket.path, booked.ask(async || host.data_plane.tap(run, after).await).await?))
 }
 
-/// The same with the grant that it has, or has from now on, and what the data plane says.
+/// Opens the run with its stored grant, or with a new one, and returns the data plane's answer.
 pub(super) async fn opened(
     scene: &Scene<'_>,
     listener: Listener,
@@ -198,7 +202,7 @@ pub(super) async fn opened(
     let Scene { host, booked, .. } = *scene;
     let run = &scene.order().run_id;
     let known = match booked.epoch() {
-        // Nobody was there before us.
+        // No worker held the run before.
         1 => None,
         _ => match booked.ask(async || host.data_plane.run(run).await).await {
             Err(Error::DataPlane(error)) if error.is_unknown_run() => None,
@@ -206,7 +210,7 @@ pub(super) async fn opened(
         },
     };
     let grant = match known {
-        // Word for word what those before us registered: its end is a time of theirs.
+        // Exactly what previous workers registered: the expiry is a time that they chose.
         Some(view) if view.state == RunState::Open => view.grant,
         _ => plan::grant(scene.order(), listener),
     };
@@ -246,7 +250,7 @@ async fn start(scene: &Scene<'_>, things: &mut Things, prepared: Prepared) -> Re
     Ok(AtWork { container, workspace, tap, left })
 }
 
-/// Makes the container, whose agent does not run yet.
+/// Creates the container, whose agent does not run yet.
 async fn create(scene: &Scene<'_>, things: &mut Things, around: Around<'_>) -> Result<Container, Error> {
     let Scene { host, booked, .. } = *scene;
     let spec = plan::spec(scene, around);
@@ -263,7 +267,7 @@ async fn create(scene: &Scene<'_>, things: &mut Things, around: Around<'_>) -> R
     }
 }
 
-/// Stores a move, and what becomes of things with it.
+/// Stores a transition together with changes of resources.
 async fn step(
     scene: &Scene<'_>,
     things: &mut Things,
@@ -274,7 +278,7 @@ async fn step(
     Ok(())
 }
 
-/// Tells the container what it becomes, if it waits for that. Without effect if it was told.
+/// Writes the start file of a warm container. Without effect if it was written before.
 pub(super) async fn tell(scene: &Scene<'_>, workspace: &Workspace) -> Result<(), Error> {
     if let Some(start) = plan::start(scene.order()) {
         scene.booked.act(workspace.tell(start)).await??;

@@ -1,10 +1,10 @@
-//! One run, from its row to the removal of everything it needed.
+//! Executes one run, from its row to the removal of everything it needed.
 //!
-//! Steps, in this order: store the run; make the workspace, register at the data plane; make the container; run it;
-//! then close the grant, remove container and workspace, and tell what was used. Each is a move of `lifecycle` that is
-//! stored before it is made, with a row for whatever it is about to make. The second half happens on every path, also
-//! after Ctrl-C and after a step that failed. Whoever gets a run that somebody else has left goes on where that one was:
-//! all that is known of a run is in its rows.
+//! Steps, in this order: store the run; create the workspace and register at the data plane; create the container; run
+//! it. Then close the grant, remove container and workspace, and report what was used. Each step is a transition of
+//! `lifecycle`, stored before it is made. The row of a resource is stored with the transition that
+//! precedes its creation. The second half happens on every path, also after Ctrl-C and after a step that failed. A
+//! worker that takes over a run continues where the previous worker stopped: everything known of a run is in its rows.
 
 mod admission;
 mod attempt;
@@ -61,32 +61,32 @@ use crate::{
     workspace::{self, Exceeded, Workspaces},
 };
 
-/// Events of a run that nobody hears.
+/// Capacity of the channel for events that no reader consumes.
 const UNHEARD: usize = 16;
 
-/// What a run needs from its surroundings.
+/// Connections, settings and permits that runs of this process share.
 #[derive(Debug, Clone)]
 pub(crate) struct Host {
     pub(crate) data_plane: DataPlane,
     pub(crate) docker: Docker,
     pub(crate) store: Store,
     pub(crate) worker: Worker,
-    /// How long after this process was last heard of its runs are another's.
+    /// Time after the last renewal at which the runs of this process may be taken over.
     pub(crate) lease: Millis,
     pub(crate) workspaces: Workspaces,
     pub(crate) installation: InstallationId,
-    /// What accounts may ask for.
+    /// Limits that the configuration sets for accounts.
     pub(crate) accounts: Accounts,
-    /// Where runs may be sessions.
+    /// Connections to the gateways in which runs may be sessions.
     pub(crate) gateways: Arc<Links>,
-    /// Places for runs that are on their way to their container's start. Docker starts many at once more slowly than one
-    /// after the other.
+    /// Permits for runs that are being provisioned and started. Docker starts many containers at once more slowly than
+    /// one after the other.
     pub(crate) starts: Arc<Semaphore>,
     pub(crate) observer: Observer,
 }
 
 impl Host {
-    /// What `settings` say, on a Docker that answers, a store that is open and a place for workspaces.
+    /// Builds the handles from `settings`, a Docker that answers, an open store and a directory for workspaces.
     pub(crate) fn of(settings: &Settings, docker: Docker, store: Store, workspaces: Workspaces) -> Self {
         Self {
             data_plane: DataPlane::at(&settings.proxy.control_socket()),
@@ -104,29 +104,29 @@ impl Host {
     }
 }
 
-/// What became of a run.
+/// Result of a run.
 #[derive(Debug)]
 pub(crate) struct Finished {
     /// Exit code of the agent's process; absent if it never ran.
     pub(crate) exit_code: Option<i64>,
-    /// How the container ended; absent if it never ran, or somebody else saw it.
+    /// Exit of the container; absent if it never ran, or another process observed the exit.
     pub(crate) ended: Option<Ended>,
-    /// Whether a process of it was killed for want of memory; absent if nobody could tell.
+    /// True if a process in it was killed for lack of memory; absent if that is not known.
     pub(crate) oom_seen: Option<bool>,
-    /// The answer, or why there is none.
+    /// Answer, or the reason why there is none.
     pub(crate) answer: Result<String, Failure>,
-    /// What the run used, as the data plane counted it; absent if it could not be asked.
+    /// Usage that the data plane counted; absent if the data plane could not be asked.
     pub(crate) usage: Option<Usage>,
-    /// Where its container came from; absent if none was started here.
+    /// Origin of the container; absent if none was started here.
     pub(crate) from: Option<Start>,
-    /// From the order to the start of the container.
+    /// Time from the request to the start of the container.
     pub(crate) start: Option<Duration>,
-    /// From the order to the end.
+    /// Time from the request to the end.
     pub(crate) duration: Duration,
 }
 
 impl Finished {
-    /// A run that was lived by somebody else, once it has ended.
+    /// Builds the result of an ended run that another process executed.
     pub(crate) fn elsewhere(record: Record) -> Self {
         let Record { run, answer, .. } = record;
         Self {
@@ -142,17 +142,17 @@ impl Finished {
     }
 }
 
-/// Where a run has its container from.
+/// Origin of a run's container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// It was made for it.
+    /// A new container, created for the run.
     Cold,
-    /// It waited for a run.
+    /// A warm container.
     Warm,
 }
 
 impl Start {
-    /// Its name, as it is shown.
+    /// Returns the name shown to operators.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Cold => "cold",
@@ -161,7 +161,7 @@ impl Start {
     }
 }
 
-/// Why the agent did not come to its end.
+/// Reason why the agent did not run to its end.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error("the step could not be stored")]
@@ -183,7 +183,7 @@ enum Error {
 }
 
 impl Error {
-    /// Whether the data plane has said that what it has under the run's id is not ours.
+    /// Returns whether the data plane reported that the grant under the run's id is not ours.
     fn is_refusal(&self) -> bool {
         match self {
             Self::Another => true,
@@ -194,7 +194,7 @@ impl Error {
 }
 
 impl Error {
-    /// What whoever ordered the run is told: nothing of paths, and nothing that other programs said.
+    /// Returns what the caller of the run may read: no paths, and no text of other programs.
     fn told(&self) -> (RunErrorCode, String) {
         use RunErrorCode as Code;
         let (code, message) = match self {
@@ -202,21 +202,23 @@ impl Error {
             Self::Gone => (Code::ContainerLost, "somebody has removed the container while the agent ran"),
             Self::Another => (Code::DataPlaneFailed, "another run of this id is open at the data plane"),
             Self::Gateway(error) if error.is_of_the_order() => {
-                let code = if error.is_away() { Code::GatewayAway } else { Code::GatewayFailed };
+                let code = if error.is_away() { Code::GatewayUnavailable } else { Code::GatewayFailed };
                 return (code, report::chain(error));
             }
-            Self::Gateway(error) if error.is_away() => (Code::GatewayAway, "its gateway did not answer"),
+            Self::Gateway(error) if error.is_away() => {
+                (Code::GatewayUnavailable, "its gateway did not answer")
+            }
             Self::Gateway(_) => (Code::GatewayFailed, "its gateway cannot be used"),
             Self::Store(_) => (Code::StoreFailed, "what the run does could not be stored"),
             Self::DataPlane(error) if error.is_away() => {
-                (Code::DataPlaneAway, "the data plane did not answer")
+                (Code::DataPlaneUnavailable, "the data plane did not answer")
             }
             Self::DataPlane(_) => (Code::DataPlaneFailed, "the data plane refused the run"),
             Self::Workspace(workspace::Error::NoRoom { .. }) => {
-                (Code::NoRoom, "there was no room for its workspace")
+                (Code::InsufficientDisk, "there was no room for its workspace")
             }
             Self::Workspace(_) => (Code::WorkspaceFailed, "its workspace could not be made or kept"),
-            Self::Docker(error) if error.is_away() => (Code::DockerAway, "Docker did not answer"),
+            Self::Docker(error) if error.is_away() => (Code::DockerUnavailable, "Docker did not answer"),
             Self::Docker(error @ (docker::Error::NoImage { .. } | docker::Error::ImageGone { .. })) => {
                 return (Code::ImageMissing, error.to_string());
             }
@@ -251,14 +253,14 @@ impl From<Error> for Failure {
     }
 }
 
-/// Where a run plays.
+/// Everything that one run needs while it executes.
 struct Scene<'s> {
     host: &'s Host,
     booked: &'s Booked,
     telling: Telling<'s>,
     cancel: CancellationToken,
     began: Instant,
-    /// Why its container was stopped, if that was for the sake of the disk.
+    /// Excess of disk use for which the container was stopped, if that was the reason.
     exceeded: Cell<Option<Exceeded>>,
 }
 
@@ -267,28 +269,28 @@ impl Scene<'_> {
         &self.booked.order
     }
 
-    /// A place among the runs that are made ready and started, for as long as it is kept. Whoever is first here is first
-    /// served; who is cancelled waits no longer.
+    /// Waits for a permit to provision and start a container. Permits are granted in order of arrival; a cancelled run
+    /// stops waiting.
     async fn place_to_start(&self) -> Result<Option<SemaphorePermit<'_>>, Error> {
         tokio::select! {
-            // Nobody closes it.
+            // The semaphore is never closed.
             place = self.host.starts.acquire() => Ok(place.ok()),
             () = self.cancel.cancelled() => Err(Error::Cancelled),
         }
     }
 
-    /// Whether nobody wants it to stop.
+    /// Fails if the run is cancelled.
     fn go_on(&self) -> Result<(), Error> {
         if self.cancel.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
     }
 }
 
-/// Lives the run that is `booked`, and tells `events` what happens meanwhile; a reader that is too slow misses live pieces,
-/// never the end. Returns when nothing of the run is left, or somebody else has taken it over. To end the run, trigger
-/// `cancel`; whoever drops this leaves the run as it is, for somebody to take over.
+/// Executes the run that is `booked` and sends its events to `events`. A slow reader misses live pieces, never the end.
+/// Returns when nothing of the run is left, or another worker has taken it over. Triggering `cancel` ends the run.
+/// Dropping this future leaves the run as it is, for another worker to take over.
 ///
 /// # Errors
-/// How it was found out that somebody else has taken the run over, and goes on with it.
+/// The store's answer which shows that another worker has taken the run over and continues it.
 pub(crate) async fn execute(
     host: &Host,
     booked: &Booked,
@@ -297,20 +299,20 @@ pub(crate) async fn execute(
 ) -> Result<Finished, store::Error> {
     let (cancel, began) = (cancel.child_token(), Instant::now());
     let agent = &booked.order.wanted.agent;
-    // What a session says is told by its gateway; what models write there is more than that.
+    // Its gateway reports what a session says; what models write there is more than that.
     let stream = if agent.mode == Execution::Gateway { Stream::Progress } else { agent.stream };
     let telling = Telling::after(booked.past().told, events, (stream, agent.output));
     let scene = Scene { host, booked, telling, cancel, began, exceeded: Cell::new(None) };
     let finished = tokio::select! {
         finished = Box::pin(live(&scene)) => finished?,
-        // From here on everything of the run is another's to decide, also what is half made.
+        // From here on the new owner decides about everything of the run, also what is half created.
         lost = booked.keep(&scene.cancel) => return Err(lost),
     };
     announce(&finished, events).await;
     Ok(finished)
 }
 
-/// The same where nobody hears what happens meanwhile: how it ends is stored.
+/// Executes the run as [`execute`] does, without a reader of its events: the end is stored.
 pub(crate) async fn execute_unheard(
     host: &Host,
     booked: &Booked,
@@ -328,7 +330,7 @@ pub(crate) async fn execute_unheard(
 async fn live(scene: &Scene<'_>) -> Result<Finished, store::Error> {
     let mut things = scene.booked.past().things.clone();
     let (ended, ending) = match scene.booked.past().ending.clone() {
-        // It is decided how it ends.
+        // A previous worker has stored how the run ends.
         Some(ending) => (None, ending),
         None => Box::pin(end(scene, &mut things)).await,
     };
@@ -347,7 +349,7 @@ async fn live(scene: &Scene<'_>) -> Result<Finished, store::Error> {
     Ok(Finished { exit_code, ended, oom_seen, answer, usage, from, start, duration })
 }
 
-/// Has the agent come to its end, in the way its entry says.
+/// Runs the agent to its end, in the mode of its entry.
 async fn end(scene: &Scene<'_>, things: &mut Things) -> (Option<Ended>, Ending) {
     match scene.order().wanted.agent.mode {
         Execution::Ephemeral => {
@@ -362,7 +364,7 @@ async fn end(scene: &Scene<'_>, things: &mut Things) -> (Option<Ended>, Ending) 
     }
 }
 
-/// What the end of the agent means for the run.
+/// Decides what the end of the agent means for the run.
 async fn conclude(scene: &Scene<'_>, outcome: Result<Ended, Error>) -> (Option<Ended>, Ending) {
     match outcome {
         Ok(ended) => {
@@ -378,7 +380,8 @@ async fn conclude(scene: &Scene<'_>, outcome: Result<Ended, Error>) -> (Option<E
     }
 }
 
-/// The answer, or why there is none. Only where that is open the data plane is asked how the run's last call ended.
+/// Returns the answer, or the reason why there is none. Asks the data plane how the last call ended only where the exit
+/// does not decide it.
 async fn judge(scene: &Scene<'_>, ended: &Ended) -> Result<String, Failure> {
     let judge = |last| verdict::container::judge(&scene.order().wanted.agent, ended, last);
     match judge(None) {
@@ -388,7 +391,8 @@ async fn judge(scene: &Scene<'_>, ended: &Ended) -> Result<String, Failure> {
     }
 }
 
-/// Removes everything and reads what was used. What is not stored is not done: whoever takes the run over does it then.
+/// Removes all resources and reads the usage. A step that is not stored counts as not done: the worker that takes the
+/// run over repeats it.
 async fn settle(scene: &Scene<'_>, things: &Things, ending: &Ending) -> Result<Option<Usage>, store::Error> {
     let booked = scene.booked;
     match (booked.state(), &ending.answer) {

@@ -1,4 +1,4 @@
-//! What has to be there before anything of a run is made: its image, and room for its workspace.
+//! Checks what must exist before anything of a run is created: its image, and disk space for its workspace.
 
 use std::time::{Duration, Instant};
 
@@ -7,12 +7,12 @@ use platform_runtime::report;
 use super::{Error, Scene};
 use crate::workspace::{self, Reserved, Workspaces};
 
-/// Pause before it is looked again for room.
+/// Delay between checks for disk space.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How long a run waits for room that others may give back, in a place that others wait for.
+/// Longest wait for disk space that other runs may release; the run holds its permit meanwhile.
 const ROOM: Duration = Duration::from_secs(600);
 
-/// Id of the run's image: the one it was prepared with first, whatever its name stands for by now.
+/// Returns the id of the run's image: the one it was prepared with first, whatever its name stands for by now.
 pub(super) async fn image(scene: &Scene<'_>) -> Result<String, Error> {
     let Scene { host, booked, .. } = *scene;
     if let Some(image) = &booked.past().image {
@@ -24,7 +24,7 @@ pub(super) async fn image(scene: &Scene<'_>) -> Result<String, Error> {
     Ok(id)
 }
 
-/// Waits for room for a workspace: those that were let in at the same moment may have taken it.
+/// Waits for disk space for a workspace: runs that were admitted at the same moment may have taken it.
 pub(super) async fn room(scene: &Scene<'_>, workspaces: &Workspaces) -> Result<Reserved, Error> {
     let deadline = Instant::now() + ROOM;
     loop {

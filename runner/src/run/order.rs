@@ -1,4 +1,4 @@
-//! What is to be run, for whom; and how that is stored.
+//! Describes what is run and for which account, and how that is stored.
 
 use gateway_bridge::{InvalidSession, SessionKey};
 use platform_core::{
@@ -15,7 +15,8 @@ use crate::{
     store::{NewRun, Record},
 };
 
-/// What is to be run, for whom. Two that are equal ask for the same, however they are spelled where they are stored.
+/// A request to run an agent. Two requests that are equal ask for the same, however they are spelled where they are
+/// stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Order {
     pub(crate) run_id: RunId,
@@ -26,36 +27,36 @@ pub(crate) struct Order {
     pub(crate) wanted: Wanted,
 }
 
-/// What is wanted. Whatever changes what is run is in it, so that the same id never stands for two things, and whoever takes
-/// the run over needs nothing else.
+/// Everything that changes what is run. The same id therefore never stands for two things, and a worker that takes the
+/// run over needs nothing else.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Wanted {
     pub(crate) agent: Agent,
-    /// Model the agent is told to ask for.
+    /// Model that the agent is configured to request.
     pub(crate) model: String,
     pub(crate) messages: Vec<Message>,
-    /// The conversation that it goes on with at a gateway; one of its own if absent.
+    /// Conversation that the run continues at a gateway; a new one if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) state_key: Option<ExternalId>,
     #[serde(default)]
     pub(crate) keep: Keep,
-    /// The span of whoever ordered it. Changes nothing of what is run.
+    /// Span of the caller. Changes nothing of what is run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) caller: Option<Traceparent>,
 }
 
-/// What stays when the run has ended.
+/// Resources that stay when the run has ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Keep {
     /// Nothing.
     #[default]
     Nothing,
-    /// Its workspace.
+    /// The workspace.
     Workspace,
 }
 
-/// Whose run it is, for whoever shows it.
+/// Run, agent and account of a request, for display.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Subject<'o> {
     pub(crate) run: &'o RunId,
@@ -63,7 +64,7 @@ pub(crate) struct Subject<'o> {
     pub(crate) account: &'o AccountId,
 }
 
-/// An order that cannot be read.
+/// A stored request that cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("the order of run {run} was stored by a program that is not compatible with this one")]
 pub(crate) struct Unreadable {
@@ -77,7 +78,7 @@ impl Order {
         Subject { run: &self.run_id, agent: &self.agent_id, account: &self.account }
     }
 
-    /// The same as part of `caller`'s trace.
+    /// Returns the request as part of `caller`'s trace.
     pub(crate) fn part_of(mut self, caller: Option<Traceparent>) -> Self {
         let trace = caller.and_then(|caller| ExternalId::parse(&caller.trace.to_string()).ok());
         self.correlation.existing_trace = trace;
@@ -85,21 +86,21 @@ impl Order {
         self
     }
 
-    /// The same as part of nothing.
+    /// Returns the request without a trace.
     fn by_itself(&self) -> Self {
         self.clone().part_of(None)
     }
 
-    /// Whether both order the same run, whoever traces it.
+    /// Returns whether both request the same run, whatever their traces.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         let (one, other) = (self.by_itself(), other.by_itself());
         let subjects = [&one, &other].map(|order| (&order.account, &order.agent_id, &order.correlation));
         subjects[0] == subjects[1] && one.wanted == other.wanted
     }
 
-    /// The session of a gateway that it is a turn of.
+    /// Returns the session of a gateway in which the run is a turn.
     pub(crate) fn session_key(&self) -> Result<SessionKey, InvalidSession> {
-        // No conversation's key is a run's own.
+        // The prefixes keep keys of conversations apart from keys of single runs.
         let key = match &self.wanted.state_key {
             Some(key) => format!("s{}", key.as_str()),
             None => format!("r{}", self.run_id),
@@ -107,13 +108,13 @@ impl Order {
         SessionKey::new(&self.wanted.agent.gateway_agent, &self.account, &key)
     }
 
-    /// The same, if other runs may be turns of it, too: they wait for each other.
+    /// Returns the session if other runs may be turns of it, too: they wait for each other.
     fn shared_session(&self) -> Option<String> {
         let is_shared = self.wanted.agent.mode == Execution::Gateway && self.wanted.state_key.is_some();
         is_shared.then(|| self.session_key().ok()).flatten().map(|key| key.to_string())
     }
 
-    /// As it is stored.
+    /// Returns the row to store.
     pub(super) fn row(&self) -> Result<NewRun, serde_json::Error> {
         Ok(NewRun {
             run: self.run_id.clone(),
@@ -126,7 +127,7 @@ impl Order {
         })
     }
 
-    /// As it was stored.
+    /// Reads a stored request.
     pub(crate) fn stored(record: &Record) -> Result<Self, Unreadable> {
         let run = &record.run;
         let unreadable = |source| Unreadable { run: run.run.clone(), source };

@@ -1,4 +1,4 @@
-//! What an order comes to: a grant, and a container.
+//! Derives the grant and the container of a request.
 
 use std::{
     collections::BTreeMap,
@@ -19,16 +19,16 @@ use platform_runtime::settings::Filling;
 use super::{Host, Order, Scene, Wanted};
 use crate::sandbox::{First, Limits, Program, SandboxSpec, docker};
 
-/// What a run may take to start and to end beyond its own time, a take-over or two included.
+/// Time that a run may take to start and to end beyond its own time, a take-over or two included.
 const START_AND_END: Duration = Duration::from_secs(600);
 
-/// Name of the container that is made for a run in `epoch`. Another epoch's has another name, so nobody takes one for the
-/// other.
+/// Returns the name of the container that is created for a run in `epoch`. Each epoch has its own name, so that no
+/// worker takes one for the other.
 fn container(host: &Host, run: &RunId, epoch: u64) -> String {
     format!("sluice-{}-{run}.{epoch}", host.installation)
 }
 
-/// What `order` may do, with calls that come in at `listener`.
+/// Returns the grant of `order`, with calls that come in at `listener`.
 pub(super) fn grant(order: &Order, listener: Listener) -> RunGrant {
     let agent = &order.wanted.agent;
     RunGrant {
@@ -52,18 +52,19 @@ pub(super) fn grant(order: &Order, listener: Listener) -> RunGrant {
     }
 }
 
-/// When a run's time is over that starts now. Its container is stopped on time; this ends the grant if nobody does that.
+/// Returns the time at which a run that starts now is over. Its container is stopped on time; this ends the grant if no
+/// worker does that.
 fn end(runtime: Millis) -> UnixSeconds {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     UnixSeconds((now + runtime.duration() + START_AND_END).as_secs())
 }
 
-/// What there is for a container before it is made.
+/// Parts of a container that exist before it is created.
 pub(super) struct Around<'p> {
     pub(super) id: &'p WorkspaceId,
     pub(super) workspace: &'p Path,
     pub(super) socket_dir: PathBuf,
-    /// Id of its image.
+    /// Id of the image.
     pub(super) image: String,
 }
 
@@ -84,7 +85,7 @@ pub(super) fn spec(scene: &Scene<'_>, around: Around<'_>) -> SandboxSpec {
     }
 }
 
-/// What a container that waits is told; `None` if that cannot be written down for it.
+/// Returns the start file of a warm container; `None` if the request does not fit into one.
 pub(super) fn start(order: &Order) -> Option<Start> {
     let Program { argv, environment } = program(order);
     let start = Start::new(argv, environment, path::WORKSPACE.to_owned()).ok()?;

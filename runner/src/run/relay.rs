@@ -1,4 +1,4 @@
-//! What the data plane sees of a run's calls, as long as its agent is there.
+//! Relays what the data plane's tap reports of a run's calls, as long as its agent runs.
 
 use std::time::Duration;
 
@@ -13,12 +13,14 @@ use crate::{
     lifecycle::Failure,
 };
 
-/// Pause before a tap is opened again.
+/// Delay before a tap is opened again.
 const PAUSE: Duration = Duration::from_millis(200);
-/// For how long nothing comes from a tap whose agent is gone before nothing is expected. The data plane does not hold back.
+/// Silence of the tap of an ended agent after which no more events are expected. The data plane does not hold events
+/// back.
 const QUIET: Duration = Duration::from_millis(20);
 
-/// Tells what streams by, until the agent is gone: from `tap`, and where that breaks off, from another one of the same run.
+/// Records what the tap reports, until the agent is gone: from `tap`, and where that breaks off, from another tap of
+/// the same run.
 pub(super) async fn relay(
     (data_plane, run): (&DataPlane, &RunId),
     mut tap: Lines,
@@ -47,7 +49,7 @@ pub(super) async fn relay(
     }
 }
 
-/// The next line of a tap; `None` if it broke off, or nothing more is to be expected of an agent that is gone.
+/// Returns the next line of a tap; `None` if it broke off, or an ended agent can have no more lines.
 async fn next<'t>(tap: &'t mut Lines, gone: &CancellationToken) -> Option<&'t [u8]> {
     let quiet = async {
         gone.cancelled().await;
@@ -59,7 +61,8 @@ async fn next<'t>(tap: &'t mut Lines, gone: &CancellationToken) -> Option<&'t [u
     }
 }
 
-/// The run's last events. They wait for their reader, who by now can hold up nothing else. The store has its own.
+/// Sends the run's last events. They wait for their reader, which can hold up nothing else by now. The store has its
+/// own copy.
 pub(super) async fn announce(finished: &Finished, events: &mpsc::Sender<AgentEvent>) {
     let (last, end) = match &finished.answer {
         Ok(content) => {
@@ -72,7 +75,7 @@ pub(super) async fn announce(finished: &Finished, events: &mpsc::Sender<AgentEve
     let report = |Usage { calls, tokens, .. }| AgentEvent::UsageReport { calls, tokens };
     let usage = finished.usage.map(report);
     for event in [last, usage, Some(end)].into_iter().flatten() {
-        // A reader that has left does not want to know.
+        // The reader may have left.
         drop(events.send(event).await);
     }
 }

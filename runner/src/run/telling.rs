@@ -1,7 +1,7 @@
-//! What a run tells: at once to whoever watches in this process, and in batches to the store, for everybody else.
+//! Records the events of a run: at once for a reader in this process, and in batches in the store for all others.
 //!
-//! Nothing here waits for anybody: a watcher who is too slow misses live pieces, and what is for the store is bounded by what is
-//! kept of a run at all, so that it can lie here for as long as the store is away.
+//! Nothing here waits for a reader: one that is too slow misses live pieces. What waits for the store is bounded by
+//! what is kept of a run at all. It can therefore stay in memory for as long as the store is unavailable.
 
 use std::{
     cell::{Cell, RefCell},
@@ -28,14 +28,14 @@ use crate::{
     store::{Batch, Told},
 };
 
-/// What is told is gathered for so long before it is stored, and longer and longer of an agent that goes on:
+/// Shortest time for which events are gathered into a batch. It grows for an agent that goes on.
 const GATHER: Duration = Duration::from_millis(250);
-/// up to this.
+/// Longest time for which events are gathered into a batch.
 const GATHER_LONG: Duration = Duration::from_secs(1);
-/// Pause after the store did not take it.
+/// Delay after the store did not take a batch.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// A run, as it tells what happens.
+/// Recorder of a run's events.
 #[derive(Debug)]
 pub(super) struct Telling<'r> {
     watcher: &'r mpsc::Sender<AgentEvent>,
@@ -44,33 +44,34 @@ pub(super) struct Telling<'r> {
     most: ByteSize,
     pending: RefCell<Pending>,
     more: Notify,
-    /// Tool calls that are not stored, because there were too many.
+    /// Number of tool calls that are not stored, because there were too many.
     untold_tools: Cell<u64>,
-    /// Events that the watcher was too slow for, and was not told of yet.
+    /// Number of events that the watcher missed because it was too slow, and that no event has reported yet.
     unwatched: Cell<u64>,
-    /// Whether the agent has set others to work, who may go on when it is done.
+    /// True once the agent has started sub-agents, which may go on when it is done.
     delegated: Cell<bool>,
 }
 
-/// The tool by which an OpenClaw agent sets another one to work.
+/// Name of the tool by which an OpenClaw agent starts a sub-agent.
 const DELEGATES: &str = "sessions_spawn";
 
-/// What is for the store.
+/// Events that wait for the store.
 #[derive(Debug)]
 struct Pending {
-    /// How far the run has told, once all of this is stored.
+    /// Position of the run's events once all of this is stored.
     told: Told,
     events: Vec<AgentEvent>,
-    /// The batch that was handed out and is not known to be stored.
+    /// Batch that was handed out and is not known to be stored.
     handed: Option<Rc<Batch>>,
     /// Number of the last batch.
     last: u64,
-    /// Length of the last event's text where it is kept, if that is of an output.
+    /// Length of the last event's text as it is kept, if that event is of an output.
     length: usize,
 }
 
 impl<'r> Telling<'r> {
-    /// Goes on after what was `told` by whoever held the run before. Of outputs no more is stored than what `kept` has of them.
+    /// Continues after the position `told` that the previous worker recorded. Of outputs no more is stored than what
+    /// `kept` has of them.
     pub(super) fn after(
         told: Told,
         watcher: &'r mpsc::Sender<AgentEvent>,
@@ -84,22 +85,22 @@ impl<'r> Telling<'r> {
             more: Notify::new(),
             untold_tools: Cell::new(0),
             unwatched: Cell::new(0),
-            // What was told before may have been that.
+            // An event recorded before may have been that.
             delegated: Cell::new(told.tap > 0),
         }
     }
 
-    /// The run enters a phase. The store is told by the move itself.
+    /// Sends the phase that the run enters. The transition itself records it in the store.
     pub(super) fn enters(&self, phase: Phase) {
         self.watch(AgentEvent::Status { phase });
     }
 
-    /// The agent printed something.
+    /// Records a piece of the agent's output.
     pub(super) fn printed(&self, piece: Piece) {
         let Piece { stream, text, to } = piece;
         let mut pending = self.pending.borrow_mut();
         let told = *pending.told.of(stream);
-        // Once something was left out, what follows is not its beginning.
+        // After a gap, what follows is no longer the beginning.
         if told.bytes.max(told.kept) < self.most.0 && told.events < limit::LOG_EVENTS {
             pending.log(stream, &text);
             pending.told.of(stream).bytes = to;
@@ -109,7 +110,7 @@ impl<'r> Telling<'r> {
         self.watch(AgentEvent::Log { stream, text });
     }
 
-    /// The data plane saw something.
+    /// Records an event of the data plane's tap.
     pub(super) fn tapped(&self, line: TapLine) {
         let mut pending = self.pending.borrow_mut();
         if line.n > 0 {
@@ -136,29 +137,30 @@ impl<'r> Telling<'r> {
         self.watch(event);
     }
 
-    /// The agent says more of its answer, to whoever watches in this process. Everybody else sees what models write.
+    /// Sends more of the agent's answer to the watcher in this process. All other readers see what models write.
     pub(super) fn said(&self, delta: String) {
         self.watch(AgentEvent::TextDelta { delta });
     }
 
-    /// The agent uses a tool. A model that searches for tools calls them all by one name: its gateway knows the tool's own.
+    /// Notes that the agent uses a tool. A model that searches for tools calls them all by one name: its gateway knows
+    /// the tool's own.
     pub(super) fn uses(&self, tool: &str) {
         if tool == DELEGATES {
             self.delegated.set(true);
         }
     }
 
-    /// Whether the agent has set others to work, who may go on when it is done.
+    /// Returns whether the agent has started sub-agents, which may go on when it is done.
     pub(super) const fn has_delegated(&self) -> bool {
         self.delegated.get()
     }
 
-    /// Number of the last event of the tap that is accounted for.
+    /// Returns the number of the last event of the tap that is accounted for.
     pub(super) fn tap(&self) -> u64 {
         self.pending.borrow().told.tap
     }
 
-    /// The agent has ended: of what it printed the end is told, and how much lies before that.
+    /// Records the end of what the agent printed, and how many bytes before it are left out.
     pub(super) fn ended(&self, ended: &Ended) {
         let untold = self.untold_tools.take();
         let mut pending = self.pending.borrow_mut();
@@ -172,7 +174,7 @@ impl<'r> Telling<'r> {
         }
     }
 
-    /// What the store is not known to have, in the order in which it is to get it.
+    /// Returns the batches that the store is not known to have, in the order in which it has to get them.
     pub(super) fn untold(&self) -> Vec<Batch> {
         let mut pending = self.pending.borrow_mut();
         let handed = pending.handed.take();
@@ -181,7 +183,7 @@ impl<'r> Telling<'r> {
         handed.into_iter().chain(rest).map(|batch| Batch::clone(&batch)).collect()
     }
 
-    /// Stores what is told, for as long as this is polled.
+    /// Stores pending batches, for as long as this is polled.
     pub(super) async fn keep(&self, booked: &Booked) -> Infallible {
         let mut gather = GATHER;
         loop {
@@ -192,7 +194,7 @@ impl<'r> Telling<'r> {
             while let Err(error) = booked.tell(&batch).await {
                 let run = &booked.order.run_id;
                 if !error.is_transient() {
-                    // Somebody else has taken the run over, which is found out elsewhere.
+                    // Another worker has taken the run over, which `Booked::keep` finds out.
                     tracing::debug!(%run, %error, "what it tells is not stored");
                     return std::future::pending().await;
                 }
@@ -203,7 +205,8 @@ impl<'r> Telling<'r> {
         }
     }
 
-    /// Tells whoever watches. If they are too far behind, it is counted, and they are told that as soon as there is room.
+    /// Sends an event to the watcher. If the watcher is too far behind, missed events are counted and reported as soon
+    /// as the channel has capacity.
     fn watch(&self, event: AgentEvent) {
         let mut unwatched = self.unwatched.get();
         if unwatched > 0 && self.watcher.try_send(AgentEvent::Missed { count: unwatched }).is_ok() {
@@ -215,7 +218,7 @@ impl<'r> Telling<'r> {
 }
 
 impl Pending {
-    /// What is to be stored next: what was handed out before, if anything.
+    /// Returns the batch to store next: the one that was handed out before, if any.
     fn batch(&mut self) -> Option<Rc<Batch>> {
         if self.handed.is_none() && !self.events.is_empty() {
             self.last += 1;
@@ -225,7 +228,7 @@ impl Pending {
         self.handed.clone()
     }
 
-    /// Adds that something was missed, to the event before if that says the same.
+    /// Counts missed events, in the event before if that counts them too.
     fn missed(&mut self, more: u64) {
         match self.events.last_mut() {
             Some(AgentEvent::Missed { count }) => *count += more,
@@ -233,7 +236,7 @@ impl Pending {
         }
     }
 
-    /// Adds a piece of output, to the event before if that is of the same and has room.
+    /// Adds a piece of output, to the event before if that is of the same output and has capacity left.
     fn log(&mut self, stream: OutputStream, piece: &str) {
         let most = limit::LOG_EVENT.as_usize();
         let length = escaped::length(piece);

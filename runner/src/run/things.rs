@@ -1,4 +1,4 @@
-//! What may be there of a run, by its rows; and its removal, which needs nothing but those.
+//! Lists the resources recorded for a run, and removes them. Removal needs nothing but the rows.
 
 use platform_core::{
     control::Usage,
@@ -13,19 +13,19 @@ use crate::{
     store::{Change, Kind, Resource, Stage},
 };
 
-/// How long calls may go on once their container is gone. Nobody is left to read their answers.
+/// Time that calls may continue once their container is gone. No client is left to read their answers.
 const DRAIN: Millis = Millis(100);
 
-/// What may be there of a run.
+/// Resources recorded for a run that may exist.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Things(Vec<Change>);
 
-/// What became of a run's things.
+/// Result of the removal of a run's resources.
 #[derive(Debug)]
 pub(super) struct Removed {
-    /// What its calls used; absent if the data plane did not tell.
+    /// Usage of its calls; absent if the data plane did not report it.
     pub(super) usage: Option<Usage>,
-    /// What of them is gone, or stays because it is to.
+    /// Changes of the resources that are removed, or stay because the request says so.
     pub(super) changes: Vec<Change>,
 }
 
@@ -36,17 +36,17 @@ impl Things {
         Self(left.map(change).collect())
     }
 
-    /// The last one of a kind.
+    /// Returns the last resource of a kind.
     pub(super) fn last(&self, kind: Kind) -> Option<&Change> {
         self.0.iter().rev().find(|thing| thing.kind == kind)
     }
 
-    /// Those of `kinds`.
+    /// Returns all resources of `kinds`.
     fn all(&self, kinds: &[Kind]) -> Vec<Change> {
         self.0.iter().filter(|thing| kinds.contains(&thing.kind)).cloned().collect()
     }
 
-    /// They come to the stage that `changes` say.
+    /// Applies `changes`.
     pub(super) fn change(&mut self, changes: &[Change]) {
         for change in changes {
             self.0.retain(|thing| (thing.kind, &thing.name) != (change.kind, &change.name));
@@ -56,14 +56,15 @@ impl Things {
         }
     }
 
-    /// Whatever is only wanted, as made.
+    /// Returns changes that mark every wanted resource as made.
     pub(super) fn made(&self) -> Vec<Change> {
         let wanted = self.0.iter().filter(|thing| thing.stage == Stage::Wanted);
         wanted.map(|thing| thing.to(Stage::Made)).collect()
     }
 }
 
-/// Removes what others made for an agent that never ran. Grant and listener stay: whoever goes on uses them.
+/// Removes what previous workers created for an agent that never ran. Grant and listener stay: the worker that
+/// continues uses them.
 pub(super) async fn clear(scene: &Scene<'_>, things: &mut Things) -> Result<(), Error> {
     let mut gone = Vec::new();
     for thing in things.all(&[Kind::Container, Kind::Workspace]) {
@@ -77,9 +78,9 @@ pub(super) async fn clear(scene: &Scene<'_>, things: &mut Things) -> Result<(), 
     Ok(())
 }
 
-/// Removes everything, or as much as goes. What is not removed is logged, and stays in its row for the reaper.
+/// Removes as many resources as possible. What is not removed is logged, and stays in its row for the reaper.
 pub(super) async fn remove_all(scene: &Scene<'_>, things: &Things) -> Removed {
-    // Without a grant nobody called.
+    // Without a grant there were no calls.
     let usage = things.last(Kind::Grant).is_none().then(Usage::default);
     let mut removed = Removed { usage, changes: Vec::new() };
     let mut is_away = false;
@@ -94,7 +95,7 @@ pub(super) async fn remove_all(scene: &Scene<'_>, things: &Things) -> Removed {
     ] {
         for thing in things.all(&[kind]) {
             if kind == Kind::Listener && is_away {
-                // It would be waited for once more.
+                // The wait for the data plane would be repeated.
                 continue;
             }
             if kind == Kind::Workspace && scene.order().wanted.keep == Keep::Workspace {
@@ -124,7 +125,7 @@ pub(super) async fn remove_all(scene: &Scene<'_>, things: &Things) -> Removed {
     removed
 }
 
-/// Leaves a workspace for people to look at. It stays also where it cannot be kept from growing.
+/// Leaves a workspace for operators to inspect. It stays also where its growth cannot be stopped.
 async fn keep(scene: &Scene<'_>, workspace: &Change) {
     let Ok(id) = WorkspaceId::parse(&workspace.name) else { return };
     if let Ok(Err(error)) = scene.booked.act(scene.host.workspaces.keep(&id)).await {
@@ -133,13 +134,13 @@ async fn keep(scene: &Scene<'_>, workspace: &Change) {
     }
 }
 
-/// Removes one thing, if it is there; of a grant it tells what was used.
+/// Removes one resource, if it exists; returns the usage of a grant.
 async fn remove(scene: &Scene<'_>, thing: &Change) -> Result<Option<Usage>, Error> {
     let Scene { host, booked, .. } = *scene;
     match thing.kind {
         Kind::Container => booked.ask(async || host.docker.remove(&thing.name).await).await?,
         Kind::Workspace => {
-            // A name that is none was never made.
+            // An invalid name was never created.
             if let Ok(id) = WorkspaceId::parse(&thing.name) {
                 booked.act(host.workspaces.remove(&id)).await??;
             }
@@ -148,7 +149,7 @@ async fn remove(scene: &Scene<'_>, thing: &Change) -> Result<Option<Usage>, Erro
             let run = &booked.order.run_id;
             return match booked.ask(async || host.data_plane.close(run, booked.epoch(), DRAIN).await).await {
                 Ok(view) => Ok(Some(view.usage)),
-                // It was never registered; or it is long forgotten, if its agent may have run.
+                // The run was never registered; or it is long forgotten, if its agent may have run.
                 Err(Error::DataPlane(error)) if error.is_unknown_run() => {
                     Ok((thing.stage == Stage::Wanted).then(Usage::default))
                 }
@@ -157,11 +158,12 @@ async fn remove(scene: &Scene<'_>, thing: &Change) -> Result<Option<Usage>, Erro
         }
         Kind::Listener => {
             if let Ok(dir) = SocketDirName::parse(&thing.name) {
-                // It goes with the grant, unless there never was one: what waited for a run had it before.
+                // The listener goes with the grant, unless there never was one: a warm container had its listener
+                // before.
                 booked.ask(async || host.data_plane.release(&dir).await).await?;
             }
         }
-        // Nothing makes volumes yet. What is left of a turn at its gateway can call nobody once the grant is closed.
+        // Nothing creates volumes yet. What is left of a turn at its gateway can make no call once the grant is closed.
         Kind::Volume | Kind::Session | Kind::Turn => {}
     }
     Ok(None)

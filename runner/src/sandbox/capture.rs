@@ -1,4 +1,4 @@
-//! Keeps the beginning and the end of an output, however long it is.
+//! Captures the beginning and the end of an output, however long it is.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use platform_core::limit::ByteSize;
 
 use crate::escaped;
 
-/// An output being kept. Holds at most its limit in memory.
+/// An output being captured. Holds at most its limit in memory.
 #[derive(Debug)]
 pub(crate) struct Capture {
     half: usize,
@@ -15,7 +15,7 @@ pub(crate) struct Capture {
     cut: u64,
 }
 
-/// What was kept.
+/// Captured part of an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Captured {
     head: Vec<u8>,
@@ -26,7 +26,7 @@ pub(crate) struct Captured {
 /// The end of an output whose beginning is known already.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rest {
-    /// Bytes between the beginning and this.
+    /// Number of bytes between the beginning and this.
     pub(crate) cut: u64,
     /// The end. Bytes that are not UTF-8 are replaced.
     pub(crate) text: String,
@@ -54,19 +54,19 @@ impl Capture {
 }
 
 impl Captured {
-    /// The text; where bytes were cut, a line says how many. Bytes that are not UTF-8 are replaced.
+    /// Returns the text; where bytes were cut, a line says how many. Bytes that are not UTF-8 are replaced.
     pub(crate) fn text(&self) -> String {
         let mark = if self.cut > 0 { mark(self.cut) } else { String::new() };
         let whole = [&self.head, mark.as_bytes(), &self.tail].concat();
         String::from_utf8_lossy(&whole).into_owned()
     }
 
-    /// Bytes that were cut.
+    /// Returns the number of bytes that were cut.
     pub(crate) const fn cut_bytes(&self) -> u64 {
         self.cut
     }
 
-    /// What comes after the first `known` bytes: the end of it, if that is more than `most`, as it is or where it is kept.
+    /// Returns what follows the first `known` bytes: at most `most` bytes of its end, less if fewer were captured.
     pub(crate) fn after(&self, known: u64, most: usize) -> Rest {
         let whole = self.head.len() as u64 + self.cut + self.tail.len() as u64;
         let left = whole.saturating_sub(known);
@@ -75,7 +75,7 @@ impl Captured {
         let kept = end.len().min(most).min(usize::try_from(left).unwrap_or(usize::MAX));
         let mut end = &end[end.len() - kept..];
         if (kept as u64) < left {
-            // Not from the middle of a letter.
+            // Do not begin in the middle of a letter.
             let rest = end.iter().take(3).take_while(|byte| (0x80..0xc0).contains(*byte)).count();
             end = &end[rest..];
         }
@@ -84,7 +84,7 @@ impl Captured {
     }
 }
 
-/// What stands in a text for bytes that were cut.
+/// Returns the line that stands in a text for bytes that were cut.
 pub(crate) fn mark(cut: u64) -> String {
     format!("\n[… {cut} bytes cut …]\n")
 }

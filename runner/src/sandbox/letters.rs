@@ -1,14 +1,15 @@
-//! Text of bytes that come in pieces: what was cut in the middle of a letter is a letter again.
+//! Decodes bytes that come in pieces to text: a letter cut between two pieces becomes whole again.
 
-/// Text as it becomes whole.
+/// Incremental decoder of UTF-8.
 #[derive(Debug, Default)]
 pub(super) struct Letters {
-    /// Beginning of a letter.
+    /// Beginning of an incomplete letter.
     begun: Vec<u8>,
 }
 
 impl Letters {
-    /// The text of `bytes`, after what was begun before and without what is begun now. Bytes that are not UTF-8 are replaced.
+    /// Returns the text of `bytes`, after the incomplete letter from before and without the one that is incomplete
+    /// now. Bytes that are not UTF-8 are replaced.
     pub(super) fn push(&mut self, bytes: &[u8]) -> String {
         self.begun.extend_from_slice(bytes);
         let whole = self.begun.len() - unfinished(&self.begun);
@@ -17,13 +18,13 @@ impl Letters {
         text
     }
 
-    /// How many bytes wait for the rest of their letter: fewer than four.
+    /// Returns the number of bytes that wait for the rest of their letter: fewer than four.
     pub(super) const fn begun(&self) -> usize {
         self.begun.len()
     }
 }
 
-/// How many bytes at the end are the beginning of a letter.
+/// Returns the number of bytes at the end that begin an incomplete letter.
 fn unfinished(bytes: &[u8]) -> usize {
     for (before, byte) in bytes.iter().rev().take(3).enumerate() {
         let length = match byte {

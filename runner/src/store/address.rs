@@ -1,9 +1,7 @@
-//! Where a store is, and how to get into it.
+//! Parses the address of a store, and prepares its file and password.
 
 use std::{
-    fmt,
-    fs::OpenOptions,
-    os::unix::fs::OpenOptionsExt,
+    fmt, fs, io,
     path::{Path, PathBuf},
     str::FromStr,
 };
@@ -11,19 +9,19 @@ use std::{
 use platform_core::{limit::ByteSize, secret::Secret};
 use platform_runtime::{
     file::{self, Unread},
-    settings,
-    trust::{self, Trusted},
+    kept, settings,
+    trust::Trusted,
 };
 use sqlx::{ConnectOptions, any::AnyConnectOptions};
 
-use super::{backend::Backend, error::Error, identity::own_dir};
+use super::{backend::Backend, error::Error};
 
 /// Longest password that is read from a file.
 const PASSWORD: ByteSize = ByteSize::kib(4);
-/// How the driver is told a password, also where the URL has no host.
+/// Query parameter that passes the driver a password, also where the URL has no host.
 const PASSWORD_KEY: &str = "password";
 
-/// Where a store is. Shown without its password.
+/// Address of a store. Displayed without its password.
 #[derive(Clone)]
 pub struct Address {
     pub(super) options: AnyConnectOptions,
@@ -46,23 +44,23 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    /// The store that `settings` name. The password is read from their file if they name one, else it is the one from
-    /// the environment.
+    /// Returns the address of the store that `settings` name. The password comes from their file if they name one, else
+    /// from the environment.
     ///
     /// # Errors
-    /// If the address is none, or the file cannot be read or is open to others.
+    /// If the address is invalid, or the file cannot be read or is open to others.
     pub fn of(settings: &settings::Store, from_environment: Option<&Secret>) -> Result<Self, Error> {
         let from_file = settings.password_file.as_deref().map(password).transpose()?;
         Self::parse(&settings.url, from_file.as_ref().or(from_environment))
     }
 
-    /// The store at `url`: `sqlite:///absolute/path` or `postgres://user@host:port/database`.
+    /// Parses the address of a store: `sqlite:///absolute/path` or `postgres://user@host:port/database`.
     ///
     /// # Errors
-    /// If it is none of these.
+    /// If `url` is neither.
     pub fn parse(url: &str, password: Option<&Secret>) -> Result<Self, Error> {
         settings::Store::check(url).map_err(|problem| Error::Address { problem })?;
-        // Only what cannot be parsed is dropped: it may say what was written.
+        // The parser's error is dropped: it may quote the URL.
         let unreadable = |_shows_the_url| Error::Address { problem: "it is no URL" };
         let file = url.strip_prefix("sqlite://").map(PathBuf::from);
         let mut options = match &file {
@@ -82,23 +80,31 @@ impl Address {
         Ok(Self { options, backend, shown: url.to_owned(), file })
     }
 
-    /// Makes the file of a SQLite store if there is none, readable by its owner only: it holds what agents were asked
-    /// and what they answered.
+    /// Creates the file of a SQLite store if there is none, readable by its owner only: it holds what agents were asked
+    /// and what they answered. Checks the path before it creates anything, and does not follow a link in place of the
+    /// file. What root creates belongs to the owner of the directory, as do the files that SQLite creates beside it.
     pub(super) fn prepare(&self) -> Result<(), Error> {
-        let Some(path) = &self.file else { return Ok(()) };
-        let failed = |action| move |source| Error::File { action, path: path.clone(), source };
-        if let Some(dir) = path.parent() {
-            own_dir(dir).map_err(failed("make the directory of"))?;
+        let Some((path, dir)) = self.file.as_deref().and_then(|path| Some((path, path.parent()?))) else {
+            return Ok(());
+        };
+        let failed = |action| move |source| Error::File { action, path: path.to_owned(), source };
+        kept::check_way(path).map_err(Error::Exposed)?;
+        if fs::symlink_metadata(path).is_err() {
+            kept::create_dir(dir).map_err(failed("make the directory of"))?;
+            match kept::create(path, b"") {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                created => created.map_err(failed("create"))?,
+            }
         }
-        let mut file = OpenOptions::new();
-        let file = file.read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
-        drop(file.map_err(failed("open"))?);
-        trust::check_secret(path, &Trusted::own()).map_err(Error::Exposed)
+        kept::check(path).map_err(|unread| match unread {
+            Unread::Exposed(exposure) => Error::Exposed(exposure),
+            Unread::Io(source) => failed("open")(source),
+        })
     }
 }
 
 fn password(path: &Path) -> Result<Secret, Error> {
-    let text = file::secret(path, PASSWORD).map_err(|unread| match unread {
+    let text = file::secret(path, PASSWORD, &Trusted::own()).map_err(|unread| match unread {
         Unread::Exposed(exposure) => Error::Exposed(exposure),
         Unread::Io(source) => {
             Error::File { action: "read store.password_file", path: path.to_owned(), source }

@@ -1,6 +1,6 @@
-//! Where SQLite and Postgres differ. Everything else is the same text for both.
+//! Holds the differences between SQLite and Postgres. Everything else is the same text for both.
 
-/// What keeps the rows.
+/// Database that keeps the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Backend {
     Sqlite,
@@ -25,7 +25,7 @@ impl Backend {
         }
     }
 
-    /// The database's clock, in milliseconds since the epoch.
+    /// Returns the query that reads the database's clock, in milliseconds since the epoch.
     pub(super) const fn now(self) -> &'static str {
         match self {
             Self::Sqlite => "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)",
@@ -33,7 +33,7 @@ impl Backend {
         }
     }
 
-    /// How many tables are called `$1`: one or none.
+    /// Returns the query that counts the tables called `$1`: one or none.
     pub(super) const fn has_table(self) -> &'static str {
         match self {
             Self::Sqlite => "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = $1",
@@ -52,8 +52,19 @@ impl Backend {
         }
     }
 
-    /// Lets one program at a time order runs of the installation `$1`: nobody else stores one that was not counted. SQLite
-    /// has one writer.
+    /// Lets no other program read or write rows until the transaction ends. Hosts come last, as in every transaction that takes
+    /// a run. SQLite has one writer.
+    pub(super) const fn lock_tables(self) -> Option<&'static str> {
+        match self {
+            Self::Sqlite => None,
+            Self::Postgres => {
+                Some("LOCK TABLE runs, events, resources, cursors, pool, hosts IN ACCESS EXCLUSIVE MODE")
+            }
+        }
+    }
+
+    /// Lets one program at a time order runs of the installation `$1`: no other program stores one that was not
+    /// counted. SQLite has one writer.
     pub(super) const fn lock_orders(self) -> Option<&'static str> {
         match self {
             Self::Sqlite => None,
@@ -61,7 +72,7 @@ impl Backend {
         }
     }
 
-    /// The same of claiming them.
+    /// Lets one program at a time claim runs of the installation `$1`. SQLite has one writer.
     pub(super) const fn lock_claims(self) -> Option<&'static str> {
         match self {
             Self::Sqlite => None,
@@ -69,15 +80,17 @@ impl Backend {
         }
     }
 
-    /// What a new connection is told first. WAL: readers do not wait for the writer. FULL: what was committed is there
-    /// after a power failure, because a container or a workspace would be, too, and only its row leads to it.
+    /// Returns the first statements of a new connection. WAL: readers do not wait for the writer. FULL: committed
+    /// changes are there after a power failure, because a container or a workspace would be, too, and only its row
+    /// leads to it.
     pub(super) const fn on_connect(self) -> &'static str {
         match self {
             Self::Sqlite => {
                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; \
                  PRAGMA busy_timeout = 5000;"
             }
-            // Who stands still in the middle of a transaction holds the run's row, and nobody could take the run over.
+            // A client that stalls in the middle of a transaction holds the run's row, and no worker could take the run
+            // over.
             Self::Postgres => {
                 "SET application_name = 'sluice'; SET lock_timeout = '10s'; \
                  SET idle_in_transaction_session_timeout = '2s';"
@@ -85,7 +98,7 @@ impl Backend {
         }
     }
 
-    /// Connections of one program. On SQLite more would only wait for each other.
+    /// Returns the number of connections of one program. On SQLite more would only wait for each other.
     pub(super) const fn connections(self) -> u32 {
         match self {
             Self::Sqlite => 1,

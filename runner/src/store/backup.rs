@@ -1,10 +1,10 @@
-//! A store in a file, and back: the same lines whatever keeps the rows, so that a backup of one backend can be
+//! Writes a store to a file, and restores it. The lines do not depend on the backend, so a backup of one backend can be
 //! restored on another.
 //!
-//! NDJSON: a head that names the schema, for each table its columns and then its rows as arrays, and an end that
-//! counts what there was and carries its SHA-256, so that half a backup is none. Made from one snapshot, while others
-//! go on. Restoring is one transaction: an empty schema of the backup's own version, its rows, then the migrations
-//! since. It is therefore also how every released schema is tested.
+//! The format is NDJSON: a head that names the schema, then for each table its columns and its rows as arrays. The last
+//! line counts the rows and carries the SHA-256, so that half a backup is none. A backup is made from one snapshot,
+//! while others go on. A restore is one transaction: an empty schema of the backup's own version, its rows, then the
+//! migrations since. It is therefore also how every released schema is tested.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -26,8 +26,8 @@ use super::{
 };
 
 const FORMAT: &str = "sluicegate-store";
-/// Added to the epochs of runs that a restore brings back to life. Whoever holds one of them from the time after the
-/// backup has a smaller one, and is refused.
+/// Added to the epochs of runs that a restore brings back to life. A worker that holds one of them from the time after
+/// the backup has a smaller epoch, and is refused.
 const EPOCHS_BETWEEN: i64 = 1 << 32;
 
 #[derive(Serialize, Deserialize)]
@@ -47,20 +47,20 @@ enum Line {
     End { rows: u64, sha256: String },
 }
 
-/// What a backup or restore went over.
+/// Number of rows that a backup or a restore processed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rows(pub u64);
 
-/// Whether a restore may replace what is there.
+/// Condition under which a restore replaces the store's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Onto {
-    /// Only a store in which there is nothing.
+    /// The store must be empty.
     Empty,
-    /// Any: what is in it goes.
+    /// The store may hold anything: its content is replaced.
     Anything,
 }
 
-/// Lines, counted and hashed.
+/// Writer of lines, which counts and hashes them.
 struct Writer<'f> {
     file: BufWriter<&'f File>,
     hash: Sha256,
@@ -89,7 +89,8 @@ fn hex(hash: &Sha256) -> String {
 }
 
 impl Store {
-    /// Writes everything to `path`, readable by its owner only. What was there is replaced, once the new one is whole.
+    /// Writes the whole store to `path`, readable by its owner only. An existing file is replaced once the new one is
+    /// whole.
     ///
     /// # Errors
     /// If the store or the file system fails; then `path` is as it was.
@@ -124,8 +125,8 @@ impl Store {
             let mut rows = sqlx::query(all).fetch(tx.connection());
             while let Some(row) = rows.try_next().await.map_err(failed("read the store"))? {
                 if !said {
-                    let columns = row.columns().iter().map(|column| column.name().to_owned()).collect();
-                    writer.line(&Line::Table { table: table.to_owned(), columns }).map_err(written)?;
+                    let line = Line::Table { table: table.to_owned(), columns: names(&row) };
+                    writer.line(&line).map_err(written)?;
                     said = true;
                 }
                 writer.line(&Line::Row(values(&row)?)).map_err(written)?;
@@ -136,24 +137,31 @@ impl Store {
         writer.end().map_err(written)
     }
 
-    /// Makes of the store what the backup at `path` says, whole or not at all.
+    /// Replaces the store's content with the backup at `path`, whole or not at all. All installations in it are
+    /// replaced; the hosts that it serves stay.
     ///
     /// # Errors
-    /// [`Error::NotEmpty`] if that would replace something it may not, [`Error::Backup`] if the file is not a whole
-    /// backup, [`Error::Newer`] if a later program made it. Then nothing has changed.
+    /// [`Error::NotEmpty`] if that would replace something it may not, [`Error::OthersAtWork`] while another installation has a
+    /// lease, [`Error::ServesAnother`] if the store serves another host, [`Error::Backup`] if the file is not a whole backup,
+    /// [`Error::Newer`] if a later program made it. Then nothing has changed.
     pub async fn restore(&self, path: &Path, onto: Onto) -> Result<Rows, Error> {
         let head = Reader::open(path)?.whole()?;
         let mut reader = Reader::open(path)?;
         reader.head()?;
         let mut tx = self.begin().await?;
         schema::lock(&mut tx).await?;
+        self.claim_whole(&mut tx).await?;
         if onto == Onto::Empty && tx.holds_anything().await? {
             return Err(Error::NotEmpty { store: self.shown.to_string() });
         }
+        let hosts = tx.hosts().await?;
         schema::drop_all(&mut tx).await?;
         schema::migrate(&mut tx, 0, head.schema).await?;
         let rows = tx.fill(&mut reader).await?;
         schema::migrate(&mut tx, head.schema, SCHEMA).await?;
+        for host in &hosts {
+            tx.insert("hosts", &names(host), values(host)?).await?;
+        }
         let later =
             sqlx::query("UPDATE runs SET epoch = epoch + $1 WHERE ended IS NULL").bind(EPOCHS_BETWEEN);
         later.execute(tx.connection()).await.map_err(failed("fence what held runs before"))?;
@@ -162,7 +170,12 @@ impl Store {
     }
 }
 
-/// A row as JSON: texts, whole numbers and nothing.
+/// Returns the names of a row's columns.
+fn names(row: &AnyRow) -> Vec<String> {
+    row.columns().iter().map(|column| column.name().to_owned()).collect()
+}
+
+/// Returns a row as JSON: texts, whole numbers and nulls.
 fn values(row: &AnyRow) -> Result<Vec<Value>, Error> {
     let value = |index: usize| {
         let raw = row.try_get_raw(index)?;
@@ -191,7 +204,7 @@ impl<'p> Reader<'p> {
         Ok(Self { path, lines, hash: Sha256::new(), line: 0 })
     }
 
-    /// Reads it to its end, and shows that it is all there and as it was written.
+    /// Reads the backup to its end, and checks that it is complete and unchanged.
     fn whole(mut self) -> Result<Head, Error> {
         let head = self.head()?;
         let mut counted = 0;
@@ -207,7 +220,7 @@ impl<'p> Reader<'p> {
         }
     }
 
-    /// The next line after the head, with what was hashed before it.
+    /// Returns the next line after the head, and the hash of everything before it.
     fn line(&mut self) -> Result<(Line, Sha256), Error> {
         let (text, before) = self.next()?;
         let line =
@@ -219,7 +232,7 @@ impl<'p> Reader<'p> {
         Error::Backup { path: self.path.to_owned(), line: self.line, problem }
     }
 
-    /// The next line, with what was hashed before it.
+    /// Returns the text of the next line, and the hash of everything before it.
     fn next(&mut self) -> Result<(String, Sha256), Error> {
         let mut text = String::new();
         self.line += 1;
@@ -257,6 +270,13 @@ impl Tx {
         Ok(count > 0)
     }
 
+    /// Returns the hosts that the store serves, each for an installation. No backup has them, so a restore keeps them: without
+    /// one, another host could have the store before this one uses it again.
+    async fn hosts(&mut self) -> Result<Vec<AnyRow>, Error> {
+        let hosts = sqlx::query("SELECT * FROM hosts").fetch_all(self.connection()).await;
+        hosts.map_err(failed("look which hosts the store serves"))
+    }
+
     async fn fill(&mut self, reader: &mut Reader<'_>) -> Result<Rows, Error> {
         let (mut into, mut rows) = (None, 0);
         loop {
@@ -279,7 +299,7 @@ impl Tx {
     }
 
     async fn insert(&mut self, table: &str, columns: &[String], values: Vec<Value>) -> Result<(), Error> {
-        // Nothing is written out: bound, it would have a type, which Postgres compares with the column's.
+        // NULL is written out: bound, it would have a type, which Postgres compares with the column's.
         let mut places = Vec::with_capacity(values.len());
         let mut bound = 0;
         for value in &values {
@@ -301,7 +321,7 @@ impl Tx {
     }
 }
 
-/// Whether a name from a file can only be a name.
+/// Returns whether a name from a file can only be a name.
 fn is_plain(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
 }

@@ -1,7 +1,7 @@
-//! How much may wait to be worked on, and how an order is refused that would be too much.
+//! Bounds the number of waiting runs, and refuses an order beyond it.
 //!
-//! An order that is stored already is never refused, however many wait: who asks again is told of its run. What may wait is
-//! counted in the transaction that stores the order, which has its turn alone.
+//! An order that is stored already is never refused, however many wait: a client that asks again gets its run. Waiting
+//! runs are counted in the transaction that stores the order; these transactions take turns.
 
 use std::{fmt, time::Duration};
 
@@ -15,62 +15,62 @@ use super::{
     row::count,
 };
 
-/// What counts as lately, and the longest time after which somebody is to try again.
+/// Span that counts as lately, and the longest delay before a refused client is to try again.
 const LATELY: Duration = Duration::from_secs(300);
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// How many orders may wait.
+/// Bounds on the number of waiting orders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Of the whole installation.
+    /// Bound of the whole installation.
     pub all: u32,
-    /// Of one account.
+    /// Bound of one account.
     pub of_account: u32,
 }
 
 impl Bounds {
-    /// As many as there are.
+    /// No bound.
     pub const NONE: Self = Self { all: u32::MAX, of_account: u32::MAX };
 }
 
-/// Which bound is met.
+/// Bound that is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Bound {
-    /// That of the installation.
+    /// The bound of the installation.
     All,
-    /// That of an account.
+    /// The bound of an account.
     Account(AccountId),
 }
 
 impl Bound {
-    /// The setting that says it.
+    /// Returns the name of the setting that sets the bound.
     #[must_use]
     pub const fn setting(&self) -> &'static str {
         match self {
-            Self::All => "worker.queue",
-            Self::Account(_) => "worker.queue_per_account",
+            Self::All => "worker.max_queued",
+            Self::Account(_) => "worker.max_queued_per_account",
         }
     }
 }
 
-/// Why an order is refused: enough wait.
+/// Refusal of an order because enough runs wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Full {
     /// The bound that is met.
     pub bound: Bound,
-    /// How many wait.
+    /// Number of runs that wait.
     pub waiting: u64,
-    /// How many may.
+    /// Number of runs that may wait.
     pub most: u32,
-    /// How many of them were taken to be worked on in the last five minutes.
+    /// Number of runs that were claimed in the last five minutes, within the same bound.
     pub lately: u64,
-    /// When it is worth another try, in whole seconds: after as long as places lately took to become free, between a second
+    /// Delay before another try, in whole seconds: the time that places lately took to become free, between a second
     /// and five minutes.
     pub retry_after: Duration,
 }
 
 impl Full {
-    /// As fields, for programs.
+    /// Returns the refusal as fields, for programs.
     #[must_use]
     pub fn json(&self) -> Value {
         let account = match &self.bound {
@@ -118,7 +118,7 @@ const TAKEN: &str = "SELECT count(*) AS taken, min(claimed) AS first_taken, max(
      WHERE installation = $1 AND claimed > $2";
 const TAKEN_OF_ACCOUNT: &str = "SELECT count(*) AS taken, min(claimed) AS first_taken, max(claimed) AS last_taken \
      FROM runs WHERE installation = $1 AND account = $3 AND priority IN (0, 1, 2) AND claimed > $2";
-/// Runs that were taken lately.
+/// Runs that were claimed lately.
 pub(super) struct Taken {
     pub(super) runs: u64,
     first: Option<i64>,
@@ -126,8 +126,8 @@ pub(super) struct Taken {
 }
 
 impl Taken {
-    /// When a place that becomes free as often as these did may be free again. A queue of which none was taken for a while is
-    /// not expected to move sooner than that.
+    /// Returns the time until a place may be free again, if places become free as often as these did. A queue from
+    /// which no run was claimed for a while is not expected to move before the same time has passed again.
     fn retry_after(&self, now: i64) -> Duration {
         let since = |at: i64| UnixMillis(at).until(UnixMillis(now));
         let (Some(first), Some(last), Ok(runs)) = (self.first, self.last, u32::try_from(self.runs.max(1)))
@@ -140,14 +140,14 @@ impl Taken {
 }
 
 impl Store {
-    /// The same store, in which no more orders may wait than `bounds` let.
+    /// Returns the same store, in which no more orders may wait than `bounds` allow.
     #[must_use]
     pub const fn bounded(mut self, bounds: Bounds) -> Self {
         self.bounds = bounds;
         self
     }
 
-    /// Refuses an order that is new where enough wait. Until `tx` ends nobody else orders.
+    /// Refuses a new order if enough runs wait. No other process stores an order until `tx` ends.
     pub(super) async fn refuse_if_full(&self, tx: &mut Tx, new: &NewRun) -> Result<(), Error> {
         if let Some(lock) = self.backend.lock_orders() {
             let lock = sqlx::query(lock).bind(self.installation.as_str());
@@ -176,7 +176,7 @@ impl Store {
         Ok(stored > 0)
     }
 
-    /// What was lately taken of what `bound` bounds.
+    /// Returns the runs under `bound` that were claimed lately.
     pub(super) async fn taken(&self, tx: &mut Tx, bound: &Bound) -> Result<Taken, Error> {
         let action = "look what was taken";
         let lately = tx.now - i64::try_from(LATELY.as_millis()).unwrap_or(i64::MAX);
@@ -226,8 +226,8 @@ mod tests {
         let full = Full { bound: account, waiting: 250, most: 250, lately: 10, retry_after };
         assert_eq!(
             full.to_string(),
-            "account acct-1 has its part of the queue: 250 runs wait, and worker.queue_per_account lets 250; \
-             10 were taken to be worked on in the last five minutes; try again in 24 s, or raise worker.queue_per_account"
+            "account acct-1 has its part of the queue: 250 runs wait, and worker.max_queued_per_account lets 250; \
+             10 were taken to be worked on in the last five minutes; try again in 24 s, or raise worker.max_queued_per_account"
         );
         let json = full.json();
         assert_eq!((&json["retry_after_s"], &json["account"]), (&json!(24), &json!("acct-1")));

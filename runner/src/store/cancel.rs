@@ -1,4 +1,4 @@
-//! Asking for a run to stop. Whoever works on it finds that out by itself.
+//! Records requests for a run to stop. The worker that holds the run finds them by itself.
 
 use platform_core::{event::RunErrorCode, id::RunId};
 
@@ -14,7 +14,7 @@ const ASK: &str = "UPDATE runs SET cancel_asked = COALESCE(cancel_asked, $1), ch
 const IS_ASKED: &str = "SELECT count(*) FROM runs WHERE run = $1 AND cancel_asked IS NOT NULL";
 
 impl Store {
-    /// Asks for `run` to stop; returns it as it is now. One that has ended stays as it is.
+    /// Asks for `run` to stop; returns it as it is now. A run that has ended stays as it is.
     ///
     /// # Errors
     /// [`Error::Unknown`] if there is no such run.
@@ -35,7 +35,7 @@ impl Store {
             .map_err(failed(action))?;
         let mut run = self.find(&mut tx, run).await?;
         if run.state == State::Queued && run.lease.as_ref().is_none_or(|lease| lease.over) {
-            // Nobody works on it, so nobody would find out. Who comes back late finds that it has ended.
+            // No worker holds it, so none would find out. A worker that comes back late finds that it has ended.
             let withdraw = Failure::new(RunErrorCode::Cancelled, "cancelled before it began");
             let withdraw = Move::Withdraw(withdraw);
             if let Ok(after) = run.state.after(&withdraw) {
@@ -46,7 +46,7 @@ impl Store {
         Ok(run)
     }
 
-    /// Whether somebody has asked for `run` to stop.
+    /// Returns whether a client has asked for `run` to stop.
     ///
     /// # Errors
     /// If the store fails.

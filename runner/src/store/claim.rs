@@ -1,11 +1,13 @@
-//! How somebody gets a run that nobody works on: one that waits, one that was left, one that is given back.
+//! Gives a worker a run that no worker holds: one that waits, one that was left, or one that is given back.
 //!
-//! Orders wait in lines, one for each account and priority, and only the first of a line can be next. Of the firsts that
-//! of the highest class is: its priority, and one more for each five minutes since it came and its line
-//! was last served. Of one class it is that of the account of which the fewest runs are held, then the one that has waited longest.
-//! A run whose session another one is worked on of does not count before that has ended.
-//! So a line that is served does not rise, however long it is: who orders much waits behind who orders little. And each line
-//! that is not served rises until it is.
+//!
+//! Orders wait in lines, one for each account and priority, and only the first of a line can be next. Of these, one of
+//! the highest class is next. A run's class is its priority, plus one for each five minutes since it came or its line
+//! was last served, whichever is later. Within a class, the run of the account with the fewest held runs is next, then
+//! the one that has waited longest. A run does not count while another run of its session is worked on.
+//!
+//! So a line that is served does not rise, however long it is: an account that orders much waits behind one that orders
+//! little. Each line that is not served rises until it is.
 
 use platform_core::{id::RunId, limit::Millis};
 use sqlx::AssertSqlSafe;
@@ -18,19 +20,20 @@ use super::{
     row::{Run, columns},
 };
 
-/// How long a line waits, in milliseconds, to count as one class higher.
+/// Time that a line waits, in milliseconds, to count as one class higher.
 macro_rules! span {
     () => {
         "300000"
     };
 }
 
-/// Gives a run to a new owner: the first of those that follow, up to [`TAKE_END`]. One without an owner is taken from its line.
+/// Gives a run to a new owner: the first of those that follow, up to [`TAKE_END`]. A run without an owner is taken from
+/// its line.
 const TAKE: &str = "UPDATE runs SET epoch = epoch + 1, lease_owner = $1, lease_until = $2, changed = $3, \
      claimed = CASE WHEN lease_owner IS NULL THEN $3 ELSE claimed END WHERE run = (";
 const TAKE_END: &str = concat!(") RETURNING ", columns!());
-/// The accounts whose runs wait, each found by one look at the index; their lines; of each its first. That one is looked
-/// at again: on Postgres somebody may have cancelled it meanwhile.
+/// Selects the accounts whose runs wait, each found by one look at the index; their lines; of each its first. That run
+/// is checked again: on Postgres another process may have cancelled it meanwhile.
 const NEXT: &str = concat!(
     "WITH RECURSIVE accounts (account) AS (SELECT (SELECT account FROM runs WHERE ",
     waiting!("$4"),
@@ -54,7 +57,7 @@ const NEXT: &str = concat!(
     span!(),
     " DESC, held, queued, runs.run"
 );
-/// Followed by placeholders for runs that are not meant. No run has an empty id; Postgres knows no empty list.
+/// Followed by placeholders for runs to leave out. No run has an empty id; Postgres knows no empty list.
 const ABANDONED: &str =
     "SELECT run FROM runs WHERE installation = $4 AND ended IS NULL AND lease_until < $3 AND run NOT IN (''";
 const ABANDONED_END: &str = ") ORDER BY lease_until, run";
@@ -67,11 +70,11 @@ const RELEASE: &str = "UPDATE runs SET lease_until = $1 - 1, changed = $1 WHERE 
      AND ended IS NULL AND lease_until >= $1";
 
 impl Store {
-    /// Claims the run that is next, if one waits. It is nobody else's until `span` has passed.
+    /// Claims the run that is next, if one waits. No other worker gets it before `span` has passed.
     ///
     /// # Errors
-    /// If the store fails. After a commit without an answer a run may be claimed and not worked on; that is what
-    /// [`Store::take_over`] is for.
+    /// If the store fails. After a commit without an answer a run may be claimed and not worked on;
+    /// [`Store::take_over`] is for those.
     pub async fn claim(&self, worker: &Worker, span: Millis) -> Result<Option<Run>, Error> {
         self.retrying(Again::UnlessDone, async |_| self.claim_once(worker, span).await).await
     }
@@ -82,7 +85,8 @@ impl Store {
         self.take(tx, NEXT, (worker, span), &[]).await
     }
 
-    /// Waits for one's turn: who claims at the same moment would not see what is held from now on.
+    /// Waits for the caller's turn: two workers that claim at the same moment would not see what the other holds from
+    /// now on.
     pub(super) async fn lock_claims(&self, tx: &mut Tx) -> Result<(), Error> {
         if let Some(lock) = self.backend.lock_claims() {
             let lock = sqlx::query(lock).bind(self.installation.as_str());
@@ -91,7 +95,7 @@ impl Store {
         Ok(())
     }
 
-    /// Whether a run waits to be claimed.
+    /// Returns whether a run waits to be claimed.
     ///
     /// # Errors
     /// If the store fails.
@@ -105,9 +109,9 @@ impl Store {
         .await
     }
 
-    /// Takes over a run whose lease is over, if there is one; the one that was left longest ago. From then on whatever
-    /// its holder before still tries is refused. Not one of those the worker itself has `lived` up to now: it knows best what
-    /// becomes of them, and renews their leases once it can.
+    /// Takes over a run whose lease is over, if there is one; the one that was left longest ago. From then on
+    /// everything that its former holder tries is refused. Leaves out the runs in `lived`, which the worker itself has
+    /// worked on up to now: it knows best what becomes of them, and renews their leases once it can.
     ///
     /// # Errors
     /// If the store fails.
@@ -133,7 +137,7 @@ impl Store {
         lived: &[RunId],
     ) -> Result<Option<Run>, Error> {
         let action = "take a run";
-        // Others look past it meanwhile.
+        // Other workers skip the row meanwhile.
         let lock = match self.backend {
             Backend::Sqlite => "",
             Backend::Postgres => " FOR UPDATE OF runs SKIP LOCKED",
@@ -150,7 +154,7 @@ impl Store {
         }
         let taken = taking.fetch_optional(tx.connection()).await.map_err(failed(action))?;
         let run = taken.map(|row| Run::read(&row, tx.now)).transpose()?;
-        // Only if there is one: most looks find none, and are to stay cheap.
+        // Only if there is a run: most calls find none, and are to stay cheap.
         if run.is_some() {
             self.check_host(&mut tx).await?;
         }
@@ -158,7 +162,7 @@ impl Store {
         Ok(run)
     }
 
-    /// Ends the leases of `worker`, who does nothing any more: others need not wait until they are over.
+    /// Ends the leases of `worker`, which does nothing any more: others need not wait until they are over.
     ///
     /// # Errors
     /// If the store fails.

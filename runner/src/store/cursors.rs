@@ -1,4 +1,4 @@
-//! How far whoever reads the journal has come.
+//! Stores how far each consumer has read the journal.
 
 use platform_core::control::Cursor;
 use sqlx::any::AnyRow;
@@ -9,20 +9,20 @@ use super::{
     row::{count, number, text},
 };
 
-/// What a consumer has read and will not ask for again.
+/// Position up to which a consumer has read and will not ask again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acknowledged {
     /// The consumer.
     pub consumer: String,
-    /// Up to and with where.
+    /// Position of the last acknowledged record.
     pub cursor: Cursor,
-    /// Since when.
+    /// Time of the acknowledgement.
     pub changed: UnixMillis,
 }
 
 const READ: &str = "SELECT consumer, journal, seq, hash, changed FROM cursors \
      WHERE consumer = $1 AND ($2 IS NULL OR journal = $2) ORDER BY changed DESC, journal";
-/// In one statement, so that of two at once the one that is further wins.
+/// Sets the cursor in one statement, so that of two at once the one that is further wins.
 const SET: &str = "INSERT INTO cursors (consumer, journal, seq, hash, changed) VALUES ($1, $2, $3, $4, $5) \
      ON CONFLICT (consumer, journal) DO UPDATE SET seq = $3, hash = $4, changed = $5 WHERE cursors.seq <= $3";
 
@@ -35,7 +35,7 @@ impl Acknowledged {
 }
 
 impl Store {
-    /// How far `consumer` has come in each journal it has read, the one it read last first.
+    /// Returns the cursor of `consumer` in each journal it has read, the one it read last first.
     ///
     /// # Errors
     /// If the store fails.
@@ -47,10 +47,10 @@ impl Store {
         .await
     }
 
-    /// Keeps how far `consumer` has come in the journal that the cursor names.
+    /// Records how far `consumer` has read the journal that the cursor names.
     ///
     /// # Errors
-    /// [`Error::Backwards`] if it was further already.
+    /// [`Error::Backwards`] if the stored cursor is further.
     pub async fn acknowledge(&self, consumer: &str, cursor: &Cursor) -> Result<(), Error> {
         self.retrying(Again::Always, async |_| self.acknowledge_once(consumer, cursor).await).await
     }

@@ -1,4 +1,4 @@
-//! What can be wrong with the store, told apart by what a caller does about it.
+//! Defines the errors of the store, distinguished by what a caller does about them.
 
 use std::{io, path::PathBuf};
 
@@ -8,35 +8,35 @@ use platform_runtime::trust::Exposure;
 use super::{Class, bounds::Full, host::Served, identity::HostId};
 use crate::lifecycle::{Illegal, State};
 
-/// Why the store did not do what it was asked. No variant shows a password.
+/// Reason why an operation of the store failed. No variant shows a password.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The address is none.
+    /// The address is invalid.
     #[error("store.url is not an address of a store: {problem}")]
     Address {
-        /// What is wrong with it.
+        /// Fault of the address.
         problem: &'static str,
     },
     /// A file of the store, or of its password, cannot be used.
     #[error("cannot {action} {}", path.display())]
     File {
-        /// What was tried.
+        /// Operation that failed.
         action: &'static str,
-        /// On what.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Cause of the failure.
         #[source]
         source: io::Error,
     },
     /// Other users can read or change what only this one should.
     #[error(transparent)]
     Exposed(Exposure),
-    /// Nobody answers, or not to us.
+    /// The database cannot be reached, or refuses the connection.
     #[error("cannot open the store {store}")]
     Unreachable {
         /// Its address, without a password.
         store: String,
-        /// Why not.
+        /// Cause of the failure.
         #[source]
         source: sqlx::Error,
     },
@@ -49,7 +49,7 @@ pub enum Error {
         #[source]
         fault: IdFault,
     },
-    /// It serves another host, and one store serves one host.
+    /// The store serves another host, and one store serves one host.
     #[error(
         "the store {store} serves another host: {served}; this is host {here}. Use it there, or move it here with \
          `sluice store adopt`, or give this host a `store.url` or a `sandbox.installation` of its own"
@@ -62,7 +62,7 @@ pub enum Error {
         /// This host.
         here: HostId,
     },
-    /// It cannot be moved: its host is at work.
+    /// The store cannot be moved: its host is at work.
     #[error(
         "the store {store} is not moved: {served} works on it, and has a lease for another {left}. Stop `sluice up` there, \
          let its `sluice run` end, and try again once the lease is over"
@@ -72,6 +72,20 @@ pub enum Error {
         store: String,
         /// The host it serves.
         served: Box<Served>,
+        /// Time until its last lease ends, if it is not renewed.
+        left: Millis,
+    },
+    /// The store cannot be replaced: other installations are in it, too, and one of them is at work.
+    #[error(
+        "the store {store} is not replaced: {worker} is at work in it, with a lease for another {left}, and would lose its \
+         runs. Stop `sluice up` there, let its `sluice run` end, and try again once the lease is over, or restore into a \
+         `store.url` of its own"
+    )]
+    OthersAtWork {
+        /// Its address, without a password.
+        store: String,
+        /// The other installation, and the host that the store serves for it.
+        worker: String,
         /// Time until its last lease ends, if it is not renewed.
         left: Millis,
     },
@@ -88,7 +102,7 @@ pub enum Error {
         /// The newest this program knows.
         known: usize,
     },
-    /// It was not made by any release of this program.
+    /// The schema was not made by any release of this program.
     #[error("schema {version} of {store} is not the one that was released under this number")]
     Altered {
         /// The store, or the backup of one.
@@ -99,11 +113,11 @@ pub enum Error {
     /// The database failed.
     #[error("cannot {action}")]
     Failed {
-        /// What was tried.
+        /// Operation that failed.
         action: &'static str,
-        /// Whether it may have been done all the same.
+        /// Possibility that it was done all the same.
         done: Done,
-        /// Why not.
+        /// Cause of the failure.
         #[source]
         source: sqlx::Error,
     },
@@ -113,10 +127,10 @@ pub enum Error {
         /// The run.
         run: RunId,
     },
-    /// Enough orders wait.
+    /// The queue is full.
     #[error(transparent)]
     Full(Box<Full>),
-    /// The run is a turn of a session in which another one is worked on.
+    /// The run is a turn of a session in which another run is worked on.
     #[error(
         "run {by} is at work in this session: wait for its end, or have the run wait for that (`sluice run --detach`)"
     )]
@@ -130,7 +144,7 @@ pub enum Error {
         /// The run.
         run: RunId,
     },
-    /// Somebody else has taken the run over: nothing may be done for it any more.
+    /// Another worker has taken the run over: its former holder can do nothing for it any more.
     #[error("run {run} was taken over: this is epoch {held}, and it is at {epoch}")]
     Fenced {
         /// The run.
@@ -145,11 +159,11 @@ pub enum Error {
     Illegal {
         /// The run.
         run: RunId,
-        /// What was tried, and from where.
+        /// Move that was tried, and the state it was tried from.
         #[source]
         source: Illegal,
     },
-    /// Things are only made while somebody is there to remove them.
+    /// The state allows no new resources: they are made only while a worker is there to remove them.
     #[error("nothing is made for run {run}, which is {state}")]
     NotMaking {
         /// The run.
@@ -157,61 +171,61 @@ pub enum Error {
         /// Its state.
         state: State,
     },
-    /// Another run was faster, or it is being removed.
+    /// Another run took the container first, or it is being removed.
     #[error("container {container} does not wait for a run any more")]
-    NotSpare {
+    NotWarm {
         /// Its name.
         container: String,
     },
-    /// It was not said before it was done.
+    /// The resource was not recorded before it was changed.
     #[error("run {run} never wanted a {kind} {name}")]
     NotWanted {
         /// The run.
         run: RunId,
-        /// Kind of the thing.
+        /// Kind of the resource.
         kind: &'static str,
         /// Its name.
         name: String,
     },
-    /// It is for whoever holds its run to say what became of it.
+    /// Only the run's holder may record what became of the resource: the run has not ended, or wanted it again.
     #[error("the {kind} {name} of run {run} is not for others to remove: the run goes on, or began anew")]
     NotOver {
         /// The run.
         run: String,
-        /// Kind of the thing.
+        /// Kind of the resource.
         kind: &'static str,
         /// Its name.
         name: String,
     },
-    /// Too much for one row.
+    /// A value is too large for one row.
     #[error("{what} has {bytes} bytes, more than {most}")]
     TooLarge {
-        /// What.
+        /// Name of the value.
         what: &'static str,
-        /// How large it is.
+        /// Size of the value, in bytes.
         bytes: usize,
-        /// How large it may be.
+        /// Largest size, in bytes.
         most: usize,
     },
-    /// A consumer's cursor only goes on.
+    /// A consumer's cursor would move backwards.
     #[error("{consumer} has read up to {acknowledged} already, and now says {given}")]
     Backwards {
         /// The consumer.
         consumer: String,
-        /// Where it was.
+        /// Sequence number that it has acknowledged.
         acknowledged: u64,
-        /// What it says now.
+        /// Sequence number that it gave now.
         given: u64,
     },
-    /// A row holds what this program never writes.
+    /// A row holds a value that this program never writes.
     #[error("the store holds a {what} that is none: `{value}`")]
     Corrupt {
-        /// What it should be.
+        /// Name of the value.
         what: &'static str,
-        /// What it is.
+        /// Value that was found.
         value: String,
     },
-    /// There is something that a restore would overwrite.
+    /// The store has content that a restore would overwrite.
     #[error("the store {store} is not empty: --force replaces what is in it")]
     NotEmpty {
         /// Its address.
@@ -224,7 +238,7 @@ pub enum Error {
         path: PathBuf,
         /// The line, counted from 1.
         line: usize,
-        /// What is wrong.
+        /// Fault of the line.
         problem: &'static str,
     },
 }
@@ -241,31 +255,31 @@ pub enum IdFault {
         #[source]
         source: io::Error,
     },
-    /// Its content is something else.
+    /// The file holds something else.
     #[error(
         "holds no host id: put back its 32 digits, or remove it and move the store here with `sluice store adopt`"
     )]
     NoId,
 }
 
-/// Whether a transaction that failed may have been done.
+/// Possibility that a failed transaction was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Done {
-    /// It was not.
+    /// The transaction was not done.
     No,
-    /// Its commit got no answer.
+    /// The commit got no answer.
     Perhaps,
 }
 
-/// SQLite's codes for "busy" and "locked", and Postgres' for what goes by: lost and refused connections, too many of
-/// them, shutdown, serialization failure, deadlock, lock not available.
+/// SQLite's codes for "busy" and "locked", and Postgres' for transient conditions: lost and refused connections, too
+/// many of them, shutdown, serialization failure, deadlock, lock not available.
 const PASSING: [&str; 25] = [
     "5", "6", "10", "13", "14", "266", "522", "778", "1034", "261", "262", "517", "773", "08000", "25P03",
     "08003", "08006", "40001", "40P01", "53100", "53300", "55P03", "57P01", "57P02", "57P03",
 ];
 
 impl Error {
-    /// Whether the same may succeed if it is tried again.
+    /// Returns whether a retry may succeed.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
@@ -280,7 +294,7 @@ impl Error {
         matches!(self, Self::ServesAnother { .. })
     }
 
-    /// What kind of failure it is.
+    /// Returns the class of the failure.
     #[must_use]
     pub fn class(&self) -> Class {
         match self {
@@ -290,12 +304,13 @@ impl Error {
             | Self::Conflict { .. }
             | Self::Illegal { .. }
             | Self::NotMaking { .. }
-            | Self::NotSpare { .. }
+            | Self::NotWarm { .. }
             | Self::NotWanted { .. }
             | Self::NotOver { .. }
             | Self::NotEmpty { .. }
             | Self::ServesAnother { .. }
             | Self::HostAtWork { .. }
+            | Self::OthersAtWork { .. }
             | Self::TooLarge { .. }
             | Self::Full(_)
             | Self::SessionBusy { .. }
@@ -314,7 +329,7 @@ impl Error {
         }
     }
 
-    /// Whether it is worth another try at once. What has waited for a connection has been patient enough.
+    /// Returns whether an immediate retry is worthwhile. After a wait for a connection it is not: that was long enough.
     pub(super) fn passes_soon(&self) -> bool {
         let waited = matches!(
             self,
@@ -324,7 +339,7 @@ impl Error {
         self.is_transient() && !waited
     }
 
-    /// Whether it may have been done all the same.
+    /// Returns whether the operation may have been done all the same.
     pub(super) const fn may_be_done(&self) -> bool {
         matches!(self, Self::Failed { done: Done::Perhaps, .. })
     }
@@ -338,7 +353,7 @@ fn passes(error: &sqlx::Error) -> bool {
     }
 }
 
-/// Names what was tried, of a failure before the commit.
+/// Returns a function that makes an error of a failure before the commit. `action` names what was tried.
 pub(super) fn failed(action: &'static str) -> impl FnOnce(sqlx::Error) -> Error {
     move |source| Error::Failed { action, done: Done::No, source }
 }

@@ -1,8 +1,8 @@
 //! Keeps a store to one host: records which one it serves, refuses another, and moves it when asked to.
 //!
-//! What a run has (container, workspace, socket) is on one host, and another cannot tell whether it goes on. So another may
-//! neither order runs nor take them over. Checked again at the end of every transaction that takes a run: on Postgres the row is
-//! locked there until the commit, and to move the store locks it first.
+//! A run's container, workspace and socket are on one host, and another host cannot tell whether the run goes on. So
+//! another host may neither order runs nor take them over. Every transaction that takes a run checks this again at its
+//! end. On Postgres the row is locked there until the commit, and a move of the store locks it first.
 
 use std::{
     fmt,
@@ -25,9 +25,9 @@ use super::{
 pub struct Served {
     /// Its identity, with the name it had when it was last seen.
     pub host: HostIdentity,
-    /// Since when.
+    /// Time since which the store serves it.
     pub since: UnixMillis,
-    /// When a command of that host last used the store.
+    /// Time at which a command of that host last used the store.
     pub seen: UnixMillis,
 }
 
@@ -71,11 +71,22 @@ const SEEN: &str = "UPDATE hosts SET name = $1, seen = $2, \
      lease_until = CASE WHEN lease_until < $3 THEN $3 ELSE lease_until END WHERE installation = $4";
 const MOVE: &str =
     "UPDATE hosts SET host = $1, name = $2, since = $3, seen = $3, lease_until = $3 WHERE installation = $4";
-/// When the last lease of a host, of its runs and of its waiting containers ends.
-const LAST_LEASE: &str = "SELECT max(until) AS until FROM ( \
-     SELECT lease_until AS until FROM hosts WHERE installation = $1 UNION ALL \
-     SELECT lease_until FROM runs WHERE installation = $1 AND ended IS NULL AND lease_owner IS NOT NULL UNION ALL \
-     SELECT lease_until FROM pool WHERE installation = $1 AND state IN ('wanted', 'ready')) AS leases";
+/// The leases of hosts, of their runs and of their waiting containers.
+macro_rules! leases {
+    () => {
+        "(SELECT installation, lease_until AS until FROM hosts UNION ALL \
+         SELECT installation, lease_until FROM runs WHERE ended IS NULL AND lease_owner IS NOT NULL UNION ALL \
+         SELECT installation, lease_until FROM pool WHERE state IN ('wanted', 'ready')) AS leases"
+    };
+}
+/// Selects the end of an installation's last lease.
+const LAST_LEASE: &str = concat!("SELECT max(until) AS until FROM ", leases!(), " WHERE installation = $1");
+/// The last lease of all other installations.
+const OTHERS: &str = concat!(
+    "SELECT installation, until FROM ",
+    leases!(),
+    " WHERE installation <> $1 AND until >= $2 ORDER BY until DESC LIMIT 1"
+);
 const UNFINISHED: &str = "SELECT count(*) FROM runs WHERE installation = $1 AND ended IS NULL";
 const FORGET_POOL: &str = "DELETE FROM pool WHERE installation = $1";
 
@@ -174,7 +185,7 @@ impl Store {
         Ok(Adopted::From { before, unfinished: unfinished.unsigned_abs() })
     }
 
-    /// Shows that the store serves this program's host, until `tx` ends.
+    /// Checks that the store serves this program's host, and keeps it so until `tx` ends.
     pub(super) async fn check_host(&self, tx: &mut Tx) -> Result<&HostIdentity, Error> {
         self.claim_host(tx, Lock::Keep).await
     }
@@ -187,6 +198,28 @@ impl Store {
             None => tx.first_host(installation, here).await?,
         };
         if served.host.id == here.id { Ok(here) } else { Err(self.serves_another(served, here)) }
+    }
+
+    /// Claims the store whole, until `tx` ends: it serves this program's host, no other program does anything in it, and no
+    /// other installation has anything at work there.
+    pub(super) async fn claim_whole(&self, tx: &mut Tx) -> Result<(), Error> {
+        if let Some(lock) = self.backend.lock_tables() {
+            sqlx::raw_sql(lock).execute(tx.connection()).await.map_err(failed("lock the store"))?;
+        }
+        self.claim_host(tx, Lock::Change).await?;
+        let other = sqlx::query(OTHERS).bind(self.installation.as_str()).bind(tx.now);
+        let other = other.fetch_optional(tx.connection()).await;
+        let Some(lease) = other.map_err(failed("look what other installations work on"))? else {
+            return Ok(());
+        };
+        let installation = text(&lease, "installation")?;
+        let host = tx.find_host(&installation, Lock::Keep).await?;
+        let left = Millis((number(&lease, "until")? - tx.now).unsigned_abs());
+        let worker = match host {
+            Some(host) => format!("installation `{installation}` of {host}"),
+            None => format!("installation `{installation}`"),
+        };
+        Err(Error::OthersAtWork { store: self.shown.to_string(), worker, left })
     }
 
     fn serves_another(&self, served: Served, here: &HostIdentity) -> Error {
@@ -209,7 +242,7 @@ impl Tx {
         row.map(|row| Served::read(&row)).transpose()
     }
 
-    /// Has the store serve `host` if it serves none; returns the host that it serves then.
+    /// Makes the store serve `host` if it serves none; returns the host that it serves then.
     async fn first_host(&mut self, installation: &str, host: &HostIdentity) -> Result<Served, Error> {
         let query =
             sqlx::query(FIRST).bind(installation).bind(host.id.as_str()).bind(&host.name).bind(self.now);

@@ -1,19 +1,15 @@
-//! Tells one host from another: a random id in a file that belongs to one machine.
+//! Distinguishes hosts by a random id in a file that belongs to one machine.
 //!
-//! The host name does not tell: a container changes it, and two machines may share one. It is stored beside the id for people.
+//! The host name does not identify a host: a container changes it, and two machines may share one. It is stored beside
+//! the id for people.
 
-use std::{
-    fmt, fs,
-    io::{self, Write},
-    os::unix::fs::OpenOptionsExt,
-    path::Path,
-};
+use std::{fmt, fs, io, path::Path};
 
 use platform_core::limit::ByteSize;
 use platform_runtime::{
-    file::{self, Unread},
-    random,
-    socket::private_dir,
+    file::Unread,
+    kept, random,
+    trust::{Trusted, check_directory},
 };
 
 use super::error::{Error, IdFault};
@@ -69,11 +65,16 @@ impl fmt::Display for HostId {
 
 impl HostIdentity {
     /// Reads the identity of this host from `state_dir`, or creates it there: the file with mode 0600, a missing directory with 0700.
+    /// A file that root creates belongs to the owner of the directory: `sluice up` may run as that user.
     ///
     /// # Errors
-    /// [`Error::HostId`] if the file cannot be read or created, or does not hold an id.
+    /// [`Error::Exposed`] if other users can change the directory or the file; [`Error::HostId`] if the file cannot be read or
+    /// created, or does not hold an id.
     pub fn of(state_dir: &Path) -> Result<Self, Error> {
         let path = state_dir.join(FILE);
+        // Before anything is made there: what another user could have put there is refused the first time as well.
+        let trusted = Trusted::keeping(state_dir).map_err(Error::Exposed)?;
+        check_directory(state_dir, &trusted).map_err(Error::Exposed)?;
         let id = match read(&path)? {
             Some(id) => id,
             None => create(state_dir, &path)?,
@@ -90,7 +91,7 @@ fn fault(path: &Path, fault: IdFault) -> Error {
 
 /// Reads the id, if the file is there. Symbolic links are refused: the file says which runs may be taken over.
 fn read(path: &Path) -> Result<Option<HostId>, Error> {
-    let text = match file::private(path, MAX_FILE) {
+    let text = match kept::text(path, MAX_FILE) {
         Ok(text) => text,
         Err(Unread::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(Unread::Io(source)) => return Err(fault(path, IdFault::Unusable { action: "read", source })),
@@ -99,16 +100,13 @@ fn read(path: &Path) -> Result<Option<HostId>, Error> {
     HostId::parse(text.expose().trim_end()).map(Some).ok_or_else(|| fault(path, IdFault::NoId))
 }
 
-/// Creates the file with all it holds, so that no other process reads half of it. If two do at once, the first wins.
+/// Creates the file with all it holds, so that no other process reads half of it. If two do at once, the first wins. It is on the
+/// disk at once: an id that a power failure takes away would make this host a stranger to its own runs.
 fn create(state_dir: &Path, path: &Path) -> Result<HostId, Error> {
     let failed = |source| fault(path, IdFault::Unusable { action: "created", source });
-    own_dir(state_dir).map_err(failed)?;
+    kept::create_dir(state_dir).map_err(failed)?;
     let id = HostId::from_random(random::bits());
-    let new = state_dir.join(format!(".{FILE}.{id}"));
-    let linked = write(&new, &id).and_then(|()| fs::hard_link(&new, path));
-    // What matters is the link: the name beside it is of no use, whatever became of it.
-    drop(fs::remove_file(&new));
-    match linked {
+    match kept::create(path, format!("{id}\n").as_bytes()) {
         Ok(()) => Ok(id),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             read(path)?.ok_or_else(|| fault(path, IdFault::NoId))
@@ -117,27 +115,9 @@ fn create(state_dir: &Path, path: &Path) -> Result<HostId, Error> {
     }
 }
 
-fn write(path: &Path, id: &HostId) -> io::Result<()> {
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    writeln!(file, "{id}")?;
-    // An id that a power failure takes away would make this host a stranger to its own runs.
-    file.sync_all()
-}
-
-/// Makes `dir`, which only its owner can enter, if it is missing.
-pub(super) fn own_dir(dir: &Path) -> io::Result<()> {
-    if dir.exists() {
-        return Ok(());
-    }
-    if let Some(above) = dir.parent() {
-        fs::create_dir_all(above)?;
-    }
-    private_dir(dir, 0o700).map_err(io::Error::other)
-}
-
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 
     use super::*;
 
@@ -154,6 +134,21 @@ mod tests {
     }
 
     #[test]
+    fn an_open_directory_gets_no_id() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().join("runner");
+        fs::create_dir(&state).unwrap();
+        for mode in [0o777, 0o1777] {
+            fs::set_permissions(&state, fs::Permissions::from_mode(mode)).unwrap();
+            let refused = HostIdentity::of(&state).unwrap_err().to_string();
+            assert!(refused.contains("can be written by every user"), "{mode:o}: {refused}");
+            assert_eq!(fs::read_dir(&state).unwrap().count(), 0, "{mode:o}: nothing is made there");
+        }
+        fs::set_permissions(&state, fs::Permissions::from_mode(0o755)).unwrap();
+        HostIdentity::of(&state).expect("the control");
+    }
+
+    #[test]
     fn many_that_begin_at_once_agree() {
         let dir = tempfile::tempdir().unwrap();
         let ids: Vec<_> = std::thread::scope(|scope| {
@@ -161,6 +156,23 @@ mod tests {
             all.into_iter().map(|one| one.join().unwrap()).collect()
         });
         assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+    }
+
+    #[test]
+    fn root_shares_the_id_of_the_services_user() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        chown(dir.path(), Some(12345), Some(12345)).expect("this test must run as root");
+        let state = dir.path().join("runner");
+        let made = HostIdentity::of(&state).unwrap();
+        for path in [&state, &state.join(FILE)] {
+            assert_eq!(fs::metadata(path).unwrap().uid(), 12345, "{}", path.display());
+        }
+        assert_eq!(HostIdentity::of(&state).unwrap(), made);
+        // The control: one of another user is refused, and not to be given to root.
+        chown(state.join(FILE), Some(23456), None).unwrap();
+        let refused = HostIdentity::of(&state).unwrap_err().to_string();
+        assert!(refused.contains("belongs to uid 23456") && refused.contains("chown 12345 "), "{refused}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Who works on a run: ordering one, and keeping it. Not here: how somebody gets one that nobody works on (`claim`).
+//! Orders runs, and keeps the leases on them. Not here: how a worker gets a run that no worker holds (`claim`).
 
 use std::fmt;
 
@@ -25,13 +25,14 @@ const ORDER: usize = 32 << 20;
 pub struct Worker(String);
 
 impl Worker {
-    /// One whose name somebody else has made sure is nobody else's.
+    /// Returns a worker with a name that the caller has made sure is unique.
     #[must_use]
     pub fn named(name: &str) -> Self {
         Self(name.to_owned())
     }
 
-    /// This process: its host, its id, and something that tells it from another one with the same two.
+    /// Returns this process: its host, its id, and random digits that distinguish it from another one with the same
+    /// two.
     #[must_use]
     pub fn this_process() -> Self {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
@@ -46,7 +47,7 @@ impl fmt::Display for Worker {
     }
 }
 
-/// The right to act for a run, until somebody else takes it over.
+/// The right to act for a run, until another worker takes it over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hold {
     /// The run.
@@ -55,45 +56,45 @@ pub struct Hold {
     pub epoch: u64,
 }
 
-/// A run to be.
+/// Run that is to be ordered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewRun {
     /// Its id, by which it is ordered only once.
     pub run: RunId,
-    /// Who pays.
+    /// Account that pays.
     pub account: AccountId,
     /// The agent to run.
     pub agent: AgentId,
     /// Ids of the application around.
     pub correlation: Correlation,
-    /// How urgent it is.
+    /// Priority in the queue.
     pub priority: Priority,
-    /// The session it is a turn of, if others may be, too. Of one session one run is worked on at a time.
+    /// Session that it is a turn of, if other runs may be, too. Of one session one run is worked on at a time.
     pub session: Option<String>,
     /// Everything else that was asked for, as JSON: the same order has the same text.
     pub wanted: String,
 }
 
-/// Who is to work on a new run.
+/// Worker that a new run is for.
 #[derive(Debug, Clone, Copy)]
 pub enum For<'w> {
-    /// Whoever claims it.
+    /// Any worker that claims it.
     Anybody,
-    /// Who orders it, with a lease this long.
+    /// The worker that orders it, with a lease this long.
     Me(&'w Worker, Millis),
 }
 
-/// What became of an order.
+/// Result of an order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Created {
-    /// It is new.
+    /// The run is new.
     New(Run),
-    /// It was ordered before, in just this way: this is the run, and nothing was changed.
+    /// The run was ordered before, in just this way, and nothing was changed.
     Before(Run),
 }
 
 impl Run {
-    /// The hold that whoever just got this run has on it.
+    /// Returns the hold of the worker that just got this run.
     #[must_use]
     pub fn hold(&self) -> Hold {
         Hold { run: self.run.clone(), epoch: self.epoch }
@@ -118,7 +119,8 @@ impl Store {
     /// Orders a run. The same order again returns the same run.
     ///
     /// # Errors
-    /// [`Error::ServesAnother`] on another host than the store's, [`Error::Conflict`] if the id stands for another order, [`Error::Full`] if enough wait and it is a new one for anybody.
+    /// [`Error::ServesAnother`] on another host than the store's, [`Error::Conflict`] if the id stands for another
+    /// order, [`Error::Full`] if enough wait and it is a new one for any worker.
     pub async fn create(&self, new: &NewRun, who: For<'_>) -> Result<Created, Error> {
         if new.wanted.len() > ORDER {
             return Err(Error::TooLarge { what: "the order", bytes: new.wanted.len(), most: ORDER });
@@ -173,7 +175,8 @@ impl Store {
         let run = self.find(&mut tx, &new.run).await?;
         self.check_host(&mut tx).await?;
         tx.commit(action).await?;
-        // The commit before may have got lost on its way back: then it is ours, and nobody has touched it since.
+        // The answer to the commit before may have been lost: then the run is ours, and no other worker has touched it
+        // since.
         let ours = before == Done::Perhaps
             && epoch == 1
             && run.epoch == 1
@@ -181,7 +184,7 @@ impl Store {
         Ok(if inserted.rows_affected() == 1 || ours { Created::New(run) } else { Created::Before(run) })
     }
 
-    /// Refuses a run that would be worked on at once, while another one of its session is.
+    /// Refuses a run that would be worked on at once, while another run of its session is worked on.
     async fn refuse_if_busy(&self, tx: &mut Tx, new: &NewRun) -> Result<(), Error> {
         let Some(session) = &new.session else { return Ok(()) };
         self.lock_claims(tx).await?;
@@ -195,10 +198,10 @@ impl Store {
         busy.map_or(Ok(()), |by: String| Err(Error::SessionBusy { by }))
     }
 
-    /// Makes the lease last `span` from now.
+    /// Renews the lease: it lasts `span` from now.
     ///
     /// # Errors
-    /// [`Error::Fenced`] if somebody else has taken the run over.
+    /// [`Error::Fenced`] if another worker has taken the run over.
     pub async fn renew(&self, hold: &Hold, span: Millis) -> Result<(), Error> {
         self.retrying(Again::Always, async |_| self.renew_once(hold, span).await).await
     }
@@ -218,7 +221,7 @@ impl Store {
         tx.commit(action).await
     }
 
-    /// The run, if `hold` still holds. Nobody else changes it until `tx` ends.
+    /// Returns the run, if `hold` still holds. No other process changes it until `tx` ends.
     pub(super) async fn fence(&self, tx: &mut Tx, hold: &Hold) -> Result<Run, Error> {
         let held = sqlx::query(FENCE)
             .bind(tx.now)
@@ -262,7 +265,7 @@ impl Store {
 }
 
 impl Tx {
-    /// When `span` from now is over.
+    /// Returns the time at which `span` from now is over.
     pub(super) fn after(&self, span: Millis) -> i64 {
         self.now.saturating_add(i64::try_from(span.0).unwrap_or(i64::MAX))
     }

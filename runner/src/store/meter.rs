@@ -1,4 +1,4 @@
-//! What is counted of the store: how long it takes to answer, how often it was asked again, what failed.
+//! Counts how long the store takes to answer, how often it was asked again, and what failed.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use platform_runtime::metrics::{Bound, Cells, Distribution, Histograms};
 
 use super::Error;
 
-/// From a row that is in memory to a lock that is waited for to the last.
+/// Bounds of the histogram, from a row that is in memory to a lock that is waited for to the last.
 const BOUNDS: [Bound; 13] = [
     (500, "0.0005"),
     (1_000, "0.001"),
@@ -23,16 +23,16 @@ const BOUNDS: [Bound; 13] = [
     (60_000_000, "60"),
 ];
 
-/// Kinds of failures, told apart by who has to do something about them.
+/// Kinds of failures, distinguished by who has to act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// It did not answer, or was too busy: that passes by itself, or whoever runs it has to look.
+    /// The store did not answer, or was too busy. That passes by itself, or the operator has to look.
     Away,
-    /// The run is another worker's by now: nobody has to do anything.
+    /// Another worker has the run by now: no action is needed.
     Fenced,
-    /// What was asked cannot be: no such run, another order of this id, out of order.
+    /// The request cannot be met: no such run, another order of this id, out of order.
     Refused,
-    /// It is not what it should be.
+    /// The store is not what it should be.
     Broken,
 }
 
@@ -40,7 +40,7 @@ impl Class {
     /// All of them, in the order in which they are declared.
     pub const ALL: [Self; 4] = [Self::Away, Self::Fenced, Self::Refused, Self::Broken];
 
-    /// In a word.
+    /// Returns the class in a word.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -57,18 +57,18 @@ impl Class {
 pub(super) struct Meter {
     durations: Histograms,
     retries: Cells,
-    /// By class.
+    /// Failures, by class.
     errors: Cells,
 }
 
-/// What was counted up to now.
+/// Values of the counters up to now.
 #[derive(Debug)]
 pub struct Metered {
-    /// From a question to its answer, tries again included.
+    /// Time from a request to its answer, retries included.
     pub durations: Distribution,
     /// Tries after the first one.
     pub retries: u64,
-    /// Questions that got no answer in the end, by class.
+    /// Requests that failed in the end, by class.
     pub errors: [(Class, u64); Class::ALL.len()],
 }
 
@@ -83,7 +83,7 @@ impl Default for Meter {
 }
 
 impl Meter {
-    /// It was asked something, which took so long, and failed if that is so.
+    /// Records a request that took `took`, and its failure, if it failed.
     pub(super) fn asked(&self, took: Duration, failed: Option<&Error>) {
         self.durations.observe(0, u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
         if let Some(error) = failed {
@@ -91,7 +91,7 @@ impl Meter {
         }
     }
 
-    /// It is asked again.
+    /// Records a retry.
     pub(super) fn again(&self) {
         self.retries.add(0, 1);
     }

@@ -1,15 +1,16 @@
-//! What the control plane must not forget: runs, what was made for them, what happened, how far consumers have read.
+//! Stores what the control plane must not forget: runs, their resources, their events, and the cursors of consumers.
 //!
-//! One interface over SQLite (one file, the default) and Postgres. Either serves one host (`host`), on which several programs may
-//! use it. The statements are the same for both, so there is one pool of sqlx's `Any` driver and one small file, `backend`, of what differs.
+//! One interface covers SQLite (one file, the default) and Postgres. Either serves one host (`host`), on which several
+//! programs may use it. The statements are the same for both. So there is one pool of sqlx's `Any` driver and one small
+//! file, `backend`, with the differences.
 //!
-//! Every operation is one transaction. All times are the database's clock, read once per transaction: on Postgres the
-//! server's, whatever the clocks of its clients say; on SQLite the host's. What is done for a run is done in the name
-//! of a [`Hold`] and refused once its epoch has passed. A lease that is over does not by itself end a hold: it lets
-//! somebody else take the run over, and that does. Until then its holder may go on and renew it.
+//! Every operation is one transaction. All times are the database's clock, read once per transaction. On Postgres that
+//! is the server's, whatever the clocks of its clients say; on SQLite the host's. A change to a run is made in the name
+//! of a [`Hold`] and refused once its epoch has passed. An expired lease does not by itself end a hold. It lets another
+//! worker take the run over, and that ends it. Until then the holder may go on and renew the lease.
 //!
-//! What passes by itself (a lock, a lost connection) is tried again, four times with two seconds between them in all,
-//! where trying again cannot do it twice. A step of a run can wait longer: [`Store::insist`].
+//! Transient failures (a lock, a lost connection) are retried where a retry cannot do the operation twice. There are
+//! four retries, with two seconds between them in all. A step of a run can wait longer: [`Store::insist`].
 //!
 //! Not here: what a run's moves mean (`lifecycle`) and when they are made (`run`).
 
@@ -59,7 +60,7 @@ pub use self::{
     identity::{HostId, HostIdentity},
     lease::{Created, For, Hold, NewRun, Worker},
     meter::{Class, Metered},
-    pool::{PoolStage, Pooled, Spare},
+    pool::{PoolStage, Pooled, WarmContainer},
     present::Present,
     prune::{Keep, Pruned},
     queue::{Queue, Standing, Waiting},
@@ -72,16 +73,17 @@ pub use self::{
 };
 use self::{backend::Backend, error::failed, meter::Meter};
 
-/// How long a connection may take.
+/// Longest wait for a connection.
 const CONNECT: Duration = Duration::from_secs(10);
-/// Waits before what failed is tried again.
+/// Delays before the retries of a failed operation.
 const PAUSES: [Duration; 4] =
     [Duration::from_millis(50), Duration::from_millis(150), Duration::from_millis(500), LAST_PAUSE];
 const LAST_PAUSE: Duration = Duration::from_secs(1);
-/// How long a store that is away is waited for where a run cannot go on without it.
+/// Longest wait for an unavailable store where a run cannot go on without it.
 const INSIST: Duration = Duration::from_secs(300);
 
-/// An open store, as one installation sees it. It only reads until [`Store::serving`] says for which host. Clones are the same one.
+/// An open store, as one installation sees it. It only reads until [`Store::serving`] sets the host. Clones share its
+/// connections.
 #[derive(Debug, Clone)]
 pub struct Store {
     pool: Pool<Any>,
@@ -93,19 +95,19 @@ pub struct Store {
     host: Option<HostIdentity>,
 }
 
-/// A transaction, and when it is.
+/// Transaction, with the time at which it began.
 struct Tx {
     inner: Transaction<'static, Any>,
     backend: Backend,
     now: i64,
 }
 
-/// What may be tried again.
+/// Condition under which an operation is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Again {
-    /// Doing it twice is doing it once.
+    /// The operation is idempotent.
     Always,
-    /// Doing it twice is not; so only what was certainly not done.
+    /// The operation is not idempotent: it is retried only if it was certainly not done.
     UnlessDone,
 }
 
@@ -121,7 +123,7 @@ impl Store {
         let backend = address.backend;
         let (shown, meter) = (address.to_string(), Arc::<Meter>::default());
         let unreachable = |source| Error::Unreachable { store: shown.clone(), source };
-        // Once without the pool, which would try for all its patience and not say what failed.
+        // Connects once without the pool, which would retry until its timeout and not say what failed.
         let first = async |_| {
             let mut first = address.options.connect().await.map_err(unreachable)?;
             sqlx::raw_sql(backend.on_connect()).execute(&mut first).await.map_err(unreachable)?;
@@ -145,12 +147,12 @@ impl Store {
         Ok(store)
     }
 
-    /// Closes its connections. What was committed is kept without, too.
+    /// Closes its connections. Committed changes are kept without this call, too.
     pub async fn close(self) {
         self.pool.close().await;
     }
 
-    /// Its address, without a password, and its schema.
+    /// Returns its address, without a password, and its schema.
     #[must_use]
     pub fn describe(&self) -> String {
         format!("{}, schema {SCHEMA}", self.shown)
@@ -182,18 +184,18 @@ impl Store {
         Ok(Tx { inner, backend: self.backend, now })
     }
 
-    /// How it is shown, and what is counted of it.
+    /// Returns its address, as shown in logs, and its meter.
     fn asked(&self) -> (&str, &Meter) {
         (&self.shown, &self.meter)
     }
 
-    /// What it was asked, how long that took, and how often it failed.
+    /// Returns the counters of its operations: their durations, retries and failures.
     #[must_use]
     pub fn metered(&self) -> Metered {
         self.meter.read()
     }
 
-    /// Does `once` until it succeeds, fails for good, or the patience for it is over.
+    /// Does `once` until it succeeds, fails for good, or its retries are used up.
     async fn retrying<T>(
         &self,
         again: Again,
@@ -203,8 +205,8 @@ impl Store {
     }
 }
 
-/// The same of the store that is `shown` so, and for at least `patience`. `once` is told whether it may have been done
-/// before.
+/// Retries `once` on the store with the address `shown`, for at least `patience`. `once` receives whether it may have
+/// been done before.
 async fn retrying<T>(
     (shown, meter): (&str, &Meter),
     (again, patience): (Again, Duration),

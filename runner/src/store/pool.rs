@@ -1,7 +1,8 @@
-//! Containers that wait for a run: a row before the first thing of one is made, until the last is gone or a run has taken them.
+//! Keeps the containers that wait for a run. A row exists before any part of a container is made. It stays until the
+//! last part is gone or a run has taken the container.
 //!
-//! They are one process's, which keeps them by a lease. Any run may take one that is ready, in the
-//! step in which it begins to prepare: then they are the run's things, and nothing is left here.
+//! A container belongs to one process, which keeps it by a lease. Any run may take one that is ready, in the step in
+//! which it begins to prepare. The parts are then the run's resources, and the row here is removed.
 
 use platform_core::{
     id::{AgentId, SocketDirName, WorkspaceId},
@@ -15,13 +16,13 @@ use super::{
     row::{number, parsed, text},
 };
 
-/// What is to wait for a run.
+/// Container that is to wait for a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spare {
-    /// The container, by its name.
+pub struct WarmContainer {
+    /// Name of the container.
     pub container: String,
-    /// What it was made from: it fits runs that would be made from the same.
-    pub mould: String,
+    /// Template it was made from; it fits runs with the same template.
+    pub template: String,
     /// The agent it was made for.
     pub agent: AgentId,
     /// Its workspace.
@@ -30,38 +31,38 @@ pub struct Spare {
     pub listener: SocketDirName,
 }
 
-/// What waits for a run, or did, by its row.
+/// Row of a container that waits for a run, or did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pooled {
-    /// What it is.
-    pub spare: Spare,
+    /// The container and its parts.
+    pub warm: WarmContainer,
     /// The process that made it.
     pub owner: String,
-    /// How far it has come.
+    /// Stage that it has reached.
     pub stage: PoolStage,
-    /// Whether the process is gone, or hangs.
+    /// True if the lease has ended: the process is gone, or hangs.
     pub over: bool,
-    /// Since when.
+    /// Time of the last change.
     pub changed: UnixMillis,
 }
 
-/// How far what waits for a run has come. A run may take it while it is ready; never again once it leaves.
+/// Stage of a warm container. A run may take it while it is ready, and never again once it is leaving.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PoolStage {
-    /// It is about to be made: parts of it may be there.
+    /// The container is about to be made: parts of it may exist.
     Wanted,
-    /// It waits.
+    /// The container waits for a run.
     Ready,
-    /// No run gets it any more: it is being removed.
+    /// No run gets the container any more: it is being removed.
     Leaving,
-    /// It was removed. Somebody who was held up may have made a part of it since.
+    /// The container was removed. A process that was held up may have made a part of it since.
     Gone,
 }
 
 impl PoolStage {
     const ALL: [Self; 4] = [Self::Wanted, Self::Ready, Self::Leaving, Self::Gone];
 
-    /// Its name, as it is stored and shown.
+    /// Returns its name, as it is stored and shown.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -76,11 +77,11 @@ impl PoolStage {
 /// Columns of a row.
 macro_rules! pool_columns {
     () => {
-        "name, mould, agent, workspace, listener, owner, state, lease_until, changed"
+        "name, template, agent, workspace, listener, owner, state, lease_until, changed"
     };
 }
 
-const WANT: &str = "INSERT INTO pool (name, installation, mould, agent, workspace, listener, owner, state, lease_until, changed) \
+const WANT: &str = "INSERT INTO pool (name, installation, template, agent, workspace, listener, owner, state, lease_until, changed) \
      VALUES ($1, $2, $3, $4, $5, $6, $7, 'wanted', $8, $9) ON CONFLICT (name) DO NOTHING";
 const READY: &str = "UPDATE pool SET state = 'ready', changed = $1 WHERE name = $2 AND owner = $3 \
      AND state IN ('wanted', 'ready')";
@@ -95,16 +96,16 @@ const ALL: &str =
 const FITS: &str = concat!(
     "SELECT ",
     pool_columns!(),
-    " FROM pool WHERE installation = $1 AND mould = $2 AND state = 'ready' \
+    " FROM pool WHERE installation = $1 AND template = $2 AND state = 'ready' \
      AND lease_until >= $3 ORDER BY changed, name LIMIT 32"
 );
 const TAKE: &str = "DELETE FROM pool WHERE name = $1 AND installation = $2 AND state = 'ready'";
 
-/// How long is known of what is gone: whoever was held up for longer has lost its Docker as well.
+/// Time for which a removed container stays known: a process that was held up for longer has lost its Docker as well.
 const MEMORY: Millis = Millis::seconds(3600);
 
-impl Spare {
-    /// What a run that takes it has from then on.
+impl WarmContainer {
+    /// Returns the resources that a run has once it takes this container.
     #[must_use]
     pub fn things(&self) -> [Change; 3] {
         [
@@ -117,15 +118,15 @@ impl Spare {
 
 impl Pooled {
     fn read(row: &AnyRow, now: i64) -> Result<Self, Error> {
-        let spare = Spare {
+        let warm = WarmContainer {
             container: text(row, "name")?,
-            mould: text(row, "mould")?,
+            template: text(row, "template")?,
             agent: parsed(row, "agent", |text| AgentId::parse(text).ok())?,
             workspace: parsed(row, "workspace", |text| WorkspaceId::parse(text).ok())?,
             listener: parsed(row, "listener", |text| SocketDirName::parse(text).ok())?,
         };
         Ok(Self {
-            spare,
+            warm,
             owner: text(row, "owner")?,
             stage: parsed(row, "state", |name| {
                 PoolStage::ALL.into_iter().find(|stage| stage.name() == name)
@@ -137,17 +138,17 @@ impl Pooled {
 }
 
 impl Store {
-    /// Keeps that `spare` is about to be made by `worker`, and is its own for `span` from now. The same again changes nothing.
+    /// Records that `worker` is about to make `warm`, and holds it for `span` from now. A second call changes nothing.
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn want_spare(&self, spare: &Spare, worker: &Worker, span: Millis) -> Result<(), Error> {
+    pub async fn want_warm(&self, warm: &WarmContainer, worker: &Worker, span: Millis) -> Result<(), Error> {
         let action = "keep what is to wait for a run";
         self.retrying(Again::Always, async |_| {
             let mut tx = self.begin().await?;
-            let query = sqlx::query(WANT).bind(&spare.container).bind(self.installation.as_str());
-            let query = query.bind(&spare.mould).bind(spare.agent.as_str()).bind(spare.workspace.as_str());
-            let query = query.bind(spare.listener.as_str()).bind(worker.to_string());
+            let query = sqlx::query(WANT).bind(&warm.container).bind(self.installation.as_str());
+            let query = query.bind(&warm.template).bind(warm.agent.as_str()).bind(warm.workspace.as_str());
+            let query = query.bind(warm.listener.as_str()).bind(worker.to_string());
             let query = query.bind(tx.after(span)).bind(tx.now);
             query.execute(tx.connection()).await.map_err(failed(action))?;
             self.check_host(&mut tx).await?;
@@ -156,24 +157,24 @@ impl Store {
         .await
     }
 
-    /// Lets runs take `spare`; tells whether `worker` still has it.
+    /// Lets runs take `warm`; returns whether `worker` still has it.
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn spare_is_ready(&self, spare: &Spare, worker: &Worker) -> Result<bool, Error> {
+    pub async fn warm_is_ready(&self, warm: &WarmContainer, worker: &Worker) -> Result<bool, Error> {
         self.pool_change("keep what waits for a run", async |tx| {
-            let query = sqlx::query(READY).bind(tx.now).bind(&spare.container).bind(worker.to_string());
+            let query = sqlx::query(READY).bind(tx.now).bind(&warm.container).bind(worker.to_string());
             query.execute(tx.connection()).await.map(|done| done.rows_affected())
         })
         .await
         .map(|rows| rows > 0)
     }
 
-    /// Has what `worker` keeps waiting be its own for `span` from now.
+    /// Renews the leases of `worker` on its waiting containers: they last `span` from now.
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn keep_spares(&self, worker: &Worker, span: Millis) -> Result<(), Error> {
+    pub async fn keep_warm_containers(&self, worker: &Worker, span: Millis) -> Result<(), Error> {
         self.pool_change("keep what waits for runs", async |tx| {
             let query = sqlx::query(KEEP).bind(tx.after(span)).bind(worker.to_string());
             query.execute(tx.connection()).await.map(|done| done.rows_affected())
@@ -182,12 +183,12 @@ impl Store {
         .map(drop)
     }
 
-    /// Lets no run take it any more; tells whether `worker` may remove it: it is its own, or its owner is gone, or it was removed
-    /// before and a part of it came late.
+    /// Lets no run take the container any more; returns whether `worker` may remove it. It may if it owns the
+    /// container, if the owner is gone, or if the container was removed before and a part of it came late.
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn spare_leaves(&self, container: &str, worker: &Worker) -> Result<bool, Error> {
+    pub async fn warm_leaves(&self, container: &str, worker: &Worker) -> Result<bool, Error> {
         self.pool_change("keep that nothing waits any more", async |tx| {
             let query = sqlx::query(LEAVE).bind(tx.now).bind(container).bind(worker.to_string());
             query.execute(tx.connection()).await.map(|done| done.rows_affected())
@@ -196,11 +197,11 @@ impl Store {
         .map(|rows| rows > 0)
     }
 
-    /// Keeps that nothing of it is there any more. Without effect unless it was leaving.
+    /// Records that no part of the container exists any more. Without effect unless it was leaving.
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn spare_is_gone(&self, container: &str) -> Result<(), Error> {
+    pub async fn warm_is_gone(&self, container: &str) -> Result<(), Error> {
         self.pool_change("keep what is gone", async |tx| {
             let query = sqlx::query(GONE).bind(tx.now).bind(container);
             query.execute(tx.connection()).await.map(|done| done.rows_affected())
@@ -209,7 +210,7 @@ impl Store {
         .map(drop)
     }
 
-    /// Everything that waits for runs of this installation, or did until lately.
+    /// Returns every container that waits for runs of this installation, or did until lately.
     ///
     /// # Errors
     /// If the store fails.
@@ -226,11 +227,11 @@ impl Store {
         .await
     }
 
-    /// Forgets what was gone for an hour. For whoever has looked since, and found nothing of it.
+    /// Forgets containers that were gone for an hour. The caller has searched since, and found nothing of them.
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn forget_spares(&self) -> Result<(), Error> {
+    pub async fn forget_warm_containers(&self) -> Result<(), Error> {
         self.pool_change("forget what is gone", async |tx| {
             let before = tx.now.saturating_sub(i64::try_from(MEMORY.0).unwrap_or(i64::MAX));
             let query = sqlx::query(FORGET).bind(self.installation.as_str()).bind(before);
@@ -240,20 +241,21 @@ impl Store {
         .map(drop)
     }
 
-    /// What waits and was made from `mould`: at most 32, those first that have waited longest.
+    /// Returns the containers that wait and were made from `template`: at most 32, those first that have waited
+    /// longest.
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn spares(&self, mould: &str) -> Result<Vec<Spare>, Error> {
+    pub async fn warm_containers(&self, template: &str) -> Result<Vec<WarmContainer>, Error> {
         let action = "look what waits for a run";
         self.retrying(Again::Always, async |_| {
             let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
             let now = tx.now;
             let query = sqlx::query(FITS).bind(self.installation.as_str());
             let rows =
-                query.bind(mould).bind(now).fetch_all(tx.connection()).await.map_err(failed(action))?;
+                query.bind(template).bind(now).fetch_all(tx.connection()).await.map_err(failed(action))?;
             tx.commit(action).await?;
-            rows.iter().map(|row| Pooled::read(row, now).map(|pooled| pooled.spare)).collect()
+            rows.iter().map(|row| Pooled::read(row, now).map(|pooled| pooled.warm)).collect()
         })
         .await
     }
@@ -274,15 +276,15 @@ impl Store {
 }
 
 impl Tx {
-    /// Takes `spare` out of the pool, for a run whose things its parts become.
+    /// Takes `warm` out of the pool, for a run whose resources its parts become.
     ///
     /// # Errors
-    /// [`Error::NotSpare`] if it waits no more.
-    pub(super) async fn take_spare(&mut self, installation: &str, spare: &Spare) -> Result<(), Error> {
-        let query = sqlx::query(TAKE).bind(&spare.container).bind(installation);
+    /// [`Error::NotWarm`] if it does not wait any more.
+    pub(super) async fn take_warm(&mut self, installation: &str, warm: &WarmContainer) -> Result<(), Error> {
+        let query = sqlx::query(TAKE).bind(&warm.container).bind(installation);
         let taken = query.execute(self.connection()).await.map_err(failed("take what waits for a run"))?;
         if taken.rows_affected() == 0 {
-            return Err(Error::NotSpare { container: spare.container.clone() });
+            return Err(Error::NotWarm { container: warm.container.clone() });
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! How many runs there are that have not ended, and where they stand. Not here: those that wait (`queue`).
+//! Counts the runs that have not ended, by state. Not here: those that wait (`queue`).
 
 use super::{
     Again, Store,
@@ -9,7 +9,7 @@ use super::{
 /// Runs that have not ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Present {
-    /// How many are in each state, by its name.
+    /// Number of runs in each state, by the state's name.
     pub states: Vec<(String, u64)>,
 }
 
@@ -17,7 +17,7 @@ const PRESENT: &str = "SELECT state, count(*) AS runs FROM runs \
      WHERE installation = $1 AND ended IS NULL GROUP BY state";
 
 impl Store {
-    /// Runs that have not ended, of this installation, whoever works on them.
+    /// Counts the runs of this installation that have not ended, whichever worker holds them.
     ///
     /// # Errors
     /// If the store fails.

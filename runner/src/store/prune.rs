@@ -1,7 +1,8 @@
-//! What ended runs have told is not kept for ever: not longer than so long, and not of more runs of an account than so many.
+//! Removes old events of ended runs: those past a maximum age, and those of more runs than an account may keep.
 //!
-//! A run's row stays, with its order, its usage and its answer, and so do its last events, which say the same. Whoever reads a run
-//! finds that its events begin with a greater number than 1. Not here: how often that is done (`retention`).
+//! A run's row stays, with its order, its usage and its answer. Its last events, which say the same, stay too. A client
+//! that reads such a run finds that its events begin with a greater number than 1. Not here: how often this is done
+//! (`retention`).
 
 use platform_core::{
     id::RunId,
@@ -15,37 +16,39 @@ use super::{
     row::parsed,
 };
 
-/// What is kept of what ended runs have told.
+/// Bounds on the events that are kept of ended runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keep {
-    /// How long after their end.
+    /// Time for which events are kept after the run's end.
     pub age: Millis,
-    /// Of how many of an account's, those that ended last; of all that said no more than last words.
+    /// Number of runs per account whose events are kept, those that ended last. A run with no more than last words
+    /// keeps them and does not count.
     pub runs: u32,
 }
 
-/// What was removed.
+/// Numbers of runs and events that were pruned.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pruned {
-    /// So many runs were looked at for the last time.
+    /// Number of runs that were looked at for the last time.
     pub runs: u64,
-    /// So many events are gone.
+    /// Number of events that were removed.
     pub events: u64,
 }
 
-/// The last events of a run that has ended: its answer, what it used, and that it is done; or what came instead of them.
+/// Number of last events that an ended run keeps: its answer, its usage, and that it is done; or what came instead of
+/// them.
 const LAST_WORDS: i64 = 3;
-/// Most runs of a transaction. All of one run's events go at once, and those are bounded.
+/// Maximum number of runs in one transaction. All of one run's events are removed at once, and those are bounded.
 const RUNS: i64 = 64;
 
-/// Too old, too many of their account, or without anything to remove: those are looked at once, so that they do not count again and
-/// again. A run that said no more than last words takes nobody's place.
+/// Selects runs that are too old, too many of their account, or without anything to remove. The last are marked at
+/// once, so that they do not count again and again. A run with no more than last words takes no other run's place.
 const DUE: &str = "SELECT run FROM (\
        SELECT run, ended, last_event, row_number() OVER (\
          PARTITION BY account, CASE WHEN last_event > $2 THEN 1 ELSE 0 END ORDER BY ended DESC, run DESC) AS place \
        FROM runs WHERE installation = $1 AND ended IS NOT NULL AND pruned IS NULL) AS told \
      WHERE ended < $3 OR place > $4 OR last_event <= $2 ORDER BY ended, run LIMIT $5";
-/// Whoever comes second finds nothing to do.
+/// Marks a run as pruned. The second of two processes finds nothing to do.
 const MARK: &str = "UPDATE runs SET pruned = CASE WHEN last_event > $1 THEN last_event - $1 ELSE 0 END \
      WHERE run = $2 AND ended IS NOT NULL AND pruned IS NULL RETURNING pruned";
 const REMOVE: &str = "DELETE FROM events WHERE run = $1 AND seq <= $2";
@@ -53,8 +56,8 @@ const REMOVE: &str = "DELETE FROM events WHERE run = $1 AND seq <= $2";
 const ACTION: &str = "remove what ended runs have told";
 
 impl Store {
-    /// Removes what ended runs have told beyond what is to be kept, as much of it as one short transaction can; nothing if
-    /// nothing is left to remove. Two at once do no harm.
+    /// Removes events of ended runs beyond `keep`, as many as one short transaction can; returns zeros if nothing is
+    /// left to remove. Two calls at once do no harm.
     ///
     /// # Errors
     /// If the store fails.
@@ -78,7 +81,7 @@ impl Store {
         Ok(pruned)
     }
 
-    /// Runs of which less is to be kept, those that ended first at the beginning.
+    /// Returns the runs of which less is to be kept, those that ended first at the beginning.
     async fn due(&self, tx: &mut Tx, keep: Keep) -> Result<Vec<RunId>, Error> {
         let too_old = tx.now.saturating_sub(i64::try_from(keep.age.0).unwrap_or(i64::MAX));
         let due = sqlx::query(DUE).bind(self.installation.as_str()).bind(LAST_WORDS).bind(too_old);
@@ -89,7 +92,8 @@ impl Store {
 }
 
 impl Tx {
-    /// Notes that of `run` only the last words are kept: up to which event nothing is; `None` if that is so already.
+    /// Records that only the last words of `run` are kept. Returns the number of the last event to remove; `None` if
+    /// the run is marked already.
     async fn mark(&mut self, run: &RunId) -> Result<Option<i64>, Error> {
         let marked = sqlx::query(MARK).bind(LAST_WORDS).bind(run.as_str());
         let marked = marked.fetch_optional(self.connection()).await.map_err(failed(ACTION))?;

@@ -1,4 +1,5 @@
-//! What waits to be worked on. Not here: how much may (`bounds`), and what is claimed next (`claim`).
+//! Reads the queue of runs that wait for a worker. Not here: how long it may be (`bounds`), and what is claimed next
+//! (`claim`).
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use super::{
 };
 use crate::lifecycle::State;
 
-/// What tells a run that waits, in every statement about those: an index has just these.
+/// Condition for a waiting run. All statements about such runs use it, because one index has exactly these rows.
 macro_rules! waiting {
     ($installation:literal) => {
         concat!("installation = ", $installation, " AND state = 'queued' AND lease_owner IS NULL")
@@ -22,28 +23,28 @@ macro_rules! waiting {
 }
 pub(super) use waiting;
 
-/// What waits.
+/// State of the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Queue {
-    /// How many runs.
+    /// Numbers of waiting runs.
     pub waiting: Waiting,
-    /// How long the one has waited that has waited longest.
+    /// Time for which the oldest run has waited.
     pub oldest: Option<Duration>,
 }
 
-/// Runs that wait, by how urgent they are.
+/// Numbers of waiting runs, by priority.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Waiting {
-    /// Those that can wait.
+    /// Runs of low priority.
     pub low: u64,
-    /// Those like most.
+    /// Runs of normal priority.
     pub normal: u64,
-    /// Those that go before others.
+    /// Runs of high priority.
     pub high: u64,
 }
 
 impl Waiting {
-    /// Those of `priority`.
+    /// Returns the number of runs of `priority`.
     #[must_use]
     pub const fn of(&self, priority: Priority) -> u64 {
         match priority {
@@ -53,23 +54,23 @@ impl Waiting {
         }
     }
 
-    /// All of them.
+    /// Returns the number of all waiting runs.
     #[must_use]
     pub const fn all(&self) -> u64 {
         self.low + self.normal + self.high
     }
 }
 
-/// What a run waits for that waits.
+/// Position of a waiting run in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Standing {
     /// Runs of the same account and priority that go before it.
     pub ahead: u64,
-    /// All that wait.
+    /// All runs that wait.
     pub waiting: u64,
-    /// Runs that somebody works on.
+    /// Runs that a worker holds.
     pub held: u64,
-    /// Runs that were taken to be worked on in the last five minutes.
+    /// Runs that were claimed in the last five minutes.
     #[serde(rename = "taken_lately")]
     pub lately: u64,
 }
@@ -92,7 +93,7 @@ const HELD: &str =
     "SELECT count(*) AS held FROM runs WHERE installation = $1 AND ended IS NULL AND lease_owner IS NOT NULL";
 
 impl Store {
-    /// What waits.
+    /// Returns the state of the queue.
     ///
     /// # Errors
     /// If the store fails.
@@ -115,7 +116,8 @@ impl Store {
         .await
     }
 
-    /// How many runs of the same account and priority go before `run`; nothing if it does not wait to be taken.
+    /// Returns how many runs of the same account and priority go before `run`; `None` if it does not wait to be
+    /// claimed.
     ///
     /// # Errors
     /// If the store fails.
@@ -136,7 +138,7 @@ impl Store {
         .await
     }
 
-    /// What `run` waits for; nothing if it does not wait to be taken.
+    /// Returns the position of `run` in the queue; `None` if it does not wait to be claimed.
     ///
     /// # Errors
     /// If the store fails.
@@ -155,7 +157,7 @@ impl Store {
         .await
     }
 
-    /// How many runs wait, and how many of them are `account`'s.
+    /// Returns how many runs wait, and how many of them are `account`'s.
     pub(super) async fn waiting(&self, tx: &mut Tx, account: &AccountId) -> Result<(u64, u64), Error> {
         let waiting = sqlx::query(WAIT).bind(self.installation.as_str()).bind(account.as_str());
         let row = waiting.fetch_one(tx.connection()).await.map_err(failed("count what waits"))?;

@@ -1,4 +1,4 @@
-//! What people and programs want to know of runs.
+//! Reads runs, their records and their events for people and programs.
 
 use platform_core::{
     event::AgentEvent,
@@ -13,12 +13,12 @@ use super::{
     row::{columns, count, number, text},
 };
 
-/// Which runs.
+/// Filter of a list of runs.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    /// Names of their states; any if empty.
+    /// Names of their states; any state if empty.
     pub states: Vec<&'static str>,
-    /// Who pays for them.
+    /// Account that pays for them.
     pub account: Option<AccountId>,
     /// The agent that runs.
     pub agent: Option<AgentId>,
@@ -31,9 +31,9 @@ pub struct Filter {
 pub struct Page {
     /// The runs.
     pub runs: Vec<Run>,
-    /// What the next page's filter has in `before`; absent at the end.
+    /// Value of `before` for the next page's filter; absent at the end.
     pub next: Option<(UnixMillis, RunId)>,
-    /// When this was so, by the database's clock.
+    /// Time of this snapshot, by the database's clock.
     pub now: UnixMillis,
 }
 
@@ -43,48 +43,48 @@ pub struct Record {
     /// The run.
     #[serde(flatten)]
     pub run: Run,
-    /// What was ordered, as JSON.
+    /// Order of the run, as JSON.
     #[serde(rename = "order", serialize_with = "embedded")]
     pub wanted: String,
     /// The answer, or its beginning.
     pub answer: Option<String>,
-    /// How long the answer was, in bytes.
+    /// Length of the answer, in bytes.
     pub answer_bytes: Option<i64>,
-    /// What was made for it.
+    /// Resources made for the run.
     pub resources: Vec<Resource>,
-    /// What happened, the oldest first, without what was printed and answered: [`Store::told`] has that, too.
+    /// Events, the oldest first, without printed lines and the answer; [`Store::told`] returns those, too.
     pub events: Vec<Event>,
-    /// How many events before those are kept no longer, because it ended long ago.
+    /// Number of earlier events that were removed because the run ended long ago.
     pub pruned_events: u64,
-    /// How far it has told of what happens between its moves.
+    /// Position up to which the events between its moves are recorded.
     #[serde(skip)]
     pub told: Told,
-    /// Why its agent was about to be ended, if it was.
+    /// Reason why its agent was about to be ended, if it was.
     #[serde(skip)]
     pub stopping: Option<String>,
     /// Id of the image that its containers are made from, once it is prepared.
     pub image: Option<String>,
-    /// When this was so, by the database's clock.
+    /// Time of this snapshot, by the database's clock.
     #[serde(rename = "now_ms")]
     pub now: UnixMillis,
 }
 
-/// Something that happened to a run.
+/// Event of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Event {
     /// Its number, from 1, without gaps.
     pub seq: u64,
-    /// When.
+    /// Time of the event.
     #[serde(rename = "at_ms")]
     pub at: UnixMillis,
-    /// What kind of thing, as [`platform_core::event::AgentEvent::kind`] says.
+    /// Kind of the event, as [`platform_core::event::AgentEvent::kind`] returns it.
     pub kind: String,
     /// The event, as JSON.
     #[serde(serialize_with = "embedded")]
     pub payload: String,
 }
 
-/// The payload as what it is; as text if it is no JSON.
+/// Serializes the payload as JSON, or as text if it is not JSON.
 fn embedded<S: serde::Serializer>(payload: &str, serializer: S) -> Result<S::Ok, S::Error> {
     match serde_json::from_str::<serde_json::Value>(payload) {
         Ok(json) => json.serialize(serializer),
@@ -100,13 +100,13 @@ const LIST: &str = concat!(
      AND ($5 IS NULL OR created < $5 OR (created = $5 AND run < $6)) \
      ORDER BY created DESC, run DESC LIMIT $7"
 );
-const LARGE: &str = "SELECT wanted, answer, answer_bytes, told, stopping, image, \
+const LARGE: &str = "SELECT wanted, answer, answer_bytes, events_recorded, stopping, image, \
      (SELECT min(seq) FROM events WHERE events.run = runs.run) AS first_event FROM runs WHERE run = $1";
 const EVENTS: &str = "SELECT seq, at, kind, payload FROM events WHERE run = $1 \
      AND kind NOT IN ('log', 'assistant_final') ORDER BY seq";
 
 impl Store {
-    /// At most `most` runs that `filter` lets through, the newest first.
+    /// Returns at most `most` runs that match `filter`, the newest first.
     ///
     /// # Errors
     /// If the store fails.
@@ -137,7 +137,7 @@ impl Store {
         Ok(Page { runs, next, now })
     }
 
-    /// `run`, as it is now.
+    /// Returns `run` as it is now.
     ///
     /// # Errors
     /// [`Error::Unknown`] if there is no such run.
@@ -151,7 +151,7 @@ impl Store {
         .await
     }
 
-    /// Everything that is known of `run`.
+    /// Returns everything that is known of `run`.
     ///
     /// # Errors
     /// [`Error::Unknown`] if there is no such run.
@@ -167,7 +167,7 @@ impl Store {
         let large = large.map_err(failed(action))?;
         let events = sqlx::query(EVENTS).bind(id.as_str()).fetch_all(tx.connection()).await;
         let events = events.map_err(failed(action))?;
-        let told: Option<String> = large.try_get("told").map_err(failed(action))?;
+        let told: Option<String> = large.try_get("events_recorded").map_err(failed(action))?;
         let first: Option<i64> = large.try_get("first_event").map_err(failed(action))?;
         let resources = tx.resources(id.as_str()).await?;
         let now = UnixMillis(tx.now);
@@ -189,10 +189,10 @@ impl Store {
 }
 
 impl Event {
-    /// The event itself.
+    /// Parses the payload.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if it is none.
+    /// [`Error::Corrupt`] if it is not an event.
     pub fn event(&self) -> Result<AgentEvent, Error> {
         let corrupt = |_error| Error::Corrupt { what: "payload", value: self.payload.clone() };
         serde_json::from_str(&self.payload).map_err(corrupt)

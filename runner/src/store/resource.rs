@@ -1,4 +1,5 @@
-//! What was made for a run: a row exists before the thing does, and says so until the thing is certainly gone.
+//! Stores what was made for a run. A row exists before the resource does, and says so until the resource is certainly
+//! gone.
 
 use platform_core::id::RunId;
 use serde::Serialize;
@@ -11,7 +12,7 @@ use super::{
 };
 use crate::lifecycle::State;
 
-/// Kind of a thing.
+/// Kind of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -27,53 +28,53 @@ pub enum Kind {
     Volume,
     /// A session of a gateway, by the gateway's id and the session's name there.
     Session,
-    /// A turn of that session, by the start of the gateway that is told it; made when that has taken it.
+    /// A turn of that session, by the start of the gateway that it is sent to; made when the gateway has accepted it.
     Turn,
 }
 
-/// How far a thing has come.
+/// Stage of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// It is about to be made: it may be there.
+    /// The resource is about to be made: it may exist.
     Wanted,
-    /// It is there.
+    /// The resource exists.
     Made,
-    /// It is there, and stays when its run has ended: somebody asked for that.
+    /// The resource exists, and stays when its run has ended, as was asked for.
     Kept,
-    /// It is gone, or never was.
+    /// The resource is gone, or never existed.
     Removed,
 }
 
-/// A thing of a run.
+/// Resource of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Resource {
-    /// The run, as its id.
+    /// Id of the run.
     #[serde(skip)]
     pub run: String,
-    /// What it is.
+    /// Kind of the resource.
     pub kind: Kind,
-    /// What it is called.
+    /// Name of the resource.
     pub name: String,
-    /// The epoch it was wanted in.
+    /// Epoch in which it was wanted.
     pub epoch: u64,
     /// The process that wanted it, on whose host it is.
     pub owner: String,
-    /// How far it has come.
+    /// Stage that it has reached.
     pub stage: Stage,
-    /// Since when.
+    /// Time of the last change.
     #[serde(rename = "changed_ms")]
     pub changed: UnixMillis,
 }
 
-/// What is about to become of a thing, or has become of it.
+/// Change of a resource, about to happen or done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// What it is.
+    /// Kind of the resource.
     pub kind: Kind,
-    /// What it is called.
+    /// Name of the resource.
     pub name: String,
-    /// How far it comes.
+    /// Stage that it reaches.
     pub stage: Stage,
 }
 
@@ -89,7 +90,7 @@ impl Kind {
         Self::Turn,
     ];
 
-    /// Its name, as it is stored and shown.
+    /// Returns its name, as it is stored and shown.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -107,7 +108,7 @@ impl Kind {
 impl Stage {
     const ALL: [Self; 4] = [Self::Wanted, Self::Made, Self::Kept, Self::Removed];
 
-    /// Its name, as it is stored and shown.
+    /// Returns its name, as it is stored and shown.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -120,13 +121,13 @@ impl Stage {
 }
 
 impl Change {
-    /// It is about to be made.
+    /// Returns the change of a resource that is about to be made.
     #[must_use]
     pub fn wanted(kind: Kind, name: impl Into<String>) -> Self {
         Self { kind, name: name.into(), stage: Stage::Wanted }
     }
 
-    /// The same thing, a stage on.
+    /// Returns a change of the same resource to `stage`.
     #[must_use]
     pub fn to(&self, stage: Stage) -> Self {
         Self { stage, ..self.clone() }
@@ -178,7 +179,7 @@ impl Resource {
 }
 
 impl Store {
-    /// Everything of all runs that may still be there.
+    /// Returns the resources of all runs that may still exist.
     ///
     /// # Errors
     /// If the store fails.
@@ -187,7 +188,7 @@ impl Store {
         rows.map_err(failed("list what was made"))?.iter().map(Resource::read).collect()
     }
 
-    /// Everything of this kind that was ever called `name`, of whatever run.
+    /// Returns every resource of this kind that was ever called `name`, of any run.
     ///
     /// # Errors
     /// If the store fails.
@@ -197,7 +198,7 @@ impl Store {
         rows.map_err(failed("look for what was made"))?.iter().map(Resource::read).collect()
     }
 
-    /// `run`, and everything that was ever made for it, at one moment.
+    /// Returns `run`, and everything that was ever made for it, at one moment.
     ///
     /// # Errors
     /// [`Error::Unknown`] if there is no such run.
@@ -212,8 +213,8 @@ impl Store {
         .await
     }
 
-    /// Keeps that `thing` is gone, in nobody's name: nobody holds a run that has ended. One that was started anew has a
-    /// holder again, and what it has wanted since has another epoch.
+    /// Records that `thing` is gone. Needs no lease: a run that has ended has no holder. A run that was started again
+    /// has a holder again, and what it has wanted since has another epoch.
     ///
     /// # Errors
     /// [`Error::NotOver`] if its run has not ended, or wanted it again since.
@@ -235,13 +236,13 @@ impl Store {
 }
 
 impl Tx {
-    /// Everything that was made for `run`.
+    /// Returns everything that was made for `run`.
     pub(super) async fn resources(&mut self, run: &str) -> Result<Vec<Resource>, Error> {
         let rows = sqlx::query(OF_RUN).bind(run).fetch_all(self.connection()).await;
         rows.map_err(failed("list what was made"))?.iter().map(Resource::read).collect()
     }
 
-    /// Keeps `change` to a thing of `run`, which is at `state`.
+    /// Stores `change` to a resource of `run`, which is at `state`.
     pub(super) async fn change(&mut self, run: &Run, state: State, change: &Change) -> Result<(), Error> {
         let (kind, name, now) = (change.kind.name(), storable(&change.name), self.now);
         let query = match change.stage {

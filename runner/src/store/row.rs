@@ -1,4 +1,4 @@
-//! A run as its row tells it.
+//! Reads a run from its row.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use sqlx::{Row, any::AnyRow};
 use super::error::{Error, failed};
 use crate::lifecycle::{Detail, Failure, State};
 
-/// Columns of a run, without what was wanted and what was answered, which may be large.
+/// Columns of a run, without its order and its answer, which may be large.
 macro_rules! columns {
     () => {
         "run, installation, account, agent, correlation, priority, state, attempt, epoch, lease_owner, \
@@ -31,7 +31,7 @@ pub(super) use columns;
 pub struct UnixMillis(pub i64);
 
 impl UnixMillis {
-    /// The time from this one to `later`; none if that is not later.
+    /// Returns the time from this one to `later`; zero if that is not later.
     #[must_use]
     pub fn until(self, later: Self) -> Duration {
         Duration::from_millis(u64::try_from(later.0 - self.0).unwrap_or_default())
@@ -46,57 +46,57 @@ pub struct Run {
     pub run: RunId,
     /// The installation it belongs to.
     pub installation: InstallationId,
-    /// Who pays.
+    /// Account that pays.
     pub account: AccountId,
     /// The agent that runs.
     pub agent: AgentId,
     /// Ids of the application around.
     pub correlation: Correlation,
-    /// How urgent it is.
+    /// Priority in the queue.
     pub priority: Priority,
-    /// Where it stands.
+    /// State that it has reached.
     #[serde(serialize_with = "name")]
     pub state: State,
-    /// How often it was started anew.
+    /// Number of times it was started again.
     pub attempt: u32,
-    /// How often somebody got a lease on it.
+    /// Number of leases that workers got on it.
     pub epoch: u64,
-    /// Who works on it; absent before anybody does, and once it is over.
+    /// Lease of its worker; absent before a worker has it, and once it is over.
     pub lease: Option<Lease>,
-    /// When it was ordered.
+    /// Time at which it was ordered.
     #[serde(rename = "created_ms")]
     pub created: UnixMillis,
-    /// When it began to wait for somebody to work on it: then, or when it was started anew.
+    /// Time since which it waits for a worker: that of its order, or of its next attempt.
     #[serde(rename = "queued_ms")]
     pub queued: UnixMillis,
-    /// When somebody last took it from where it waited; never, if who ordered it worked on it.
+    /// Time at which a worker last claimed it from the queue; absent if the process that ordered it worked on it.
     #[serde(rename = "claimed_ms")]
     pub claimed: Option<UnixMillis>,
-    /// When its agent was started.
+    /// Time at which its agent was started.
     #[serde(rename = "started_ms")]
     pub started: Option<UnixMillis>,
-    /// When it was over.
+    /// Time at which it ended.
     #[serde(rename = "ended_ms")]
     pub ended: Option<UnixMillis>,
     /// Exit code of the agent's process.
     pub exit_code: Option<i64>,
-    /// Whether a process of it was killed for want of memory; known from when it settles, if its agent ran.
+    /// True if a process of it was killed for want of memory; known from when it settles, if its agent ran.
     pub oom_seen: Option<bool>,
-    /// Why there is no answer; known from when it settles.
+    /// Reason why there is no answer; known from when it settles.
     pub error: Option<Failure>,
-    /// What its calls used; known once it is over.
+    /// Usage of its calls; known once it is over.
     pub usage: Option<Usage>,
 }
 
-/// Who works on a run.
+/// Lease of a worker on a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Lease {
-    /// The process.
+    /// The worker's process.
     pub owner: String,
-    /// Until when nobody else may take the run over.
+    /// Time until which no other worker may take the run over.
     #[serde(rename = "until_ms")]
     pub until: UnixMillis,
-    /// Whether that has passed: the process is gone, or hangs.
+    /// True if that time has passed: the process is gone, or hangs.
     pub over: bool,
 }
 
@@ -104,23 +104,23 @@ fn name<S: Serializer>(state: &State, serializer: S) -> Result<S::Ok, S::Error> 
     serializer.serialize_str(state.name())
 }
 
-/// A column that must be there.
+/// Returns the text of a column that must be there.
 pub(super) fn text(row: &AnyRow, column: &'static str) -> Result<String, Error> {
     row.try_get(column).map_err(failed("read a row"))
 }
 
-/// The same of a number.
+/// Returns the number in a column that must be there.
 pub(super) fn number(row: &AnyRow, column: &'static str) -> Result<i64, Error> {
     row.try_get(column).map_err(failed("read a row"))
 }
 
-/// A number that is never negative.
+/// Returns a number that is never negative.
 pub(super) fn count<T: TryFrom<i64>>(row: &AnyRow, column: &'static str) -> Result<T, Error> {
     let value = number(row, column)?;
     T::try_from(value).map_err(|_out_of_range| Error::Corrupt { what: column, value: value.to_string() })
 }
 
-/// A text that means something.
+/// Returns the text of a column, parsed.
 pub(super) fn parsed<T>(
     row: &AnyRow,
     column: &'static str,
@@ -187,7 +187,7 @@ impl Run {
     }
 }
 
-/// How a priority is stored: what is more urgent is more.
+/// Returns the stored number of a priority: the more urgent, the greater.
 pub(super) const fn rank(priority: Priority) -> i64 {
     match priority {
         Priority::Low => 0,
@@ -206,7 +206,7 @@ fn error_code(text: &str) -> Option<RunErrorCode> {
     serde_json::from_value(serde_json::Value::String(text.to_owned())).ok()
 }
 
-/// A text that a column of every database can hold: Postgres has no zero character.
+/// Returns a text that a column of every database can hold: Postgres has no zero character.
 pub(super) fn storable(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }

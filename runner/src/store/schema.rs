@@ -1,7 +1,7 @@
-//! The schema, as the list of changes that led to it. It only grows: what was released stays as it is.
+//! Defines the schema as the list of changes that led to it. The list only grows: what was released stays as it is.
 //!
-//! To change the schema, append a file. The conformance suite then writes a golden backup of the new schema, to be
-//! kept beside those of the schemas before, and shows that each of them still becomes the newest one.
+//! To change the schema, append a file. The conformance suite then writes a golden backup of the new schema. Keep it
+//! beside those of the schemas before: the suite shows that each of them still becomes the newest one.
 
 use sha2::{Digest, Sha256};
 use sqlx::{AnyConnection, Row};
@@ -12,8 +12,8 @@ use super::{
     error::{Error, failed},
 };
 
-/// What each version changed, from 1.
-const MIGRATIONS: [&str; 8] = [
+/// Changes of each version, from 1.
+const MIGRATIONS: [&str; 9] = [
     include_str!("migrations/001.sql"),
     include_str!("migrations/002.sql"),
     include_str!("migrations/003.sql"),
@@ -22,6 +22,7 @@ const MIGRATIONS: [&str; 8] = [
     include_str!("migrations/006.sql"),
     include_str!("migrations/007.sql"),
     include_str!("migrations/008.sql"),
+    include_str!("migrations/009.sql"),
 ];
 
 /// The newest schema there is.
@@ -32,17 +33,18 @@ const CREATE: &str = "CREATE TABLE migrations (version BIGINT PRIMARY KEY, check
                       applied BIGINT NOT NULL)";
 const ACTION: &str = "read the store's schema";
 
-/// Tables that are backed up, in an order in which each refers only to those before it. What waits for runs is not among them:
-/// it is of this host and this moment. Nor is the host: a store that was restored serves the one that uses it next.
+/// Tables that are backed up, in an order in which each refers only to those before it. Warm containers are not among
+/// them: they belong to this host and this moment. Nor are hosts: a store that was restored serves the one that
+/// restored it.
 pub(super) const TABLES: [&str; 4] = ["runs", "events", "resources", "cursors"];
 
-/// What tells a version from another one under the same number.
+/// Returns the hash that distinguishes a version from another one under the same number.
 pub(super) fn checksum(version: usize) -> Option<String> {
     let text = MIGRATIONS.get(version.checked_sub(1)?)?;
     Some(Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// The version a store has; 0 if it has none yet.
+/// Returns the version of a store; 0 if it has none yet.
 pub(super) async fn version(
     connection: &mut AnyConnection,
     backend: Backend,
@@ -81,7 +83,7 @@ pub(super) async fn lock(tx: &mut Tx) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes schema `to` of schema `from`.
+/// Migrates the schema from version `from` to version `to`.
 pub(super) async fn migrate(tx: &mut Tx, from: usize, to: usize) -> Result<(), Error> {
     let action = "change the store's schema";
     if from == 0 {
@@ -101,7 +103,7 @@ pub(super) async fn migrate(tx: &mut Tx, from: usize, to: usize) -> Result<(), E
     Ok(())
 }
 
-/// Removes everything.
+/// Removes all tables.
 pub(super) async fn drop_all(tx: &mut Tx) -> Result<(), Error> {
     const DROP: &str = "DROP TABLE IF EXISTS hosts; DROP TABLE IF EXISTS pool; DROP TABLE IF EXISTS cursors; DROP TABLE IF EXISTS resources; \
                         DROP TABLE IF EXISTS events; DROP TABLE IF EXISTS runs; \

@@ -1,9 +1,9 @@
-//! A run's steps: a move, and what is made or removed with it, in one transaction.
+//! Stores a run's steps: a move, and what is made or removed with it, in one transaction.
 
 use platform_core::{control::Usage, event::Phase, limit::ByteSize};
 
 use super::{
-    Again, Batch, Change, Hold, INSIST, Spare, Store, Tx, UnixMillis,
+    Again, Batch, Change, Hold, INSIST, Store, Tx, UnixMillis, WarmContainer,
     error::{Done, Error, failed},
     retrying,
     row::{Run, storable},
@@ -14,24 +14,25 @@ use crate::{
     lifecycle::{Detail, Ending, Failure, Move, State},
 };
 
-/// Most of an answer that is kept.
+/// Largest part of an answer that is kept.
 const ANSWER: ByteSize = ByteSize::kib(256);
-/// Most bytes it may take in an event, where control characters take six: no text that people write takes more.
+/// Largest size of that part in an event, where control characters take six bytes: no text that people write takes
+/// more.
 const ANSWER_TOLD: ByteSize = ByteSize::kib(512);
 /// Longest message of a failure that is kept.
 const MESSAGE: ByteSize = ByteSize::kib(4);
 
-/// What is done at once for a run.
+/// Changes to a run that are stored at once.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Step {
-    /// The run's move, if it makes one.
+    /// Move of the run, if it makes one.
     pub makes: Option<Move>,
-    /// What becomes of things. What is wanted now may be made once this is stored.
+    /// Changes to resources. A resource that is wanted now may be made once this is stored.
     pub changes: Vec<Change>,
-    /// What the run has told before it.
+    /// Events of the run before the move.
     pub told: Vec<Batch>,
-    /// What waited for a run and waits no more, because this one has it: its things are among `changes`.
-    pub takes: Option<Spare>,
+    /// Warm container that this run takes: its parts are among `changes`.
+    pub takes: Option<WarmContainer>,
 }
 
 impl From<Move> for Step {
@@ -47,21 +48,21 @@ impl From<Change> for Step {
 }
 
 impl Step {
-    /// The same, with `changes` to things.
+    /// Returns the same step, with `changes` to resources.
     #[must_use]
     pub fn with(mut self, changes: impl IntoIterator<Item = Change>) -> Self {
         self.changes.extend(changes);
         self
     }
 
-    /// The same, with what waited for a run.
+    /// Returns the same step, which also takes `warm`.
     #[must_use]
-    pub fn taking(self, spare: Spare) -> Self {
-        let things = spare.things();
-        Self { takes: Some(spare), ..self.with(things) }
+    pub fn taking(self, warm: WarmContainer) -> Self {
+        let things = warm.things();
+        Self { takes: Some(warm), ..self.with(things) }
     }
 
-    /// The same, once the run has told `batches`.
+    /// Returns the same step, after the events in `batches`.
     #[must_use]
     pub fn after(mut self, batches: impl IntoIterator<Item = Batch>) -> Self {
         self.told.extend(batches);
@@ -74,7 +75,7 @@ const SAVE: &str = "UPDATE runs SET state = $1, started = $2, ended = $3, exit_c
      answer = COALESCE($12, answer), answer_bytes = COALESCE($13, answer_bytes) WHERE run = $14";
 const ANEW: &str = "UPDATE runs SET state = 'queued', queued = $1, attempt = attempt + 1, started = NULL, ended = NULL, \
      exit_code = NULL, error_code = NULL, error_message = NULL, error_detail = NULL, oom_seen = NULL, answer = NULL, \
-     answer_bytes = NULL, usage = NULL, cancel_asked = NULL, told = NULL, stopping = NULL, image = NULL, pruned = NULL, \
+     answer_bytes = NULL, usage = NULL, cancel_asked = NULL, events_recorded = NULL, stopping = NULL, image = NULL, pruned = NULL, \
      changed = $1 WHERE run = $2";
 const USED: &str = "UPDATE runs SET usage = $1 \
      WHERE run = $2 AND installation = $3 AND epoch = $4 AND ended IS NOT NULL AND usage IS NULL";
@@ -83,17 +84,18 @@ impl Store {
     /// Takes a step of the run on which `hold` is. Nothing of it may be done before this has returned.
     ///
     /// # Errors
-    /// [`Error::Fenced`] if somebody else has taken the run over, [`Error::Illegal`] if its state does not allow the
-    /// move, [`Error::NotMaking`] and [`Error::NotWanted`] if things are out of order, [`Error::NotSpare`] if another run was faster. Then nothing has changed.
+    /// [`Error::Fenced`] if another worker has taken the run over, [`Error::Illegal`] if its state does not allow the
+    /// move, [`Error::NotMaking`] and [`Error::NotWanted`] if resources are out of order, [`Error::NotWarm`] if another
+    /// run was faster. Then nothing has changed.
     pub async fn step(&self, hold: &Hold, step: &Step) -> Result<Run, Error> {
         self.retrying(Again::Always, async |before| self.step_once(hold, step, before).await).await
     }
 
-    /// The same, waiting five minutes for a store that is away: the run cannot go on without it, and nobody can take it
-    /// over meanwhile.
+    /// Takes a step, and waits five minutes for an unavailable store: the run cannot go on without it, and no worker
+    /// can take it over meanwhile.
     ///
     /// # Errors
-    /// What [`Store::step`] says.
+    /// The same as [`Store::step`].
     pub async fn insist(&self, hold: &Hold, step: &Step) -> Result<Run, Error> {
         let insisting = (Again::Always, INSIST);
         retrying(self.asked(), insisting, async |before| self.step_once(hold, step, before).await).await
@@ -106,7 +108,7 @@ impl Store {
             None => None,
             Some(to) => match run.state.after(to) {
                 Ok(after) => Some((after, to)),
-                // Nobody but its holder moves a run: it was this step.
+                // Only its holder moves a run: it was this step.
                 Err(_) if before == Done::Perhaps && to.leads_to(run.state) => return Ok(run),
                 Err(source) => return Err(Error::Illegal { run: hold.run.clone(), source }),
             },
@@ -117,8 +119,8 @@ impl Store {
         if let Some((after, to)) = after {
             tx.make(&mut run, after, to).await?;
         }
-        if let Some(spare) = &step.takes {
-            tx.take_spare(self.installation.as_str(), spare).await?;
+        if let Some(warm) = &step.takes {
+            tx.take_warm(self.installation.as_str(), warm).await?;
         }
         for change in &step.changes {
             tx.change(&run, run.state, change).await?;
@@ -127,10 +129,10 @@ impl Store {
         Ok(run)
     }
 
-    /// Lets a run that has ended begin its next attempt, for whoever claims it.
+    /// Lets a run that has ended begin its next attempt, for any worker that claims it.
     ///
     /// # Errors
-    /// [`Error::Illegal`] if it has not ended, and what [`Store::step`] says.
+    /// [`Error::Illegal`] if it has not ended, and the errors of [`Store::step`].
     pub async fn start_anew(&self, hold: &Hold) -> Result<Run, Error> {
         self.retrying(Again::UnlessDone, async |_| self.start_anew_once(hold).await).await
     }
@@ -152,8 +154,8 @@ impl Store {
         Ok(run)
     }
 
-    /// Keeps what a run used, where nobody could tell when it ended; in nobody's name, as it has ended. Without effect
-    /// on any other run.
+    /// Records what a run used, where that could not be found when it ended. Needs no lease, as the run has ended.
+    /// Without effect on any other run.
     ///
     /// # Errors
     /// If the database fails.
@@ -211,7 +213,7 @@ impl Tx {
 
     async fn save(&mut self, run: &Run, answer: Option<&str>) -> Result<(), Error> {
         let usage = run.usage.as_ref().and_then(|usage| serde_json::to_string(usage).ok());
-        // What is cut is counted in what is kept.
+        // The stored length counts the whole answer, in the form that is stored.
         let answer = answer.map(storable);
         let kept = answer.as_deref().map(|whole| beginning(cut(whole, ANSWER), ANSWER_TOLD.as_usize()));
         sqlx::query(SAVE)
@@ -245,7 +247,7 @@ fn kept(failure: &Failure) -> Failure {
     }
 }
 
-/// As much of `text` as `most` bytes hold.
+/// Returns as much of `text` as `most` bytes hold.
 fn cut(text: &str, most: ByteSize) -> &str {
     &text[..text.floor_char_boundary(most.as_usize())]
 }

@@ -1,7 +1,8 @@
-//! What a run tells: numbered, in the order it happened, each thing once, whoever works on the run.
+//! Stores the events of a run: numbered, in the order they happened, each once, whichever worker holds the run.
 //!
-//! Moves tell of themselves, in the transaction that makes them. What happens between them comes in batches, each with how far it
-//! has come, so that a batch is not kept twice and whoever takes the run over goes on there. Followers read the very rows.
+//! A move records its own event, in the transaction that makes it. Events between moves come in batches. Each batch
+//! carries the position it has reached, so that it is not stored twice. A worker that takes the run over goes on there.
+//! Followers read the very rows.
 
 use platform_core::{
     event::{AgentEvent, OutputStream, Phase},
@@ -24,8 +25,8 @@ const PAYLOAD: ByteSize = ByteSize::kib(64);
 /// Events that are read at a time.
 const PAGE: usize = 256;
 
-const HOW_FAR: &str = "SELECT told FROM runs WHERE run = $1";
-const SO_FAR: &str = "UPDATE runs SET told = $1 WHERE run = $2";
+const HOW_FAR: &str = "SELECT events_recorded FROM runs WHERE run = $1";
+const SO_FAR: &str = "UPDATE runs SET events_recorded = $1 WHERE run = $2";
 const NUMBER: &str = "UPDATE runs SET last_event = last_event + $1 WHERE run = $2 RETURNING last_event";
 const EVENT: &str = "INSERT INTO events (run, seq, at, kind, payload) VALUES ($1, $2, $3, $4, $5)";
 const ANSWER: &str = "SELECT answer, answer_bytes FROM runs WHERE run = $1";
@@ -34,43 +35,44 @@ const IMAGE: &str = "UPDATE runs SET image = $1 WHERE run = $2";
 const AFTER: &str =
     "SELECT seq, at, kind, payload FROM events WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3";
 
-/// How far a run has told of what happens between its moves.
+/// Position up to which a run's events between its moves are recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
-    /// Of what its agent printed.
+    /// Position in what its agent printed on standard output.
     pub stdout: Printed,
-    /// Of what it complained.
+    /// Position in what its agent printed on standard error.
     pub stderr: Printed,
-    /// Tool calls.
+    /// Number of tool calls.
     pub tools: u64,
     /// Number of the last event of the data plane's tap that is accounted for.
     pub tap: u64,
 }
 
-/// How far an output was told.
+/// Position up to which an output is recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Printed {
     /// Bytes from its beginning.
     pub bytes: u64,
-    /// Events that took.
+    /// Number of events for these bytes.
     pub events: u64,
-    /// Bytes of their texts, as they are kept. Rows of before have none; of those no more bytes were kept than printed.
+    /// Bytes of the events' texts, as they are stored. Older rows have none; for those no more bytes were stored than
+    /// printed.
     #[serde(default)]
     pub kept: u64,
 }
 
-/// Events that are kept together.
+/// Events that are stored together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Batch {
-    /// Its number among those of its hold, from 1: the same one is kept once.
+    /// Its number among those of its hold, from 1: the same batch is stored once.
     pub number: u64,
     /// The events.
     pub events: Vec<AgentEvent>,
-    /// How far the run has told with them.
+    /// Position of the run once these events are recorded.
     pub told: Told,
 }
 
-/// How far it was told, and by whom.
+/// Recorded position, with the hold and the batch that recorded it.
 #[derive(Serialize, Deserialize)]
 struct SoFar {
     epoch: u64,
@@ -80,7 +82,7 @@ struct SoFar {
 }
 
 impl Told {
-    /// Of one of the two outputs.
+    /// Returns the position of one of the two outputs.
     #[must_use]
     pub const fn of(&mut self, stream: OutputStream) -> &mut Printed {
         match stream {
@@ -89,7 +91,7 @@ impl Told {
         }
     }
 
-    /// As it is kept.
+    /// Reads the position from its column.
     pub(super) fn read(text: Option<&str>) -> Result<Self, Error> {
         let Some(text) = text else { return Ok(Self::default()) };
         let corrupt = |_error| Error::Corrupt { what: "told", value: text.to_owned() };
@@ -98,10 +100,11 @@ impl Told {
 }
 
 impl Store {
-    /// Keeps what a run tells. The same batch again changes nothing.
+    /// Stores what happened to a run between its moves. The same batch again changes nothing.
     ///
     /// # Errors
-    /// [`Error::Fenced`] if somebody else has taken the run over, [`Error::TooLarge`] if an event is larger than 64 KiB.
+    /// [`Error::Fenced`] if another worker has taken the run over, [`Error::TooLarge`] if an event is larger than 64
+    /// KiB.
     pub async fn tell(&self, hold: &Hold, batch: &Batch) -> Result<(), Error> {
         self.retrying(Again::Always, async |_| {
             let mut tx = self.begin().await?;
@@ -112,18 +115,18 @@ impl Store {
         .await
     }
 
-    /// Keeps why a run's agent is about to be ended.
+    /// Records why a run's agent is about to be ended.
     ///
     /// # Errors
-    /// [`Error::Fenced`] if somebody else has taken the run over.
+    /// [`Error::Fenced`] if another worker has taken the run over.
     pub async fn stopping(&self, hold: &Hold, why: &str) -> Result<(), Error> {
         self.note(hold, (STOPPING, why), "keep why an agent is ended").await
     }
 
-    /// Keeps the id of the image that a run's containers are made from.
+    /// Records the id of the image that a run's containers are made from.
     ///
     /// # Errors
-    /// [`Error::Fenced`] if somebody else has taken the run over.
+    /// [`Error::Fenced`] if another worker has taken the run over.
     pub async fn image(&self, hold: &Hold, id: &str) -> Result<(), Error> {
         self.note(hold, (IMAGE, id), "keep a run's image").await
     }
@@ -144,7 +147,8 @@ impl Store {
         .await
     }
 
-    /// A run, and what it tells after the event of that number: at most 256 events, so if there are fewer that was all.
+    /// Returns a run, and its events after the one with the number `after`: at most 256, so fewer events are the last
+    /// ones.
     ///
     /// # Errors
     /// [`Error::Unknown`] if there is no such run.
@@ -164,11 +168,12 @@ impl Store {
 }
 
 impl Tx {
-    /// Keeps a batch, unless it is kept already.
+    /// Stores a batch, unless it is stored already.
     pub(super) async fn tell(&mut self, hold: &Hold, batch: &Batch) -> Result<(), Error> {
         let action = "keep what a run tells";
         let row = sqlx::query(HOW_FAR).bind(hold.run.as_str()).fetch_one(self.connection()).await;
-        let before: Option<String> = row.map_err(failed(action))?.try_get("told").map_err(failed(action))?;
+        let before: Option<String> =
+            row.map_err(failed(action))?.try_get("events_recorded").map_err(failed(action))?;
         let before = before.and_then(|text| serde_json::from_str::<SoFar>(&text).ok());
         if before.is_some_and(|before| before.epoch == hold.epoch && before.batch >= batch.number) {
             return Ok(());
@@ -180,7 +185,7 @@ impl Tx {
         query.execute(self.connection()).await.map(drop).map_err(failed(action))
     }
 
-    /// Numbers `events` and keeps them.
+    /// Numbers `events` and stores them.
     pub(super) async fn append(&mut self, run: &RunId, events: &[AgentEvent]) -> Result<(), Error> {
         let action = "add an event";
         let now = self.now;
@@ -207,7 +212,7 @@ impl Tx {
         Ok(())
     }
 
-    /// A run's last events, when its end and its answer are kept.
+    /// Returns a run's last events, when its end and its answer are stored.
     pub(super) async fn last_words(&mut self, run: &Run) -> Result<Vec<AgentEvent>, Error> {
         let (answer, end) = match &run.error {
             Some(Failure { code, message, .. }) => {
@@ -232,7 +237,7 @@ impl Tx {
     }
 }
 
-/// What a run tells when it enters a phase.
+/// Returns the event of a run that enters a phase.
 pub(super) const fn enters(phase: Phase) -> AgentEvent {
     AgentEvent::Status { phase }
 }

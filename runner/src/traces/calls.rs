@@ -1,4 +1,4 @@
-//! Spans of calls of models, from the journal: each record is one.
+//! Makes spans of model calls from the journal. Each record is one span.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -30,25 +30,25 @@ use crate::{
 
 /// Name of the cursor.
 const CONSUMER: &str = "traces";
-/// Pause before the journal, or the collector, is tried again.
+/// Pause before the next attempt to read the journal or to reach the collector.
 const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// Runs whose place among traces is remembered.
+/// Number of runs whose trace context is remembered.
 const KNOWN: usize = 1024;
 
 type Boxed = Box<dyn Error>;
 
-/// The places of runs that had calls lately; `None` of one the store does not know.
+/// Trace contexts of runs with recent calls; `None` for a run that the store does not know.
 type Known = BTreeMap<(RunId, u32), Option<Context>>;
 
-/// Lines that are told together.
+/// Spans that are exported together, and the cursor after them.
 struct Batch {
     spans: Vec<Span>,
     end: Cursor,
 }
 
 impl Teller {
-    /// Tells of the calls in `data_plane`'s journal, from where that was left, or from now on. For ever.
+    /// Exports the calls in `data_plane`'s journal from the stored cursor on, or from now on. Never returns.
     pub(super) async fn follow(&self, store: &Store, data_plane: &DataPlane) -> Infallible {
         let mut known = Known::new();
         let (mut said, mut pause) = (String::new(), PAUSE);
@@ -75,7 +75,7 @@ impl Teller {
         let left = cursors.into_iter().map(|known| known.cursor).find(|at| at.journal == health.journal_id);
         let mut at = match left {
             Some(at) => at,
-            // What was called before somebody wanted to know is nobody's concern.
+            // Calls from before tracing was switched on are not exported.
             None => Cursor { journal: health.journal_id, seq: health.journal_seq, hash: String::new() },
         };
         store.acknowledge(CONSUMER, &at).await?;
@@ -97,7 +97,7 @@ impl Teller {
         }
     }
 
-    /// Tells the collector of `spans`, however long it is away.
+    /// Exports `spans`, and retries for as long as the collector is unavailable.
     async fn tell_patiently(&self, spans: &[Span]) {
         let mut waits = false;
         while let Err(error) = self.try_tell(spans).await {
@@ -114,7 +114,7 @@ impl Teller {
         }
     }
 
-    /// The next lines, as many as come within a moment of the first.
+    /// Reads the next lines, as many as come within `GATHER` of the first.
     async fn gather(
         &self,
         (lines, mut end): (&mut Lines, Cursor),
@@ -132,7 +132,7 @@ impl Teller {
             };
             let line = line?.ok_or("the proxy went away")?;
             until.get_or_insert_with(|| Instant::now() + GATHER);
-            // A later program's line tells nothing to this one.
+            // Skips lines that a later version wrote.
             let Ok(JournalLine { seq, record, .. }) = serde_json::from_slice(line) else { continue };
             end.seq = seq;
             end.hash = String::from_utf8_lossy(&hash(line)).into_owned();
@@ -165,7 +165,7 @@ impl Teller {
     }
 }
 
-/// The span of a call; `None` if nobody keeps its trace, or nobody knows when it was.
+/// Returns the span of a call; `None` if its trace is not sampled, or its time is unknown.
 fn span(
     (record, models): (&ExchangeRecord, &BTreeSet<String>),
     context: &Context,
@@ -201,7 +201,7 @@ fn span(
     .filter(|_| context.sampled)
 }
 
-/// The models that `settings` name.
+/// Returns the models that `settings` name.
 pub(super) fn models(settings: &Settings) -> BTreeSet<String> {
     let agents = settings.agents.values();
     let named = agents.clone().flat_map(|agent| agent.models.iter().map(ToString::to_string));
@@ -210,13 +210,13 @@ pub(super) fn models(settings: &Settings) -> BTreeSet<String> {
     named.chain(default).chain(settings.prices.keys().cloned()).collect()
 }
 
-/// The model that was asked for, unless that may be any word of the agent's: it is one that is configured, or that answered.
+/// Returns the requested model if it is configured or answered: any other name may be arbitrary text of the agent's.
 fn model<'r>(record: &'r ExchangeRecord, models: &BTreeSet<String>) -> Option<&'r str> {
     let asked = record.model_asked.as_ref()?;
     (models.contains(asked.as_str()) || record.model_answered.as_ref() == Some(asked)).then(|| asked.as_str())
 }
 
-/// What is known of some calls.
+/// Returns the attributes that only some calls have.
 fn details(record: &ExchangeRecord) -> Vec<(&'static str, Value)> {
     let mut known = Vec::new();
     let mut text = |key, text: Option<&str>| known.extend(text.map(|text| (key, Value::from(text))));
@@ -243,7 +243,7 @@ fn details(record: &ExchangeRecord) -> Vec<(&'static str, Value)> {
     known
 }
 
-/// Why a call failed, as a code; absent if it did not.
+/// Returns the code of a call's failure; `None` if it did not fail.
 fn failed(record: &ExchangeRecord) -> Option<&'static str> {
     match (record.outcome, record.refusal) {
         (Outcome::Complete, _) if record.status < 400 => None,
@@ -253,7 +253,7 @@ fn failed(record: &ExchangeRecord) -> Option<&'static str> {
     }
 }
 
-/// What OpenTelemetry calls what a route does.
+/// Returns OpenTelemetry's name for the operation of a route.
 const fn operation(route: Route) -> &'static str {
     match route {
         Route::ChatCompletions | Route::Responses | Route::Messages => "chat",
@@ -265,7 +265,7 @@ const fn operation(route: Route) -> &'static str {
     }
 }
 
-/// Whose conventions a route follows. Who answers behind the upstream is not known.
+/// Returns the provider whose conventions a route follows. The provider behind the upstream is not known.
 const fn provider(route: Route) -> &'static str {
     match route {
         Route::Messages | Route::CountTokens => "anthropic",
@@ -315,7 +315,7 @@ mod tests {
         };
         for answered in [None, Some("other")] {
             assert!(!told(&record("my-secret-word", answered)).contains("my-secret-word"));
-            // Control: what the configuration names is told.
+            // Control: a configured model is exported.
             for model in ["default", "own", "listed", "priced"] {
                 assert!(
                     told(&record(model, answered))

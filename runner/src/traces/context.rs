@@ -1,4 +1,4 @@
-//! Where a run's spans belong: the trace of whoever ordered it, or one of its own.
+//! Places a run's spans in a trace: the one its order came with, or one of its own.
 
 use platform_core::{
     id::{InstallationId, RunId},
@@ -10,20 +10,20 @@ use crate::{
     store::{Error, Record, Run, Store},
 };
 
-/// A run's place among traces. The same for every process that knows the run.
+/// Trace context of a run. Every process that knows the run derives the same one.
 #[derive(Debug, Clone)]
 pub(super) struct Context {
     pub(super) trace: TraceId,
-    /// The span of whoever ordered it.
+    /// Span of the client that ordered the run.
     pub(super) caller: Option<SpanId>,
-    /// Whether its trace is kept at all.
+    /// Sampled flag of the client's trace: no span is made without it.
     pub(super) sampled: bool,
-    /// What tells the run's spans from others': installation, run, attempt.
+    /// Seed of the run's span ids: installation, run, attempt.
     of: [String; 3],
 }
 
 impl Context {
-    /// Of a run that was ordered as part of `caller`.
+    /// Returns the context of a run that was ordered as part of `caller`.
     pub(super) fn of(run: &Run, caller: Option<Traceparent>) -> Self {
         let mut context = Self::unknown(&run.installation, &run.run, run.attempt);
         let told = run.correlation.existing_trace.as_ref().and_then(|trace| TraceId::parse(trace.as_str()));
@@ -35,34 +35,34 @@ impl Context {
         context
     }
 
-    /// Of a run that only its calls tell of.
+    /// Returns the context of a run that is known only by its calls.
     pub(super) fn unknown(installation: &InstallationId, run: &RunId, attempt: u32) -> Self {
         let of = [installation.to_string(), run.to_string(), attempt.to_string()];
         let trace = TraceId::derived(&of.each_ref().map(String::as_str));
         Self { trace, caller: None, sampled: true, of }
     }
 
-    /// The one that everything of a run that is on record belongs to.
+    /// Returns the context of a stored run, for all of its spans.
     pub(super) fn recorded(record: &Record) -> Self {
-        // Nothing else of an order that cannot be read matters here.
+        // An order that cannot be read only lacks its caller here.
         let caller = Order::stored(record).ok().and_then(|order| order.wanted.caller);
         Self::of(&record.run, caller)
     }
 
-    /// The same, asked for by the run's id; `None` if there is no such run.
+    /// Returns the context of the run with this id; `None` if there is no such run.
     pub(super) async fn find(store: &Store, run: &RunId) -> Result<Option<Self>, Error> {
         let found = match store.run(run).await {
             Err(Error::Unknown { .. }) => return Ok(None),
             found => found?,
         };
-        // Orders may be large, and only those say more that were part of something.
+        // Orders may be large, and only those that came with a trace have more to say.
         if found.correlation.existing_trace.is_none() {
             return Ok(Some(Self::of(&found, None)));
         }
         Ok(Some(Self::recorded(&store.record(run).await?)))
     }
 
-    /// Id of the run's span that is called `name`.
+    /// Returns the id of the run's span with this name.
     pub(super) fn span(&self, name: &str) -> SpanId {
         let [installation, run, attempt] = &self.of;
         SpanId::derived(&[installation, run, attempt, name])

@@ -1,4 +1,4 @@
-//! What waits to be told, and telling it.
+//! Queues spans, and exports them to the collector.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -22,54 +22,54 @@ use crate::{
     store::{Store, Worker},
 };
 
-/// What waits at most. A span is some 500 bytes, a run its id.
+/// Most items in the queue. A span is some 500 bytes, a run its id.
 const QUEUE: usize = 2048;
-/// Most spans of one request.
+/// Most spans in one request.
 pub(super) const BATCH: usize = 256;
-/// For how long a batch is gathered.
+/// Time for which a batch is gathered.
 pub(super) const GATHER: Duration = Duration::from_millis(500);
-/// Pauses before a batch is told again.
+/// Pauses before a batch is sent again.
 const PAUSES: [Duration; 3] = [Duration::from_millis(250), Duration::from_secs(1), Duration::from_secs(3)];
-/// How long what waits is still told when everything else is over.
+/// Time for which the queue is still exported when all other work is over.
 const FLUSH: Duration = Duration::from_millis(1500);
 
-/// What is to be told.
+/// Item to be exported.
 #[derive(Debug)]
 enum Item {
-    /// A run that has ended, for all of its spans.
+    /// An ended run, with all of its spans.
     Run(RunId),
     Span(Box<Span>),
 }
 
-/// Where spans are handed in. Never waits.
+/// Handle that queues spans. Never waits.
 #[derive(Debug, Clone)]
 pub(crate) struct Traces {
     to: mpsc::Sender<Item>,
     metrics: Arc<Metrics>,
 }
 
-/// Who tells them.
+/// Receiver of the queue, with the exporter.
 #[derive(Debug)]
 pub(crate) struct Export {
     from: mpsc::Receiver<Item>,
     teller: Teller,
 }
 
-/// The collector, and what is counted of it.
+/// Exporter: the collector, and the counters of spans.
 #[derive(Debug)]
 pub(super) struct Teller {
     collector: Collector,
     resource: Vec<(&'static str, Value)>,
     metrics: Arc<Metrics>,
     pub(super) installation: InstallationId,
-    /// What may be said of the models that agents ask for.
+    /// Models that may be named in spans, whatever agents ask for.
     pub(super) models: BTreeSet<String>,
 }
 
-/// Spans to be told, and who tells them; `None` if `settings` name no collector.
+/// Opens the queue and its exporter; `None` if `settings` name no collector.
 ///
 /// # Errors
-/// If it cannot be told as they say.
+/// If `settings` cannot be used.
 pub(crate) fn open(
     settings: &Settings,
     metrics: &Arc<Metrics>,
@@ -89,12 +89,12 @@ pub(crate) fn open(
 }
 
 impl Traces {
-    /// A run has ended, and that is stored.
+    /// Queues the spans of a run whose end is stored.
     pub(crate) fn ended(&self, run: &RunId) {
         self.hand_in(Item::Run(run.clone()));
     }
 
-    /// A request to the API was answered.
+    /// Queues the span of an answered request to the API.
     pub(crate) fn answered(&self, asked: Asked, status: u16) {
         if let Some(span) = asked.answered(status) {
             self.hand_in(Item::Span(Box::new(span)));
@@ -102,14 +102,14 @@ impl Traces {
     }
 
     fn hand_in(&self, item: Item) {
-        if self.to.try_send(item).is_err() && self.metrics.spans().dropped(Dropped::NoRoom, 1) {
+        if self.to.try_send(item).is_err() && self.metrics.spans().dropped(Dropped::QueueFull, 1) {
             tracing::warn!("spans are dropped: more are handed in than the collector takes");
         }
     }
 }
 
-/// Does `work`, and has `export`, if there is one, tell meanwhile what is handed in, of runs that `store` has; also calls of models,
-/// if it is to read `data_plane`'s journal. What waits at the end is told for a second and a half more.
+/// Does `work` while `export`, if there is one, exports the queued spans of runs in `store`. With a `data_plane`, it
+/// exports the model calls of its journal as well. Afterwards the queue is exported for a second and a half more.
 pub(crate) async fn beside<T>(
     export: Option<Export>,
     (store, data_plane): (&Store, Option<&DataPlane>),
@@ -134,7 +134,7 @@ pub(crate) async fn beside<T>(
 impl Teller {
     async fn tell_all(&self, mut from: mpsc::Receiver<Item>, store: &Store, over: &CancellationToken) {
         let telling = async {
-            // At the end nothing more is handed in: what waits then is all there is.
+            // After `over` no item is queued any more: the queue then holds all that is left.
             while let Some(first) = tokio::select! {
                 biased;
                 first = from.recv() => first,
@@ -186,7 +186,7 @@ impl Teller {
         }
     }
 
-    /// Tells the collector of `spans`, a few times; then they are dropped.
+    /// Exports `spans` with a few retries, then drops them.
     async fn tell(&self, spans: &[Span]) {
         for batch in spans.chunks(BATCH) {
             let mut pauses = PAUSES.into_iter();
@@ -202,7 +202,7 @@ impl Teller {
         }
     }
 
-    /// Tells it once. Only what it cannot take now is an error.
+    /// Exports `spans` once, and counts those that the collector refuses. Only a failed request is an error.
     pub(super) async fn try_tell(&self, spans: &[Span]) -> Result<(), Failed> {
         if spans.is_empty() {
             return Ok(());
@@ -216,9 +216,9 @@ impl Teller {
         Ok(())
     }
 
-    /// Counts `spans` as dropped, and says so the first time.
+    /// Counts `spans` as dropped, and logs the first drop.
     pub(super) fn give_up(&self, spans: &[Span], error: &Failed) {
-        let why = if error.passes() { Dropped::Away } else { Dropped::Refused };
+        let why = if error.passes() { Dropped::Unavailable } else { Dropped::Refused };
         if self.metrics.spans().dropped(why, spans.len() as u64) {
             tracing::warn!(error = %report::chain(error), "spans are dropped");
         }

@@ -1,12 +1,16 @@
-//! Traces, told to an OpenTelemetry collector over OTLP/HTTP: runs, what they spend their time on, their calls of models, requests
-//! to the API.
+//! Exports traces to an OpenTelemetry collector over OTLP/HTTP. Spans cover runs and their phases, model calls, and
+//! requests to the API.
 //!
-//! A span is made when it is over, from times that are stored anyway, and told by whoever stored its end: nothing lives as long as
-//! a span does, and who takes a run over needs nothing. Ids that two processes must agree on are derived from the run's. Spans of
-//! runs and requests wait in a bounded queue; what finds no room is counted and dropped. Calls are read from the journal, by a
-//! cursor that is stored once they are told, so they wait there for a collector that is away; it is no consumer of the journal's,
-//! which would keep it from being tidied. A process that is killed loses what is in its queue, and tells up to a batch of calls
-//! twice, with the same ids. No prompt, answer or secret is in any span.
+//! A span is made when it is over, from times that are stored anyway. The process that stored its end exports it. No
+//! state lives as long as a span, so a process that takes a run over needs none. Ids that two processes must agree on
+//! are derived from the run's.
+//!
+//! Spans of runs and requests wait in a bounded queue; what does not fit is counted and dropped. Calls are read from
+//! the journal by a cursor, which is stored once they are exported. So they wait there while the collector is
+//! unavailable. The cursor is no consumer of the journal, because that would keep the journal from being tidied.
+//!
+//! A process that is killed loses its queue. It exports up to a batch of calls twice, with the same ids. No prompt,
+//! answer or secret is in any span.
 
 mod calls;
 mod context;

@@ -1,4 +1,4 @@
-//! The collector, over OTLP/HTTP in JSON. A connection per request: batches are rare.
+//! Sends spans to the collector, over OTLP/HTTP in JSON. Each request has a connection of its own: batches are rare.
 
 use std::{
     io,
@@ -16,19 +16,20 @@ use platform_runtime::{
     file::{self, Unread},
     settings::{BaseUrl, Telemetry},
     task,
+    trust::Trusted,
 };
 use tokio::{net::TcpStream, time::timeout};
 
-/// Where collectors take traces.
+/// Path on which collectors take traces.
 const PATH: &str = "/v1/traces";
-/// How long one request may take.
+/// Longest time of one request.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The largest file of headers that is read.
+/// Largest file of headers that is read.
 const MAX_HEADERS: ByteSize = ByteSize::kib(64);
-/// Longest answer. Only what it says of refused spans matters.
+/// Longest answer. Only its count of refused spans matters.
 const LARGEST: usize = 64 << 10;
 
-/// Why traces cannot be told as configured.
+/// Reason why the telemetry settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unusable {
     /// The file cannot be read.
@@ -36,11 +37,11 @@ pub(crate) enum Unusable {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// Error of the read.
         #[source]
         source: Unread,
     },
-    /// What is in it are no headers. It may be a secret, and is not shown.
+    /// A line is no header. It may be a secret, and is not shown.
     #[error("{}:{line}: expected `name: value`", path.display())]
     NoHeader {
         /// The file.
@@ -53,7 +54,7 @@ pub(crate) enum Unusable {
     Endpoint(String),
 }
 
-/// Why a batch was not taken.
+/// Reason why a batch was not taken.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failed {
     #[error("the collector cannot be reached")]
@@ -67,7 +68,7 @@ pub(super) enum Failed {
 }
 
 impl Failed {
-    /// Whether the same may be taken later.
+    /// Returns whether the same batch may be taken later.
     pub(super) const fn passes(&self) -> bool {
         match self {
             Self::Unreachable(_) | Self::Broken(_) | Self::Silent => true,
@@ -76,7 +77,7 @@ impl Failed {
     }
 }
 
-/// Who is told.
+/// Address and headers of the collector.
 #[derive(Debug)]
 pub(super) struct Collector {
     url: BaseUrl,
@@ -84,7 +85,7 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    /// The one that `settings` name, if they name one.
+    /// Returns the collector that `settings` name, if they name one.
     pub(super) fn of(settings: &Telemetry) -> Result<Option<Self>, Unusable> {
         let Some(endpoint) = &settings.otlp_endpoint else { return Ok(None) };
         let url = BaseUrl::parse(endpoint).map_err(Unusable::Endpoint)?;
@@ -92,7 +93,7 @@ impl Collector {
         Ok(Some(Self { url, headers }))
     }
 
-    /// Tells it of a batch; returns how many of its spans were refused.
+    /// Sends a batch, and returns the number of spans that were refused.
     pub(super) async fn send(&self, body: Bytes) -> Result<u64, Failed> {
         timeout(PATIENCE, self.send_now(body)).await.unwrap_or(Err(Failed::Silent))
     }
@@ -102,7 +103,7 @@ impl Collector {
         let stream = TcpStream::connect(address).await.map_err(Failed::Unreachable)?;
         let (mut sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(Failed::Broken)?;
-        // It ends with what is asked here, also if nobody waits for the answer any more.
+        // The connection ends with this request, even if the request is cancelled.
         let connection = task::spawn("otlp", async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "the connection to the collector ended");
@@ -122,14 +123,14 @@ impl Collector {
         if !answer.status().is_success() {
             return Err(Failed::Refused(answer.status()));
         }
-        // Taken is taken, whatever else it says.
+        // A success stands, whatever the body says.
         #[expect(clippy::disallowed_methods, reason = "it is bounded")]
         let said = Limited::new(answer.into_body(), LARGEST).collect().await;
         Ok(said.map_or(0, |said| rejected(&said.to_bytes())))
     }
 }
 
-/// Ends a task.
+/// Guard that aborts a task on drop.
 struct AbortOnDrop(tokio::task::AbortHandle);
 
 impl Drop for AbortOnDrop {
@@ -138,16 +139,16 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// How many spans an answer says were refused; numbers of 64 bits may be text.
+/// Returns the number of refused spans in an answer; 64-bit numbers may be text.
 fn rejected(answer: &[u8]) -> u64 {
     let answer: serde_json::Value = serde_json::from_slice(answer).unwrap_or_default();
     let count = &answer["partialSuccess"]["rejectedSpans"];
     count.as_u64().or_else(|| count.as_str()?.parse().ok()).unwrap_or_default()
 }
 
-/// Headers that a file has, one a line.
+/// Reads the headers in a file, one a line.
 fn headers(path: &Path) -> Result<HeaderMap, Unusable> {
-    let text = file::secret(path, MAX_HEADERS)
+    let text = file::secret(path, MAX_HEADERS, &Trusted::own())
         .map_err(|source| Unusable::Unreadable { path: path.to_owned(), source })?;
     let mut headers = HeaderMap::new();
     for (at, line) in text.expose().lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {

@@ -1,4 +1,4 @@
-//! The span of a request to the API.
+//! Makes the span of a request to the API.
 
 use std::time::Duration;
 
@@ -7,18 +7,18 @@ use platform_runtime::random;
 
 use super::span::{Kind, Span, Value, now};
 
-/// A request that is answered just now.
+/// Request to the API that is being answered.
 #[derive(Debug)]
 pub(crate) struct Asked {
     method: &'static str,
-    /// One of the API's own; absent if it has no such.
+    /// Route of the API; absent for any other path.
     route: Option<&'static str>,
     caller: Option<Traceparent>,
     start: Duration,
 }
 
 impl Asked {
-    /// By `method` for `route`, which are words of ours; part of `caller` if that is one.
+    /// Starts a request. `method` and `route` are constants of the API; the span is part of `caller` if there is one.
     pub(crate) fn now(
         method: &'static str,
         route: Option<&'static str>,
@@ -27,7 +27,7 @@ impl Asked {
         Self { method, route, caller, start: now() }
     }
 
-    /// It was answered so; `None` if nobody keeps its trace.
+    /// Returns the span of the answered request; `None` if the caller's trace is not sampled.
     pub(super) fn answered(self, status: u16) -> Option<Span> {
         let Self { method, route, caller, start } = self;
         if caller.is_some_and(|caller| !caller.sampled) {

@@ -1,4 +1,4 @@
-//! The spans of a run, from what is stored of it.
+//! Makes the spans of a run from its stored record.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use super::{
 };
 use crate::store::{Record, UnixMillis};
 
-/// The run itself.
+/// Name of the run's own span.
 pub(super) const RUN: &str = "run";
-/// The time in which its agent ran; calls of models are part of it.
+/// Name of the span in which the run's agent ran; model calls are part of it.
 pub(super) const AGENT: &str = "agent";
 
 const fn name(phase: Phase) -> &'static str {
@@ -28,7 +28,8 @@ const fn name(phase: Phase) -> &'static str {
     }
 }
 
-/// The run from its order to its end, and the phases it went through; none of a run that has not ended, or whose trace nobody keeps.
+/// Returns a span of the run from order to end, and one of each phase. There is none if the run has not ended, or its
+/// trace is not sampled.
 pub(super) fn spans(record: &Record) -> Vec<Span> {
     let (run, context) = (&record.run, Context::recorded(record));
     let Some(end) = run.ended.filter(|_| context.sampled) else { return Vec::new() };
@@ -61,7 +62,7 @@ pub(super) fn spans(record: &Record) -> Vec<Span> {
     spans
 }
 
-/// When the present attempt entered each phase, the first of them its queue.
+/// Returns the times at which the present attempt entered each phase, its queue first.
 fn phases(record: &Record) -> Vec<(Phase, UnixMillis)> {
     let mut phases = vec![(Phase::Queued, record.run.created)];
     for event in &record.events {

@@ -1,11 +1,11 @@
-//! A span, and how OTLP writes it as JSON: ids in hexadecimal, numbers of 64 bits as text.
+//! Defines a span, and how OTLP writes it as JSON: ids in hexadecimal, 64-bit numbers as text.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use platform_core::traceparent::{SpanId, TraceId};
 use serde_json::{Value as Json, json};
 
-/// Something that took time, and is over.
+/// Piece of work that took time, and is over.
 #[derive(Debug, Clone)]
 pub(super) struct Span {
     pub(super) trace: TraceId,
@@ -13,15 +13,15 @@ pub(super) struct Span {
     pub(super) parent: Option<SpanId>,
     pub(super) name: String,
     pub(super) kind: Kind,
-    /// Since the epoch.
+    /// Time since the Unix epoch.
     pub(super) start: Duration,
     pub(super) end: Duration,
     pub(super) attributes: Vec<(&'static str, Value)>,
-    /// Why it failed, as a code.
+    /// Code of the failure, if it failed.
     pub(super) failed: Option<&'static str>,
 }
 
-/// On which side of what it was.
+/// Side of the work that the span was recorded on.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind {
     Internal,
@@ -29,7 +29,7 @@ pub(super) enum Kind {
     Client,
 }
 
-/// What an attribute says.
+/// Value of an attribute.
 #[derive(Debug, Clone)]
 pub(super) enum Value {
     Text(String),
@@ -90,7 +90,7 @@ fn attributes(attributes: &[(&'static str, Value)]) -> Json {
     attributes.iter().map(|(key, value)| json!({ "key": key, "value": value.json() })).collect()
 }
 
-/// The body of a request that tells of `spans`, which are of the process that `resource` describes.
+/// Returns the body of a request with `spans`. `resource` describes the process they are of.
 pub(super) fn body(resource: &[(&'static str, Value)], spans: &[Span]) -> Vec<u8> {
     let spans: Vec<_> = spans.iter().map(Span::json).collect();
     let scope = json!({ "name": "sluicegate", "version": env!("CARGO_PKG_VERSION") });
@@ -101,7 +101,7 @@ pub(super) fn body(resource: &[(&'static str, Value)], spans: &[Span]) -> Vec<u8
     json!({ "resourceSpans": [of] }).to_string().into_bytes()
 }
 
-/// Now, since the epoch.
+/// Returns the present time since the Unix epoch.
 pub(super) fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What a run has failed of whose last call failed: the name that it has wherever its agent lives.
+//! Names the failure of a run whose last call failed: the same code wherever its agent runs.
 
 use platform_core::{
     event::RunErrorCode as Code,
@@ -8,7 +8,7 @@ use platform_core::{
 
 use crate::lifecycle::Failure;
 
-/// What `last` is called as the reason of a failure; nothing if it was answered, or its agent left it.
+/// Returns the failure that `last` explains; `None` if the call was answered, or its agent abandoned it.
 pub(crate) fn failure(last: Option<CallEnd>) -> Option<Failure> {
     let call = last.filter(|call| call.is_failure())?;
     let code = code(call)?;
@@ -19,9 +19,9 @@ pub(crate) fn failure(last: Option<CallEnd>) -> Option<Failure> {
     };
     let message = match code {
         Code::ContextOverflow => "the conversation is too long for the model".to_owned(),
-        Code::LimitUsedUp => "a limit of the run or its account is used up".to_owned(),
+        Code::QuotaExhausted => "a limit of the run or its account is used up".to_owned(),
         Code::ModelBusy => format!("the model API is too busy, or failed ({why})"),
-        Code::ModelAway => format!("the model API could not be reached, or broke off ({why})"),
+        Code::ModelUnavailable => format!("the model API could not be reached, or broke off ({why})"),
         _ => format!("the model API refused the run's last call ({why})"),
     };
     Some(Failure::new(code, message))
@@ -30,27 +30,33 @@ pub(crate) fn failure(last: Option<CallEnd>) -> Option<Failure> {
 const fn code(call: CallEnd) -> Option<Code> {
     Some(match (call.refusal, call.outcome) {
         (Some(Refusal::ContextOverflow), _) => Code::ContextOverflow,
-        (Some(Refusal::LimitUsedUp | Refusal::ModelUnpriced), _) => Code::LimitUsedUp,
-        (Some(Refusal::UpstreamBusy | Refusal::TooFast | Refusal::TooManyAtOnce | Refusal::LimitHeld), _) => {
-            Code::ModelBusy
-        }
+        (Some(Refusal::QuotaExhausted | Refusal::ModelUnpriced), _) => Code::QuotaExhausted,
+        (
+            Some(
+                Refusal::UpstreamBusy
+                | Refusal::RateLimited
+                | Refusal::ConcurrencyLimited
+                | Refusal::QuotaReserved,
+            ),
+            _,
+        ) => Code::ModelBusy,
         (
             Some(
                 Refusal::UpstreamUnreachable
-                | Refusal::UpstreamDown
+                | Refusal::UpstreamUnavailable
                 | Refusal::UpstreamFailed
                 | Refusal::UpstreamTimeout
                 | Refusal::Draining
                 | Refusal::JournalUnavailable,
             ),
             _,
-        ) => Code::ModelAway,
+        ) => Code::ModelUnavailable,
         (Some(_), _) => Code::ModelRefused,
         (None, Outcome::Complete) if matches!(call.status, 408 | 429 | 500..) => Code::ModelBusy,
         (None, Outcome::Complete) => Code::ModelRefused,
-        // The agent's side left: that is how it ends what it gives up.
+        // The agent closed the connection: that is how it ends a call that it gives up.
         (None, Outcome::ClientGone | Outcome::RunClosed) => return None,
-        (None, _) => Code::ModelAway,
+        (None, _) => Code::ModelUnavailable,
     })
 }
 
@@ -74,17 +80,17 @@ mod tests {
             (O::Complete, 400, Some(R::UpstreamRefused), Code::ModelRefused),
             (O::Refused, 400, Some(R::ModelNotGranted), Code::ModelRefused),
             (O::Complete, 400, Some(R::ContextOverflow), Code::ContextOverflow),
-            (O::Refused, 400, Some(R::LimitUsedUp), Code::LimitUsedUp),
+            (O::Refused, 400, Some(R::QuotaExhausted), Code::QuotaExhausted),
             (O::Complete, 408, None, Code::ModelBusy),
             (O::Complete, 429, None, Code::ModelBusy),
             (O::Complete, 503, None, Code::ModelBusy),
             (O::Complete, 500, Some(R::UpstreamBusy), Code::ModelBusy),
-            (O::Refused, 429, Some(R::TooFast), Code::ModelBusy),
-            (O::UpstreamGone, 502, Some(R::UpstreamUnreachable), Code::ModelAway),
-            (O::UpstreamGone, 200, None, Code::ModelAway),
-            (O::StreamError, 200, None, Code::ModelAway),
-            (O::TimedOut, 504, Some(R::UpstreamTimeout), Code::ModelAway),
-            (O::Interrupted, 0, None, Code::ModelAway),
+            (O::Refused, 429, Some(R::RateLimited), Code::ModelBusy),
+            (O::UpstreamGone, 502, Some(R::UpstreamUnreachable), Code::ModelUnavailable),
+            (O::UpstreamGone, 200, None, Code::ModelUnavailable),
+            (O::StreamError, 200, None, Code::ModelUnavailable),
+            (O::TimedOut, 504, Some(R::UpstreamTimeout), Code::ModelUnavailable),
+            (O::Interrupted, 0, None, Code::ModelUnavailable),
         ] {
             let (found, message) = named(outcome, status, refusal).unwrap();
             assert_eq!(found, code, "{outcome} {status} {refusal:?}: {message}");

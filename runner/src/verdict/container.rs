@@ -1,4 +1,4 @@
-//! What the end of a container means, by who ended it, its exit code, and what its agent printed.
+//! Decides what the end of a container means, by who ended it, its exit code, and what its agent printed.
 
 use platform_core::{event::RunErrorCode as Code, record::CallEnd};
 use platform_runtime::settings::{Agent, Protocol};
@@ -10,8 +10,8 @@ use crate::{
     sandbox::{Ended, KilledBy},
 };
 
-/// What the end of a container means for the run whose `last` call ended so, if one did. An agent that has failed for want of a
-/// model has failed of what that call did; its own words come after that.
+/// Returns the result of the run whose container ended, and whose last call ended as `last` says, if there was one. If
+/// an agent failed for lack of a model, the end of that call is the reason; the agent's own words come after it.
 pub(crate) fn judge(agent: &Agent, ended: &Ended, last: Option<CallEnd>) -> Result<String, Failure> {
     if let Some(failure) = ended_by_others(agent, ended) {
         return Err(failure);
@@ -20,7 +20,7 @@ pub(crate) fn judge(agent: &Agent, ended: &Ended, last: Option<CallEnd>) -> Resu
         (Some(0), Said::Answer(text)) if agent.protocol == Protocol::Text || !text.is_empty() => {
             return Ok(text);
         }
-        // It may have had nothing to say.
+        // The agent may have had nothing to say.
         (Some(0), Said::Answer(text)) => return call::failure(last).map_or(Ok(text), Err),
         (_, Said::Failure { code, message, .. }) => Failure::new(code_of(&code), message),
         (Some(0), Said::Unreadable(message)) => Failure::new(Code::ContainerFailed, message),
@@ -32,13 +32,13 @@ pub(crate) fn judge(agent: &Agent, ended: &Ended, last: Option<CallEnd>) -> Resu
     })
 }
 
-/// Why the agent is not to blame, nor a model.
+/// Returns the failure if neither the agent nor a model is to blame.
 fn ended_by_others(agent: &Agent, ended: &Ended) -> Option<Failure> {
     let (code, message) = match (ended.killed_by, ended.exit_code) {
         (Some(KilledBy::Timeout), _) => (Code::Timeout, format!("stopped after {}", agent.runtime)),
         (Some(KilledBy::Cancel), _) => (Code::Cancelled, "cancelled".to_owned()),
         (Some(KilledBy::Disk), _) => (Code::ContainerFailed, exit_message(ended, agent.protocol)),
-        // A process of it may have been killed and the agent gone on.
+        // One of its processes may have been killed while the agent went on.
         (None, Some(0)) => return None,
         (None, _) if ended.oom_seen => {
             (Code::OomKilled, format!("needed more than {} of memory", agent.memory))
@@ -48,10 +48,10 @@ fn ended_by_others(agent: &Agent, ended: &Ended) -> Option<Failure> {
     Some(Failure::new(code, message))
 }
 
-/// What an agent means that says what it has failed of. Other words are its own.
+/// Returns the code for an agent's own error code. Other words are its own.
 fn code_of(said: &str) -> Code {
     match said {
-        // It gave up for want of time, before anybody ended it.
+        // The agent gave up for lack of time, before it was ended.
         "timeout" => Code::Timeout,
         // A model was there, and had nothing to say.
         "no_answer" => Code::NoAnswer,
@@ -62,7 +62,7 @@ fn code_of(said: &str) -> Code {
 fn exit_message(ended: &Ended, protocol: Protocol) -> String {
     let code = match ended.exit_code {
         None => "no exit code".to_owned(),
-        // Docker was stopped, somebody ended the container, or the agent says what shells say of such an end.
+        // Docker was stopped, another process ended the container, or the agent exits as shells do after such an end.
         Some(code @ 137) => format!("exit code {code}, as after a SIGKILL that was not ours"),
         Some(code @ 143) => format!("exit code {code}, as after a SIGTERM that was not ours"),
         Some(code) => format!("exit code {code}"),

@@ -1,7 +1,7 @@
-//! What the end of an agent means: an answer, or who is to blame that there is none. Pure.
+//! Decides what the end of an agent means: an answer, or the reason why there is none. Pure.
 //!
-//! Decided by how it ended, by what it is known to say of that, and by how the data plane saw the run's last call end; never by the
-//! words of an answer. An agent that has failed because a model did not answer has no better reason than that.
+//! Three facts decide: how the agent ended, what it is known to say of that, and how the data plane saw its last call
+//! end. The words of an answer never decide. If an agent has failed because a model did not answer, that is the reason.
 
 pub(crate) mod call;
 pub(crate) mod container;

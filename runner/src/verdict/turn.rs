@@ -1,5 +1,5 @@
-//! What the end of a turn means, by what its frames are. Gateways before 2026.4 report what an upstream refused as a success, with
-//! its error as the answer; newer ones name most failures alike.
+//! Decides what the end of a turn means, by its frames. Gateways before 2026.4 report what an upstream refused as a
+//! success, with its error as the answer. Newer ones name most failures alike.
 
 use gateway_bridge::{Ending, Failure as Frames, Generation};
 use platform_core::{event::RunErrorCode as Code, record::CallEnd};
@@ -8,23 +8,23 @@ use platform_runtime::settings::Agent;
 use super::call;
 use crate::{lifecycle::Failure, sandbox::KilledBy};
 
-/// What is known of the end of a turn besides its frames.
+/// Facts about the end of a turn besides its frames.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Seen {
-    /// Why we ended it, if we did.
+    /// Reason why this process ended it, if it did.
     pub(crate) killed_by: Option<KilledBy>,
-    /// What the gateway speaks.
+    /// Generation of the gateway's protocol.
     pub(crate) generation: Generation,
-    /// How the run's last call ended, if there was one.
+    /// End of the run's last call, if there was one.
     pub(crate) last: Option<CallEnd>,
 }
 
-/// Whether how the last call ended has a part in what `ending` means.
+/// Returns whether the end of the last call affects what `ending` means.
 pub(crate) fn is_open(ending: &Ending, generation: Generation) -> bool {
     !matches!(ending, Ending::Completed { .. }) || generation == Generation::Three
 }
 
-/// The answer, or why there is none.
+/// Returns the answer, or the reason why there is none.
 pub(crate) fn judge(agent: &Agent, ending: Ending, seen: Seen) -> Result<String, Failure> {
     match seen.killed_by {
         Some(KilledBy::Timeout) => {

@@ -1,8 +1,8 @@
-//! What `sluice up` does besides watching over the proxy: it works on runs that were ordered and on those that others left,
-//! and has removed what is left behind, and forgotten what ended runs told long ago.
+//! Executes queued runs and takes over runs that other workers left, while `sluice up` supervises the proxy. It also
+//! has leftovers removed and old events of ended runs deleted.
 //!
-//! Taking runs and living them are apart, so that a store that hesitates does not hold up what containers print. Not here:
-//! how a run is lived (`run`), and what may be removed (`reaper`).
+//! Claiming runs and executing them are separate, so that a slow store does not hold up what containers print. Not
+//! here: how a run is executed (`run`), and what may be removed (`reaper`).
 
 use std::{
     cell::RefCell,
@@ -27,26 +27,26 @@ use crate::{
     workspace::{self, Workspaces},
 };
 
-/// How often it is looked for runs that wait: on average an order waits half of that.
+/// Interval between polls of the queue: on average a queued run waits half of that.
 const GLANCE: Duration = Duration::from_millis(25);
-/// The same of runs that somebody has left, and of what is in the way.
+/// Interval between looks for runs that other workers left, and for obstacles.
 const LOOK: Duration = Duration::from_millis(250);
-/// Pause after something failed that will fail again at once.
+/// Delay after a failure that would repeat at once.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// What happens to the runs in progress when work stops.
+/// Treatment of the runs in progress when work stops.
 #[derive(Debug, Clone)]
 pub(crate) enum AtEnd {
-    /// They go on; whoever starts next takes them over.
+    /// The runs go on; the next worker takes them over.
     Leave,
-    /// They are cancelled; those that have not ended when the token is triggered are left after all.
+    /// The runs are cancelled; those that have not ended when the token is triggered are left after all.
     Cancel(CancellationToken),
 }
 
-/// Runs that are lived here.
+/// Runs that this process executes.
 type Lived = RefCell<Vec<RunId>>;
 
-/// Why there is no work.
+/// Reason why no run can be executed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// The store cannot be opened.
@@ -60,13 +60,14 @@ pub(crate) enum Error {
     Workspaces(#[from] workspace::Error),
 }
 
-/// A run to live, and its place among those at a time; who takes a run over has it beyond that number.
+/// A run to execute, and its permit of the limit on concurrent runs. A run that is taken over needs no permit, and is
+/// beyond that limit.
 struct Work {
     booked: Booked,
     place: Option<OwnedSemaphorePermit>,
 }
 
-/// Opens what is needed, trying again until it is there; `None` once `stop` is triggered.
+/// Connects to all backends, trying again until they are available; `None` once `stop` is triggered.
 ///
 /// # Errors
 /// If the store serves another host: trying again would not change that.
@@ -101,7 +102,7 @@ pub(crate) async fn surroundings(
     }
 }
 
-/// Works on runs and removes what they leave behind, until `stop` is triggered.
+/// Executes runs and removes what they leave behind, until `stop` is triggered.
 ///
 /// # Errors
 /// If the store was moved to another host meanwhile: its runs are that host's.
@@ -134,7 +135,7 @@ pub(crate) async fn work(
     moved.map_or(Ok(()), Err)
 }
 
-/// Tells the store that this host is at work, until it serves another one.
+/// Reports to the store that this host is at work, until the store serves another one.
 async fn keep_serving(host: &Host) -> store::Error {
     loop {
         match host.store.keep_serving(host.lease).await {
@@ -148,16 +149,16 @@ async fn keep_serving(host: &Host) -> store::Error {
     }
 }
 
-/// Looks for what is left behind, at once and then every so often.
+/// Runs the reaper at once and then every so often.
 async fn reap(host: &Host, reaper: &Reaper, every: Duration) {
     loop {
-        // It tells what it did, and what is wrong, in the log.
+        // The reaper logs what it did, and what is wrong.
         host.observer.metrics.reaped(&Box::pin(reaper.pass(Mode::default())).await);
         tokio::time::sleep(every).await;
     }
 }
 
-/// Takes runs, those that were left first, and hands them on.
+/// Claims runs, abandoned ones first, and hands them on.
 async fn take(
     host: &Host,
     places: Arc<Semaphore>,
@@ -177,7 +178,7 @@ async fn take(
         match taken {
             Ok(Taken::Work(work)) => {
                 lived.borrow_mut().push(work.booked.order.run_id.clone());
-                // Whoever lives them is there for as long as we are. What else was left is looked for at once.
+                // The receiver exists for as long as this does. Other abandoned runs are looked for at once.
                 left = left.filter(|_| work.place.is_some());
                 drop(to.send(*work).await);
             }
@@ -192,16 +193,16 @@ async fn take(
     std::future::pending().await
 }
 
-/// What became of a look for runs.
+/// Result of a look for runs.
 enum Taken {
     Work(Box<Work>),
-    /// There is none.
+    /// There is no run.
     Nothing,
-    /// There may be, and something is in the way.
+    /// There may be runs, and something is in the way.
     NotNow,
 }
 
-/// Takes a run that somebody has left. Those that are `lived` here are not.
+/// Takes over a run that another worker has left. Those in `lived` are executed here and are not taken.
 async fn abandoned(host: &Host, lived: &[RunId]) -> Result<Taken, BookingError> {
     let since = run::now();
     let left =
@@ -211,7 +212,7 @@ async fn abandoned(host: &Host, lived: &[RunId]) -> Result<Taken, BookingError> 
     book(host, &run, (since, None)).await
 }
 
-/// Takes a run that waits, if there is a place for it. A look that finds none costs one small query.
+/// Claims a queued run, if a permit is available. A look that finds none costs one small query.
 async fn queued(host: &Host, places: &Arc<Semaphore>) -> Result<Taken, BookingError> {
     let Ok(place) = Arc::clone(places).try_acquire_owned() else { return Ok(Taken::Nothing) };
     if !host.store.is_anything_queued().await.map_err(BookingError::NotStored)? {
@@ -232,7 +233,7 @@ async fn queued(host: &Host, places: &Arc<Semaphore>) -> Result<Taken, BookingEr
     }
 }
 
-/// Whether a run could be begun now: what waits while something is away is not failed for that.
+/// Returns whether a run could be started now: a queued run does not fail because a backend is unavailable.
 async fn is_there(host: &Host) -> bool {
     let (data_plane, docker) = tokio::join!(host.data_plane.health(), host.docker.version());
     let away = [
@@ -246,7 +247,7 @@ async fn is_there(host: &Host) -> bool {
     away.is_empty()
 }
 
-/// The run, ready to be lived, unless nobody can live it.
+/// Prepares a leased run for execution, unless its stored request cannot be read.
 async fn book(
     host: &Host,
     run: &Run,
@@ -262,7 +263,7 @@ async fn book(
     }
 }
 
-/// Lives the runs that come from `from`.
+/// Executes the runs that come from `from`.
 async fn live(
     host: &Host,
     (mut from, lived): (mpsc::Receiver<Work>, &Lived),
@@ -278,7 +279,7 @@ async fn live(
                 None => return,
             },
             Some((run, finished)) = lives.next(), if !lives.is_empty() => {
-                // If its end is not stored it is for whoever is there, us as well.
+                // If its end is not stored, any worker may take it over, this one as well.
                 lived.borrow_mut().retain(|other| *other != run);
                 tell(&run, &finished);
             }
@@ -305,7 +306,7 @@ async fn one(host: &Host, work: Work, cancel: &CancellationToken) -> (RunId, Res
     (booked.order.run_id.clone(), finished)
 }
 
-/// What became of a run is told where it is stored; this is of runs that are another's by now.
+/// Logs a run that another worker has taken over; the result of any other run is in the store.
 fn tell(run: &RunId, finished: &Result<Finished, store::Error>) {
     if let Err(lost) = finished {
         tracing::info!(%run, "no longer ours: {lost}");

@@ -1,5 +1,5 @@
-//! The conversation, as an agent finds it: exact for programs, in Markdown for readers, and its last message for programs
-//! that take one text.
+//! Writes the conversation for an agent: exact for programs, in Markdown for readers, and its last message alone for
+//! programs that take one text.
 
 use std::{
     fmt::Write as _,
@@ -25,8 +25,8 @@ use super::{
 };
 use crate::conversation::Message;
 
-/// Writes `messages` into `tree`. A first process may be there already, and what it has put in the way is an error: nothing
-/// is followed, and nothing that was there is written to.
+/// Writes `messages` into `tree`. The container's first process may be running already. What it has put in the way is
+/// an error: no link is followed, and no existing file is written to.
 pub(super) fn write(tree: &Path, messages: &[Message]) -> Result<(), Error> {
     let exact = serde_json::to_vec_pretty(messages).map_err(io::Error::from);
     let prompt = messages.last().map_or("", |message| &message.content);
@@ -39,7 +39,7 @@ pub(super) fn write(tree: &Path, messages: &[Message]) -> Result<(), Error> {
     write().map_err(Error::io("write the conversation into", tree))
 }
 
-/// The directory of what host and agent exchange, the agent's own.
+/// Opens the directory for files that host and agent exchange; it belongs to the agent.
 fn directory(tree: &Path) -> io::Result<OwnedFd> {
     let root = reading::root(tree)?;
     match mkdirat(&root, COGNI_DIR, Mode::RWXU) {
@@ -58,14 +58,14 @@ fn file(dir: &OwnedFd, name: &str, content: &[u8]) -> io::Result<()> {
     Ok(give(&file, FILE)?)
 }
 
-/// Makes what is open the sandbox's user's with exactly `mode`, whatever the umask says.
+/// Gives the open file to the sandbox's user with exactly `mode`, whatever the umask says.
 fn give(file: impl std::os::fd::AsFd, mode: u32) -> Result<(), Errno> {
     fchmod(&file, Mode::from_raw_mode(mode))?;
     fchown(&file, Some(Uid::from_raw(SANDBOX_UID)), Some(Gid::from_raw(SANDBOX_UID)))
 }
 
-/// A heading for each message, and its text as it is, between fences that are longer than any in it: no text can end its
-/// block, so none can put words under another's heading.
+/// Formats each message as a heading and its unchanged text, between fences longer than any in the text: no text can
+/// end its block, so none can put words under another's heading.
 pub(crate) fn markdown(messages: &[Message]) -> String {
     let mut text = "# Conversation\n".to_owned();
     for Message { role, content } in messages {
@@ -97,7 +97,7 @@ mod tests {
         );
     }
 
-    /// What a reader of Markdown (`CommonMark`, 4.5) sees of `text`: lines outside fenced blocks.
+    /// Returns the lines of `text` outside fenced blocks, as a reader of Markdown (`CommonMark`, 4.5) sees them.
     fn headings(text: &str) -> Vec<&str> {
         let mut open: Option<usize> = None;
         let mut found = Vec::new();

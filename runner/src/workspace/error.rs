@@ -1,4 +1,4 @@
-//! Why there is no workspace, or nothing to be read in it.
+//! Errors of making, keeping and reading a workspace.
 
 use std::{
     io,
@@ -12,123 +12,123 @@ use super::Room;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// A directory cannot be made.
+    /// A directory cannot be created.
     #[error("cannot make a directory of the workspace")]
     Directory(#[from] socket::Error),
-    /// The root lets others in.
+    /// Other users can enter the root.
     #[error(
         "others can enter {} (mode {mode:o}): name a directory of its own in sandbox.workspace_dir, or `chmod 700` it",
         path.display()
     )]
     Enterable {
-        /// The root.
+        /// Path of the root.
         path: PathBuf,
-        /// Its mode.
+        /// Mode of the root.
         mode: u32,
     },
-    /// The system said no.
+    /// A system call failed.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What was tried.
+        /// Operation that failed, as a verb and its preposition.
         action: &'static str,
-        /// On what.
+        /// Path it was applied to.
         path: PathBuf,
-        /// Why not.
+        /// Cause reported by the system.
         #[source]
         source: io::Error,
     },
-    /// A program is not to be had.
+    /// A program cannot be started.
     #[error("cannot start {program}: is its package installed (e2fsprogs, mount, util-linux, coreutils)?")]
     NoProgram {
-        /// Its name.
+        /// Name of the program.
         program: &'static str,
-        /// Why not.
+        /// Cause reported by the system.
         #[source]
         source: io::Error,
     },
     /// A program failed.
     #[error("{program} failed on {}: {said}", path.display())]
     Program {
-        /// Its name.
+        /// Name of the program.
         program: &'static str,
-        /// What it was to work on.
+        /// Path the program worked on.
         path: PathBuf,
-        /// Its last words, or its exit status.
+        /// Last line of its standard error, or its exit status.
         said: String,
     },
-    /// Docker would not see what is mounted here.
+    /// Docker may not see what this process mounts.
     #[error(
         "Docker may not see what is mounted here: {} and this process are not known to share their mounts (as a service, `sluice` needs to run without PrivateTmp, PrivateMounts, ProtectSystem and the like)",
         docker.display()
     )]
     MountsApart {
-        /// Docker's socket.
+        /// Path of Docker's socket.
         docker: PathBuf,
     },
-    /// Images are asked for, and not possible.
+    /// Images are required by the settings, but not possible on this host.
     #[error("workspaces cannot be images here; mend that, or set sandbox.workspaces to \"auto\"")]
     NoImages {
-        /// Why not.
+        /// Failure of the trial image.
         #[source]
         source: Box<Self>,
     },
-    /// Somebody has it already.
+    /// A workspace with this id exists already.
     #[error("there is a workspace {} already", path.display())]
     Taken {
-        /// Where.
+        /// Path of the existing workspace.
         path: PathBuf,
     },
-    /// There is none.
+    /// There is no workspace with this id.
     #[error("there is no workspace {id} in {}", root.display())]
     Unknown {
-        /// Its id.
+        /// Id that was looked for.
         id: WorkspaceId,
-        /// Where it should be.
+        /// Root it should be in.
         root: PathBuf,
     },
-    /// The disk is too full for one more.
+    /// The disk is too full for another workspace.
     #[error("{} has too little room: {room}; free some, or lower sandbox.disk_reserve or sandbox.workspace_size", root.display())]
     NoRoom {
-        /// Where.
+        /// Root on that disk.
         root: PathBuf,
-        /// What there is.
+        /// Space on the disk, and the demands on it.
         room: Room,
     },
-    /// A file of the agent's is not one to be read.
+    /// A file of the agent's cannot be read safely.
     #[error("{} in the workspace {why}", path.display())]
     Unreadable {
-        /// Which.
+        /// Path inside the workspace.
         path: PathBuf,
-        /// Why not.
+        /// Property of the file that forbids reading it.
         why: Unreadable,
     },
-    /// The thread that was at it is gone.
+    /// The thread that did the work is gone.
     #[error("the work on the workspace broke off; the log says why")]
     Thread,
 }
 
-/// Why a file of an agent's is not read.
+/// Reason not to read a file that an agent has left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unreadable {
-    /// Nothing is there.
+    /// There is no such file.
     #[error("does not exist")]
     Missing,
-    /// A symbolic link is on the way to it, or it is elsewhere.
+    /// A symbolic link is on the way to the file, or the path leads out of the workspace.
     #[error("is not reached without leaving the workspace or following a link")]
     Elsewhere,
-    /// A directory, socket, pipe or device.
+    /// The path is a directory, socket, pipe or device.
     #[error("is not a file")]
     NotAFile,
-    /// The same file is there under another name.
+    /// The file has further names.
     #[error("has {names} names instead of one")]
     Linked {
-        /// How many.
+        /// Number of names.
         names: u64,
     },
-    /// It holds too much.
+    /// The file is too large.
     #[error("is larger than {most}")]
     TooLarge {
-        /// What it may hold.
+        /// Largest size allowed.
         most: ByteSize,
     },
 }

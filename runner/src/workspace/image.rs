@@ -1,7 +1,8 @@
-//! Workspaces as images: a file system of their own, in a sparse file, on a loop device that goes with its mount.
+//! Workspaces as images: each has its own file system in a sparse file.
 //!
-//! Made and mounted by `mkfs.ext4` and `mount`, because attaching a loop device takes ioctls, which are unsafe code here,
-//! and a dance with everybody else who attaches one, which `mount` knows. Unmounting is one system call.
+//! The file is mounted through a loop device, which goes with its mount. `mkfs.ext4` and `mount` do the work, because
+//! attaching a loop device takes ioctls, which are unsafe code here. Other processes attach loop devices too, and
+//! `mount` knows how to get along with them. Unmounting is one system call.
 
 use std::{
     ffi::OsStr,
@@ -22,16 +23,17 @@ use platform_runtime::{lock::Lock, random};
 
 use super::{Bounds, Error, Lasting, place::Place};
 
-/// Where programs are looked for. Nothing else of our environment reaches them.
+/// `PATH` that programs are looked up in. They get no other variable of our environment.
 const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
-/// Without barriers and order: nothing here has to survive the machine, and an agent's fsync(2) is not to be the host's.
-/// Without `discard`: it makes deleting five times as slow. Inode tables are zero already, in a file that was just made.
+/// Mount options of a run's image. Without barriers and order: the content need not survive the machine, and an
+/// agent's fsync(2) must not become the host's. Without `discard`: it makes deleting five times as slow. Inode tables
+/// are zero already, in a file that was just made.
 const OPTIONS: &str = "loop,nosuid,nodev,noatime,nobarrier,data=writeback,noinit_itable,errors=remount-ro";
-/// Of what has to survive the machine.
+/// Mount options of an image that has to survive the machine.
 const LASTING: &str = "loop,nosuid,nodev,noatime,noinit_itable,errors=remount-ro";
-/// Blocks are of 4 KiB. The journal is the smallest there is, and not for safety: without one, ext4 does not use inodes
-/// again that were deleted in the last minutes, and looks at each of them whenever it wants one. 20,000 files that had
-/// been deleted took 52 s to be written again instead of 3.
+/// Options of `mkfs.ext4`. Blocks are of 4 KiB. The journal is the smallest possible, and not for safety: without
+/// one, ext4 does not reuse inodes that were deleted in the last minutes, and looks at each of them whenever it wants
+/// one. 20,000 files that had been deleted took 52 s to be written again instead of 3.
 const FEATURES: [&str; 10] = [
     "-b",
     "4096",
@@ -44,17 +46,17 @@ const FEATURES: [&str; 10] = [
     "-E",
     "lazy_itable_init=1,lazy_journal_init=1,nodiscard",
 ];
-/// What an image is made of when it is only tried whether one can be.
+/// Bounds of a trial image.
 const TRIAL: Bounds = Bounds { size: ByteSize::mib(16), files: 64 };
-/// Names of trials begin so. They are no ids: nobody takes one for a workspace.
+/// Prefix of a trial's name. Such a name is not a valid workspace id, so no trial is taken for a workspace.
 const TRIAL_NAME: &str = ".trial-";
-/// How often a mount is tried: a loop device of the image that is just going away is taken for one that stays, and loop
-/// devices are everybody's.
+/// Number of attempts to mount. `mount` may take the image's previous loop device, which is going away, for one that
+/// stays; and all processes share the loop devices.
 const TRIES: u32 = 5;
-/// Pause before it is tried again.
+/// Delay before another attempt to mount.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Tries whether an image can be made and mounted below `root`, and Docker on `docker` would see it.
+/// Tries whether an image can be made and mounted below `root`, and whether Docker on `docker` would see the mount.
 pub(super) fn attempt(root: &Path, docker: &Path) -> Result<(), Error> {
     remove_forgotten(root);
     if !shares_mounts(docker) {
@@ -67,7 +69,8 @@ pub(super) fn attempt(root: &Path, docker: &Path) -> Result<(), Error> {
     tried.and(removed)
 }
 
-/// A workspace to try images with. Locked by whoever tries, so that others see when it is nobody's any more.
+/// Workspace to try images with. It stays locked during the trial, so that another process recognises an abandoned
+/// one.
 struct Trial {
     place: Place,
     lock: Lock,
@@ -79,7 +82,7 @@ impl Trial {
             let place =
                 Place::of(root, &format!("{TRIAL_NAME}{:016x}", random::bits() & u128::from(u64::MAX)));
             place.claim()?;
-            // Before it was locked it was nobody's, and may have been removed as that.
+            // Until it is locked it looks abandoned, and another process may have removed it.
             if let Some(lock) = Lock::attempt(&place.dir).map_err(Error::io("lock", &place.dir))? {
                 return Ok(Self { place, lock });
             }
@@ -102,7 +105,8 @@ pub(super) fn remove_forgotten(root: &Path) {
     }
 }
 
-/// Whether whoever listens on `docker` has the mounts we have. Nobody there is as good: no run begins without Docker.
+/// Returns whether the process that listens on `docker` shares our mounts. Without a listener the answer is yes: no
+/// run begins without Docker.
 fn shares_mounts(docker: &Path) -> bool {
     let Ok(stream) = UnixStream::connect(docker) else { return true };
     let pid = stream
@@ -113,12 +117,12 @@ fn shares_mounts(docker: &Path) -> bool {
     let namespace = |process: &str| {
         fs::metadata(format!("/proc/{process}/ns/mnt")).ok().map(|found| (found.dev(), found.ino()))
     };
-    // A process in a container that we do not see has the id 0, and no entry in /proc.
+    // A process in a container that we cannot see has the id 0, and no entry in /proc.
     let theirs = pid.ok().flatten().and_then(|pid| namespace(&pid.to_string()));
     theirs.is_some() && theirs == namespace("self")
 }
 
-/// Makes the image of `place`, empty.
+/// Makes an empty image for `place`.
 pub(super) fn make(place: &Place, bounds: Bounds) -> Result<(), Error> {
     let image = &place.image;
     let file = fs::File::create_new(image).map_err(Error::io("make", image))?;
@@ -131,7 +135,7 @@ pub(super) fn make(place: &Place, bounds: Bounds) -> Result<(), Error> {
     program("mkfs.ext4", image, &arguments)
 }
 
-/// Mounts the image of `place` on its tree, with nothing in it but what an agent and we put there.
+/// Mounts the image of `place` on its tree, which then holds only what an agent and this process put there.
 pub(super) fn mount(place: &Place, lasting: Lasting) -> Result<(), Error> {
     let how = match lasting {
         Lasting::Run => OPTIONS,
@@ -150,18 +154,18 @@ pub(super) fn mount(place: &Place, lasting: Lasting) -> Result<(), Error> {
         }
     }
     mounted?;
-    // Root's, so an agent could not remove it. After a mending it may hold something, and stays.
+    // It belongs to root, so an agent could not remove it. After a repair it may hold something, and stays.
     fs::remove_dir(place.tree.join("lost+found")).ok();
     Ok(())
 }
 
-/// Gives the host back what was deleted in the image of `place`, which is mounted.
+/// Returns deleted blocks of the mounted image of `place` to the host.
 pub(super) fn trim(place: &Place) -> Result<(), Error> {
     program("fstrim", &place.tree, &[place.tree.as_os_str()])
 }
 
-/// Makes the image of `place` whole again if the machine went down while it was mounted. What was written last may be
-/// lost. Not touched while anybody has it: a container may, where we do not.
+/// Repairs the image of `place` if the machine went down while it was mounted. The last writes may be lost. Does
+/// nothing while the image is attached: a container may use it even where this process does not.
 pub(super) fn mend(place: &Place) -> Result<(), Error> {
     if is_attached(&place.image) {
         return Ok(());
@@ -169,19 +173,20 @@ pub(super) fn mend(place: &Place) -> Result<(), Error> {
     program("e2fsck", &place.image, &[OsStr::new("-p"), place.image.as_os_str()])
 }
 
-/// Whether a loop device has the file.
+/// Returns whether a loop device is backed by the file.
 fn is_attached(image: &Path) -> bool {
     let devices = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let backing = devices.map(|device| fs::read_to_string(device.path().join("loop/backing_file")));
     backing.flatten().any(|backing| Path::new(backing.trim_end_matches('\n')) == image)
 }
 
-/// Runs a program that works on `path` to its end. Not in our process group: Ctrl-C is for us to act upon.
+/// Runs a program that works on `path` to its end. It gets a process group of its own: Ctrl-C is for this process to
+/// act upon.
 pub(super) fn program(program: &'static str, path: &Path, arguments: &[&OsStr]) -> Result<(), Error> {
     let mut command = Command::new(program);
     command.args(arguments).env_clear().env("PATH", PATH).stdin(Stdio::null()).process_group(0);
     let output = command.output().map_err(|source| Error::NoProgram { program, source })?;
-    // e2fsck: 1 is "mended".
+    // e2fsck: 1 is "errors corrected".
     if output.status.success() || (program == "e2fsck" && output.status.code() == Some(1)) {
         return Ok(());
     }

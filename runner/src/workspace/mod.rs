@@ -1,16 +1,16 @@
-//! Workspaces: what containers have as `/workspace`, each with an id and a lifetime of its own.
+//! Keeps workspaces: the file systems that containers see as `/workspace`, each with an id and a lifetime of its own.
 //!
 //! ```text
-//! root/        ours alone; a container has a tree mounted, so nobody else has to get in
+//! root/        mode 0700; containers have trees mounted, so no other user has to enter
 //!   <id>/      one workspace
 //!     image    a file system in a sparse file, where the host allows that
-//!     start/   what a container that waits is told in, when it is to become a run's
+//!     start/   mounted in a warm container; its start file appears here
 //!     tree/    what the container sees: the image's mount point, or else a directory that is watched
 //! ```
 //!
-//! With an image, an agent can fill its own file system and nothing else, and whatever it leaves there is gone with an
-//! unmount. What is in a tree is an agent's: the host looks at it through [`Workspace::read`] alone. Who has which
-//! workspace and for how long is not known here, but in the store.
+//! With an image, an agent can fill its own file system and nothing else. An unmount removes everything it leaves
+//! there. A tree belongs to its agent: the host reads it through [`Workspace::read`] alone. The store, not this
+//! module, records which run has which workspace and for how long.
 
 mod conversation;
 mod error;
@@ -44,11 +44,11 @@ use crate::conversation::Message;
 /// Fewest files that any workspace may hold.
 const FEWEST_FILES: u64 = 64;
 
-/// Where workspaces are, and what they are there. Decided once, in [`Workspaces::open`].
+/// Workspaces below one root, in the form this host allows. [`Workspaces::open`] decides the form once.
 #[derive(Debug, Clone)]
 pub(crate) struct Workspaces {
     site: Arc<Site>,
-    /// Of new ones, and of those that are taken up.
+    /// Bounds of new workspaces, and of those that are adopted.
     bounds: Bounds,
 }
 
@@ -58,11 +58,11 @@ struct Site {
     form: Form,
     reserve: ByteSize,
     lasting: Lasting,
-    /// Sizes of those that have room and are not there yet, together: what they may take cannot be seen.
+    /// Total size of the workspaces that are reserved and not made yet: on disk their demand cannot be seen.
     making: Mutex<u64>,
 }
 
-/// Room for a workspace, until it is there. Given back on drop.
+/// Reservation of disk space for a workspace until it is made. Released on drop.
 #[derive(Debug)]
 pub(crate) struct Reserved {
     site: Arc<Site>,
@@ -75,26 +75,26 @@ impl Drop for Reserved {
     }
 }
 
-/// What new workspaces are. Those that are there already are what they were made.
+/// Form of new workspaces. An existing one keeps the form it was made in.
 #[derive(Debug, PartialEq, Eq)]
 enum Form {
     Image,
     Directory {
-        /// Why not an image, if nobody chose so.
+        /// Reason that images are not possible, unless the settings ask for directories.
         because: Option<String>,
     },
 }
 
-/// What workspaces have to survive.
+/// Failures that a workspace has to survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lasting {
-    /// Their runs, at most: what does not outlive the machine has no container either.
+    /// The end of its run, at most: if the machine goes down, its container is gone too.
     Run,
-    /// The machine's failing, too.
+    /// A crash of the machine as well.
     Machine,
 }
 
-/// What a workspace may hold.
+/// Bounds of a workspace's content.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
     size: ByteSize,
@@ -106,7 +106,7 @@ impl Bounds {
         Self { size: settings.workspace_size, files: settings.workspace_files }
     }
 
-    /// Of another size, with files in the same proportion.
+    /// Returns bounds of another size, with the number of files in the same proportion.
     fn sized(self, size: ByteSize) -> Self {
         let in_proportion = u128::from(self.files) * u128::from(size.0) / u128::from(self.size.0.max(1));
         let files = u64::try_from(in_proportion).unwrap_or(u64::MAX).max(FEWEST_FILES);
@@ -114,29 +114,29 @@ impl Bounds {
     }
 }
 
-/// What a new workspace is for.
+/// Purpose of a new workspace.
 #[derive(Debug)]
 enum For {
-    /// A run that has its conversation in it from the beginning.
+    /// A run, whose conversation is in it from the beginning.
     Run(Vec<Message>),
-    /// A container that waits for one.
+    /// A warm container that waits for a run.
     Waiting,
-    /// A gateway, which has these directories of it.
+    /// A gateway, which sees these directories of it.
     Gateway(&'static [&'static str]),
 }
 
-/// A workspace that is there. Dropping it changes nothing.
+/// Workspace that exists. Dropping it changes nothing.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     tree: PathBuf,
-    /// Where its container waits to be told what it becomes, if it does.
+    /// Directory in which a warm container waits for its start file.
     start: Option<PathBuf>,
-    /// What nobody but us enforces.
+    /// Bounds that only this process enforces, by measuring.
     watched: Option<watch::Watched>,
 }
 
 impl Workspaces {
-    /// Makes the root if it is not there, and tries what a workspace can be here: takes some 20 ms.
+    /// Makes the root if it is missing, and tries which form workspaces can have here, which takes some 20 ms.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -144,7 +144,7 @@ impl Workspaces {
         Self::lasting(settings, Lasting::Run)
     }
 
-    /// The same for workspaces that have to survive more or less.
+    /// Opens the root as [`Self::open`] does, for workspaces that survive what `lasting` says.
     pub(crate) fn lasting(settings: &Sandbox, lasting: Lasting) -> Result<Self, Error> {
         let configured = &settings.workspace_dir;
         let root = absolute(configured).map_err(Error::io("find", configured))?;
@@ -170,28 +170,29 @@ impl Workspaces {
         Ok(Self { site: Arc::new(site), bounds })
     }
 
-    /// The same place, for workspaces of another size, if there is one; with files in the same proportion.
+    /// Returns the same place for workspaces of `size`, if one is given, with the number of files in the same
+    /// proportion.
     pub(crate) fn sized(&self, size: Option<ByteSize>) -> Self {
         let bounds = size.map_or(self.bounds, |size| self.bounds.sized(size));
         Self { site: Arc::clone(&self.site), bounds }
     }
 
-    /// An id for a new workspace.
+    /// Returns an id for a new workspace.
     pub(crate) fn new_id() -> WorkspaceId {
         WorkspaceId::from_random(random::bits())
     }
 
-    /// Whether they bound themselves.
+    /// Returns whether workspaces bound themselves.
     pub(crate) fn are_images(&self) -> bool {
         self.site.form == Form::Image
     }
 
-    /// Where they are.
+    /// Returns the directory that holds all workspaces.
     pub(crate) fn root(&self) -> &Path {
         &self.site.root
     }
 
-    /// What workspaces are here, for people.
+    /// Describes form, bounds and root for people.
     pub(crate) fn describe(&self) -> String {
         let (Site { root, form, .. }, Bounds { size, files }) = (&*self.site, self.bounds);
         let what = match form {
@@ -204,8 +205,8 @@ impl Workspaces {
         format!("{what} of {size} and {files} files in {}", root.display())
     }
 
-    /// Makes workspace `id` with `conversation` in it. Nothing is left when this fails; dropped before its end, it removes
-    /// again what it makes.
+    /// Makes workspace `id` with `conversation` in it. A failure leaves nothing behind. If the future is dropped
+    /// early, the workspace is removed once it is made.
     pub(crate) async fn create(
         &self,
         id: &WorkspaceId,
@@ -214,12 +215,13 @@ impl Workspaces {
         self.create_for(id, For::Run(conversation.to_owned())).await
     }
 
-    /// The same, empty, for a container that waits for its run.
+    /// Makes an empty workspace as [`Self::create`] does, for a warm container that waits for its run.
     pub(crate) async fn create_waiting(&self, id: &WorkspaceId) -> Result<Workspace, Error> {
         self.create_for(id, For::Waiting).await
     }
 
-    /// The same for a gateway, which is given these directories of it and sees nothing else.
+    /// Makes a workspace as [`Self::create`] does, for a gateway, which gets the directories `parts` and sees nothing
+    /// else.
     pub(crate) async fn create_for_gateway(
         &self,
         id: &WorkspaceId,
@@ -242,28 +244,28 @@ impl Workspaces {
         told.await.unwrap_or(Err(Error::Thread))
     }
 
-    /// Workspace `id`, which is there already. Where it needs a mount and has none, it is mounted again, and mended
+    /// Returns workspace `id`, which exists. Where it needs a mount and has none, it is mounted again, and repaired
     /// before if the machine went down while it was in use.
     pub(crate) async fn adopt(&self, id: &WorkspaceId) -> Result<Workspace, Error> {
         let (site, bounds, id) = (Arc::clone(&self.site), self.bounds, id.clone());
         blocking(move || site.adopt(&id, bounds)).await
     }
 
-    /// Whether `id` is that of a container which was told nothing yet.
+    /// Returns whether `id` belongs to a warm container that has no start file yet.
     pub(crate) fn waits(&self, id: &WorkspaceId) -> bool {
         let start = self.site.place(id).start;
         start.is_dir() && !start::was_told(&start)
     }
 
-    /// Removes workspace `id` in whatever state it is; none is as good as one that is gone. Where a container still has
-    /// it, an image goes on existing for that container alone, until its end; a directory is emptied under it.
+    /// Removes workspace `id` in whatever state it is; a missing one is no error. If a container still uses an image,
+    /// the image lives on for that container alone, until its end; a directory is emptied under it.
     pub(crate) async fn remove(&self, id: &WorkspaceId) -> Result<(), Error> {
         let place = self.site.place(id);
         blocking(move || place.remove()).await
     }
 
-    /// Leaves workspace `id` for people to look at: it can be read where it is and not changed, and takes no more room than
-    /// it has. Without effect on a directory, which bounds nothing by itself.
+    /// Keeps workspace `id` for people to read: it becomes read-only and gives unused space back. Has no effect on a
+    /// directory, which bounds nothing by itself.
     pub(crate) async fn keep(&self, id: &WorkspaceId) -> Result<(), Error> {
         let place = self.site.place(id);
         blocking(move || {
@@ -276,7 +278,7 @@ impl Workspaces {
         .await
     }
 
-    /// Room for one more workspace, while it is made.
+    /// Reserves disk space for one more workspace while it is made.
     pub(crate) fn reserve(&self) -> Result<Reserved, Error> {
         let (mut making, size) = (self.site.making(), self.bounds.size);
         self.room_beside(*making)?.enough()?;
@@ -284,7 +286,7 @@ impl Workspaces {
         Ok(Reserved { site: Arc::clone(&self.site), size })
     }
 
-    /// The workspaces on disk, half-made ones and all.
+    /// Lists the workspaces on disk, half-made ones included.
     pub(crate) fn list(&self) -> Result<Vec<WorkspaceId>, Error> {
         let unreadable = || Error::io("list", &self.site.root);
         let mut found = Vec::new();
@@ -295,7 +297,7 @@ impl Workspaces {
         Ok(found)
     }
 
-    /// Whether the disk has room for one more. Asked before a run is begun.
+    /// Returns the disk space for one more workspace. Asked before a run begins.
     pub(crate) fn room(&self) -> Result<Room, Error> {
         let making = *self.site.making();
         self.room_beside(making)
@@ -308,7 +310,7 @@ impl Workspaces {
                 let growing: u64 = self.list()?.iter().map(|id| self.site.place(id).may_grow()).sum();
                 growing.saturating_add(making)
             }
-            // To know what these may still take, all of them would have to be walked through.
+            // Their remaining demand is unknown: measuring it means a walk through all of them.
             Form::Directory { .. } => 0,
         };
         let files = match form {
@@ -320,26 +322,26 @@ impl Workspaces {
     }
 }
 
-/// Removes what is left below `root` of trials, whose processes were killed.
+/// Removes trials below `root` whose processes were killed.
 pub(crate) async fn remove_forgotten(root: &Path) {
     let root = root.to_owned();
     drop(spawn_blocking(move || image::remove_forgotten(&root)).await);
 }
 
-/// Where the files of the workspace called `name` below `root` are, if it is there.
+/// Returns the tree of the workspace called `name` below `root`, which may not exist.
 pub(crate) fn tree(root: &Path, name: &str) -> PathBuf {
     Place::of(root, name).tree
 }
 
-/// Puts workspace `id` below `root` away, which nobody uses: it stays, and [`Workspaces::adopt`] takes it up again. None is as good as
-/// one that is put away.
+/// Unmounts workspace `id` below `root`, which is not in use. It stays on disk, and [`Workspaces::adopt`] takes it up
+/// again. A missing one is no error.
 pub(crate) async fn put_away(root: &Path, id: &WorkspaceId) -> Result<(), Error> {
     let place = Place::of(root, id.as_str());
     blocking(move || if place.tree.is_dir() { place.unmount() } else { Ok(()) }).await
 }
 
-/// Whether workspace `id` below `root`, which is there to hold `size`, has too much in it, or as an image has no room left. None is as
-/// good as one that is empty.
+/// Returns the bound that workspace `id` below `root`, made for `size`, exceeds, or as an image has nearly reached. A
+/// missing workspace counts as empty.
 pub(crate) async fn look(
     root: &Path,
     id: &WorkspaceId,
@@ -359,18 +361,18 @@ pub(crate) async fn look(
     .await
 }
 
-/// Whether workspace `id` below `root` bounds itself.
+/// Returns whether workspace `id` below `root` is an image and so bounds itself.
 pub(crate) fn is_image(root: &Path, id: &WorkspaceId) -> bool {
     Place::of(root, id.as_str()).has_image()
 }
 
-/// Whether it does, and is not mounted.
+/// Returns whether workspace `id` below `root` is an image that is not mounted.
 pub(crate) fn is_away(root: &Path, id: &WorkspaceId) -> Result<bool, Error> {
     let place = Place::of(root, id.as_str());
     Ok(place.has_image() && !place.is_mounted()?)
 }
 
-/// Removes workspace `id` below `root`, whatever new ones would be there.
+/// Removes workspace `id` below `root`, whatever form new ones would have.
 pub(crate) async fn remove(root: &Path, id: &WorkspaceId) -> Result<(), Error> {
     let place = Place::of(&absolute(root).map_err(Error::io("find", root))?, id.as_str());
     blocking(move || place.remove()).await
@@ -422,7 +424,7 @@ impl Site {
         }
         if place.has_image() && !place.is_mounted()? {
             let mounted = image::mend(&place).and_then(|()| image::mount(&place, self.lasting));
-            // Somebody else may have been faster.
+            // Another process may have mounted it in the meantime.
             if mounted.is_err() && !place.is_mounted()? {
                 mounted?;
             }
@@ -438,37 +440,37 @@ impl Site {
 }
 
 impl Workspace {
-    /// The directory that a container is to have mounted.
+    /// Returns the directory that a container mounts as its workspace.
     pub(crate) fn path(&self) -> &Path {
         &self.tree
     }
 
-    /// The directory that a container which waits is to have mounted besides.
+    /// Returns the directory that a warm container mounts in addition, for its start file.
     pub(crate) fn start_dir(&self) -> Option<&Path> {
         self.start.as_deref()
     }
 
-    /// Puts `conversation` into it, whose container is there and was told nothing yet.
+    /// Writes `conversation` into a workspace whose container is running and has no start file yet.
     pub(crate) async fn furnish(&self, conversation: &[Message]) -> Result<(), Error> {
         let (tree, conversation) = (self.tree.clone(), conversation.to_owned());
         blocking(move || conversation::write(&tree, &conversation)).await
     }
 
-    /// Tells the container that waits with it to become `start`. It is told once, by whoever is first; for all others this is
-    /// without effect, as it is where no container waits.
+    /// Places the start file `start` for the warm container that waits with this workspace. The first caller wins;
+    /// for later callers, and without a waiting container, this has no effect.
     pub(crate) async fn tell(&self, start: Start) -> Result<(), Error> {
         let Some(dir) = self.start.clone() else { return Ok(()) };
         blocking(move || start::tell(&dir, &start)).await
     }
 
-    /// What is in the file at `relative`, if that is one file with one name, below the tree without a link on the way, of
-    /// at most `most` bytes. Blocks for as long as the disk takes.
+    /// Returns the content of the file at `relative`. It must be a regular file with one name, below the tree,
+    /// reached without a link, and of at most `most` bytes. Blocks for as long as the disk takes.
     #[cfg_attr(not(test), expect(dead_code, reason = "for what agents leave: results, bundles"))]
     pub(crate) fn read(&self, relative: &Path, most: ByteSize) -> Result<Vec<u8>, Error> {
         reading::read(&self.tree, relative, most)
     }
 
-    /// Returns when there is more in it than may be, and whoever fills it has to be stopped. An image bounds itself: then
+    /// Returns when the workspace exceeds its bounds and its agent has to be stopped. An image bounds itself: then
     /// this never returns. Cancel safe.
     pub(crate) async fn watch(&self) -> Exceeded {
         match &self.watched {

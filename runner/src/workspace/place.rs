@@ -1,4 +1,4 @@
-//! A workspace's files on the host, and how they are removed whatever state they are in.
+//! Manages a workspace's files on the host, and removes them in whatever state they are.
 
 use std::{
     ffi::OsStr,
@@ -10,7 +10,7 @@ use std::{
 };
 
 use platform_core::{limit::ByteSize, name::SANDBOX_UID};
-use platform_runtime::socket::private_dir;
+use platform_runtime::socket::{private_dir, private_dir_all};
 use rustix::{
     fs::{AtFlags, CWD, StatVfsMountFlags, StatxAttributes, StatxFlags, statvfs},
     io::Errno,
@@ -19,28 +19,28 @@ use rustix::{
 
 use super::{Error, image::program, watch::Exceeded};
 
-/// Mode of a directory that is an agent's.
+/// Mode of a directory that belongs to an agent.
 pub(super) const DIRECTORY: u32 = 0o755;
-/// Mode of a file that is an agent's.
+/// Mode of a file that belongs to an agent.
 pub(super) const FILE: u32 = 0o644;
-/// Files of ours that a workspace with an image consists of, and a few more.
+/// Upper bound on the number of files that Sluicegate itself has in a workspace with an image.
 pub(super) const FILES: u64 = 8;
 
-/// A file system is nearly full when not one part in so many is left.
+/// A file system is nearly full if less than one part in so many is free.
 const NEARLY_FULL: u64 = 50;
 
-/// How often removal is tried, and for how long what is in use is waited for: whoever reads a file is done by then, and a
+/// Number of attempts to remove or unmount what is in use. A reader of a file is done after that time, and so is a
 /// `mount` that was under way.
 const TRIES: u32 = 40;
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// Where a workspace's files are.
+/// Paths of one workspace's files.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     pub(super) dir: PathBuf,
     pub(super) image: PathBuf,
     pub(super) tree: PathBuf,
-    /// What a container that waits has mounted to be told in what it becomes; else it is not there.
+    /// Directory that a warm container mounts for its start file; missing in other workspaces.
     pub(super) start: PathBuf,
 }
 
@@ -50,7 +50,7 @@ impl Place {
         Self { image: dir.join("image"), tree: dir.join("tree"), start: dir.join("start"), dir }
     }
 
-    /// Makes the directories, which nobody may have made before.
+    /// Makes the directories, which must not exist yet.
     pub(super) fn claim(&self) -> Result<(), Error> {
         match fs::create_dir(&self.dir) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -66,7 +66,7 @@ impl Place {
         fs::symlink_metadata(&self.image).is_ok()
     }
 
-    /// Bytes that an image which is in use may take beyond those it has.
+    /// Returns by how many bytes an image in use may still grow on disk.
     pub(super) fn may_grow(&self) -> u64 {
         if !self.is_mounted().unwrap_or(true) || self.is_frozen() {
             return 0;
@@ -82,7 +82,7 @@ impl Place {
         }
     }
 
-    /// Lets nobody write to the tree any more, which is mounted.
+    /// Makes the mounted tree read-only.
     pub(super) fn freeze(&self) -> Result<(), Error> {
         let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOATIME;
         mount_remount(&self.tree, flags, "")
@@ -93,7 +93,7 @@ impl Place {
         statvfs(&self.tree).is_ok_and(|found| found.f_flag.contains(StatVfsMountFlags::RDONLY))
     }
 
-    /// Whether hardly anything more fits into the tree, which is mounted.
+    /// Returns the bound of the mounted tree that is nearly reached.
     pub(super) fn fullness(&self) -> Result<Option<Exceeded>, Error> {
         let found = statvfs(&self.tree).map_err(|error| Error::io("look at", &self.tree)(error.into()))?;
         let size = || ByteSize(found.f_blocks.saturating_mul(found.f_frsize));
@@ -105,7 +105,7 @@ impl Place {
         })
     }
 
-    /// Unmounts the tree, as often as it is mounted. What somebody still has open then is left to them.
+    /// Unmounts the tree, as often as it is mounted. If a process still uses it at the end, only that process keeps it.
     pub(super) fn unmount(&self) -> Result<(), Error> {
         let mut tries = 0..TRIES;
         while self.is_mounted()? {
@@ -123,7 +123,7 @@ impl Place {
         Ok(())
     }
 
-    /// Removes everything. Somebody else may be at it, too, or still be making it.
+    /// Removes everything. Another process may be removing the workspace too, or still be making it.
     pub(super) fn remove(&self) -> Result<(), Error> {
         let mut tries = 1..TRIES;
         loop {
@@ -142,7 +142,7 @@ impl Place {
         if gone(fs::remove_dir(&self.tree)).and_then(|()| gone(fs::remove_dir(&self.dir))).is_ok() {
             return Ok(());
         }
-        // What an agent left in a directory. rm needs few descriptors however deep it is, and follows no link.
+        // It holds files of an agent. `rm` needs few descriptors however deep it is, and follows no link.
         let arguments =
             [OsStr::new("-rf"), OsStr::new("--one-file-system"), OsStr::new("--"), self.dir.as_os_str()];
         program("rm", &self.dir, &arguments)
@@ -156,23 +156,19 @@ fn gone(removed: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Makes `path` the sandbox's user's with exactly `mode`, whatever the umask says.
+/// Gives `path` to the sandbox's user with exactly `mode`, whatever the umask says.
 pub(super) fn give(path: &Path, mode: u32) -> Result<(), Error> {
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
         .map_err(Error::io("set the mode of", path))?;
     chown(path, Some(SANDBOX_UID), Some(SANDBOX_UID)).map_err(Error::io("give to the sandbox's user", path))
 }
 
-/// The root is ours alone: only this user gets in from the host, the container has each workspace mounted
-/// directly. One that is there already is not changed: it may be somebody else's.
+/// Makes the root with mode 0700: from the host only this user gets in, and a container mounts its workspace
+/// directly. An existing root is not changed, because it may belong to another user. It is refused if others can
+/// enter it.
 pub(super) fn private_root(root: &Path) -> Result<(), Error> {
     if !root.exists() {
-        let missing: Vec<_> = root.ancestors().skip(1).take_while(|parent| !parent.exists()).collect();
-        for parent in missing.into_iter().rev() {
-            // What is beside the root may be for others.
-            private_dir(parent, 0o755)?;
-        }
-        private_dir(root, 0o700)?;
+        private_dir_all(root, 0o700)?;
     }
     let mode = fs::metadata(root).map_err(Error::io("look at", root))?.permissions().mode() & 0o7777;
     if mode & 0o077 != 0 {

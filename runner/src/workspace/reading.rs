@@ -1,4 +1,4 @@
-//! Reading what an agent has left, which it may still be changing, to mislead whoever reads.
+//! Reads files an agent has left, which it may still be changing to mislead the reader.
 
 use std::{
     fs::File,
@@ -21,12 +21,12 @@ use super::{
     error::Unreadable::{self, Elsewhere, Linked, Missing, NotAFile, TooLarge},
 };
 
-/// The kernel decides step by step, so nothing can be swapped between a look and an open.
+/// Rules the kernel applies at each step, so nothing can be swapped between a check and an open.
 const WITHIN: ResolveFlags = ResolveFlags::BENEATH
     .union(ResolveFlags::NO_SYMLINKS)
     .union(ResolveFlags::NO_MAGICLINKS)
     .union(ResolveFlags::NO_XDEV);
-/// How often an open is repeated that another change in the tree disturbed.
+/// Number of attempts for an open that another change in the tree disturbed.
 const DISTURBED: u32 = 64;
 
 /// Reads `tree/relative`.
@@ -55,7 +55,7 @@ pub(super) fn read(tree: &Path, relative: &Path, most: ByteSize) -> Result<Vec<u
     Ok(content)
 }
 
-/// The tree itself, which is in a directory of ours.
+/// Opens the tree itself, which is in a directory of ours.
 pub(super) fn root(tree: &Path) -> Result<OwnedFd, Errno> {
     rustix::fs::openat(
         CWD,
@@ -65,7 +65,7 @@ pub(super) fn root(tree: &Path) -> Result<OwnedFd, Errno> {
     )
 }
 
-/// Opens what is at `relative` below `root`, and nothing else.
+/// Opens `relative` below `root`, and nothing else.
 pub(super) fn open(root: impl AsFd, relative: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let mut tries = 0..DISTURBED;
     loop {
@@ -76,12 +76,12 @@ pub(super) fn open(root: impl AsFd, relative: &Path, flags: OFlags) -> Result<Ow
     }
 }
 
-/// What an agent has put there instead of a file, if that is why.
+/// Returns what an agent has put there instead of a file, if `error` says so.
 const fn why(error: Errno) -> Option<Unreadable> {
     match error {
         Errno::NOENT | Errno::NOTDIR => Some(Missing),
         Errno::LOOP | Errno::XDEV => Some(Elsewhere),
-        // A socket.
+        // The file is a socket.
         Errno::NXIO => Some(NotAFile),
         _ => None,
     }

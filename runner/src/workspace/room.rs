@@ -1,4 +1,4 @@
-//! How much room the disk of workspaces has. Admission asks, so that disks fill up by no run's doing.
+//! Measures the space on the disk of workspaces. Admission asks, so that no run fills the disk.
 
 use std::{
     fmt,
@@ -10,19 +10,19 @@ use rustix::fs::statvfs;
 
 use super::{Bounds, Error};
 
-/// What there is, and what it has to be enough for.
+/// Space on a disk, and the demands on it.
 #[derive(Debug, Clone)]
 pub(crate) struct Room {
     root: PathBuf,
-    /// Bytes we could use.
+    /// Bytes that this process could use.
     free: ByteSize,
     /// Files that could be made; absent where the file system sets no limit.
     free_files: Option<u64>,
-    /// What images that are in use may still take.
+    /// Bytes that images in use may still take.
     promised: ByteSize,
-    /// What is to be left.
+    /// Bytes that have to stay free.
     reserve: ByteSize,
-    /// What one more may take.
+    /// Demand of one more workspace.
     needed: Bounds,
 }
 
@@ -44,19 +44,19 @@ impl Room {
         })
     }
 
-    /// Whether one more workspace could be filled, and the others as well, without the reserve being touched.
+    /// Returns whether one more workspace and all others could be filled without touching the reserve.
     pub(crate) fn is_enough(&self) -> bool {
         let wanted = [self.promised.0, self.reserve.0, self.needed.size.0];
         let wanted = wanted.into_iter().fold(0_u64, u64::saturating_add);
         self.free.0 >= wanted && self.free_files.is_none_or(|files| files >= self.needed.files)
     }
 
-    /// The same, as an error that says what is missing.
+    /// Returns an error that says what is missing, unless [`Self::is_enough`].
     pub(crate) fn enough(self) -> Result<(), Error> {
         if self.is_enough() { Ok(()) } else { Err(Error::NoRoom { root: self.root.clone(), room: self }) }
     }
 
-    /// Whether others on this disk are in danger: half of the reserve is gone.
+    /// Returns whether all users of this disk are in danger: half of the reserve is gone.
     pub(super) fn is_critical(&self) -> bool {
         self.free.0 < self.reserve.0 / 2
     }
@@ -75,7 +75,7 @@ impl fmt::Display for Room {
     }
 }
 
-/// Cut to a unit that people read.
+/// Rounds down to a unit that people read.
 const fn about(size: ByteSize) -> ByteSize {
     let unit = if size.0 >= 10 << 30 { 30 } else { 20 };
     ByteSize(size.0 >> unit << unit)

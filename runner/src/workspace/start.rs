@@ -1,4 +1,4 @@
-//! The start file: it appears whole, once, and who was first to place it has placed it for everybody.
+//! Places the start file: it appears whole and once, and the first to place it has placed it for all.
 
 use std::{
     fs::{self, File},
@@ -16,7 +16,7 @@ use rustix::{
 
 use super::{Error, place::FILE};
 
-/// Places `start` in `dir`, if nothing is placed there.
+/// Places `start` in `dir`, unless a start file is there.
 pub(super) fn tell(dir: &Path, start: &Start) -> Result<(), Error> {
     let aside = dir.join(format!(".{:016x}", random::bits() & u128::from(u64::MAX)));
     let placed = place(dir, &aside, start);
@@ -39,7 +39,7 @@ fn place(dir: &Path, aside: &Path, start: &Start) -> io::Result<()> {
     }
 }
 
-/// Whether somebody has placed it.
+/// Returns whether the start file is there.
 pub(super) fn was_told(dir: &Path) -> bool {
     dir.join(START_FILE).exists()
 }

@@ -1,7 +1,7 @@
-//! Workspaces that are directories: nothing bounds them, so they are measured again and again.
+//! Measures workspaces that are directories: nothing bounds them, so they are measured again and again.
 //!
-//! Between two looks an agent can write more than it may, and files that it has open and removed are seen in no tree:
-//! therefore the disk is looked at as well. An image has neither weakness.
+//! Between two measurements an agent can write more than it may. Files that it has open and removed are seen in no
+//! tree. Therefore the free space of the disk is checked as well. An image has neither weakness.
 
 use std::{
     ffi::OsString,
@@ -21,20 +21,21 @@ use tokio::{task::spawn_blocking, time::sleep};
 
 use super::{Bounds, Room, reading};
 
-/// Shortest and longest pause between two looks. A look takes a tenth of the time at most, up to the longest pause.
+/// Shortest and longest pause between two measurements. Measuring takes a tenth of the time at most, up to the
+/// longest pause.
 const SHORTEST: Duration = Duration::from_millis(250);
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// What became too much.
+/// Bound that was exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exceeded {
-    /// Bytes.
+    /// Number of bytes.
     Size(ByteSize),
-    /// Files and directories.
+    /// Number of files and directories.
     Files(u64),
-    /// Directories in directories: more than a path can name.
+    /// Nesting of directories: deeper than a path can name.
     Depth,
-    /// Not this workspace alone, perhaps not this one at all, but the disk is nearly full.
+    /// Free space of the disk: it is nearly full, perhaps not by this workspace.
     Disk,
 }
 
@@ -51,7 +52,7 @@ impl fmt::Display for Exceeded {
     }
 }
 
-/// A directory and what it may hold.
+/// Directory and its bounds.
 #[derive(Debug, Clone)]
 pub(super) struct Watched {
     tree: PathBuf,
@@ -64,7 +65,7 @@ impl Watched {
         Self { tree: tree.to_owned(), bounds, reserve }
     }
 
-    /// Returns when it holds more.
+    /// Returns once the directory exceeds its bounds.
     pub(super) async fn exceeded(&self) -> Exceeded {
         loop {
             let (watched, began) = (self.clone(), Instant::now());
@@ -78,7 +79,7 @@ impl Watched {
         }
     }
 
-    /// Whether it holds too much now.
+    /// Returns the bound that is exceeded now.
     pub(super) fn look(&self) -> io::Result<Option<Exceeded>> {
         let room = Room::of(&self.tree, self.bounds, ByteSize(0), self.reserve);
         if room.is_ok_and(|room| room.is_critical()) {
@@ -98,7 +99,7 @@ impl Watched {
                     }
                 }
                 Err(Errno::NAMETOOLONG) => return Ok(Some(Exceeded::Depth)),
-                // It was there a moment ago: what it is now, the next look sees.
+                // The entry existed a moment ago; the next measurement sees what it is now.
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV | Errno::AGAIN) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -114,7 +115,7 @@ struct Sum {
 }
 
 impl Sum {
-    /// Adds what is in `directory`, and names the directories there.
+    /// Counts the entries of `directory`, and passes the directories among them to `below`.
     fn add(&mut self, mut directory: Dir, mut below: impl FnMut(OsString)) -> io::Result<Option<Exceeded>> {
         while let Some(entry) = directory.next() {
             let entry = entry?;

@@ -1,4 +1,4 @@
-//! A store in a file, and back.
+//! Tests that a store is written to a file and restored.
 
 use std::fs;
 
@@ -19,7 +19,7 @@ crate::on_both!(
     who_held_a_run_before_a_restore_is_fenced_after_it,
 );
 
-/// One run that has ended, one that is under way, one that waits; and a consumer.
+/// Stores one run that has ended, one that is under way, one that waits; and a consumer.
 pub(crate) async fn populate(store: &Store) {
     let me = Worker::named("host/1/00000001");
     for run in ["ended", "live"] {
@@ -38,7 +38,7 @@ pub(crate) async fn populate(store: &Store) {
     store.acknowledge("receipts", &cursor).await.unwrap();
 }
 
-/// Everything that is in a store, without what restoring changes: epochs, and the time of looking.
+/// Returns everything that is in a store, without what a restore changes: epochs, and the time of looking.
 pub(crate) async fn everything(store: &Store) -> Vec<Record> {
     let mut all = Vec::new();
     for run in store.list(&Filter::default(), 100).await.unwrap().runs {
@@ -121,7 +121,8 @@ async fn who_held_a_run_before_a_restore_is_fenced_after_it(place: Place) {
     store.backup(&file).await.unwrap();
     let held = store.take_over(&Worker::this_process(), Millis(0), &[]).await.unwrap().unwrap();
     store.restore(&file, Onto::Anything).await.unwrap();
-    // Whoever takes it over now gets the very number that was given out after the backup, but for what sets them apart.
+    // A worker that takes it over now gets the very epoch that was given out after the backup, but for the gap that a
+    // restore adds.
     let again = store.take_over(&Worker::this_process(), Millis::seconds(60), &[]).await.unwrap().unwrap();
     assert_eq!(again.run, held.run);
     let refused = store.renew(&held.hold(), Millis::seconds(60)).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! Programs and databases that end in the middle.
+//! Tests programs and databases that end in the middle.
 
 use std::{
     io::{BufRead, BufReader},
@@ -17,7 +17,7 @@ use crate::place::{Place, eventually, id, moves, order};
 
 crate::on_both!(what_a_killed_program_was_told_is_stored_is_stored);
 
-/// The program that writes and says so, built beside this one.
+/// Returns the program that writes and says so, built beside this one.
 fn writer() -> PathBuf {
     let own = std::env::current_exe().unwrap();
     own.ancestors().nth(2).unwrap().join("examples/store-writer")
@@ -46,7 +46,7 @@ async fn what_a_killed_program_was_told_is_stored_is_stored(place: Place) {
         let reached = State::NAMES.iter().position(|name| *name == found.name());
         assert!(reached >= State::NAMES.iter().position(|name| *name == state), "{line}, but {found}");
     }
-    // What was left is taken over and ended.
+    // Runs that were left are taken over and ended.
     let worker = Worker::this_process();
     while let Some(run) = store.take_over(&worker, Millis::seconds(60), &[]).await.unwrap() {
         for step in moves().into_iter().skip_while(|step| run.state.after(step).is_err()) {

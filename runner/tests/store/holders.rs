@@ -1,4 +1,4 @@
-//! Two holders who do anything at any time, against a model of what they may.
+//! Tests two holders that do anything at any time, against a model of what they may.
 //!
 //! Leases are long, and over when they are given back, so that no clock decides.
 
@@ -24,7 +24,7 @@ crate::on_both!(
     what_is_kept_stays_when_its_run_has_ended,
 );
 
-/// What a run is to be like.
+/// Expected state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Expected {
     state: State,
@@ -43,7 +43,7 @@ struct Model {
     store: [Store; 2],
     workers: [Worker; 2],
     runs: BTreeMap<String, Expected>,
-    /// Every hold that anybody ever got.
+    /// Every hold that a worker ever got.
     holds: Vec<Hold>,
     numbers: u64,
 }

@@ -1,8 +1,8 @@
-//! A store serves one host: which one, who is refused, and how it is moved.
+//! Tests that a store serves one host: which one, which are refused, and how it is moved.
 
 use futures_util::future::join_all;
-use platform_core::limit::Millis;
-use runner::store::{Adopted, Class, Created, Error, For, HostIdentity, Onto, Store, Worker};
+use platform_core::{id::InstallationId, limit::Millis};
+use runner::store::{Adopted, Class, Created, Error, For, HostIdentity, Onto, Served, Store, Worker};
 
 use crate::{
     backups::populate,
@@ -19,7 +19,10 @@ crate::on_both!(
     of_hosts_that_adopt_at_once_one_wins,
     a_live_lease_keeps_the_store_where_it_is,
     a_moved_store_is_closed_to_its_former_host,
-    a_restored_store_serves_the_host_that_uses_it_next,
+    a_restored_store_serves_who_restored_it,
+    a_backup_goes_into_a_new_store_elsewhere,
+    other_installations_at_work_prevent_a_restore,
+    a_restore_waits_for_a_claim_under_way,
     each_installation_has_a_host_of_its_own,
     a_store_without_a_host_only_reads,
 );
@@ -48,7 +51,7 @@ async fn the_first_host_is_served_and_another_refused(place: Place) {
         assert!(said.contains(part), "no {part} in {said}");
     }
     first.create(&order("r1"), For::Anybody).await.unwrap();
-    // What only reads does so from anywhere.
+    // A store that only reads may be opened on any host.
     open(&place.address()).await.unwrap().record(&id("r1")).await.unwrap();
     // The same host by another name is the same host.
     let renamed = HostIdentity { name: "renamed".to_owned(), ..host(1) };
@@ -138,17 +141,92 @@ async fn a_moved_store_is_closed_to_its_former_host(place: Place) {
     assert_eq!(store.claim(&me, LONG).await.unwrap().unwrap().run, id("waits"));
 }
 
-async fn a_restored_store_serves_the_host_that_uses_it_next(place: Place) {
+async fn a_restored_store_serves_who_restored_it(place: Place) {
     let first = serving(&place, 1).await.unwrap();
     populate(&first).await;
     let file = place.path().join("backup.ndjson");
     first.backup(&file).await.unwrap();
     assert!(!std::fs::read_to_string(&file).unwrap().contains(host(1).id.as_str()), "a backup names no host");
+    place.open_of("there").await;
+    let before = (first.served().await.unwrap(), served_there(&place).await);
     first.restore(&file, Onto::Anything).await.unwrap();
-    assert_eq!(first.served().await.unwrap(), None);
-    serving(&place, 2).await.unwrap();
-    let refused = first.claim(&Worker::this_process(), LONG).await.unwrap_err();
+    assert_eq!((first.served().await.unwrap(), served_there(&place).await), before);
+    let refused = serving(&place, 2).await.unwrap_err();
     assert!(refused.serves_another(), "{refused:?}");
+    // The control: the host that restored it goes on.
+    assert_eq!(first.claim(&Worker::this_process(), LONG).await.unwrap().unwrap().run, id("queued"));
+    adopted_by_another(&place).await;
+    let refused = first.restore(&file, Onto::Anything).await.unwrap_err();
+    assert!(refused.serves_another(), "a store that was moved meanwhile: {refused:?}");
+}
+
+async fn served_there(place: &Place) -> Option<Served> {
+    let there = Store::open(&place.address(), InstallationId::parse("there").unwrap()).await.unwrap();
+    there.served().await.unwrap()
+}
+
+async fn adopted_by_another(place: &Place) {
+    place.behind_its_back("UPDATE hosts SET lease_until = 0; UPDATE runs SET lease_until = 0").await;
+    adopted(place, 2).await;
+}
+
+async fn a_backup_goes_into_a_new_store_elsewhere(place: Place) {
+    let first = serving(&place, 1).await.unwrap();
+    populate(&first).await;
+    let file = place.path().join("backup.ndjson");
+    first.backup(&file).await.unwrap();
+    for elsewhere in [Place::sqlite(), Place::postgres().await] {
+        let second = serving(&elsewhere, 2).await.unwrap();
+        second.restore(&file, Onto::Empty).await.unwrap();
+        assert_eq!(served(&elsewhere).await, host(2));
+        assert_eq!(second.claim(&Worker::this_process(), LONG).await.unwrap().unwrap().run, id("queued"));
+    }
+}
+
+async fn other_installations_at_work_prevent_a_restore(place: Place) {
+    let (here, there) = (serving(&place, 2).await.unwrap(), place.open_of("there").await);
+    let (file, me) = (place.path().join("backup.ndjson"), Worker::this_process());
+    here.backup(&file).await.unwrap();
+    let refused = async |what: &str| {
+        for onto in [Onto::Anything, Onto::Empty] {
+            let refused = here.restore(&file, onto).await.unwrap_err();
+            assert!(matches!(refused, Error::OthersAtWork { .. }), "{what}: {refused:?}");
+            let said = refused.to_string();
+            for part in ["`there`", host(1).id.as_str(), "host-1", "Stop `sluice up` there"] {
+                assert!(said.contains(part), "{what}: no {part} in {said}");
+            }
+        }
+    };
+    there.create(&order("r1"), For::Me(&me, LONG)).await.unwrap();
+    refused("a run").await;
+    there.release(&me).await.unwrap();
+    there.keep_serving(LONG).await.unwrap();
+    refused("a host with no run at work").await;
+    there.record(&id("r1")).await.unwrap();
+    // The control: once its leases are over it is replaced, and so is what the caller itself works on.
+    place.behind_its_back("UPDATE hosts SET lease_until = 0").await;
+    here.create(&order("r2"), For::Me(&me, LONG)).await.unwrap();
+    here.restore(&file, Onto::Anything).await.unwrap();
+    for run in ["r1", "r2"] {
+        assert!(matches!(here.record(&id(run)).await.unwrap_err(), Error::Unknown { .. }), "{run}");
+    }
+    assert_eq!(served_there(&place).await.unwrap().host, host(1));
+}
+
+/// A restore races with claims of another installation. One of them wins: no run that was claimed is gone.
+async fn a_restore_waits_for_a_claim_under_way(place: Place) {
+    let (here, there) = (serving(&place, 2).await.unwrap(), place.open_of("there").await);
+    let (file, me) = (place.path().join("backup.ndjson"), Worker::this_process());
+    here.backup(&file).await.unwrap();
+    for round in 0..20 {
+        let run = format!("r{round}");
+        there.create(&order(&run), For::Anybody).await.unwrap();
+        let (claimed, restored) = tokio::join!(there.claim(&me, LONG), here.restore(&file, Onto::Anything));
+        let claimed = claimed.unwrap().is_some();
+        assert_ne!(claimed, restored.is_ok(), "round {round}: {restored:?}");
+        assert_eq!(there.record(&id(&run)).await.is_ok(), claimed, "round {round}");
+        place.behind_its_back("DELETE FROM runs").await;
+    }
 }
 
 async fn each_installation_has_a_host_of_its_own(place: Place) {

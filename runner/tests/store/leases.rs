@@ -1,4 +1,4 @@
-//! Who works on a run, when several want to.
+//! Tests leases when several workers want a run.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ async fn two_clients_claim_a_hundred_runs_and_none_twice(place: Place) {
     for n in 0..100 {
         clients[0].create(&order(&format!("r{n}")), For::Anybody).await.unwrap();
     }
-    // Either could have them all: SQLite gives the turn to whoever happens to ask.
+    // Either could have them all: SQLite gives the turn to the client that happens to ask.
     let worker = Worker::this_process();
     for client in &clients {
         assert!(client.claim(&worker, LONG).await.unwrap().is_some());
@@ -62,7 +62,7 @@ async fn the_run_that_waits_longest_is_claimed_first(place: Place) {
     assert_eq!(claim_all(&store).await, ["b", "a", "c"]);
 }
 
-/// Two clients; the first has claimed a run that the second can take over.
+/// Returns two clients; the first has claimed a run that the second can take over.
 async fn left(place: &Place) -> (Store, Store, Hold) {
     let (first, second) = (place.open().await, place.open().await);
     first.create(&order("r1"), For::Anybody).await.unwrap();
@@ -77,7 +77,7 @@ async fn taken_over(store: &Store) -> Run {
 
 async fn who_was_taken_over_is_fenced_in_everything(place: Place) {
     let (first, second, stale) = left(&place).await;
-    // Past its lease, and nobody else has the run: it may go on.
+    // Past its lease, and no other worker has the run: it may go on.
     let workspace = Change::wanted(Kind::Workspace, "/w/r1");
     first.step(&stale, &runner::store::Step::from(Move::Prepare).with([workspace.clone()])).await.unwrap();
     let run = taken_over(&second).await;
@@ -117,7 +117,7 @@ async fn a_lease_that_holds_is_not_taken_over(place: Place) {
     assert!(!run.lease.unwrap().over);
     first.renew(&hold, NONE).await.unwrap();
     taken_over(&second).await;
-    // One that has ended is nobody's.
+    // A run that has ended has no holder.
     let stale = Hold { epoch: 2, ..hold };
     for step in moves() {
         second.step(&stale, &step.into()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Where a story's store is: a file, or a Postgres of its own.
+//! Holds a test's store: a file, or a Postgres of its own.
 
 use std::{
     fs,
@@ -24,14 +24,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use sqlx::{AnyConnection, AssertSqlSafe, Connection};
 use tempfile::TempDir;
 
-/// Where Debian has what initialises and serves a database.
+/// Directory of Debian's programs that initialise and serve a database.
 const PROGRAMS: &str = "/usr/lib/postgresql/15/bin";
 /// Postgres refuses to run as root; this user is everywhere.
 const NOBODY: u32 = 65534;
 /// Longest wait for anything.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A store to be, removed on drop.
+/// Store of a test, removed on drop.
 #[derive(Debug)]
 pub(crate) struct Place {
     server: Option<Server>,
@@ -55,7 +55,7 @@ fn temporary() -> TempDir {
     tempfile::Builder::new().prefix("sluice-store-").tempdir_in("/tmp").unwrap()
 }
 
-/// A program of Postgres, as somebody it runs for.
+/// Returns a command that runs a program of Postgres, as a user that it accepts.
 fn postgres(program: &str) -> Command {
     let path = Path::new(PROGRAMS).join(program);
     assert!(path.exists(), "no {}: scripts/setup.sh tools installs it", path.display());
@@ -67,7 +67,7 @@ fn postgres(program: &str) -> Command {
     command
 }
 
-/// An empty cluster, made once per checkout, because that takes seconds.
+/// Returns an empty cluster, made once per checkout, because that takes seconds.
 fn cluster() -> PathBuf {
     let made = Path::new(env!("CARGO_TARGET_TMPDIR")).join("postgres-15");
     if made.exists() {
@@ -85,7 +85,7 @@ fn cluster() -> PathBuf {
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");
-    // Of two that make one at once the first wins.
+    // Of two processes that make one at once the first wins.
     let ours = made.with_extension(std::process::id().to_string());
     copy(&dir.path().join("data"), &ours);
     if fs::rename(&ours, &made).is_err() {
@@ -94,7 +94,7 @@ fn cluster() -> PathBuf {
     made
 }
 
-/// A copy with owners and modes.
+/// Copies a directory with its owners and modes.
 fn copy(from: &Path, to: &Path) {
     let copied = Command::new("cp").arg("-a").args([from, to]).status().unwrap();
     assert!(copied.success(), "{} to {}", from.display(), to.display());
@@ -105,12 +105,12 @@ impl Place {
         Self { server: None, dir: temporary() }
     }
 
-    /// A server that lets everybody in who reaches its socket.
+    /// Starts a server that accepts every client that reaches its socket.
     pub(crate) async fn postgres() -> Self {
         Self::postgres_that("trust").await
     }
 
-    /// A server that asks for [`SECRET`].
+    /// Starts a server that asks for [`SECRET`].
     pub(crate) async fn postgres_with_password() -> Self {
         Self::postgres_that("scram-sha-256").await
     }
@@ -176,7 +176,7 @@ impl Place {
         Address::parse(&self.url(), None).unwrap()
     }
 
-    /// Runs statements as somebody who gets around the store.
+    /// Runs statements on the database without the store.
     pub(crate) async fn behind_its_back(&self, statements: &str) {
         sqlx::any::install_default_drivers();
         let mut connection = AnyConnection::connect(&self.url()).await.unwrap();
@@ -184,7 +184,7 @@ impl Place {
         connection.close().await.unwrap();
     }
 
-    /// One more client of the store.
+    /// Opens one more client of the store.
     pub(crate) async fn open(&self) -> Store {
         self.open_of("here").await
     }
@@ -196,7 +196,7 @@ impl Place {
     }
 }
 
-/// What the database asks for.
+/// Password of the database.
 pub(crate) const SECRET: &str = "pw-canary-51d0?&=/%40";
 
 pub(crate) fn secret() -> Secret {
@@ -229,7 +229,7 @@ pub(crate) fn id(run: &str) -> RunId {
     RunId::parse(run).unwrap()
 }
 
-/// An order that says nothing special.
+/// Returns an order that says nothing special.
 pub(crate) fn order(run: &str) -> NewRun {
     NewRun {
         run: id(run),
@@ -242,7 +242,7 @@ pub(crate) fn order(run: &str) -> NewRun {
     }
 }
 
-/// The moves of a run that ends well.
+/// Returns the moves of a run that ends well.
 pub(crate) fn moves() -> [Move; 5] {
     let ending = Ending { exit_code: Some(0), oom_seen: Some(false), answer: Ok("answer".to_owned()) };
     [Move::Prepare, Move::Start, Move::Run, Move::Settle(ending), Move::Finish(Some(Usage::default()))]

@@ -1,4 +1,4 @@
-//! What waits for a run, when several want it.
+//! Tests warm containers when several runs want them.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use platform_core::{
 };
 use runner::{
     lifecycle::{Move, State},
-    store::{Error, For, Kind, PoolStage, Run, Spare, Stage, Step, Store, Worker},
+    store::{Error, For, Kind, PoolStage, Run, Stage, Step, Store, WarmContainer, Worker},
 };
 
 use crate::place::{Place, eventually, order};
@@ -16,20 +16,20 @@ use crate::place::{Place, eventually, order};
 const LONG: Millis = Millis::seconds(600);
 /// Over as soon as the clock has moved.
 const NONE: Millis = Millis(0);
-const MOULD: &str = "mould";
+const TEMPLATE: &str = "template";
 
 crate::on_both!(
     one_of_many_runs_takes_what_waits_and_has_its_things,
     what_is_not_ready_or_leaves_is_not_taken,
     what_is_taken_is_no_longer_in_the_pool_and_not_without_its_run,
     only_its_owner_removes_what_waits_until_that_is_gone,
-    what_waits_of_another_mould_does_not_fit,
+    what_waits_of_another_template_does_not_fit,
 );
 
-fn spare(number: u128) -> Spare {
-    Spare {
-        container: format!("sluice-default-spare-{number}"),
-        mould: MOULD.to_owned(),
+fn warm(number: u128) -> WarmContainer {
+    WarmContainer {
+        container: format!("sluice-default-warm-{number}"),
+        template: TEMPLATE.to_owned(),
         agent: AgentId::parse("sandbox:agent").unwrap(),
         workspace: WorkspaceId::from_random(number),
         listener: SocketDirName::from_random(number),
@@ -40,12 +40,12 @@ fn worker() -> Worker {
     Worker::named("host/1/abc")
 }
 
-/// One that waits.
-async fn ready(store: &Store, number: u128) -> Spare {
-    let spare = spare(number);
-    store.want_spare(&spare, &worker(), LONG).await.unwrap();
-    assert!(store.spare_is_ready(&spare, &worker()).await.unwrap());
-    spare
+/// Returns a container that waits.
+async fn ready(store: &Store, number: u128) -> WarmContainer {
+    let warm = warm(number);
+    store.want_warm(&warm, &worker(), LONG).await.unwrap();
+    assert!(store.warm_is_ready(&warm, &worker()).await.unwrap());
+    warm
 }
 
 async fn claimed(store: &Store, run: &str) -> Run {
@@ -53,8 +53,8 @@ async fn claimed(store: &Store, run: &str) -> Run {
     store.claim(&worker(), LONG).await.unwrap().unwrap()
 }
 
-fn taking(spare: &Spare) -> Step {
-    Step::from(Move::Prepare).taking(spare.clone())
+fn taking(warm: &WarmContainer) -> Step {
+    Step::from(Move::Prepare).taking(warm.clone())
 }
 
 async fn stages(store: &Store) -> Vec<PoolStage> {
@@ -63,20 +63,20 @@ async fn stages(store: &Store) -> Vec<PoolStage> {
 
 async fn one_of_many_runs_takes_what_waits_and_has_its_things(place: Place) {
     let clients = [place.open().await, place.open().await];
-    let spare = ready(&clients[0], 1).await;
+    let warm = ready(&clients[0], 1).await;
     let mut runs = Vec::new();
     for number in 0..8 {
         runs.push(claimed(&clients[0], &format!("r{number}")).await);
     }
     let take = async |(number, run): (usize, &Run)| {
-        clients[number % 2].step(&run.hold(), &taking(&spare)).await.map(|taken| taken.run)
+        clients[number % 2].step(&run.hold(), &taking(&warm)).await.map(|taken| taken.run)
     };
     let taken = futures_util::future::join_all(runs.iter().enumerate().map(take)).await;
     let winners: Vec<_> = taken.iter().filter_map(|taken| taken.as_ref().ok()).collect();
     assert_eq!(winners.len(), 1, "{taken:?}");
     assert!(taken.iter().flat_map(Result::as_ref).count() == 1);
     for lost in taken.iter().filter_map(|taken| taken.as_ref().err()) {
-        assert!(matches!(lost, Error::NotSpare { .. }), "{lost:?}");
+        assert!(matches!(lost, Error::NotWarm { .. }), "{lost:?}");
     }
     let (run, made) = clients[0].made_for(winners[0]).await.unwrap();
     assert_eq!(run.state, State::Preparing);
@@ -86,13 +86,13 @@ async fn one_of_many_runs_takes_what_waits_and_has_its_things(place: Place) {
     assert_eq!(
         things,
         BTreeSet::from([
-            of(Kind::Workspace, spare.workspace.as_str()),
-            of(Kind::Listener, spare.listener.as_str()),
-            of(Kind::Container, spare.container.as_str()),
+            of(Kind::Workspace, warm.workspace.as_str()),
+            of(Kind::Listener, warm.listener.as_str()),
+            of(Kind::Container, warm.container.as_str()),
         ])
     );
     assert_eq!(stages(&clients[1]).await, []);
-    // Who lost is where it was.
+    // A run that lost is where it was.
     let lost = runs.iter().find(|run| run.run != *winners[0]).unwrap();
     assert_eq!(clients[0].record(&lost.run).await.unwrap().run.state, State::Queued);
 }
@@ -100,63 +100,67 @@ async fn one_of_many_runs_takes_what_waits_and_has_its_things(place: Place) {
 async fn what_is_not_ready_or_leaves_is_not_taken(place: Place) {
     let store = place.open().await;
     let run = claimed(&store, "r1").await;
-    let spare = spare(1);
+    let warm = warm(1);
     let refused = async || {
-        let taken = store.step(&run.hold(), &taking(&spare)).await;
-        assert!(matches!(taken, Err(Error::NotSpare { .. })), "{taken:?}");
-        assert_eq!(store.spares(MOULD).await.unwrap(), []);
+        let taken = store.step(&run.hold(), &taking(&warm)).await;
+        assert!(matches!(taken, Err(Error::NotWarm { .. })), "{taken:?}");
+        assert_eq!(store.warm_containers(TEMPLATE).await.unwrap(), []);
     };
     refused().await;
-    store.want_spare(&spare, &worker(), LONG).await.unwrap();
+    store.want_warm(&warm, &worker(), LONG).await.unwrap();
     refused().await;
-    assert!(store.spare_is_ready(&spare, &worker()).await.unwrap());
-    assert!(store.spare_leaves(&spare.container, &worker()).await.unwrap());
+    assert!(store.warm_is_ready(&warm, &worker()).await.unwrap());
+    assert!(store.warm_leaves(&warm.container, &worker()).await.unwrap());
     refused().await;
-    assert!(!store.spare_is_ready(&spare, &worker()).await.unwrap(), "there is no way back");
-    store.spare_is_gone(&spare.container).await.unwrap();
+    assert!(!store.warm_is_ready(&warm, &worker()).await.unwrap(), "there is no way back");
+    store.warm_is_gone(&warm.container).await.unwrap();
     refused().await;
     assert_eq!(stages(&store).await, [PoolStage::Gone], "what comes late is known");
-    assert!(store.spare_leaves(&spare.container, &worker()).await.unwrap(), "and may be removed again");
+    assert!(store.warm_leaves(&warm.container, &worker()).await.unwrap(), "and may be removed again");
 }
 
 async fn what_is_taken_is_no_longer_in_the_pool_and_not_without_its_run(place: Place) {
     let store = place.open().await;
-    let spare = ready(&store, 1).await;
+    let warm = ready(&store, 1).await;
     let run = claimed(&store, "r1").await;
     let stale = runner::store::Hold { epoch: run.epoch + 1, ..run.hold() };
-    let fenced = store.step(&stale, &taking(&spare)).await;
+    let fenced = store.step(&stale, &taking(&warm)).await;
     assert!(matches!(fenced, Err(Error::Fenced { .. })), "{fenced:?}");
     assert_eq!(stages(&store).await, [PoolStage::Ready]);
-    store.step(&run.hold(), &taking(&spare)).await.unwrap();
-    assert!(!store.spare_leaves(&spare.container, &worker()).await.unwrap(), "it is the run's to remove");
-    store.spare_is_gone(&spare.container).await.unwrap();
+    store.step(&run.hold(), &taking(&warm)).await.unwrap();
+    assert!(!store.warm_leaves(&warm.container, &worker()).await.unwrap(), "it is the run's to remove");
+    store.warm_is_gone(&warm.container).await.unwrap();
     assert_eq!(store.made_for(&run.run).await.unwrap().1.len(), 3);
 }
 
 async fn only_its_owner_removes_what_waits_until_that_is_gone(place: Place) {
     let store = place.open().await;
-    let spare = ready(&store, 1).await;
+    let warm = ready(&store, 1).await;
     let other = Worker::named("host/2/def");
-    assert!(!store.spare_leaves(&spare.container, &other).await.unwrap());
+    assert!(!store.warm_leaves(&warm.container, &other).await.unwrap());
     assert!(!store.pool().await.unwrap()[0].over);
-    store.keep_spares(&worker(), NONE).await.unwrap();
+    store.keep_warm_containers(&worker(), NONE).await.unwrap();
     eventually("its lease is over", async || store.pool().await.unwrap()[0].over.then_some(())).await;
-    assert_eq!(store.spares(MOULD).await.unwrap(), [], "nobody takes what may be removed at any moment");
-    store.keep_spares(&worker(), LONG).await.unwrap();
-    assert!(!store.spare_leaves(&spare.container, &other).await.unwrap(), "its owner is back");
-    store.keep_spares(&worker(), NONE).await.unwrap();
+    assert_eq!(
+        store.warm_containers(TEMPLATE).await.unwrap(),
+        [],
+        "nobody takes what may be removed at any moment"
+    );
+    store.keep_warm_containers(&worker(), LONG).await.unwrap();
+    assert!(!store.warm_leaves(&warm.container, &other).await.unwrap(), "its owner is back");
+    store.keep_warm_containers(&worker(), NONE).await.unwrap();
     eventually("its lease is over", async || {
-        store.spare_leaves(&spare.container, &other).await.unwrap().then_some(())
+        store.warm_leaves(&warm.container, &other).await.unwrap().then_some(())
     })
     .await;
-    store.keep_spares(&worker(), LONG).await.unwrap();
+    store.keep_warm_containers(&worker(), LONG).await.unwrap();
     assert_eq!(stages(&store).await, [PoolStage::Leaving], "too late for its owner");
-    assert!(!store.spare_is_ready(&spare, &worker()).await.unwrap());
+    assert!(!store.warm_is_ready(&warm, &worker()).await.unwrap());
 }
 
-async fn what_waits_of_another_mould_does_not_fit(place: Place) {
+async fn what_waits_of_another_template_does_not_fit(place: Place) {
     let store = place.open().await;
-    let spare = ready(&store, 1).await;
-    assert_eq!(store.spares(MOULD).await.unwrap(), [spare]);
-    assert_eq!(store.spares("another").await.unwrap(), []);
+    let warm = ready(&store, 1).await;
+    assert_eq!(store.warm_containers(TEMPLATE).await.unwrap(), [warm]);
+    assert_eq!(store.warm_containers("another").await.unwrap(), []);
 }

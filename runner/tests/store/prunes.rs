@@ -1,4 +1,4 @@
-//! What is removed of what ended runs have told, and what stays.
+//! Tests which events of ended runs are removed, and which stay.
 
 use platform_core::{
     event::{AgentEvent, OutputStream},
@@ -13,7 +13,7 @@ use runner::{
 use crate::place::{Place, cancelled, eventually, id, moves, order};
 
 const LONG: Millis = Millis::seconds(600);
-/// Everything, whatever its age.
+/// Bound that keeps everything, whatever its age.
 const ALL: Keep = Keep { age: LONG, runs: u32::MAX };
 
 crate::on_both!(
@@ -43,7 +43,7 @@ async fn printed(store: &Store, hold: &Hold, (number, lines): (u64, usize)) {
     store.tell(hold, &batch).await.unwrap();
 }
 
-/// A run that printed so many lines and has ended well.
+/// Makes a run that printed so many lines and has ended well.
 async fn ended(store: &Store, run: &str, lines: usize) -> Hold {
     ended_of(store, &order(run), lines).await
 }
@@ -59,13 +59,13 @@ async fn ended_of(store: &Store, order: &NewRun, lines: usize) -> Hold {
     hold
 }
 
-/// Numbers and kinds of what is there.
+/// Returns the numbers and kinds of the events that are there.
 async fn there(store: &Store, run: &str) -> Vec<(u64, String)> {
     let (_, events) = store.told(&id(run), 0).await.unwrap();
     events.into_iter().map(|event| (event.seq, event.kind)).collect()
 }
 
-/// Waits until what has ended did so before the time that is now.
+/// Waits until the run's end lies before the present time.
 async fn later(store: &Store, run: &str) {
     let over = async || {
         let Record { run, now, .. } = store.record(&id(run)).await.unwrap();
@@ -89,7 +89,7 @@ async fn of_a_run_that_ended_long_ago_the_last_words_stay_and_its_row(place: Pla
     assert_eq!((after.pruned_events, &after.run, &after.answer), (9, &before.run, &before.answer));
     assert_eq!(store.prune(Keep { age: Millis(0), ..ALL }).await.unwrap(), Pruned::default());
 
-    // One that never began has said little: that stays.
+    // A run that never began has few events: they stay.
     let hold = begun(&store, "r2").await;
     store.step(&hold, &Move::Withdraw(cancelled()).into()).await.unwrap();
     later(&store, "r2").await;
@@ -136,7 +136,7 @@ async fn an_account_has_room_of_its_own_and_who_said_little_takes_none(place: Pl
     }
     assert_eq!(store.record(&id("mine0")).await.unwrap().pruned_events, 0);
     assert_eq!(store.prune(keep).await.unwrap(), Pruned::default());
-    // Control: an account that says much prunes itself.
+    // Control: an account with many events pushes out its own.
     ended(&store, "r2", 1).await;
     ended(&store, "r3", 1).await;
     assert_eq!(store.prune(keep).await.unwrap(), Pruned { runs: 1, events: 5 });

@@ -1,4 +1,4 @@
-//! What waits: how much may, how much does, and who is next.
+//! Tests the queue: how many runs may wait, how many do, and which is next.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,7 +19,7 @@ use runner::{
 use crate::place::{Place, cancelled, id, order};
 
 const LONG: Millis = Millis::seconds(600);
-/// How long a line waits to count as one class higher, in milliseconds.
+/// Time that a line waits to count as one class higher, in milliseconds.
 const SPAN: i64 = 300_000;
 
 crate::on_both!(
@@ -53,7 +53,8 @@ impl Random {
         usize::try_from(self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33).unwrap() % end
     }
 
-    /// Milliseconds that something lies back: far from where a class begins, so that it does not rise during the test.
+    /// Returns a distance into the past, in milliseconds: far from where a class begins, so that it does not rise
+    /// during the test.
     fn back(&mut self) -> i64 {
         i64::try_from(self.below(5)).unwrap() * SPAN + SPAN / 2 + i64::try_from(self.below(60_000)).unwrap()
     }
@@ -63,7 +64,7 @@ impl Random {
     }
 }
 
-/// What is known of all runs, without lines or indexes: everything that waits is looked at.
+/// Model of all runs, without lines or indexes: it looks at everything that waits.
 struct Model {
     place: Place,
     store: Store,
@@ -73,7 +74,7 @@ struct Model {
     waiting: Vec<Run>,
     held: Vec<Run>,
     served: BTreeMap<(AccountId, Priority), i64>,
-    /// Of which sessions runs are.
+    /// Sessions that runs belong to.
     sessions: BTreeMap<RunId, String>,
     now: i64,
 }
@@ -108,7 +109,7 @@ impl Model {
         self.held.push(ordered(&self.store, &new, For::Me(&self.worker, LONG)).await);
     }
 
-    /// Has one of the runs that are held end.
+    /// Ends one of the runs that are held.
     async fn end(&mut self) {
         if self.held.is_empty() {
             return;
@@ -117,7 +118,7 @@ impl Model {
         self.store.step(&ends.hold(), &Move::Withdraw(cancelled()).into()).await.unwrap();
     }
 
-    /// Has what happened have happened earlier.
+    /// Moves what happened further into the past.
     async fn age(&mut self) {
         let mut changes = String::new();
         for run in &mut self.waiting {
@@ -136,7 +137,7 @@ impl Model {
         self.place.behind_its_back(&changes).await;
     }
 
-    /// Whether another run of its session is held.
+    /// Returns whether another run of its session is held.
     fn is_blocked(&self, run: &RunId) -> bool {
         let session = self.sessions.get(run);
         session.is_some() && self.held.iter().any(|other| self.sessions.get(&other.run) == session)
@@ -150,7 +151,7 @@ impl Model {
             let held = self.held.iter().filter(|other| other.account == run.account).count();
             (-class, held, run.queued, run.run.to_string())
         };
-        // Of a line the first that is not blocked is what counts, and those are compared.
+        // The first run of a line that is not blocked counts, and those are compared.
         let free = (0..self.waiting.len()).filter(|at| !self.is_blocked(&self.waiting[*at].run));
         free.min_by_key(|at| place(&self.waiting[*at]))
     }
@@ -182,7 +183,7 @@ async fn who_is_next_is_who_the_model_says(place: Place) {
         now: 0,
     };
     for seed in 1..=4 {
-        // Of each seed an installation: none sees what the others left.
+        // Each seed has an installation: none sees what the others left.
         model.store = model.place.open_of(&format!("seed-{seed}")).await;
         model.random = Random(seed * 0x9e37_79b9);
         (model.held, model.served) = (Vec::new(), BTreeMap::new());
@@ -202,7 +203,7 @@ async fn who_is_next_is_who_the_model_says(place: Place) {
                     model.order().await;
                 }
                 1 | 2 => model.end().await,
-                // What waits is blocked.
+                // All waiting runs are blocked.
                 _ if !claimed => model.end().await,
                 _ => {}
             }
@@ -214,7 +215,7 @@ async fn who_is_next_is_who_the_model_says(place: Place) {
 async fn two_clients_that_claim_at_once_are_fair_together(place: Place) {
     let clients = [place.open().await, place.open().await];
     for n in 0..40 {
-        // Of four orders three are one account's.
+        // Three of four orders are one account's.
         let new = NewRun { account: account(usize::from(n % 4 == 3)), ..order(&format!("r{n}")) };
         ordered(&clients[0], &new, For::Anybody).await;
     }
@@ -270,7 +271,7 @@ async fn no_more_wait_than_may_however_many_order_at_once(place: Place) {
     }
     let third = NewRun { account: account(2), ..order("third") };
     assert_eq!(full(store.create(&third, For::Anybody).await.unwrap_err()).bound, Bound::All);
-    // Who works on its run itself waits for nobody.
+    // A worker that orders its own run waits for no place.
     ordered(store, &order("mine"), For::Me(&Worker::this_process(), LONG)).await;
     // A place that becomes free is one.
     store.claim(&Worker::this_process(), LONG).await.unwrap().unwrap();
@@ -328,7 +329,7 @@ async fn what_waits_is_counted(place: Place) {
     assert_eq!((standing.ahead, standing.waiting, standing.held, standing.lately), (0, 4, 2, 1));
 }
 
-/// Not how fast they are: that they are fair; `--no-capture` shows the rest.
+/// Checks that claims are fair, not how fast they are; `--no-capture` shows the rest.
 async fn claims_among_ten_thousand_orders_are_fair(place: Place) {
     let store = place.open().await;
     place

@@ -1,4 +1,4 @@
-//! Orders, steps, things, events, lists, cursors.
+//! Tests orders, steps, resources, events, lists and cursors.
 
 use platform_core::{
     control::{Cursor, Usage},
@@ -37,7 +37,7 @@ crate::on_both!(
     another_installations_runs_are_not_there,
 );
 
-/// A run of this process.
+/// Orders a run for this process.
 async fn begun(store: &Store, run: &str) -> Hold {
     match store.create(&order(run), For::Me(&Worker::this_process(), LONG)).await.unwrap() {
         Created::New(run) => run.hold(),
@@ -184,7 +184,7 @@ async fn what_is_gone_is_said_in_nobodys_name_once_nobody_holds_the_run(place: P
     assert!(matches!(store.made_for(&id("r9")).await, Err(Error::Unknown { .. })));
 }
 
-/// A batch of logs.
+/// Returns a batch of logs.
 fn batch(number: u64, texts: &[&str], bytes: u64) -> Batch {
     let log = |text: &&str| AgentEvent::Log { stream: OutputStream::Stdout, text: (*text).to_owned() };
     let mut told = Told::default();
@@ -202,7 +202,7 @@ async fn what_a_run_tells_is_numbered_and_kept_once(place: Place) {
     store.tell(&hold, &batch(2, &["c"], 3)).await.unwrap();
     assert_eq!(store.record(&hold.run).await.unwrap().told.stdout.bytes, 3, "whoever comes goes on there");
 
-    // Whoever takes it over counts batches anew, and whoever held it tells nothing more.
+    // A worker that takes it over counts batches anew, and its former holder records nothing more.
     store.renew(&hold, Millis(0)).await.unwrap();
     let next = eventually("it is taken over", async || {
         store.take_over(&Worker::named("other"), LONG, &[]).await.unwrap()
@@ -284,7 +284,7 @@ async fn any_text_comes_back(place: Place) {
     assert_eq!((content.len(), cut_bytes), (262_143, 337_857));
 }
 
-/// Where no column holds what was said, what is kept, what is counted and what is told agree.
+/// Stored text, counted bytes and recorded events agree where no column holds the answer as it was.
 async fn an_answer_that_is_no_text_is_bounded_and_counted_as_it_is_kept(place: Place) {
     let store = place.open().await;
     for (run, letter, whole, kept) in [

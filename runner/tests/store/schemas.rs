@@ -1,4 +1,4 @@
-//! What becomes of stores that other releases made.
+//! Tests stores that other releases made.
 
 use std::{iter, path::PathBuf};
 
@@ -55,13 +55,13 @@ async fn every_released_schema_becomes_the_newest_one(place: Place) {
         let priority = if schema < 4 { Priority::Normal } else { Priority::High };
         assert_eq!((queued.run.priority, queued.run.queued), (priority, queued.run.created));
         assert_eq!((ended.answer.as_deref(), live.resources.len()), (Some("answer"), 1));
-        // Whatever schema told of it, it tells the same now.
+        // The events are the same now, whichever schema recorded them.
         let told: Vec<_> = ended.events.iter().map(|event| event.event().unwrap()).collect();
         let phases: Vec<_> = told.iter().map_while(phase).collect();
         assert_eq!(phases, [Phase::Preparing, Phase::Starting, Phase::Running, Phase::Settling]);
         assert_eq!(told.last(), Some(&AgentEvent::Done), "{told:?}");
         assert_eq!(store.cursors("receipts").await.unwrap()[0].cursor.seq, 7);
-        // What was restored is opened like any other.
+        // A restored store is opened like any other.
         open(&place.address()).await.unwrap();
     }
 }
@@ -78,7 +78,7 @@ async fn how_runs_ended_or_were_about_to_is_told_as_it_would_be_now(place: Place
         ("running", "running", None, "status running"),
         ("stopping", "running", Some("\"timeout\""), "status running"),
         ("settling", "settling", None, "status settling"),
-        // That its agent was about to be ended was so before it was started anew.
+        // Its agent was about to be ended before it was started anew.
         ("anew", "running", None, "status running"),
     ] {
         let record = store.record(&id(run)).await.unwrap();

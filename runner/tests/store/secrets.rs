@@ -1,12 +1,19 @@
-//! Who may read the store, and what must not be read in what it says.
+//! Tests that only its owner reads the store, and that no message shows a secret.
 
-use std::{error::Error as _, fs, os::unix::fs::PermissionsExt};
+use std::{
+    error::Error as _,
+    fs,
+    os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink},
+};
 
 use platform_core::limit::Millis;
 use platform_runtime::{report, settings};
 use runner::store::{Address, Error};
 
-use crate::place::{Place, SECRET, open, secret};
+use crate::{
+    backups::populate,
+    place::{Place, SECRET, id, open, secret},
+};
 
 #[tokio::test]
 async fn a_password_opens_the_database_and_is_never_shown() {
@@ -62,6 +69,62 @@ async fn only_its_owner_reads_a_store() {
     fs::set_permissions(place.path().join("private/sluice.db"), fs::Permissions::from_mode(0o644)).unwrap();
     let refused = open(&place.address()).await.unwrap_err();
     assert!(matches!(refused, Error::Exposed { .. }), "{refused:?}");
+}
+
+/// Returns the message with which a place's SQLite store is refused.
+async fn refused(place: &Place) -> String {
+    report::chain(&open(&place.address()).await.unwrap_err())
+}
+
+#[tokio::test]
+async fn a_store_is_never_behind_a_link() {
+    let place = Place::sqlite();
+    place.open().await.close().await;
+    let (file, target) = (place.path().join("private/sluice.db"), place.path().join("private/target"));
+    fs::rename(&file, &target).unwrap();
+    symlink(&target, &file).unwrap();
+    assert!(refused(&place).await.contains("sluice.db: it is a symbolic link"), "{}", refused(&place).await);
+    // A link that leads nowhere makes nothing there.
+    let before = fs::read(&target).unwrap();
+    fs::remove_file(&target).unwrap();
+    assert!(refused(&place).await.contains("is a symbolic link"), "{}", refused(&place).await);
+    assert!(!target.exists());
+    // Nor is anything made where others can write.
+    fs::remove_dir_all(place.path().join("private")).unwrap();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    assert!(refused(&place).await.contains("can be written by every user"), "{}", refused(&place).await);
+    assert!(!place.path().join("private").exists());
+    // The control: the file itself, in a directory that is closed.
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    open(&place.address()).await.unwrap().close().await;
+    fs::write(&file, before).unwrap();
+    open(&place.address()).await.unwrap();
+}
+
+/// `sluice up` runs as a user of its own, and root uses its store, in either order.
+#[tokio::test]
+async fn root_uses_the_store_of_a_services_user() {
+    let place = Place::sqlite();
+    let private = place.path().join("private");
+    let everything = || fs::read_dir(&private).unwrap().map(|entry| entry.unwrap().path());
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    chown(place.path(), Some(12345), Some(12345)).expect("this test must run as root");
+    let store = place.open().await;
+    populate(&store).await;
+    assert_eq!(everything().count(), 3, "the store, its log and its index");
+    for path in everything().chain([private.clone()]) {
+        assert_eq!(fs::metadata(&path).unwrap().uid(), 12345, "{}", path.display());
+    }
+    // Root opens a store that this user has made, and refuses one of another user.
+    store.close().await;
+    place.open().await.record(&id("live")).await.unwrap();
+    chown(private.join("sluice.db"), Some(23456), None).unwrap();
+    let said = refused(&place).await;
+    assert!(said.contains("belongs to uid 23456") && said.contains("`chown 12345 "), "{said}");
+    chown(private.join("sluice.db"), Some(12345), None).unwrap();
+    fs::set_permissions(&private, fs::Permissions::from_mode(0o770)).unwrap();
+    let said = refused(&place).await;
+    assert!(said.contains("`chmod g-w "), "{said}");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! The agent: a program in a process group of its own.
+//! Starts the agent, a program in a process group of its own, and passes signals on to it.
 
 use std::{
     env,
@@ -17,21 +17,21 @@ use rustix::{
 
 use crate::error::Error;
 
-/// Added to a signal's number in an exit code, as shells have it.
+/// Number added to a signal's number in an exit code, as shells do.
 pub(crate) const BY_SIGNAL: i32 = 128;
 
-/// What is to be executed: a list, which nothing interprets.
+/// Program to execute, as a list of words that nothing interprets.
 #[derive(Debug)]
 pub(crate) struct Program {
     argv: Vec<OsString>,
-    /// Beside what the container has.
+    /// Variables added to the container's environment.
     environment: Vec<(String, String)>,
-    /// Instead of where the container begins.
+    /// Working directory, if not the container's own.
     directory: Option<PathBuf>,
 }
 
 impl Program {
-    /// A command line; none without a word.
+    /// Creates a program from a command line; `None` if that has no words.
     pub(crate) fn from_command(argv: Vec<OsString>) -> Option<Self> {
         (!argv.is_empty()).then(|| Self { argv, environment: Vec::new(), directory: None })
     }
@@ -52,7 +52,7 @@ impl From<Start> for Program {
     }
 }
 
-/// An agent that was started. Whether it still runs its [`crate::reap::Reaper`] knows.
+/// Agent that was started. The [`crate::reap::Reaper`] knows whether it still runs.
 #[derive(Debug)]
 pub(crate) struct Agent {
     pid: Pid,
@@ -62,7 +62,7 @@ impl Agent {
     /// Starts `program`. Its output is the container's, as is its input.
     pub(crate) fn start(program: &Program) -> Result<Self, Error> {
         if let Some(directory) = &program.directory {
-            // Not by the command itself: its error would look like that of a program that is missing.
+            // Done here and not by the command, whose error would look like that of a missing program.
             env::set_current_dir(directory)
                 .map_err(|source| Error::Directory { directory: directory.clone(), source })?;
         }
@@ -70,7 +70,7 @@ impl Agent {
         let failed = |source| Error::Execute { program: name.to_owned(), source };
         let child = Command::new(name)
             .args(program.argv.iter().skip(1))
-            // Whether its container had to wait is not the agent's business.
+            // The agent need not know whether its container had to wait.
             .env_remove(SANDBOX_START_FILE)
             .envs(program.environment.iter().map(|(name, value)| (name, value)))
             .process_group(0)
@@ -87,11 +87,12 @@ impl Agent {
 
     /// Passes `signal` on to the agent and what it started in its own group.
     pub(crate) fn signal(&self, signal: Signal) {
-        kill_process_group(self.pid, signal).ok(); // nobody may be left
+        kill_process_group(self.pid, signal).ok(); // the group may be empty
     }
 }
 
-/// Gives the terminal that somebody sits at (`docker run -it`) to the group of `agent`, and wakes it should it have read too soon.
+/// Gives an interactive terminal (`docker run -it`) to the group of `agent`, and wakes the agent in case it read too
+/// soon.
 fn lend_terminal(agent: Pid) {
     let terminal = io::stdin();
     if terminal.is_terminal() && tcsetpgrp(&terminal, agent).is_ok() {
@@ -99,7 +100,7 @@ fn lend_terminal(agent: Pid) {
     }
 }
 
-/// The exit code that tells how a process ended.
+/// Returns the exit code that describes how a process ended.
 pub(crate) fn exit_code(status: WaitStatus) -> u8 {
     let by_signal = || status.terminating_signal().map_or(BY_SIGNAL, |signal| BY_SIGNAL + signal);
     u8::try_from(status.exit_status().unwrap_or_else(by_signal)).unwrap_or(u8::MAX)

@@ -1,5 +1,5 @@
-//! Bridges between a port of `localhost` and a socket in a mounted directory, all in one thread: out of the sandbox, to the
-//! proxy, and into it, to who listens at a port there.
+//! Bridges ports of `localhost` and sockets in a mounted directory, all in one thread. The exit leads out of the
+//! sandbox to the proxy; the entry leads to a server at a port inside.
 
 use std::{
     convert::Infallible,
@@ -21,22 +21,22 @@ use tokio::{
 
 use crate::{error::Error, relay::relay};
 
-/// Most connections out at a time: more than the proxy gives a run, so that it is the proxy who refuses, in words. Beyond that
-/// they wait to be accepted.
+/// Most connections out at a time: more than the proxy allows a run, so that the proxy refuses the excess with a
+/// message. Further ones wait to be accepted.
 const CLIENTS: u64 = 1024;
-/// The same of connections in.
+/// Most connections in at a time.
 const VISITORS: u64 = 64;
-/// Descriptors of a connection.
+/// Descriptors that a connection needs.
 const DESCRIPTORS: u64 = 2;
-/// Descriptors for everything else.
+/// Descriptors kept for everything else.
 const RESERVED: u64 = 32;
-/// Before what failed for want of room is tried again, and the longest such pause.
+/// Delay before a connection that failed for lack of resources is retried; it doubles up to `LONGEST_PAUSE`.
 const PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(320);
-/// Mode of a socket that leads in: who may connect is said by the directory it is in, which is the host's.
+/// Mode of a socket that leads in. Its directory, which belongs to the host, decides who may connect.
 const ENTRY_MODE: u32 = 0o666;
 
-/// The way out: a port of `localhost` that leads to a socket.
+/// Way out of the sandbox: a port of `localhost` that leads to a socket.
 #[derive(Debug)]
 pub(crate) struct Exit {
     listener: TcpListener,
@@ -44,7 +44,7 @@ pub(crate) struct Exit {
 }
 
 impl Exit {
-    /// Takes `port`. Who connects is served as soon as [`Exit::serve`] is.
+    /// Binds `port`. Clients are served as soon as [`Exit::serve`] runs.
     pub(crate) async fn listen(port: u16, socket: &Path) -> Result<Self, Error> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
             .await
@@ -52,7 +52,7 @@ impl Exit {
         Ok(Self { listener, socket: socket.into() })
     }
 
-    /// Serves clients until it is dropped, and they with it.
+    /// Serves clients until dropped, which also ends their connections.
     pub(crate) async fn serve(self) -> Infallible {
         let Self { listener, socket } = self;
         let lead = |client| lead_out(client, Arc::clone(&socket));
@@ -60,7 +60,7 @@ impl Exit {
     }
 }
 
-/// The way in: a socket that leads to a port of `localhost`.
+/// Way into the sandbox: a socket that leads to a port of `localhost`.
 #[derive(Debug)]
 pub(crate) struct Entry {
     listener: UnixListener,
@@ -68,14 +68,14 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Listens at `socket`. One that a process before left there gives way.
+    /// Listens at `socket`, and replaces a socket that an earlier process left there.
     pub(crate) async fn listen(socket: &Path, port: u16) -> Result<Self, Error> {
         let listener =
             bind(socket).await.map_err(|source| Error::Entry { socket: socket.to_owned(), source })?;
         Ok(Self { listener, port })
     }
 
-    /// Serves visitors until it is dropped, and they with it.
+    /// Serves visitors until dropped, which also ends their connections.
     pub(crate) async fn serve(self) -> Infallible {
         let Self { listener, port } = self;
         let lead = |visitor| lead_in(visitor, port);
@@ -103,14 +103,14 @@ where
     }
 }
 
-/// How many connections there may be, `most` if there are descriptors for as many.
+/// Returns how many connections may be open: `most`, or fewer if there are not enough descriptors.
 fn connections(most: u64) -> usize {
     let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let room = (descriptors.saturating_sub(RESERVED) / DESCRIPTORS).clamp(1, most);
     usize::try_from(room).unwrap_or(usize::MAX)
 }
 
-/// A client that gets no proxy is hung up on.
+/// Connects a client to the proxy; closes its connection if the proxy cannot be reached.
 async fn lead_out(mut client: TcpStream, socket: Arc<Path>) -> io::Result<()> {
     // Events of a stream must not wait for each other.
     client.set_nodelay(true)?;
@@ -118,14 +118,14 @@ async fn lead_out(mut client: TcpStream, socket: Arc<Path>) -> io::Result<()> {
     relay(&mut client, &mut proxy).await
 }
 
-/// A visitor who comes while nobody listens is hung up on.
+/// Connects a visitor to the port; closes its connection if no server listens there.
 async fn lead_in(mut visitor: UnixStream, port: u16) -> io::Result<()> {
     let mut host = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
     host.set_nodelay(true)?;
     relay(&mut visitor, &mut host).await
 }
 
-/// Connects, and waits while more want to than the proxy has room for.
+/// Connects, and waits while the proxy's backlog is full.
 async fn connect(socket: &Path) -> io::Result<UnixStream> {
     let mut pause = PAUSE;
     loop {
@@ -137,7 +137,7 @@ async fn connect(socket: &Path) -> io::Result<UnixStream> {
     }
 }
 
-/// Listens at `socket`. What is there gives way if it is a socket at which nobody is heard.
+/// Listens at `socket`. Replaces an existing socket only if no process listens there.
 async fn bind(socket: &Path) -> io::Result<UnixListener> {
     let listener = match UnixListener::bind(socket) {
         Err(taken) if taken.kind() == io::ErrorKind::AddrInUse => {

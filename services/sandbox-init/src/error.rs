@@ -1,4 +1,4 @@
-//! Why there is no agent, and with which exit code that is told.
+//! Lists the reasons why no agent runs, and the exit code that reports each.
 
 use std::{ffi::OsString, io, path::PathBuf, time::Duration};
 
@@ -53,7 +53,7 @@ pub(crate) enum Error {
 }
 
 impl Error {
-    /// As of a shell where shells agree (126, 127), as in sysexits.h where that has a word for it, else 1.
+    /// Returns the exit code: of a shell where shells agree (126, 127), of sysexits.h where it has one, else 1.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::NoCommand => 64,

@@ -1,4 +1,4 @@
-//! Whether somebody serves the run's socket: the agent begins when its first call can succeed.
+//! Waits until a proxy serves the run's socket, so that the agent's first call can succeed.
 
 use std::{io, path::Path, time::Duration};
 
@@ -10,18 +10,18 @@ use tokio::{
 
 use crate::error::Error;
 
-/// How long the proxy may take to be there.
+/// Longest wait for the proxy to be reachable.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long one answer may take.
+/// Longest wait for one answer.
 const ANSWER: Duration = Duration::from_secs(1);
-/// Between two questions. A proxy that is there answers the first.
+/// Delay between two questions. A running proxy answers the first.
 const PAUSE: Duration = Duration::from_millis(5);
-/// What is read of an answer's first line.
+/// Bytes read of an answer's first line.
 const LINE: u64 = 128;
 
 const QUESTION: &[u8] = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 
-/// Waits until `/health` is answered with 200 through `socket`, which need not be there yet.
+/// Waits until `/health` is answered with 200 through `socket`, which need not exist yet.
 pub(crate) async fn until_served(socket: &Path) -> Result<(), Error> {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -38,7 +38,7 @@ pub(crate) async fn until_served(socket: &Path) -> Result<(), Error> {
     }
 }
 
-/// The first line of the answer.
+/// Returns the first line of the answer.
 async fn ask(socket: &Path) -> io::Result<String> {
     let mut proxy = UnixStream::connect(socket).await?;
     proxy.write_all(QUESTION).await?;

@@ -1,4 +1,4 @@
-//! A sandbox's life: prepared, lived, ended.
+//! Runs a sandbox through its life: prepares it, supervises the agent, and ends what is left.
 
 use std::{
     convert::Infallible, ffi::OsString, fs, future::pending, os::unix::fs::FileTypeExt, path::Path, pin::pin,
@@ -17,7 +17,7 @@ use crate::{
     start,
 };
 
-/// Lives it with `command`, or with a start file. Returns the exit code.
+/// Runs the sandbox with `command`, or with a start file. Returns the exit code.
 pub(crate) async fn live(command: Vec<OsString>, settings: &Settings) -> Result<u8, Error> {
     let mut signals = Signals::listen().map_err(Error::Signals)?;
     let mut reaper = Reaper::install().map_err(Error::Signals)?;
@@ -27,7 +27,7 @@ pub(crate) async fn live(command: Vec<OsString>, settings: &Settings) -> Result<
         tokio::select! {
             prepared = &mut preparing => break prepared?,
             stop = signals.next_stop() => return Ok(u8::try_from(BY_SIGNAL + stop.as_raw()).unwrap_or(u8::MAX)),
-            // Somebody who was brought in by `docker exec` may have left it.
+            // A process brought in by `docker exec` may have left the orphan.
             orphan = reaper.next() => drop(orphan.map_err(Error::Wait)?),
         }
     };
@@ -49,7 +49,7 @@ pub(crate) async fn live(command: Vec<OsString>, settings: &Settings) -> Result<
     Ok(exit_code(status))
 }
 
-/// What to start, and its ways out and in, as far as it has them. The way out works.
+/// Returns the program to start with its bridges, as far as it has them. The way out works when this returns.
 async fn prepare(command: Vec<OsString>, settings: &Settings) -> Result<(Program, Bridges), Error> {
     let (program, socket) = match (Program::from_command(command), &settings.start_file) {
         (Some(program), _) => (program, Socket::IsThere),
@@ -73,14 +73,14 @@ async fn prepare(command: Vec<OsString>, settings: &Settings) -> Result<(Program
     Ok((program, Bridges { exit, entry }))
 }
 
-/// The ways out of a sandbox and into it.
+/// Bridges out of a sandbox and into it.
 struct Bridges {
     exit: Option<Exit>,
     entry: Option<Entry>,
 }
 
 impl Bridges {
-    /// Serves both until it is dropped.
+    /// Serves both bridges until dropped.
     async fn serve(self) -> Infallible {
         let exit = async {
             match self.exit {
@@ -101,7 +101,7 @@ impl Bridges {
     }
 }
 
-/// When a socket has to be there if there is to be one.
+/// Time at which the run's socket must exist if there is to be one.
 enum Socket {
     /// Before the container starts.
     IsThere,

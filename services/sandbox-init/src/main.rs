@@ -1,7 +1,9 @@
-//! `sandbox-init`: the first process of a sandbox. It starts the agent, ends with its exit code, and meanwhile buries orphans,
-//! passes signals on, bridges `localhost` to the run's socket and, if it is told to, a socket to a port of `localhost`.
+//! `sandbox-init` is the first process of a sandbox. It starts the agent and ends with its exit code. Meanwhile it
+//! reaps orphans, passes signals on, and bridges `localhost` to the run's socket. If configured, it also bridges a
+//! socket to a port of `localhost`.
 //!
-//! A convenience inside the sandbox, not a wall of it: it has the agent's uid and holds nothing the agent may not have.
+//! It is a convenience inside the sandbox and not part of its isolation. It has the agent's uid and holds nothing that
+//! the agent may not have.
 
 mod agent;
 mod bridge;
@@ -29,7 +31,7 @@ fn run(command: Vec<OsString>) -> Result<u8, Error> {
     runtime.block_on(life::live(command, &settings))
 }
 
-/// Says why there is no agent, in one line with all causes.
+/// Prints why there is no agent, in one line with all causes.
 #[expect(clippy::print_stderr, reason = "the sandbox's stderr is where whoever starts it looks")]
 fn report(error: Error) -> ExitCode {
     let causes: String = iter::successors(error.source(), |cause| (*cause).source())

@@ -1,4 +1,4 @@
-//! Children that have ended, and how those are ended that the agent left: the kernel gives its orphans to us.
+//! Reaps children that have ended, and ends the processes that the agent left. The kernel makes these children of ours.
 
 use std::{fs, io, time::Duration};
 
@@ -11,23 +11,23 @@ use tokio::{
     time::timeout,
 };
 
-/// How long what the agent left may take to end once it was asked to, and to be gone once it was killed.
+/// Time for the remaining processes to end after they were asked to, and again after they were killed.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// Whoever waits for all children. There must be no other.
+/// Reaper of all children. Only one may exist.
 #[derive(Debug)]
 pub(crate) struct Reaper {
     ended: unix::Signal,
 }
 
 impl Reaper {
-    /// Makes this process the one that orphans below it are given to, as the first process is anyway.
+    /// Makes this process the parent of orphans below it, which the first process is anyway.
     pub(crate) fn install() -> io::Result<Self> {
         process::set_child_subreaper(Some(process::getpid()))?;
         Ok(Self { ended: signal(SignalKind::child())? })
     }
 
-    /// The next child that has ended, which then is no zombie any more. Dropping the future loses none.
+    /// Waits for the next child that ends, and reaps it. Cancel safe: dropping the future loses none.
     pub(crate) async fn next(&mut self) -> io::Result<(Pid, WaitStatus)> {
         loop {
             match process::wait(WaitOptions::NOHANG) {
@@ -35,13 +35,13 @@ impl Reaper {
                 Ok(None) | Err(Errno::CHILD) => {}
                 Err(error) => return Err(error.into()),
             }
-            // One signal may stand for several children: all are asked for again each time.
+            // One signal may stand for several children, so all are checked again each time.
             self.ended.recv().await;
         }
     }
 
-    /// Ends everybody below us: asks them first. Who begins after that, or cannot be killed in time, is left to the kernel,
-    /// which ends a container with its first process.
+    /// Ends all processes below this one, and asks them first. A process that starts later, or that cannot be killed in
+    /// time, is left to the kernel, which ends a container with its first process.
     pub(crate) async fn end_everybody(&mut self) {
         for signal in [Signal::TERM, Signal::KILL] {
             for pid in descendants() {
@@ -56,7 +56,8 @@ impl Reaper {
     }
 }
 
-/// Everybody below us, parents before their children. Not `kill(-1)`: outside a container that would be everybody.
+/// Returns all processes below this one, parents before their children. Not `kill(-1)`: outside a container that would
+/// reach every process.
 fn descendants() -> Vec<Pid> {
     let mut found = children(process::getpid());
     let mut next = 0;
@@ -67,7 +68,7 @@ fn descendants() -> Vec<Pid> {
     found
 }
 
-/// The children of a process, zombies included; none if it is gone.
+/// Returns the children of a process, zombies included; none if the process is gone.
 fn children(parent: Pid) -> Vec<Pid> {
     let threads = fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
     let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());

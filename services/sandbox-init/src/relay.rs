@@ -1,7 +1,7 @@
-//! One connection of a bridge, from its client to whoever serves and back: bytes both ways, with bounded memory.
+//! Relays one connection of a bridge between its client and the server: bytes both ways, with bounded memory.
 //!
-//! It knows nothing of HTTP. Each side's end is passed on by itself, so either may go on speaking after the other has
-//! finished; whoever reads slowly is read from slowly.
+//! The relay knows nothing of HTTP. Each side's end is passed on by itself, so either side may go on sending after the
+//! other has finished. A slow reader slows its sender down.
 
 use std::{io, pin::pin, time::Duration};
 
@@ -11,12 +11,12 @@ use tokio::{
     time::timeout,
 };
 
-/// Bytes held of each direction of a connection.
+/// Bytes buffered for each direction of a connection.
 const BUFFER: usize = 16 << 10;
-/// How long a client may go on after the server has said its last.
+/// Time for the client to go on sending after the server has finished.
 const LINGER: Duration = Duration::from_secs(30);
 
-/// A connection whose two directions can be used at once, without a lock.
+/// Connection whose two directions can be used at once, without a lock.
 pub(crate) trait Wire {
     fn halves(&mut self) -> (impl AsyncRead + Send + Unpin + '_, impl AsyncWrite + Send + Unpin + '_);
 }
@@ -33,16 +33,16 @@ impl Wire for UnixStream {
     }
 }
 
-/// Passes on what `client` and `server` say until both have finished.
+/// Passes bytes between `client` and `server` until both have finished.
 ///
-/// What goes wrong with the server is never a reason to keep from the client what it can still get; once something is wrong
-/// with the client, there is nobody left.
+/// A failure of the server never keeps from the client the bytes that it can still get. A failure of the client ends
+/// the relay.
 pub(crate) async fn relay(client: &mut impl Wire, server: &mut impl Wire) -> io::Result<()> {
     let (mut from_client, mut to_client) = client.halves();
     let (mut from_server, mut to_server) = server.halves();
     let mut asking = pin!(async {
         match pour(&mut from_client, &mut to_server).await {
-            // It takes no more of a request that it refuses: its client has to finish to get to read why.
+            // The server stops reading a request that it refuses: the client must finish sending before it reads why.
             Err(Broken::Into(_)) => copy(&mut from_client, &mut sink()).await.map(drop),
             Err(Broken::From(error)) => Err(error),
             Ok(()) => Ok(()),
@@ -50,7 +50,7 @@ pub(crate) async fn relay(client: &mut impl Wire, server: &mut impl Wire) -> io:
     });
     let mut answering = pin!(async {
         match pour(&mut from_server, &mut to_client).await {
-            // It closed without having read everything: an end like another.
+            // The server closed without having read everything: an end like any other.
             Err(Broken::From(_)) => to_client.shutdown().await,
             Err(Broken::Into(error)) => Err(error),
             Ok(()) => Ok(()),
@@ -68,13 +68,13 @@ pub(crate) async fn relay(client: &mut impl Wire, server: &mut impl Wire) -> io:
     }
 }
 
-/// Which side of a direction has failed.
+/// Side of a direction that has failed.
 enum Broken {
     From(io::Error),
     Into(io::Error),
 }
 
-/// Passes bytes on until there are no more, and then that there are no more.
+/// Passes bytes on until there are no more, and then passes the end on.
 async fn pour(
     from: &mut (impl AsyncRead + Unpin),
     into: &mut (impl AsyncWrite + Unpin),

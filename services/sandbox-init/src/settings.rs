@@ -1,4 +1,4 @@
-//! What the container's environment says. Read here and nowhere else, once; an empty variable is as good as none.
+//! Reads the container's environment, once and only here. An empty variable counts as absent.
 
 use std::{env, ffi::OsString, path::PathBuf};
 
@@ -8,15 +8,15 @@ use crate::error::Error;
 
 #[derive(Debug)]
 pub(crate) struct Settings {
-    /// Where the run's socket is.
+    /// Path of the run's socket.
     pub(crate) socket: PathBuf,
-    /// Where `localhost` leads to it.
+    /// Port of `localhost` that leads to the run's socket.
     pub(crate) port: u16,
-    /// Where the sandbox is entered, and the port that this leads to.
+    /// Socket that leads into the sandbox, and the port that it leads to.
     pub(crate) entry: Option<(PathBuf, u16)>,
-    /// What to wait for if there is no command.
+    /// File to wait for if there is no command.
     pub(crate) start_file: Option<PathBuf>,
-    /// Whether the agent is told of a model API.
+    /// True if the agent is given the address of a model API.
     pub(crate) expects_api: bool,
 }
 

@@ -1,16 +1,16 @@
-//! Signals meant for the agent: of the first process the kernel drops whatever it has no handler for, so each that is to
-//! arrive is named here.
+//! Handles the signals meant for the agent. The kernel drops signals to the first process that have no handler, so each
+//! one to pass on is named here.
 
 use std::{future::poll_fn, io, task::Poll};
 
 use rustix::process::Signal;
 use tokio::signal::unix::{self, SignalKind, signal};
 
-/// What the agent gets if we get it.
+/// Signals passed on to the agent.
 const FORWARDED: [Signal; 7] =
     [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2, Signal::WINCH];
 
-/// Handlers, from when it is made to the end of the process.
+/// Handlers, active from creation to the end of the process.
 #[derive(Debug)]
 pub(crate) struct Signals(Vec<(Signal, unix::Signal)>);
 
@@ -20,7 +20,7 @@ impl Signals {
         FORWARDED.into_iter().map(listen).collect::<io::Result<_>>().map(Self)
     }
 
-    /// The next one. Dropping the future loses none.
+    /// Waits for the next signal. Cancel safe: dropping the future loses none.
     pub(crate) async fn next(&mut self) -> Signal {
         poll_fn(|context| {
             let mut streams = self.0.iter_mut();
@@ -31,7 +31,7 @@ impl Signals {
         .await
     }
 
-    /// The next one that ends who does not handle it.
+    /// Waits for the next signal that would end a process without a handler for it.
     pub(crate) async fn next_stop(&mut self) -> Signal {
         loop {
             match self.next().await {

@@ -1,7 +1,7 @@
-//! The start file: what a container without a command waits for.
+//! Waits for the start file of a container without a command, and reads it.
 //!
-//! The host renames it into its place, so it is complete when it appears. Nothing else makes it appear: a file that is
-//! written in place is not looked at.
+//! The host renames the file into place, so it is complete when it appears. A file that is written in place is not
+//! noticed.
 
 use std::{
     ffi::CStr,
@@ -21,14 +21,14 @@ use tokio::io::unix::AsyncFd;
 
 use crate::error::Error;
 
-/// Room for some hundred events: an event is 16 bytes and a name.
+/// Buffer for some hundred events: an event is 16 bytes and a name.
 const EVENTS: usize = 4096;
 
 /// Waits until `file` is there, and reads it.
 pub(crate) async fn read_once_there(file: &Path) -> Result<Start, Error> {
     let directory = file.parent().unwrap_or(Path::new("/"));
     let failed = |source| Error::Watch { directory: directory.to_owned(), source };
-    // Watched before it is looked for: it cannot come in between.
+    // The watch begins before the first look, so the file cannot appear unnoticed in between.
     let watch = watch(directory).map_err(failed)?;
     match read(file) {
         Err(Error::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
@@ -48,7 +48,7 @@ fn watch(directory: &Path) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::new(events)
 }
 
-/// Waits until something was renamed to `file`.
+/// Waits until a file is renamed to `file`.
 async fn until_renamed_to(watch: &AsyncFd<OwnedFd>, file: &Path) -> io::Result<()> {
     let name = file.file_name().map(OsStrExt::as_bytes);
     let mut room = [MaybeUninit::uninit(); EVENTS];

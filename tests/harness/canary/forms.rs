@@ -37,21 +37,21 @@ impl Forms {
         Self(forms)
     }
 
-    /// What the form is called in which the secret is in `bytes`.
+    /// Returns the name of the form in which the secret occurs in `bytes`.
     pub(super) fn in_bytes(&self, bytes: &[u8]) -> Option<String> {
         let (name, form) = self.0.iter().find(|(_, form)| memmem::find(bytes, form).is_some())?;
         Some(format!("{name}, {}", String::from_utf8_lossy(form)))
     }
 }
 
-/// Whether it is worth a closer look: every form of a secret that holds the word holds one of these.
+/// Returns whether `bytes` need a full search: every form of a secret that holds the word holds one of these.
 pub(super) fn may_hold_a_canary(bytes: &[u8]) -> bool {
     memmem::find(bytes, WORD.as_bytes()).is_some()
         || base64(WORD).iter().any(|form| memmem::find(bytes, form).is_some())
 }
 
-/// What of the base64 of any text with `secret` in it depends on the secret alone: for the three places in a group of bytes
-/// where it may begin, in both alphabets.
+/// Returns the parts of the base64 of any text with `secret` in it that depend on the secret alone: for the three
+/// offsets in a group of bytes at which it may begin, in both alphabets.
 fn base64(secret: &str) -> Vec<Vec<u8>> {
     let mut forms = Vec::new();
     for before in 0..3 {

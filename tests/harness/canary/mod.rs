@@ -1,9 +1,9 @@
-//! No secret anywhere: every secret that harness and tests hand out can be recognised, and is searched for wherever it must
-//! not be.
+//! Detects leaked secrets: every secret that the harness and the tests hand out is recognisable, and is searched for
+//! wherever it must not be.
 //!
-//! What flows by (answers to agents, output of `sluice`, what is said to and by Docker) is searched as it flows; what lies
-//! somewhere (files, metrics, environments) when a world ends or stops its proxy. What is found fails the test at the end
-//! of its world. Tests run in a process each, so what is found here is of one test.
+//! Data in transit is searched as it passes: answers to agents, output of `sluice`, messages to and from Docker. Data
+//! at rest (files, metrics, environments) is searched when a world ends or stops its proxy. Each hit fails the test at
+//! the end of its world. Each test has its own process, so the hits belong to one test.
 
 mod docker;
 mod forms;
@@ -15,7 +15,7 @@ pub use self::{docker::Spy, places::Places};
 
 /// The upstream's key in every world. If it shows up anywhere but in the upstream's requests, that is a leak.
 pub const CANARY_KEY: &str = "sk-canary-7f3a91c2";
-/// What every token secret of a shared listener begins with.
+/// Prefix of every token secret of a shared listener.
 pub const CANARY_SECRET: &str = "canary-5d20e8b1-";
 /// Two token secrets for the command line.
 pub const CANARY_SECRETS: [&str; 2] = ["canary-0123456789", "canary-9876543210"];
@@ -71,7 +71,7 @@ pub fn search(place: &str, bytes: &[u8]) {
     }
 }
 
-/// What was found so far, and begins again with nothing found.
+/// Takes the hits recorded so far and clears them.
 #[must_use]
 pub fn found() -> Vec<String> {
     std::mem::take(&mut watch().found)
@@ -85,7 +85,7 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// Of `place`.
+    /// Returns a search of text that arrives in pieces from `place`.
     #[must_use]
     pub const fn of(place: String) -> Self {
         Self { place, last: Vec::new() }

@@ -1,4 +1,4 @@
-//! Where things lie: files, what a process shows of itself, what control tells.
+//! Searches places at rest: files, a process's environment and arguments, answers on the control socket.
 
 use std::{
     fs,
@@ -12,9 +12,9 @@ use platform_core::name::{CONTROL_PROTOCOL, header};
 
 use super::{SECRET_FILES, search};
 
-/// A proxy that is stopped answers nobody.
+/// Longest wait for an answer on the control socket: a stopped proxy never answers.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// What control tells that is not in a file, too.
+/// Views of the control API whose content is not also in a file.
 const VIEWS: [&str; 4] = ["/v1/metrics", "/v1/runs", "/v1/accounts", "/v1/health"];
 
 /// Searches one kind of place each.
@@ -42,7 +42,7 @@ impl Places {
         }
     }
 
-    /// What every process of the same user can read about process `pid`.
+    /// Searches everything that a process of the same user can read about process `pid`.
     pub fn process(pid: u32) {
         for file in ["environ", "cmdline"] {
             if let Ok(content) = fs::read(format!("/proc/{pid}/{file}")) {
@@ -51,7 +51,8 @@ impl Places {
         }
     }
 
-    /// What is told on the control socket at `socket`, if anybody is there. Does not need the caller's runtime.
+    /// Searches the answers on the control socket at `socket`, if a process listens there. Does not need the caller's
+    /// runtime.
     pub fn control(socket: &Path) {
         for path in VIEWS {
             let Ok(answer) = get(socket, path) else { return };

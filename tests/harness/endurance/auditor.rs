@@ -1,4 +1,4 @@
-//! Somebody who follows the journal over every restart with nothing but a cursor, and keeps books.
+//! Follows the journal over every restart with nothing but a cursor, and keeps books.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -22,7 +22,7 @@ use crate::control::Control;
 const NAME: &str = "auditor";
 /// Before a proxy that is down is asked again.
 const AGAIN: Duration = Duration::from_millis(2);
-/// More faults than anybody reads.
+/// Most faults to keep.
 const MANY: usize = 20;
 
 /// Follows until it is dropped.
@@ -33,7 +33,7 @@ pub(crate) struct Auditor {
     follows: JoinHandle<()>,
 }
 
-/// What it read.
+/// Totals of the journal as the auditor read it.
 #[derive(Debug, Default)]
 pub(crate) struct Books {
     /// Sequence number of the last line: the cursor.
@@ -49,11 +49,11 @@ pub(crate) struct Books {
     pub(crate) outcomes: BTreeMap<String, u64>,
     /// Tokens of the largest call that was answered to its end.
     pub(crate) largest_call: u64,
-    /// How often it began to follow.
+    /// Connections made to follow the journal.
     pub(crate) connections: u64,
 }
 
-/// What there is to know of a call.
+/// State of a call as its record reports it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Call {
     pub(crate) outcome: Outcome,

@@ -1,4 +1,4 @@
-//! What is true at the end of a play, and what the upstream says to it.
+//! Compares the journal at the end of a play with the calls that the upstream saw.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use platform_core::record::Outcome;
 
 use super::auditor::Books;
 
-/// What became of all.
+/// Results of a play.
 #[derive(Debug, Default)]
 pub struct Findings {
     /// Operations by kind.
@@ -18,15 +18,15 @@ pub struct Findings {
     pub lines: u64,
     /// Calls that the upstream saw.
     pub seen: usize,
-    /// Of these, those that have no record.
+    /// Calls among them that have no record.
     pub unrecorded: Vec<String>,
-    /// Of these, those that came twice.
+    /// Calls among them that arrived twice.
     pub replayed: Vec<String>,
     /// Calls of which the journal says that the upstream answered, and that it has never seen.
     pub invented: Vec<String>,
     /// Calls that were about to be sent, or were on their way, and have never arrived; by outcome.
     pub never_arrived: BTreeMap<String, u64>,
-    /// What was wrong with the journal as it was followed: gaps, lines twice, a chain that does not fit, two records of a call.
+    /// Faults of the journal as it was followed: gaps, lines twice, a chain that does not fit, two records of a call.
     pub faults: Vec<String>,
     /// Runs and accounts that used more than the limit and one answer that was too long.
     pub over: Vec<String>,
@@ -36,9 +36,9 @@ pub struct Findings {
     pub timed_out: u64,
     /// Runs that were closed and could be opened again.
     pub reopened: Vec<String>,
-    /// How often it was started on a disk that was full.
+    /// Starts of the proxy on a full disk.
     pub started_on_a_full_disk: u64,
-    /// How often the follower had to begin again.
+    /// Connections that the follower made.
     pub follower_connections: u64,
     /// The longest time from a kill until every run's socket answered again, in milliseconds.
     pub longest_gap_ms: u64,

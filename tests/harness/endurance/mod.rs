@@ -1,12 +1,12 @@
-//! A proxy that is killed again and again under load, while upstream, disk, clients, follower and control plane fail too, and
-//! somebody sets the clock forward and back.
+//! Kills a proxy again and again under load. Upstream, disk, clients, follower and control plane fail too, and the
+//! clock is set forward and back.
 //!
-//! The random numbers come from a seed; how the pieces interleave is the machine's. After each restart, and at the end, what
-//! the proxy tells is compared with what a follower of the journal has summed up; at the end, the journal with what the
-//! upstream saw.
+//! The random numbers come from a seed; the machine decides how the pieces interleave. After each restart, and at the
+//! end, the proxy's reports are compared with the sums of a follower of the journal. At the end, the journal is
+//! compared with the calls that the upstream saw.
 //!
-//! Of the clock: a run is closed once the clock has shown the moment at which its time is over, for good, also if the clock is
-//! set back; and not before it has, however often it is set back. Nothing else goes by the time of day.
+//! The clock: a run is closed for good once the clock has shown the moment at which its time is over. It stays closed
+//! if the clock is set back, and is never closed earlier. Nothing else depends on the time of day.
 
 pub(crate) mod auditor;
 mod findings;
@@ -53,32 +53,32 @@ const RUN_TOKENS: u64 = 60_000;
 const RUN_SECONDS: u64 = 1800;
 /// Seconds that may pass between a look at the clock and what is decided by it.
 const MOMENTS: u64 = 10;
-/// How long a machine may take to find everything at rest after a kill.
+/// Longest wait for everything to come to rest after a kill.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Small, so that files of the journal change often, and what was acknowledged is removed.
 const JOURNAL: &str = "segment_size = '64 KiB'\ndisk_budget = '1 MiB'\n";
 
-/// Whether the proxy finds the marks of calls in flight that it left.
+/// In-flight marks that the proxy finds after a kill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Marks {
-    /// It does.
+    /// The marks of the killed proxy are kept.
     Kept,
-    /// A control: what is missing without them.
+    /// A control: shows which calls are missing without marks.
     Removed,
 }
 
-/// How to play.
+/// Parameters of a play.
 #[derive(Debug, Clone, Copy)]
 pub struct Play {
-    /// Of the random numbers.
+    /// Seed of the random numbers.
     pub seed: u64,
-    /// How often the proxy is killed.
+    /// Number of kills of the proxy.
     pub kills: u64,
-    /// Where the journal is; a disk that can be filled.
+    /// File system and size, in mebibytes, of a disk for the journal that can be filled; a plain directory without.
     pub disk: Option<(FileSystem, u64)>,
-    /// What records survive: `process` or `disk`.
+    /// Durability of records: `process` or `disk`.
     pub durability: &'static str,
-    /// Whether marks are there after a kill.
+    /// Marks after a kill.
     pub marks: Marks,
 }
 
@@ -97,7 +97,7 @@ struct Stage {
     /// Connections with half a request on them.
     halves: Vec<Box<dyn Wire>>,
     opened: u64,
-    /// The upstream is away for so many more operations.
+    /// Operations for which the upstream stays unavailable.
     away: usize,
     closed: Vec<RunGrant>,
     seen: Seen,
@@ -186,7 +186,7 @@ impl Stage {
         }
         self.detour.let_through();
         self.world.start_proxy_with(&self.clock.variables()).await;
-        // Nobody opens them again but the proxy, and at the paths where they were.
+        // Only the proxy opens them again, and at the paths where they were.
         for run in &self.runs {
             assert_eq!(run.agent.get("/health").await.status, 200, "{}", run.grant.run_id);
         }
@@ -233,7 +233,7 @@ impl Stage {
         self.halves.clear();
     }
 
-    /// With no calls under way: nothing is set aside, and what is told is what was recorded.
+    /// Waits, with no calls under way, until no reservation is open and the reported usage matches the journal.
     async fn come_to_rest(&mut self) {
         eventually_within(
             PATIENCE,
@@ -246,7 +246,7 @@ impl Stage {
         self.auditor.acknowledge(&self.world.control).await;
     }
 
-    /// What is not at rest, or not told as it was recorded.
+    /// Returns what is not at rest or not reported as it was recorded.
     async fn look(&self) -> Vec<String> {
         let mut odd = Vec::new();
         let health = self.world.control.health().await.unwrap();
@@ -314,7 +314,7 @@ impl Stage {
     }
 }
 
-/// How a view differs from what was summed up, if it does.
+/// Returns the difference between a view and the sums, if any.
 fn differs(name: &str, limits: &[LimitView], sums: &BTreeMap<String, Sums>) -> Option<String> {
     let used = |limit| limits.iter().find(|view| view.limit == limit).map_or(0, |view| view.used);
     let told = Sums { tokens: used(Limit::TotalTokens), calls: used(Limit::Requests) };

@@ -1,4 +1,4 @@
-//! What may happen, and how often.
+//! Lists the operations of a play and their frequency.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ const MODELS: [&str; 11] = [
 ];
 /// Calls in flight beyond which the oldest are cut.
 const CALLS: usize = 48;
-/// Of an answer. The longest takes more, which the upstream does not care for.
+/// Token limit of an answer. The longest answer exceeds it, because the upstream ignores it.
 const MAX_TOKENS: u64 = 100;
 /// Seconds by which the clock is wrong before it is set the other way.
 const FAR: i64 = 3 * 3600;

@@ -103,7 +103,7 @@ pub fn by_model(turn: Turn, model: &str) -> Turn {
     Turn { model: Some(ModelName::parse(model).unwrap()), ..turn }
 }
 
-/// What a turn told, and how it ended.
+/// Events of a turn and its end.
 #[derive(Debug)]
 pub struct Told {
     /// All of its events.

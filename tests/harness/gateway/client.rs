@@ -1,5 +1,4 @@
-//! A client that knows no more of a gateway than which answer belongs to which request: for what is said of gateways
-//! themselves, without the bridge in between.
+//! A minimal client: it only matches answers to requests. It tests gateways themselves, without the bridge in between.
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
@@ -30,10 +29,10 @@ impl GatewayClient {
         client
     }
 
-    /// Connects and keeps what the gateway answers, whatever that is.
+    /// Connects and returns the gateway's answer, also if it is a refusal.
     ///
     /// # Panics
-    /// If nobody listens, or does not speak as gateways do.
+    /// If nothing listens, or the peer does not speak as gateways do.
     pub async fn try_connect(url: &str, token: &str, scopes: &[&str]) -> (Self, Value) {
         let stream = TcpStream::connect(url.strip_prefix("ws://").unwrap()).await.unwrap();
         let large = WebSocketConfig::default().max_message_size(None).max_frame_size(None);

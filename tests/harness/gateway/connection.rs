@@ -1,4 +1,4 @@
-//! One connection: how it begins, and what is read and written on it after that.
+//! Serves one connection: its handshake, then the frames read and written on it.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use super::{
     shared::{BACKLOG, Order, Seen, Shared},
 };
 
-/// What a client may send at most, whatever is announced: a message above what is announced is seen here.
+/// Largest message accepted, whatever is announced: a message above the announced size is seen here.
 const LARGEST: usize = 64 << 20;
 
 struct Connection<S> {
@@ -184,7 +184,7 @@ fn granting(mut answer: Value, scopes: Value) -> Value {
     answer
 }
 
-/// What a real gateway would not let in, and how it says so.
+/// Returns the refusal of a real gateway for a client that it would not let in.
 fn refusal(dialect: Dialect, request: &Value) -> Option<(Value, (u16, String))> {
     let params = &request["params"];
     let number = |name: &str| params[name].as_u64().unwrap_or(0);

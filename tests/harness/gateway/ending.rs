@@ -1,4 +1,4 @@
-//! How turns end: well, as a recorded one, refused, aborted.
+//! Ends turns: well, as a recorded one, refused, aborted.
 
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
-//! A gateway that does what a test has written down, in the shapes that real ones were recorded to use
-//! (`tests/openclaw/frames`), over TCP and a unix socket. It stands in for OpenClaw where a fault must come at one
-//! moment, or where Node would be too slow; what real gateways do is shown by `tests/stack`.
+//! A scripted gateway over TCP and a unix socket. Its frames have the shapes recorded from real gateways
+//! (`tests/openclaw/frames`). It stands in for OpenClaw where a fault must come at one moment, or where Node would be
+//! too slow. Tests in `tests/stack` cover real gateways.
 //!
 //! It is lenient where its clients' frames are concerned: their shape is checked against OpenClaw's own schema elsewhere.
 
@@ -88,18 +88,18 @@ impl ScriptedGateway {
         self.dir.path().join("gateway.sock")
     }
 
-    /// What the next turn of a session does that has no script yet.
+    /// Adds a script for the next turn of a session that has none yet.
     pub fn script(&self, session: &str, steps: Vec<Step>) {
         let key = self.shared.key(session);
         self.shared.inner().scripts.entry(key).or_default().push_back(steps);
     }
 
-    /// What turns do for which there is no script.
+    /// Sets the steps of turns without a script.
     pub fn always(&self, steps: Vec<Step>) {
         self.shared.inner().always = steps;
     }
 
-    /// How the next connection begins that has no door yet.
+    /// Adds a handshake for the next connection that has none yet.
     pub fn door(&self, door: Door) {
         self.shared.inner().doors.push_back(door);
     }
@@ -137,7 +137,7 @@ impl ScriptedGateway {
         self.seen().into_iter().filter(is_it).map(|seen| seen.frame).collect()
     }
 
-    /// How often it was told to begin a turn.
+    /// Returns the number of requests that begin a turn.
     #[must_use]
     pub fn turns(&self) -> usize {
         self.requests("agent").len() + self.requests("chat.send").len()
@@ -149,13 +149,13 @@ impl ScriptedGateway {
         self.shared.inner().calls.clone()
     }
 
-    /// How many clients have been let in and are there.
+    /// Returns the number of connected clients.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.shared.inner().connections.len()
     }
 
-    /// How many connections there ever were.
+    /// Returns the number of connections accepted so far.
     #[must_use]
     pub fn accepted(&self) -> u64 {
         self.shared.inner().accepted

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::agent::Agent;
 
-/// Where a provider of a gateway's configuration is.
+/// Address of a provider in a gateway's configuration.
 #[derive(Debug, Clone)]
 pub enum Provider {
     /// `http://HOST:PORT[/PATH]`, to which `/v1/chat/completions` is added.
@@ -16,7 +16,7 @@ pub enum Provider {
     Unix(PathBuf, String),
 }
 
-/// What a call is made with.
+/// Provider and headers of a call.
 #[derive(Debug, Clone)]
 pub(super) struct Identity {
     pub(super) provider: Provider,
@@ -33,7 +33,7 @@ pub struct Made {
     pub session: String,
     /// Status of the answer; none if there was none.
     pub status: Option<u16>,
-    /// What the model said, or the body of a refusal.
+    /// Text of the model, or the body of a refusal.
     pub said: String,
 }
 

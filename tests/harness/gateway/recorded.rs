@@ -1,4 +1,4 @@
-//! Recorded frames, and how they are told again of another run.
+//! Reads recorded frames and replays them for another run.
 
 use std::{fs, path::Path};
 
@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use super::script::Dialect;
 
-/// What one connection to a real gateway saw.
+/// Frames recorded on one connection to a real gateway.
 pub(super) struct Story {
     lines: Vec<Value>,
 }
 
-/// Whose frames they are.
+/// Ids of the run that frames belong to.
 #[derive(Debug, Clone)]
 pub(super) struct Names {
     pub(super) run: String,
@@ -81,7 +81,7 @@ impl Story {
             .collect()
     }
 
-    /// One of its frames, as if it were of the run that `names` are of.
+    /// Returns `frame` with the ids of its run replaced by `names`.
     pub(super) fn renamed(&self, frame: &Value, names: &Names) -> Value {
         let own = self.run();
         let text = frame.to_string().replace(&own.run, &names.run).replace(&own.session, &names.session);
@@ -93,7 +93,7 @@ impl Story {
     }
 }
 
-/// Whether an answer says only that its run has begun.
+/// Returns whether an answer only says that its run has begun.
 pub(super) fn is_acceptance(frame: &Value) -> bool {
     let status = frame["payload"]["status"].as_str();
     status.is_some_and(|status| ["accepted", "started", "in_flight"].contains(&status))

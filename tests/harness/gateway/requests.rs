@@ -1,4 +1,4 @@
-//! What a gateway answers to each method.
+//! Answers each method as a gateway does.
 
 use std::{sync::Arc, time::Duration};
 
@@ -134,7 +134,7 @@ fn text_of(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Which provider a turn's calls go to, and what they carry.
+/// Returns the provider and the headers of a turn's calls.
 fn identity(shared: &Shared, frame: &Value, key: &str) -> Option<Identity> {
     let (params, options) = (&frame["params"], shared.options().clone());
     let session = shared.inner().sessions.get(key).cloned().unwrap_or_default();

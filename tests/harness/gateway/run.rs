@@ -1,4 +1,4 @@
-//! One turn: its steps, told as events to everybody, and its end.
+//! Executes one turn: its steps, sent as events to all clients, and its end.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::{
     shared::{Order, Shared},
 };
 
-/// How a turn was begun, which decides how its end is told.
+/// Method that began a turn, which decides the shape of its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Method {
     Agent,
@@ -46,11 +46,11 @@ pub(super) struct Run {
     pub(super) message: String,
     pub(super) identity: Option<Identity>,
     pub(super) abort: Cue,
-    /// What `agent.wait` is told, once it is over; and the answer to its request, if it has one.
+    /// Answer to `agent.wait`, once the turn is over; and the answer to its request, if it has one.
     pub(super) ended: watch::Sender<Option<(Value, Option<Value>)>>,
 }
 
-/// A turn while it is told.
+/// A turn while its events are sent.
 pub(super) struct Telling<'a> {
     pub(super) shared: &'a Shared,
     pub(super) run: &'a Run,
@@ -83,7 +83,7 @@ impl Telling<'_> {
         self.end(&self.text.clone());
     }
 
-    /// Whether the turn goes on.
+    /// Executes a step; returns whether the turn goes on.
     async fn step(&mut self, step: Step) -> bool {
         match step {
             Step::Say(piece) => self.say(&piece),
@@ -124,7 +124,7 @@ impl Telling<'_> {
         }
     }
 
-    /// One event of the turn, unless the gateway has forgotten it.
+    /// Sends one event of the turn, unless the gateway has forgotten it.
     pub(super) fn event(&mut self, mut frame: Value) {
         if !self.shared.knows(self.run) {
             return;

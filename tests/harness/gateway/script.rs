@@ -1,4 +1,4 @@
-//! What a scripted gateway does: at its door, and in each turn, step by step.
+//! Describes the behaviour of a scripted gateway: at the handshake, and in each turn, step by step.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ impl Dialect {
     }
 }
 
-/// How a connection begins. Without one a client with the right token and protocol is let in.
+/// Handshake of a connection. Without one a client with the right token and protocol is let in.
 #[derive(Debug, Clone)]
 pub enum Door {
     /// No challenge, ever.
@@ -50,15 +50,15 @@ pub enum Door {
     Text(&'static str),
 }
 
-/// What an abort does.
+/// Effect of an abort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Abort {
-    /// What the dialect's gateway does: protocol 3 stops what `chat.send` began and nothing else.
+    /// The behaviour of the dialect's gateway: protocol 3 stops what `chat.send` began and nothing else.
     #[default]
     AsRecorded,
-    /// It is said to have been done, and the run goes on.
+    /// The abort is confirmed, but the run goes on.
     Pretended,
-    /// It is never answered.
+    /// The abort is never answered.
     Unanswered,
 }
 
@@ -84,10 +84,10 @@ impl Cue {
     }
 }
 
-/// One thing that happens in a turn. After the last one the turn ends well, with all that it said.
+/// Step of a turn. After the last one the turn ends well, with all of its text.
 #[derive(Debug, Clone)]
 pub enum Step {
-    /// More text, told in an event of either kind.
+    /// More text, sent in an event of either kind.
     Say(String),
     /// All text so far was wrong: this is it.
     Instead(String),
@@ -101,7 +101,7 @@ pub enum Step {
         run: Option<&'static str>,
         /// Another session's key.
         session: Option<&'static str>,
-        /// What is said there.
+        /// Text of the event.
         text: &'static str,
     },
     /// The events of a recorded tool call; protocol 3 has none.
@@ -116,7 +116,7 @@ pub enum Step {
     Pause(Duration),
     /// Nothing until a test says so.
     Until(Cue),
-    /// One call of a model, the way OpenClaw makes it; the answer is said, and a refusal ends the turn as recorded.
+    /// Calls a model as OpenClaw does; the answer becomes text, and a refusal ends the turn as recorded.
     Ask(&'static str),
     /// Every connection is closed with this code and reason.
     Close(u16, &'static str),

@@ -1,4 +1,4 @@
-//! What all connections and turns of a scripted gateway share.
+//! Holds the state that all connections and turns of a scripted gateway share.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -18,20 +18,20 @@ use super::{
 /// Frames kept for a client that does not read; a real gateway closes its connection, too.
 pub(super) const BACKLOG: usize = 4096;
 
-/// Each start of it is an hour after the one before, whenever it is: nobody waits for a clock.
+/// Time by which each restart shortens the reported uptime, so that no test waits for a clock.
 const HOUR: Duration = Duration::from_secs(3600);
 const LONG_AGO: Duration = Duration::from_secs(240 * 3600);
 
-/// What may be changed while a gateway runs.
+/// Settings that a test may change while a gateway runs.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// What an abort does.
+    /// Effect of an abort.
     pub abort: Abort,
-    /// Whether `outboundHeaders` are taken, as by a gateway with that extension.
+    /// `outboundHeaders` are accepted, as by a gateway with that extension.
     pub takes_headers: bool,
-    /// Whether it has the plugin that puts headers on a session's calls.
+    /// The plugin that puts headers on a session's calls is loaded.
     pub has_plugin: bool,
-    /// How often it says that it lives; silent without. What it announces is [`Options::announced_tick`].
+    /// Interval between ticks; none are sent without it. The announced interval is [`Options::announced_tick`].
     pub tick: Option<Duration>,
     /// The interval of its hello.
     pub announced_tick: Duration,
@@ -41,7 +41,7 @@ pub struct Options {
     pub providers: BTreeMap<String, Provider>,
 }
 
-/// What a session was given.
+/// Provider, headers and history of a session.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Session {
     pub(super) provider: Option<String>,
@@ -58,7 +58,7 @@ pub struct Seen {
     pub frame: Value,
 }
 
-/// What a connection is told to do.
+/// Instruction to a connection.
 #[derive(Debug, Clone)]
 pub(super) enum Order {
     Frame(Value),
@@ -79,7 +79,7 @@ pub(super) struct Inner {
     pub(super) seen: Vec<Seen>,
     pub(super) calls: Vec<Made>,
     pub(super) seq: u64,
-    /// How often it was started anew.
+    /// Number of restarts.
     pub(super) restarts: u32,
     pub(super) last: Vec<Value>,
 }
@@ -141,7 +141,7 @@ impl Shared {
         }
     }
 
-    /// An event to everybody, as gateways send them, counted.
+    /// Sends a numbered event to all clients, as gateways do.
     pub(super) fn event(&self, mut frame: Value) {
         {
             let mut inner = self.inner();
@@ -152,7 +152,7 @@ impl Shared {
         self.order_all(&Order::Frame(frame));
     }
 
-    /// What the last event was, to everybody again.
+    /// Sends the last event to all clients again.
     pub(super) fn again(&self) {
         let last = self.inner().last.clone();
         for frame in last {
@@ -172,12 +172,12 @@ impl Shared {
         self.order_all(&Order::Close(1012, "service restart".to_owned()));
     }
 
-    /// For how long it has been up.
+    /// Returns the reported uptime.
     pub(super) fn uptime(&self) -> Duration {
         self.created.elapsed() + LONG_AGO.saturating_sub(HOUR * self.inner().restarts)
     }
 
-    /// Whether this run is still this gateway's.
+    /// Returns whether this gateway still knows the run.
     pub(super) fn knows(&self, run: &Run) -> bool {
         self.inner().runs.get(&run.names.run).is_some_and(|known| std::ptr::eq(&raw const **known, run))
     }

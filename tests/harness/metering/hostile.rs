@@ -1,5 +1,5 @@
-//! Text and JSON that an agent writes to have its usage misread: the words that decide how an answer is read, where an
-//! answer repeats what the agent wrote.
+//! Builds text and JSON that an agent writes to have its usage misread. They contain the words that decide how an
+//! answer is read, in places that an answer repeats.
 
 use serde_json::{Map, Value, json};
 

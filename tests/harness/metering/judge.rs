@@ -12,7 +12,7 @@ use super::plan::{Kind, MAX_OUTPUT, Mode, number};
 /// Tokens that a request may have beside its text, as the proxy reserves them.
 const INSTRUCTIONS: u64 = 1024;
 
-/// One call, as its client saw it.
+/// A call as its client saw it.
 #[derive(Debug, Clone)]
 pub struct Call {
     /// Its kind.
@@ -21,18 +21,18 @@ pub struct Call {
     pub request: u64,
     /// Bytes of the answer that came.
     pub answer: u64,
-    /// How it ended.
+    /// Its end.
     pub end: End,
 }
 
 /// The end of a call for its client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// It has the whole answer.
+    /// The client received the whole answer.
     Answered(StatusCode),
     /// The answer broke off.
     Broken,
-    /// It left.
+    /// The client left.
     Left,
 }
 
@@ -41,13 +41,13 @@ pub enum End {
 pub struct Evidence {
     /// The calls that were made.
     pub calls: Vec<Call>,
-    /// What the upstream reported of each call that it answered whole.
+    /// Usage that the upstream reported, by call that it answered whole.
     pub reported: BTreeMap<usize, Reported>,
     /// The whole journal.
     pub journal: Vec<JournalLine>,
 }
 
-/// What was found.
+/// Results of a play.
 #[derive(Debug, Default, Serialize)]
 pub struct Findings {
     /// Calls that are not booked as they should be, in words.

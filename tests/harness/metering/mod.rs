@@ -1,8 +1,8 @@
-//! Random calls through the real LiteLLM, and whether the journal has what the upstream reported. The upstream's ledger says
-//! what that is; no code of the proxy has a part in it.
+//! Sends random calls through the real LiteLLM and compares the journal with the usage that the upstream reported. The
+//! upstream's ledger supplies the expected figures; no code of the proxy has a part in it.
 //!
-//! Calls are streamed and whole, on every route, with models that LiteLLM knows and that it does not know. They write the
-//! words by which answers are read wherever an answer repeats them, up to many megabytes, and are cut at random: by the
+//! Calls are streamed and whole, on every route, with models that LiteLLM knows and that it does not know. Fields that
+//! answers repeat contain the words by which answers are read, up to many megabytes. Calls are cut at random: by the
 //! upstream, or because their client leaves.
 
 mod hostile;
@@ -44,7 +44,7 @@ const SETTLED_TIMEOUT: Duration = Duration::from_secs(120);
 /// A play.
 #[derive(Debug, Clone, Copy)]
 pub struct Metering {
-    /// Where the random numbers come from.
+    /// Seed of the random numbers.
     pub seed: u64,
     /// Calls in all.
     pub calls: usize,

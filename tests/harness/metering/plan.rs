@@ -1,4 +1,4 @@
-//! One random call: what is asked of which model, and how it is cut.
+//! Plans one random call: its request, its model, and its cut.
 
 use std::time::Duration;
 
@@ -16,28 +16,28 @@ use crate::{
 pub(super) const MAX_OUTPUT: u64 = 32_768;
 /// Most tokens of a prompt that are reported: no less than any body of a request is reserved for.
 const MAX_INPUT: usize = 1000;
-/// How every request begins to say which call it is.
+/// Prefix of every request, followed by the number of the call.
 const MARK: &str = "mark=";
 
 const PATHS: [&str; 5] =
     ["/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", "/v1/embeddings"];
 
-/// The kind of a call, by which figures are told.
+/// Kind of a call; figures are kept by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Kind {
     /// Path of the route.
     pub path: &'static str,
-    /// Whether the answer is streamed.
+    /// Form of the answer.
     pub mode: Mode,
-    /// What LiteLLM knows of the model.
+    /// Knowledge that LiteLLM has of the model.
     pub models: Models,
 }
 
-/// Whether an answer is streamed.
+/// Form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// One JSON document.
+    /// A JSON document.
     Whole,
     /// Events.
     Streamed,
@@ -50,11 +50,11 @@ pub(super) enum Leaving {
     Never,
     /// Once it has so many bytes of the body.
     AfterBytes(usize),
-    /// So long after it has sent its request.
+    /// This long after it has sent its request.
     After(Duration),
 }
 
-/// One call.
+/// A planned call.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) kind: Kind,
@@ -134,7 +134,7 @@ fn script(random: &mut Random, kind: Kind, size: usize) -> Script {
     Script { content, fate, leaving }
 }
 
-/// What a request says.
+/// Parts of a request's text.
 struct Prompt<'a> {
     number: usize,
     size: usize,

@@ -1,10 +1,10 @@
-//! What runs do in a play, and how each must end, whatever happens to everybody but itself.
+//! Defines the scripts of the runs in a play, and the end that each must have, whatever happens to the other processes.
 
 use platform_core::event::RunErrorCode;
 use runner::store::Record;
 use serde_json::json;
 
-/// What an agent does.
+/// Behaviour of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Script {
     /// Asks the model, again if it gets no answer.
@@ -16,7 +16,7 @@ pub(super) enum Script {
     Prints,
     /// Goes on until its time is over, and does not listen.
     Hangs,
-    /// Goes on until somebody cancels it.
+    /// Goes on until its run is cancelled.
     Waits,
 }
 
@@ -54,7 +54,7 @@ impl Script {
         let entry = |script: Self| {
             let runtime = if script == Self::Hangs { "4s" } else { "2min" };
             format!(
-                "[agents.'{}']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['bash', '-c', {}]\nprotocol = 'text'\nruntime = '{runtime}'\n",
+                "[agents.'{}']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['bash', '-c', {}]\nprotocol = 'text'\nrun_timeout = '{runtime}'\n",
                 script.agent(),
                 // A JSON string is a TOML string; braces are doubled.
                 json!(script.shell().replace('{', "{{").replace('}', "}}"))
@@ -63,7 +63,7 @@ impl Script {
         Self::ALL.map(entry).concat()
     }
 
-    /// How it must end: its state, and its answer if there is one.
+    /// Returns the expected end: its state, and its answer if there is one.
     fn end(self) -> (&'static str, Option<String>) {
         let said = match self {
             Self::Asks | Self::AsksLong => "Hello from the scripted upstream,\ndone".to_owned(),
@@ -75,7 +75,7 @@ impl Script {
         ("succeeded", Some(said))
     }
 
-    /// How `record` is not as it must be, if it is not.
+    /// Returns how `record` differs from the expected end, if it does.
     pub(super) fn differs(self, record: &Record) -> Option<String> {
         let (state, answer) = self.end();
         if (record.run.state.name(), &record.answer) == (state, &answer) {
@@ -89,7 +89,7 @@ impl Script {
     }
 }
 
-/// Whether the record is of a run whose sandbox somebody has killed.
+/// Returns whether the record is of a run whose sandbox was killed.
 pub(super) fn is_container_failed(record: &Record) -> bool {
     record.run.error.as_ref().is_some_and(|failure| failure.code == RunErrorCode::ContainerFailed)
 }

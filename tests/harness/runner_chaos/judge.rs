@@ -12,7 +12,8 @@ use runner::store::Stage as Stored;
 use super::{Ordered, PATIENCE, Script, Stage, agents};
 
 impl Stage {
-    /// Nothing is killed any more, everybody lives, whoever waits to be cancelled is; waits until nothing is left.
+    /// Lets every worker live and cancels the runs that wait for it. Waits until nothing is left; records a fault if
+    /// that takes too long.
     pub(super) async fn come_to_rest(&mut self) {
         let began = Instant::now();
         for worker in &mut self.workers {
@@ -37,7 +38,7 @@ impl Stage {
         self.round.quiet_ms = u64::try_from(began.elapsed().as_millis()).unwrap();
     }
 
-    /// What is not at its end.
+    /// Returns what is not at its end.
     async fn look(&self) -> Vec<String> {
         let not_ended = self.not_ended().await;
         if !not_ended.is_empty() {

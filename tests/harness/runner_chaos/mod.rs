@@ -1,7 +1,8 @@
-//! Workers, proxy and sandboxes that are killed again and again while runs go on, under a supervisor that starts them again.
+//! Kills workers, proxy and sandboxes again and again while runs go on, under a supervisor that starts them again.
 //!
-//! A play has rounds: kills, then quiet, in which everything must come to its end. The random numbers come from a seed, a
-//! round's from its number too; how the pieces interleave is the machine's. What was found is judged here, told by who plays.
+//! A play has rounds: kills, then quiet, in which everything must come to its end. The random numbers come from a seed,
+//! and those of a round also from its number. The machine decides how the pieces interleave. Findings are judged here
+//! and reported by the caller.
 
 mod agents;
 mod judge;
@@ -33,11 +34,11 @@ use crate::{
 const RUNS: usize = 10;
 /// Kills of a round.
 const KILLS: u64 = 10;
-/// How long a busy machine may take to bring everything to its end.
+/// Longest wait, on a busy machine, for everything to come to its end.
 const PATIENCE: Duration = Duration::from_secs(45);
-const SETTINGS: &str = "[worker]\nlease = '2s'\nruns = 10\nreap_every = '2s'\n";
+const SETTINGS: &str = "[worker]\nlease_duration = '2s'\nmax_concurrent_runs = 10\ngc_interval = '2s'\n";
 
-/// What happened in a round, and what was found at its end.
+/// Events of a round and the state at its end.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub struct Round {
     /// Its number, from 0.
@@ -48,7 +49,7 @@ pub struct Round {
     pub stops: u64,
     /// Runs by how they ended.
     pub runs: BTreeMap<String, u64>,
-    /// Times somebody took a run over.
+    /// Times a worker took a run over.
     pub take_overs: u64,
     /// Calls that the upstream has seen since the play began.
     pub calls: usize,

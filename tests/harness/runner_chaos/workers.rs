@@ -1,4 +1,4 @@
-//! `sluice up` under somebody who starts it again: killed, stopped, told to die at a point.
+//! Runs `sluice up` under a supervisor: it is killed, stopped, armed to die at a point, and started again.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use crate::{World, random::Random};
 /// Longest a dead worker stays dead, and one that stands still goes on standing.
 const PAUSE_MS: usize = 4000;
 
-/// One worker, dead or alive.
+/// A worker, dead or alive.
 #[derive(Debug)]
 pub(super) struct Worker {
     log: PathBuf,
@@ -37,14 +37,14 @@ enum Life {
     },
 }
 
-/// What became of a worker by itself.
+/// Change of a worker that the supervisor did not make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum News {
-    /// It reached a point at which it was to die.
+    /// The worker reached a point at which it was to die.
     Died,
-    /// It reached a point at which it was to stand still.
+    /// The worker reached a point at which it was to stand still.
     Stood,
-    /// It ended, and nobody wanted it to.
+    /// The worker ended unexpectedly.
     Ended,
 }
 
@@ -53,7 +53,7 @@ impl Worker {
         Self { log: world.path().join(format!("{name}.log")), life: Life::Dead(Instant::now()) }
     }
 
-    /// Starts it, told to die or stand still at a point or not.
+    /// Starts it; if `armed`, it dies or stands still at that point.
     pub(super) fn start(&mut self, world: &World, armed: Option<String>) {
         let mut sluice = world.sluice().log_to(&self.log);
         let is_armed = armed.is_some();
@@ -79,7 +79,7 @@ impl Worker {
         }
     }
 
-    /// Has it stand still for a while, if it does not.
+    /// Suspends it for a while, unless it is suspended.
     pub(super) fn stop(&mut self, random: &mut Random) -> bool {
         match std::mem::replace(&mut self.life, Life::Dead(Instant::now())) {
             Life::Alive { child, armed: false } => {
@@ -94,7 +94,7 @@ impl Worker {
         }
     }
 
-    /// What its supervisor does now and then.
+    /// Performs one step of its supervisor: starts, resumes or checks it.
     pub(super) fn tend(&mut self, world: &World, random: &mut Random) -> Option<News> {
         let (life, news) = match std::mem::replace(&mut self.life, Life::Dead(Instant::now())) {
             Life::Dead(at) if Instant::now() >= at => {

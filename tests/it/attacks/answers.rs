@@ -1,12 +1,11 @@
-//! What an upstream may say in the head of an answer, or in its framing, that no agent should be told or could be
-//! misled by.
+//! Attacks in the head of an upstream's answer, or in its framing. No agent should receive them or be misled by them.
 
 use bench::upstream::ScriptedUpstream;
 use harness::{Puppet, World};
 
 use super::{MARK, status, told, with_lines};
 
-/// All that an agent is told in the head of an answer.
+/// Every header that an agent receives in the head of an answer.
 const TOLD: [&str; 9] = [
     "cache-control",
     "connection",
@@ -20,14 +19,14 @@ const TOLD: [&str; 9] = [
 ];
 const BODY: &str = r#"{"ok":1}"#;
 
-/// What an upstream says, and the status an agent is told.
+/// An answer of an upstream, and the status that the agent receives.
 pub(super) struct Attack {
     row: String,
     says: Vec<u8>,
     told: u16,
 }
 
-/// A whole answer with `lines` in its head.
+/// Builds a whole answer with `lines` in its head.
 fn with(lines: &str, told: u16) -> Attack {
     let says = format!(
         "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n{lines}\r\ncontent-length: {}\r\n\r\n{BODY}",
@@ -40,7 +39,7 @@ fn answer(row: &str, says: String, told: u16) -> Attack {
     Attack { row: row.to_owned(), says: says.into_bytes(), told }
 }
 
-/// Lines that are the upstream's insides, other tenants', or orders to whoever reads them.
+/// Lines with the upstream's internals, data of other tenants, or instructions to a client or proxy that reads them.
 const DROPPED: &[&str] = &[
     "set-cookie: token=victim; path=/",
     "set-cookie2: victim",
@@ -156,7 +155,7 @@ async fn of_an_answers_head_an_agent_is_told_what_it_needs() {
         assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{row}");
         let is_ours = attack.told == 200 || body.contains("upstream_failed");
         assert!(is_ours && (attack.told != 200 || body.contains(BODY)), "{row}");
-        // Control: without Sluicegate all of it is told.
+        // Control: without Sluicegate all of it reaches the agent.
         assert!(told(&puppet.agent(), &request).await.contains(MARK), "{row}");
     }
 }

@@ -1,5 +1,5 @@
-//! Bodies that ask for more than a model's words: fields that are orders to LiteLLM, media and tools that reach further
-//! than the model, objects that others left there.
+//! Attacks by bodies that ask for more than a model's words. Some have fields that are orders to LiteLLM, or media and
+//! tools that reach further than the model. Others name objects that other clients left there.
 
 use platform_core::{capability::Capability, refusal::Refusal};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn content(part: Value) -> Value {
     json!([{ "role": "user", "content": [part] }])
 }
 
-/// Fields that are nobody's to set, and shapes that two readers could see differently.
+/// Returns fields that no agent may set, and shapes that two parsers could read differently.
 pub(crate) fn fields() -> Vec<Attack> {
     use Refusal::{BodyInvalid, FieldUnknown};
     let unknown = |path, member, value| (path, member, value, FieldUnknown, None);
@@ -53,7 +53,7 @@ pub(crate) fn fields() -> Vec<Attack> {
     ]
 }
 
-/// What somebody would fetch, run or search for the agent.
+/// Returns fields that make the upstream or a provider fetch, run or search something for the agent.
 pub(crate) fn egress() -> Vec<Attack> {
     use Capability as May;
     let egress = |path, member, value, may| (path, member, value, Refusal::NotGranted, Some(may));
@@ -96,7 +96,7 @@ pub(crate) fn egress() -> Vec<Attack> {
     ]
 }
 
-/// What others left there.
+/// Returns fields that refer to data that other clients stored upstream.
 pub(crate) fn stored() -> Vec<Attack> {
     use Capability as May;
     let stored = |path, member, value, may| (path, member, value, Refusal::NotGranted, Some(may));

@@ -1,4 +1,4 @@
-//! Whose a gateway's call is, said in ways that are wrong, stale, somebody else's or at odds with each other.
+//! Attacks on the attribution of a gateway's call: claims that are wrong, stale, another run's or contradictory.
 
 use harness::{Agent, shared::token};
 use http::Method;
@@ -7,27 +7,27 @@ use platform_core::record::Identity;
 use super::{CHAT, status, told};
 use crate::shared::{SLOT, Shared, TRACE, good, open};
 
-/// Of r2.
+/// Trace of r2.
 const OTHER_TRACE: &str = "5bf92f3577b34da6a3ce929d0e0e4736";
 const OTHER_SLOT: &str = "1123456789abcdef0123456789abcdef";
-/// Of r3, which is closed.
+/// Trace of r3, which is closed.
 const CLOSED_TRACE: &str = "6bf92f3577b34da6a3ce929d0e0e4736";
 const CLOSED_SLOT: &str = "2123456789abcdef0123456789abcdef";
-/// Of r1, withdrawn.
+/// Trace of r1, withdrawn.
 const WITHDRAWN_TRACE: &str = "7bf92f3577b34da6a3ce929d0e0e4736";
 const WITHDRAWN_SLOT: &str = "3123456789abcdef0123456789abcdef";
-/// Of r4, whose tokens are revoked.
+/// Slot of r4, whose tokens are revoked.
 const REVOKED_SLOT: &str = "5123456789abcdef0123456789abcdef";
-/// Of nobody.
+/// Trace that is registered for no run.
 const NO_TRACE: &str = "8bf92f3577b34da6a3ce929d0e0e4736";
 const NO_SLOT: &str = "4123456789abcdef0123456789abcdef";
 
 const SPAN: &str = "00f067aa0ba902b7";
 
-/// What a call says of itself, and whose it is then, if anybody's.
+/// Claims of a call about itself, and the run and identity it is attributed to, if any.
 pub(super) struct Attack {
     row: &'static str,
-    /// In front of the path.
+    /// Slot in front of the path.
     slot: String,
     lines: String,
     of: Option<(&'static str, Identity)>,
@@ -51,7 +51,7 @@ fn bearer(run: &str) -> String {
     format!("authorization: Bearer {}", good(run))
 }
 
-/// Spellings of r1's own trace that are none.
+/// Returns spellings of r1's own trace that are no valid trace.
 fn spellings() -> Vec<Attack> {
     let parent = |row, value: String| attack(row, "", &[format!("traceparent: {value}")]);
     vec![
@@ -87,7 +87,7 @@ fn spellings() -> Vec<Attack> {
     ]
 }
 
-/// Slots that are none, are nobody's any more, or are somebody else's.
+/// Returns slots that are malformed, no longer assigned, or another run's.
 fn slots() -> Vec<Attack> {
     vec![
         attack("nobody's slot", NO_SLOT, &[]),
@@ -109,7 +109,7 @@ fn slots() -> Vec<Attack> {
     ]
 }
 
-/// Several at once, of which not all are good or not all the same run's.
+/// Returns combinations of which not all are good, or not all the same run's.
 fn disagreements() -> Vec<Attack> {
     vec![
         attack("my trace, another's slot", OTHER_SLOT, &[trace(TRACE)]),
@@ -134,7 +134,7 @@ fn disagreements() -> Vec<Attack> {
     ]
 }
 
-/// What leaves no doubt: the rows above with the offence taken out.
+/// Returns calls that leave no doubt: the rows above without the offence.
 fn good_ones() -> Vec<Attack> {
     use Identity::{Slot, Token, Trace};
     let of = |run, identity, attack: Attack| Attack { of: Some((run, identity)), ..attack };

@@ -1,5 +1,5 @@
-//! Errors in shapes that no API documents, and Sluicegate's own key in answers that look good: in streams and whole, on a
-//! run's own socket and on a gateway's listener, in every dialect.
+//! Attacks by errors in shapes that no API documents, and by Sluicegate's own key in answers that look good. They come
+//! in streams and whole, on a run's own socket and on a gateway's listener, in every dialect.
 
 use bench::upstream::ScriptedUpstream;
 use harness::{
@@ -14,7 +14,7 @@ use platform_core::record::Outcome;
 use super::CHAT;
 use crate::shared::{Shared, good};
 
-/// A key that is not ours, in the upstream's words.
+/// A key of the upstream, in the upstream's words.
 const THEIRS: &str = "sk-theirs-9f86d081884c7d65";
 /// Text of the model, which passes untouched.
 const SAID: &str = "see http://10.9.9.9/sk-mine-1234";
@@ -133,7 +133,7 @@ fn filled(pattern: &str, api: Api, secret: &str) -> String {
     text
 }
 
-/// How many rows there are: each on both doors.
+/// Returns the number of rows: each is tried on both listeners.
 pub(super) fn count() -> usize {
     2 * (APIS.len() * (IN_STREAMS.len() * 3 + IGNORED.len() + WHOLE.len()) + own_keys().len() + HEADERS.len())
 }
@@ -159,7 +159,7 @@ impl Doors {
         self.shared.with_token(&good("r1"))
     }
 
-    /// Has the upstream say a head with `lines` and `body`, which is cut at `cut`.
+    /// Makes the upstream send a head with `lines`, then `body` in two pieces, split at `cut`.
     fn say(&self, kind: &str, lines: &str, (body, cut): (&str, usize)) {
         let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\n{lines}connection: close\r\n\r\n");
         let (before, after) = body.as_bytes().split_at(cut);
@@ -167,7 +167,7 @@ impl Doors {
     }
 }
 
-/// All that is told: status, headers, body as far as it came.
+/// Returns all that the agent receives: status, headers, and the body as far as it came.
 async fn told(agent: &Agent, path: &str, answering: Answering) -> (StatusCode, String) {
     let body = body_for(path, "m", answering).to_string();
     let stream = agent.send(Method::POST, path, body.into()).await.unwrap();
@@ -179,7 +179,8 @@ fn in_the_middle(body: &str, secret: &str) -> usize {
     body.find(secret).map_or(body.len() / 2, |at| at + secret.len() / 2)
 }
 
-/// An error event in any shape is scrubbed or told in Sluicegate's words, whatever ends its lines.
+/// An upstream sends an error event in any shape and with any line ending; the agent receives it redacted or in
+/// Sluicegate's words.
 #[tokio::test]
 async fn errors_in_streams_never_pass() {
     let doors = Doors::open().await;
@@ -209,7 +210,8 @@ async fn errors_in_streams_never_pass() {
     }
 }
 
-/// Comments and lines that clients ignore carry nothing, and a stream with them is as good as without.
+/// An upstream hides a secret in comments and lines that clients ignore; none of it passes, and the stream is otherwise
+/// as good as without them.
 #[tokio::test]
 async fn ignored_lines_of_streams_carry_nothing() {
     let doors = Doors::open().await;
@@ -228,7 +230,7 @@ async fn ignored_lines_of_streams_carry_nothing() {
     }
 }
 
-/// A document that tells of an error with status 200 is treated as an error.
+/// An upstream sends a document that reports an error with status 200; Sluicegate treats it as an error.
 #[tokio::test]
 async fn errors_with_a_good_status_never_pass() {
     let doors = Doors::open().await;
@@ -250,7 +252,7 @@ async fn errors_with_a_good_status_never_pass() {
     }
 }
 
-/// Good answers with one of our own secrets: what they are, whether they stream, and the body.
+/// Returns good answers with one of our own secrets: route, streaming or not, and body.
 fn own_keys() -> Vec<(Api, Answering, String)> {
     let [chat, ..] = APIS;
     let escaped: String = CANARY_KEY.chars().map(|letter| format!("\\u{:04x}", u32::from(letter))).collect();
@@ -287,7 +289,7 @@ fn own_keys() -> Vec<(Api, Answering, String)> {
     all
 }
 
-/// The texts of all events, as a client joins them.
+/// Returns the texts of all events, as a client joins them.
 fn joined(answer: &str) -> String {
     let events = answer
         .lines()
@@ -299,7 +301,8 @@ fn joined(answer: &str) -> String {
     events.map(text).collect()
 }
 
-/// Neither the upstream's key nor a secret of tokens reaches an agent, however it is written or spread.
+/// An upstream repeats its key or a secret of tokens in a good answer; neither reaches an agent, however it is written
+/// or spread.
 #[tokio::test]
 async fn our_own_secrets_pass_in_no_answer() {
     let doors = Doors::open().await;
@@ -331,7 +334,7 @@ const HEADERS: [&str; 6] = [
     "request-id: http://10.1.2.3/S",
 ];
 
-/// Values of headers are judged alike for good answers and for errors.
+/// An upstream puts secrets into headers of good answers and of errors; both are judged alike.
 #[tokio::test]
 async fn headers_of_good_answers_tell_nothing() {
     let doors = Doors::open().await;
@@ -348,7 +351,7 @@ async fn headers_of_good_answers_tell_nothing() {
             assert!(direct.contains(secret), "the control: {direct}");
         }
     }
-    // What is well formed passes.
+    // Well-formed values pass.
     doors.say("Application/JSON; charset=utf-8", "request-id: req_011CS\r\nretry-after: 7\r\n", (body, 4));
     let (_, answer) = told(&doors.own, CHAT, Answering::Whole).await;
     for value in ["Application/JSON; charset=utf-8", "req_011CS", "\"7\""] {

@@ -1,5 +1,5 @@
-//! Headers of requests: by which a call could be attributed, routed or worked on otherwise, and by which a reader in
-//! between could be made to drop or to change ours.
+//! Attacks in request headers. Some could change how a call is attributed, routed or processed. Others could make an
+//! intermediary drop or change Sluicegate's own headers.
 
 use bench::upstream::Entry;
 use harness::{CANARY_KEY, OriginalProxy, World, grant};
@@ -14,7 +14,7 @@ type Row = (&'static [u8], Control);
 
 /// Lines that must not arrive: the call passes without them.
 const DROPPED: &[Row] = &[
-    // Ours, as a reader on the way could be told to drop or to misread them.
+    // Names of our headers, in lines that could instruct a proxy on the way to drop or to misread those headers.
     (b"connection: authorization, x-litellm-end-user-id, victim", Direct),
     (b"Connection: x-litellm-spend-logs-metadata\r\nconnection: victim", Direct),
     (b"connection: close, x-litellm-customer-id\r\nx-litellm-customer-id: victim", Nginx),
@@ -90,7 +90,7 @@ const DROPPED: &[Row] = &[
     (b"idempotency-key: victim", Nginx),
     (b"x-request-id: victim", Nginx),
     (b"cookie: token=victim\r\ncookie2: victim", Nginx),
-    // Whose trace it is.
+    // Headers that carry a trace and its baggage.
     (b"tracestate: victim=1", Nginx),
     (b"baggage: user=victim", Nginx),
     (b"b3: victim", Nginx),
@@ -139,7 +139,7 @@ const ALLOWED: &[(&[u8], &str, &str)] = &[
     (b"anthropic-beta: victim\r\nanthropic-beta: other", "anthropic-beta", "victim"),
 ];
 
-/// Lines that are too long or too many to be a table.
+/// Returns lines that are too long or too many for a table.
 fn crowds() -> Vec<(&'static str, Vec<u8>, u16, Control)> {
     let many = |name: &str, count: usize| -> Vec<u8> {
         (0..count).flat_map(|at| format!("{name}{at}: victim\r\n").into_bytes()).collect()
@@ -160,7 +160,7 @@ fn crowds() -> Vec<(&'static str, Vec<u8>, u16, Control)> {
     ]
 }
 
-/// How many rows there are.
+/// Returns the number of rows.
 pub(super) fn count() -> usize {
     DROPPED.len() + REFUSED.len() + ALLOWED.len() + crowds().len()
 }
@@ -184,7 +184,7 @@ pub(super) fn assert_only_ours(seen: &Entry, besides: &str, row: &str) {
     }
 }
 
-/// Where the rows are tried, and where their controls are.
+/// World in which the rows are tried, and the peers at which their controls are tried.
 pub(super) struct Stage {
     pub(super) world: World,
     pub(super) run: harness::Run,
@@ -201,14 +201,14 @@ impl Stage {
         Self { world, run, nginx, direct }
     }
 
-    /// The attack's answer, and what arrived of it.
+    /// Sends the attack; returns its answer, and what arrived of it.
     pub(super) async fn tried(&self, lines: &[u8]) -> (u16, Option<Entry>) {
         self.world.upstream.ledger().clear();
         let answer = told(&self.run.agent, &with_lines(lines)).await;
         (status(&answer), self.world.upstream.ledger().last())
     }
 
-    /// That the attack is one.
+    /// Asserts by the control that the attack is one.
     async fn assert_real(&self, row: &str, lines: &[u8], control: Control) {
         let (agent, lines) = match control {
             Nginx => (&self.nginx.agent, lines),

@@ -1,5 +1,5 @@
-//! Connections that send no request: heads that do not end, are too large or no HTTP, and what comes behind a call that is
-//! in flight. All memory of them is counted, and each that is refused is.
+//! Attacks by connections that send no request. Some send heads that do not end, are too large or no HTTP. Others send
+//! bytes behind a call that is in flight. The proxy counts all memory of them, and every refusal.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use super::{CHAT, status, told};
 
 const MIB: u64 = 1 << 20;
 
-/// Heads that are refused before they are a request, and the reason.
+/// Returns heads that are refused before they are a request, and the reason.
 pub(super) fn unread() -> Vec<(&'static str, Vec<u8>, Refusal)> {
     let get = |line: &str| format!("GET /v1/models HTTP/1.1\r\nhost: a\r\n{line}").into_bytes();
     vec![
@@ -59,12 +59,12 @@ fn post(target: &str) -> Vec<u8> {
     Raw::post(target, &chat_body("fake", Answering::Whole)).header("connection", "close").bytes()
 }
 
-/// A world with such limits of memory, a run of its own socket, and a client of the shared listener.
+/// Starts a world with such limits of memory; returns it with a run of its own socket and a client of the shared
+/// listener.
 async fn limited(listener: &str, all: &str) -> (World, Run, Agent) {
     let mut world = World::start().await;
-    let settings = format!(
-        "threads = 2\nmax_header_bytes_in_flight = '{all}'\nmax_listener_header_bytes_in_flight = '{listener}'"
-    );
+    let settings =
+        format!("threads = 2\nmax_header_memory = '{all}'\nmax_header_memory_per_listener = '{listener}'");
     world.reconfigure("threads = 2", &settings);
     share(&mut world, "clients").await;
     let address = register_shared(&world, grant("shared", "acct-1")).await;
@@ -72,13 +72,14 @@ async fn limited(listener: &str, all: &str) -> (World, Run, Agent) {
     (world, run, Agent::over_tcp(address))
 }
 
-/// Whether the connection is still open after all that came on it.
+/// Returns whether the connection is still open after all that came on it.
 async fn is_open(wire: &mut Box<dyn Wire>) -> bool {
     let mut text = Vec::new();
     timeout(Duration::from_millis(20), wire.read_to_end(&mut text)).await.is_err()
 }
 
-/// Heads of 60 KiB on the listener of tokens, where a thousand would be 60 MiB, and on a run's own socket.
+/// A client leaves heads of 60 KiB unfinished, on the listener of tokens and on a run's own socket; the memory of the
+/// proxy stays bounded. A thousand of them would be 60 MiB.
 #[tokio::test]
 async fn unfinished_heads_hold_bounded_memory() {
     const HEADS: usize = 1000;
@@ -88,7 +89,7 @@ async fn unfinished_heads_hold_bounded_memory() {
         assert!(flooded.counted_bytes <= 2 * MIB, "{flooded:?}");
         // Those that give way are closed a moment later, so that more of them are there than count.
         assert!(flooded.rss_after_kib < flooded.rss_before_kib + (30 << 10), "{flooded:?}");
-        // The oldest give way, and are told so.
+        // The oldest give way, and receive a 408 that says so.
         let mut text = String::new();
         open[0].read_to_string(&mut text).await.ok();
         assert!(text.starts_with("HTTP/1.1 408 ") || text.is_empty(), "{text}");
@@ -114,7 +115,8 @@ async fn unfinished_heads_hold_bounded_memory() {
     assert!(flooded.rss_after_kib > flooded.rss_before_kib + (50 << 10), "{flooded:?}");
 }
 
-/// One call in flight each, and behind it seven kilobytes that belong to no call.
+/// A client has a call in flight on each connection, and behind it seven kilobytes that belong to no call. The proxy
+/// counts them, and closes the oldest connections.
 #[tokio::test]
 async fn bytes_behind_a_running_call_are_counted() {
     let (world, run, _shared) = limited("256 KiB", "1 MiB").await;
@@ -143,7 +145,8 @@ async fn bytes_behind_a_running_call_are_counted() {
     assert_eq!(head_bytes(&world).await, 0);
 }
 
-/// In our words, each with a record: of the run whose socket it is, or of no run.
+/// A client sends bytes that are no request; the refusal is in Sluicegate's words, with a record of the run whose
+/// socket it is, or of no run.
 #[tokio::test]
 async fn what_is_no_request_is_refused_and_recorded() {
     let (world, run, shared) = limited("16 MiB", "64 MiB").await;
@@ -155,7 +158,7 @@ async fn what_is_no_request_is_refused_and_recorded() {
             let record = world.records(count).await.pop().unwrap().record;
             assert_eq!((record.identity, record.outcome), (identity, Outcome::Refused), "{name}");
             if identity == Identity::None && record.refusal == Some(Refusal::TokenMissing) {
-                continue; // a whole request, and nothing says whose
+                continue; // a whole request, and nothing proves its run
             }
             assert_eq!(record.refusal, Some(refusal), "{name}: {answer}");
             let words = answer.contains(&format!("\"code\":\"{}\"", refusal.code()));

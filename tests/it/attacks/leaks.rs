@@ -1,5 +1,6 @@
-//! What an upstream or Sluicegate itself could tell of what is not the agent's: keys, addresses, other runs, other
-//! teams; in errors of every shape, whole and in the middle of a stream, in pieces that part a secret.
+//! Attacks on confidentiality: an upstream or Sluicegate itself could reveal data that is not the agent's. Such data
+//! are keys, addresses, other runs and other teams. They come in errors of every shape, whole and in the middle of a
+//! stream, in pieces that split a secret.
 
 use bench::upstream::ScriptedUpstream;
 use harness::{
@@ -18,7 +19,7 @@ use crate::{
     shared::{SLOT, Shared, TRACE, good},
 };
 
-/// Texts as LiteLLM and what stands around it write them, each with what must not be told of it.
+/// Texts as LiteLLM and the services around it write them, each with the part that must not reach the agent.
 const INSIDES: &[(&str, &str)] = &[
     ("Authentication Error, invalid key: sk-canary-7f3a91c2", "sk-canary-7f3a91c2"),
     ("Incorrect API key provided: sk-proj-Ab12Cd34. Find yours online", "sk-proj-Ab12Cd34"),
@@ -49,7 +50,7 @@ const INSIDES: &[(&str, &str)] = &[
     ),
 ];
 
-/// How an upstream wraps such a text, and on which route.
+/// Shape in which an upstream wraps such a text, and the route it does so on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shape {
     OpenAi,
@@ -85,7 +86,7 @@ const SHAPES: [Shape; 14] = [
     Shape::Unended,
 ];
 
-/// What a model says before the error, which nobody may touch.
+/// Text that a model says before the error; the proxy must not change it.
 const SAID: &str = "see http://10.9.9.9/sk-mine-1234";
 
 impl Shape {
@@ -109,7 +110,7 @@ impl Shape {
         )
     }
 
-    /// Status, content type and body.
+    /// Returns the status, content type and body.
     fn wrapped(self, text: &str) -> (&'static str, &'static str, String) {
         let json = "application/json";
         let error = json!({ "message": text, "type": "server_error", "param": null, "code": "500" });
@@ -162,7 +163,7 @@ impl Shape {
         }
     }
 
-    /// The answer in writes; those of a stream part the secret.
+    /// Returns the answer in writes; those of a stream split the secret.
     fn writes(self, text: &str, secret: &str) -> Vec<Vec<u8>> {
         let (status, kind, body) = self.wrapped(text);
         let header = match self {
@@ -189,7 +190,7 @@ fn leaks() -> impl Iterator<Item = (Shape, &'static str, &'static str)> {
     SHAPES.into_iter().flat_map(|shape| INSIDES.iter().map(move |(text, secret)| (shape, *text, *secret)))
 }
 
-/// How many rows there are.
+/// Returns the number of rows.
 pub(super) fn count() -> usize {
     leaks().count() + refused().len()
 }
@@ -198,7 +199,7 @@ async fn in_front_of(puppet: &Puppet) -> World {
     World::in_front_of(ScriptedUpstream::start().await.unwrap(), &puppet.base_url(), "").await
 }
 
-/// All that is told: status, headers, body as far as it came.
+/// Returns all that the agent receives: status, headers, and the body as far as it came.
 async fn told(agent: &Agent, shape: Shape) -> (StatusCode, String) {
     let answering = if shape.is_stream() { Answering::Streamed } else { Answering::Whole };
     let body = body_for(shape.path(), "m", answering).to_string();
@@ -254,7 +255,7 @@ async fn a_gateway_is_told_of_an_error_in_a_stream_in_our_words_only() {
     }
 }
 
-/// Calls that Sluicegate itself refuses: lines of the head, and what is asked of whom.
+/// Returns calls that Sluicegate itself refuses: path, lines of the head, and body.
 fn refused() -> Vec<(String, String, String)> {
     let chat = |model: &str| body_for(CHAT, model, Answering::Whole).to_string();
     let mut unknown = body_for(CHAT, "m", Answering::Whole);
@@ -306,7 +307,7 @@ async fn no_refusal_of_our_own_tells_of_others() {
             }
         }
     }
-    // Control: whoever may know is told.
+    // Control: the operator, who may know, sees it on the control socket.
     let told = shared.world.control.send(Method::GET, "/v1/runs", String::new()).await.text();
     assert!(told.contains("other-run") && told.contains("other-account"), "{told}");
     assert!(shared.world.log().contains(&nobody), "the operator's log says whom it tried");

@@ -1,5 +1,5 @@
-//! Methods, paths and queries that are no route, or another than they look like: on a run's own socket, on a gateway's
-//! listener with a good token, and behind a good slot.
+//! Attacks by methods, paths and queries that are no route, or another than they look like. They come on a run's own
+//! socket, on a gateway's listener with a good token, and behind a good slot.
 
 use harness::{
     Agent, CANARY_KEY, OriginalProxy, World,
@@ -18,7 +18,7 @@ use crate::shared::{SLOT, Shared, good};
 /// Method, target, control.
 type Row = (&'static str, &'static str, Control);
 
-/// What exists nowhere.
+/// Paths that exist nowhere.
 pub(super) const PATHS: &[Row] = &[
     ("POST", "/v1/./chat/completions", Nginx),
     ("POST", "/v1/../v1/chat/completions", Nginx),
@@ -110,7 +110,7 @@ pub(super) const PATHS: &[Row] = &[
     ("POST", "/slot/0123456789abcdef0123456789abcdee/v1/chat/completions", Direct),
 ];
 
-/// Behind the route of a chat, and never to arrive.
+/// Queries behind the route of a chat, which must never arrive.
 pub(super) const QUERIES: &[(&str, Control)] = &[
     ("?user=victim", Nginx),
     ("?model=fake-cost", Nginx),
@@ -176,7 +176,8 @@ async fn what_is_no_route_leads_nowhere_from_a_gateway_either_and_locks_no_provi
     }
 }
 
-/// The control of both.
+/// A client sends the paths and queries of the tests above without Sluicegate in between; they arrive. It is the
+/// control of both.
 #[tokio::test]
 async fn without_sluicegate_what_is_no_route_arrives() {
     let world = World::start().await;

@@ -1,5 +1,5 @@
-//! Attacks on the places of sockets: an agent that can write the directory of its own, and control that would give one
-//! directory to two.
+//! Attacks on the places of sockets: an agent writes to the directory of its own socket, or control would give one
+//! directory to two owners.
 
 use std::{
     fs,
@@ -29,7 +29,7 @@ pub(super) const PLANTS: [(&str, Plant); 6] = [
     }),
 ];
 
-/// Settings of static runs on `llm/<name>/llm.sock`.
+/// Returns settings of static runs on `llm/<name>/llm.sock`.
 fn runs(world: &World, names: &[&str]) -> String {
     let run = |name: &&str| {
         let socket = socket(world, name);
@@ -47,8 +47,8 @@ async fn readiness(world: &World) -> (u16, Value) {
     (answer.status.as_u16(), answer.json())
 }
 
-/// Things that agents plant where their sockets go keep none of the others from being served, nor the proxy from being ready;
-/// each has its socket as soon as the way is free. The control is the run beside them.
+/// Agents plant files and links where their sockets go; the other runs are still served, and the proxy becomes ready.
+/// Each planted run has its socket as soon as the way is free. The control is the run beside them.
 #[tokio::test]
 async fn a_planted_socket_path_stops_only_its_run() {
     let mut world = World::start().await;
@@ -98,12 +98,18 @@ async fn a_directory_its_agent_can_write_is_told() {
     assert!(world.stop_proxy().await);
     let config = fs::read_to_string(world.config()).unwrap();
     let settings = runs(&world, &["closed", "owned", "open"]).replace("peer_uid = 0", "peer_uid = 1001");
-    fs::write(world.config(), config + &settings).unwrap();
+    // Its directory is closed, and the one above it the agent's, which can move it away.
+    let below = settings.replace("closed", "below").replace("/below/", "/agents/below/");
+    let below = below.split("[runs.owned]").next().unwrap();
+    fs::write(world.config(), config + &settings + below).unwrap();
     for name in ["closed", "owned", "open"] {
         fs::create_dir_all(socket(&world, name).parent().unwrap()).unwrap();
     }
     let dir = |name: &str| socket(&world, name).parent().unwrap().to_owned();
     chown(dir("owned"), Some(1001), None).unwrap();
+    let agents = dir("closed").with_file_name("agents");
+    fs::create_dir_all(agents.join("below")).unwrap();
+    chown(&agents, Some(1001), None).unwrap();
     fs::set_permissions(dir("open"), std::os::unix::fs::PermissionsExt::from_mode(0o1777)).unwrap();
     let dirs = ["closed", "owned", "open"].map(|name| dir(name).display().to_string());
     world.start_proxy().await;
@@ -113,6 +119,7 @@ async fn a_directory_its_agent_can_write_is_told() {
     let warned = world.log().lines().filter(|line| line.contains("WARN")).collect::<String>();
     for told in [&warned, &check.stderr, &doctor.stdout] {
         assert!(told.contains(&format!("{} belongs to uid 1001", dirs[1])), "{told}");
+        assert!(told.contains(&format!("{} belongs to uid 1001", agents.display())), "{told}");
         assert!(told.contains(&format!("{} can be written by every user", dirs[2])), "{told}");
         assert!(!told.contains(&format!("{} ", dirs[0])), "the one that is closed is not told: {told}");
     }
@@ -121,7 +128,7 @@ async fn a_directory_its_agent_can_write_is_told() {
 const DIR: &str = "0123456789abcdef0123456789abcdef";
 const OTHER: &str = "fedcba9876543210fedcba9876543210";
 
-/// Asks control for a run or gateway in a directory; the status and the problem's code and words.
+/// Asks control for a run or gateway in a directory; returns the status and the problem's code and words.
 async fn open(world: &World, path: &str, dir: &str) -> (u16, String) {
     let name = path.rsplit('/').next().unwrap();
     let body = if path.starts_with("/v1/runs") {
@@ -141,8 +148,8 @@ pub(super) const SECONDS: [(&str, &str); 4] = [
     ("/v1/gateways/g1", "/v1/runs/y2"),
 ];
 
-/// A directory belongs to the run or gateway that came first, until that is closed, also after a restart. The control is the
-/// same request for another directory.
+/// A directory belongs to the run or gateway that came first, until that is closed, also after a restart. The control
+/// is the same request for another directory.
 #[tokio::test]
 async fn a_socket_directory_has_one_owner() {
     let mut world = World::start().await;
@@ -210,4 +217,43 @@ async fn a_socket_has_one_run_under_any_name() {
         assert!(second == "llm/one/llm.sock" || check.code == Some(0), "the control of {second}: {check:?}");
     }
     fs::write(world.config(), config).unwrap();
+}
+
+/// A run that cannot be opened again keeps its directory and its limits, even when another run is registered meanwhile.
+/// The control is the same run once the way is free.
+#[tokio::test]
+async fn a_run_that_cannot_be_restored_loses_nothing() {
+    let mut world = World::start().await;
+    assert_eq!(open(&world, "/v1/runs/y1", DIR).await.0, 200);
+    let limits = json!({ "requests": 1 }).to_string();
+    assert_eq!(world.control.send(Method::PUT, "/v1/runs/y1/budget", limits).await.status, 200);
+    assert!(world.stop_proxy().await);
+    let dir = world.path().join("run/runs").join(DIR);
+    let aside = world.path().join("run/runs/aside");
+    fs::rename(&dir, &aside).unwrap();
+    fs::write(&dir, "in the way").unwrap();
+    world.start_proxy().await;
+    for _ in 0..2 {
+        let (status, problem) = open(&world, "/v1/runs/y1", DIR).await;
+        assert!(status >= 500, "{status} {problem}");
+        let (status, problem) = open(&world, "/v1/runs/y2", DIR).await;
+        assert!(status == 409 && problem.contains(" y1: close that first"), "{status} {problem}");
+    }
+    let (_, told) = readiness(&world).await;
+    assert!(told["reasons"].to_string().contains("y1"), "{told}");
+    fs::remove_file(&dir).unwrap();
+    fs::rename(&aside, &dir).unwrap();
+    let marker = dir.join("mounted");
+    fs::write(&marker, "").unwrap();
+    assert_eq!(open(&world, "/v1/runs/y1", DIR).await.0, 200);
+    assert!(marker.exists(), "the directory that a container has mounted is still that one");
+    let agent = Agent::on(&dir.join("llm.sock"));
+    assert_eq!(agent.chat("fake").await.status, 200);
+    let second = agent.chat("fake").await;
+    assert_eq!(
+        (second.status.as_u16(), second.text().contains("quota_exhausted")),
+        (400, true),
+        "{}",
+        second.text()
+    );
 }

@@ -1,5 +1,5 @@
-//! Attacks on state and secrets by other users of the host: links in the place of files, directories they can write to, files
-//! they can read, and pipes that are never written to.
+//! Attacks on state and secrets by other users of the host. They use links in the place of files, directories they can
+//! write to, files they can read, and pipes that are never written to.
 
 use std::{
     fs,
@@ -28,8 +28,8 @@ pub(super) const LINKED: [&str; 10] = [
     "state/journal/00000000000000000001.ndjson",
 ];
 
-/// A link in the place of a state file is refused by its name, and nothing is written or read through it. The control is the
-/// start without links, before and after.
+/// A link in the place of a state file is refused by its name, and nothing is written or read through it. The control
+/// is the start without links, before and after.
 #[tokio::test]
 async fn a_link_among_the_state_is_refused() {
     let mut world = World::start().await;
@@ -49,7 +49,7 @@ async fn a_link_among_the_state_is_refused() {
             fs::rename(&aside, &place).unwrap();
         }
     }
-    // What is written before it is put in place is not written through a link, either; nor is a run read through one.
+    // A link in the place of a temporary file is not written through, either; nor is a run read through one.
     for name in ["state/frozen.new", "state/consumers.new", "run/kept/r9.json"] {
         symlink(&elsewhere, world.path().join(name)).unwrap();
     }
@@ -121,10 +121,20 @@ async fn state_is_private_under_any_umask() {
     }
 }
 
+fn give_to_group(path: &Path, mode: u32) {
+    chown(path, None, Some(12345)).unwrap();
+    set(path, mode);
+}
+
 type Exposing = fn(&Path);
 
 /// Changes that open a place to other users, and words of the refusal.
-pub(super) const EXPOSED: [(&str, Exposing, &str); 8] = [
+pub(super) const EXPOSED: [(&str, Exposing, &str); 13] = [
+    ("state", |path| chown(path, Some(1001), None).unwrap(), "belongs to uid 1001"),
+    ("state", |path| give_to_group(path, 0o770), "can be written by group 12345: `chmod g-w "),
+    ("sluice.toml", |path| set(path, 0o666), "can be written by every user of this host: `chmod o-w "),
+    ("sluice.toml", |path| chown(path, Some(1001), None).unwrap(), "belongs to uid 1001"),
+    ("ca/ca.pem", |path| set(path, 0o646), "can be written by every user of this host: `chmod o-w "),
     ("state", |path| set(path, 0o777), "can be written by every user of this host: `chmod o-w "),
     ("state", |path| set(path, 0o1777), "can be written by every user of this host: `chmod o-w "),
     ("run", |path| chown(path, Some(1001), None).unwrap(), "belongs to uid 1001"),
@@ -135,23 +145,29 @@ pub(super) const EXPOSED: [(&str, Exposing, &str); 8] = [
     ("keys", |path| set(path, 0o777), "can be written by every user of this host: `chmod o-w "),
 ];
 
-/// State or keys that other users can change or read are refused with the place and the way to close it, by the proxy and by
-/// every command that looks. The control is the world as it was.
+/// State or keys that other users can change or read are refused with the place and the way to close it. The proxy and
+/// every command that looks at them refuse. The control is the world as it was.
 #[tokio::test]
 async fn what_other_users_can_reach_is_refused() {
     let mut world = World::start().await;
     assert!(world.stop_proxy().await);
-    let keys = world.path().join("keys");
+    let (keys, ca) = (world.path().join("keys"), world.path().join("ca"));
     fs::create_dir(&keys).unwrap();
+    fs::create_dir(&ca).unwrap();
+    fs::write(ca.join("ca.pem"), "").unwrap();
+    let ca_file = format!("ca_file = '{}'\n[proxy]", ca.join("ca.pem").display());
+    world.reconfigure("[proxy]", &ca_file);
     let key = world.path().join("key").display().to_string();
     world.reconfigure(&key, &keys.join("key").display().to_string());
     let right = || {
         private_file(&keys.join("key"), CANARY_KEY);
-        for (name, mode) in [("state", 0o700), ("run", 0o755), ("keys", 0o755)] {
+        for (name, mode) in
+            [("state", 0o700), ("run", 0o755), ("keys", 0o755), ("sluice.toml", 0o644), ("ca/ca.pem", 0o644)]
+        {
             set(&world.path().join(name), mode);
         }
-        for name in ["run", "keys/key"] {
-            chown(world.path().join(name), Some(0), None).unwrap();
+        for name in ["state", "run", "keys/key", "sluice.toml"] {
+            chown(world.path().join(name), Some(0), Some(0)).unwrap();
         }
     };
     for (name, expose, words) in EXPOSED {
@@ -172,8 +188,107 @@ async fn what_other_users_can_reach_is_refused() {
     world.start_proxy().await;
 }
 
-/// A pipe in the place of the configuration or of a key is refused at once: calls, control and signals are not kept waiting.
-/// The control is the reload after it.
+/// Changes that open what the control plane works with.
+pub(super) const OPEN_TO_CONTROL: [(&str, Exposing, &str); 6] = [
+    ("runner", |path| set(path, 0o777), "can be written by every user of this host: `chmod o-w "),
+    ("runner", |path| chown(path, Some(1001), None).unwrap(), "belongs to uid 1001"),
+    ("workspaces", |path| set(path, 0o702), "can be written by every user of this host: `chmod o-w "),
+    ("gateways", |path| give_to_group(path, 0o770), "can be written by group 12345: `chmod g-w "),
+    ("ca.pem", |path| set(path, 0o666), "can be written by every user of this host: `chmod o-w "),
+    ("sluice.toml", |path| set(path, 0o666), "can be written by every user of this host: `chmod o-w "),
+];
+
+/// `sluice up` and `run` refuse exposed files and directories of the control plane, and other commands report them. The
+/// control is the world as it was.
+#[tokio::test]
+async fn an_open_control_plane_does_not_start() {
+    let world = World::start().await;
+    let [ca, key] = ["ca.pem", "key"].map(|name| world.path().join(name).display().to_string());
+    let gateway =
+        format!("[gateways.g]\nurl = 'wss://127.0.0.1:1'\ntoken_file = '{key}'\nca_file = '{ca}'\n[store]");
+    world.reconfigure("[store]", &gateway);
+    world.reconfigure("[proxy]", "[proxy]\nlisten = '127.0.0.1:0'");
+    fs::write(&ca, "").unwrap();
+    for name in ["runner", "workspaces", "gateways"] {
+        fs::create_dir_all(world.path().join(name)).unwrap();
+    }
+    for (name, expose, words) in OPEN_TO_CONTROL {
+        for (name, mode) in [
+            ("runner", 0o700),
+            ("workspaces", 0o700),
+            ("gateways", 0o700),
+            ("ca.pem", 0o644),
+            ("sluice.toml", 0o644),
+        ] {
+            chown(world.path().join(name), Some(0), Some(0)).unwrap();
+            set(&world.path().join(name), mode);
+        }
+        let check = world.sluice().run(&["config", "check"]).await;
+        assert_eq!((check.code, check.stderr.as_str()), (Some(0), ""), "{check:?}");
+        let place = world.path().join(name);
+        expose(&place);
+        let told = format!("{} {words}", place.display());
+        for command in [&["up"][..], &["run", "Hello?"], &["config", "check"]] {
+            let refused = world.sluice().run(command).await;
+            assert!(
+                refused.code == Some(2) && refused.stderr.contains(&told),
+                "{told} is not in {refused:?}"
+            );
+        }
+        let doctor = world.sluice().run(&["doctor"]).await;
+        assert!(doctor.stdout.contains(&told), "{told} is not in {doctor:?}");
+    }
+}
+
+/// Runs `sluice-proxy --check` as root: its exit code and its words.
+async fn checked(world: &World) -> (Option<i32>, String) {
+    let mut check = Command::new(binary("sluice-proxy"));
+    let check = check.arg("--check").arg("--config").arg(world.config()).env_clear().stdin(Stdio::null());
+    let output = check.output().await.unwrap();
+    (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+}
+
+fn give(world: &World, names: &[&str], uid: u32) {
+    names.iter().for_each(|name| chown(world.path().join(name), Some(uid), None).unwrap());
+}
+
+/// An operator runs a check as root: it judges a service's directories as the service's user, and no advice takes them
+/// away from that user. An agent's user is no service's, and where a proxy runs, its user decides.
+#[tokio::test]
+async fn a_check_by_root_is_that_of_the_service() {
+    const SERVICE: u32 = 12345;
+    let mut world = World::start().await;
+    give(&world, &["state"], SERVICE);
+    let check = world.sluice().run(&["config", "check"]).await;
+    assert!(
+        check.code == Some(2) && check.stderr.contains("belongs to uid 12345"),
+        "root runs it: {check:?}"
+    );
+    give(&world, &["state"], 0);
+    assert!(world.stop_proxy().await);
+    // Systemd makes the service's directories where root's are.
+    set(world.path(), 0o755);
+    give(&world, &["state", "state/journal", "run", "key"], SERVICE);
+    assert_eq!(checked(&world).await, (Some(0), "the configuration is valid\n".to_owned()));
+    let check = world.sluice().run(&["config", "check"]).await;
+    assert_eq!(check.code, Some(0), "{check:?}");
+    let said = world.proxy_fails_to_start().await;
+    assert!(said.contains("belongs to uid 12345") && !said.contains("chown 0"), "{said}");
+    give(&world, &["run"], 3000);
+    let (code, said) = checked(&world).await;
+    assert!(code == Some(2) && said.contains("uid 3000") && said.contains("`chown 12345 "), "{said}");
+    give(&world, &["run", "state", "state/journal", "key"], 1001);
+    let (code, said) = checked(&world).await;
+    assert!(code == Some(2) && said.contains("belongs to uid 1001") && !said.contains("chown 0"), "{said}");
+    let peer = "[runs.r]\naccount = 'a'\nsocket = '/nowhere/llm.sock'\npeer_uid = 12345\n[store]";
+    world.reconfigure("[store]", peer);
+    give(&world, &["run", "state", "state/journal", "key"], SERVICE);
+    let (code, said) = checked(&world).await;
+    assert!(code == Some(2) && said.contains("belongs to uid 12345"), "an agent of [runs]: {said}");
+}
+
+/// A pipe in the place of the configuration or of a key is refused at once: calls, control and signals are not kept
+/// waiting. The control is the reload after it.
 #[tokio::test]
 async fn a_pipe_for_a_configuration_blocks_nothing() {
     let mut world = World::start().await;

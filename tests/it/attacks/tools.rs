@@ -1,4 +1,5 @@
-//! Tools that a model is offered although the run was not granted them, by all the ways in which a body can name one.
+//! Attacks by tools that a body offers to a model although the run was not granted them. The table has all the ways in
+//! which a body can name one.
 
 use harness::{World, grant};
 use platform_core::{capability::Capability, grant::RunGrant, id::ToolName, refusal::Refusal};
@@ -9,7 +10,7 @@ use super::CHAT;
 /// An offer: where it goes, and the member that makes it.
 type Offer = (&'static str, &'static str, Value);
 
-/// Each names `rm`.
+/// Returns offers, each of which names `rm`.
 pub(super) fn offers() -> Vec<Offer> {
     let function = json!({ "type": "function", "function": { "name": "rm" } });
     vec![

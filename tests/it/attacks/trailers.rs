@@ -1,4 +1,4 @@
-//! Headers that come behind the body, where a reader may not look for them.
+//! Attacks by headers that come behind the body, where a reader may not look for them.
 
 use bench::upstream::ScriptedUpstream;
 use harness::{
@@ -12,7 +12,7 @@ use super::{
     status, told,
 };
 
-/// Behind a chunked body.
+/// Trailers behind a chunked body.
 pub(super) const TRAILERS: &[&str] = &[
     "authorization: Bearer victim",
     "x-litellm-end-user-id: victim",
@@ -41,7 +41,7 @@ async fn trailers_bring_nothing() {
         assert_only_ours(&stage.world.upstream.ledger().last().unwrap(), "", trailers);
         told(&run.agent, request.as_bytes()).await;
         assert!(!puppet.heard().contains(MARK), "{trailers}: {}", puppet.heard());
-        // Control: an upstream that nobody stands in front of hears them.
+        // Control: an upstream without a proxy in front receives them.
         told(&puppet.agent(), request.as_bytes()).await;
         assert!(puppet.heard().contains(MARK), "{trailers}: {}", puppet.heard());
     }

@@ -1,5 +1,6 @@
-//! Usage that an agent, or an upstream that is sloppy, would have booked for less or for more than it is. Each row is what an
-//! upstream says; the control beside it is the same upstream without the hostile part, whose usage is exact.
+//! Attacks on usage: an agent, or a careless upstream, would have it recorded as less or as more than it is. Each row
+//! is an answer of an upstream. The control beside it is the same upstream without the hostile part, whose usage is
+//! exact.
 
 use bench::upstream::ScriptedUpstream;
 use harness::{Puppet, World, grant};
@@ -17,12 +18,12 @@ const RESPONSES: &str = "/v1/responses";
 const MESSAGES: &str = "/v1/messages";
 const EMBEDDINGS: &str = "/v1/embeddings";
 
-/// What the upstream says it has counted, as Anthropic and OpenAI's responses name it, and as chat does.
+/// Usage that the upstream reports, in the names of Anthropic and OpenAI's responses, and of chat.
 const USAGE: &str = r#""usage":{"input_tokens":300,"output_tokens":6000}"#;
 const CHAT_USAGE: &str = r#""usage":{"prompt_tokens":300,"completion_tokens":6000}"#;
 const EXACT: Books = Books::Exact(300, 6000);
 
-/// What an upstream says, and what must be booked.
+/// An answer of the upstream, and the usage that must be recorded.
 pub(super) struct Attack {
     row: &'static str,
     path: &'static str,
@@ -30,20 +31,20 @@ pub(super) struct Attack {
     books: Books,
 }
 
-/// What must be in the record.
+/// Usage that must be in the record.
 #[derive(Debug, Clone, Copy)]
 enum Books {
-    /// Exactly this.
+    /// Exactly this input and output.
     Exact(u64, u64),
     /// This much input, and output for so many bytes of text at the least: partly counted.
     Partial(u64, u64),
-    /// Nothing was counted: input by the request, so much output at the least, and never more than was set aside.
+    /// Nothing was counted: input by the request, so much output at the least, and never more than was reserved.
     Estimated(u64),
     /// No model worked on it.
     Nothing,
 }
 
-/// How an answer ends.
+/// End of an answer.
 #[derive(Debug, Clone, Copy)]
 enum End {
     Whole,
@@ -67,7 +68,7 @@ const EVENTS: &str = "text/event-stream";
 /// Fifty-five bytes of text.
 const TEXT: &str = "a model that says fifty-five bytes in one piece of text";
 
-/// A response as LiteLLM streams it: without nulls, the request's own fields repeated in the last event.
+/// Builds a response as LiteLLM streams it: without nulls, the request's own fields repeated in the last event.
 fn response(echo: &str) -> String {
     format!(
         "data: {{\"type\":\"response.created\",\"response\":{{\"model\":\"m\",\"status\":\"in_progress\"}}}}\n\n\
@@ -76,7 +77,7 @@ fn response(echo: &str) -> String {
     )
 }
 
-/// A chat whose model says [`TEXT`], with `before` and `after` around it.
+/// Builds a chat whose model says [`TEXT`], with `before` and `after` around it.
 fn chat(before: &str, after: &str) -> String {
     format!("{before}data: {{\"choices\":[{{\"delta\":{{\"content\":\"{TEXT}\"}}}}]}}\n\n{after}")
 }
@@ -197,7 +198,7 @@ fn guessed() -> Vec<Attack> {
     ]
 }
 
-/// All of them.
+/// Returns the rows of all tables.
 pub(super) fn attacks() -> Vec<Attack> {
     [hidden(), odd(), partial(), guessed()].into_iter().flatten().collect()
 }
@@ -243,8 +244,8 @@ async fn in_front_of(puppet: &Puppet) -> World {
     World::in_front_of(ScriptedUpstream::start().await.unwrap(), &puppet.base_url(), "").await
 }
 
-/// Whatever stands around usage, it is booked as the upstream counted it; what was not counted is not made up beyond what the
-/// call had set aside.
+/// A client calls models whose answers hide usage in other text; the record has usage as the upstream counted it. Usage
+/// that was not counted is estimated at no more than the call had reserved.
 #[tokio::test]
 async fn usage_is_booked_for_what_it_is() {
     let puppet = Puppet::start().await;
@@ -260,7 +261,8 @@ async fn usage_is_booked_for_what_it_is() {
     }
 }
 
-/// An answer that is none is told in other words, and booked all the same: at most as much as its call had set aside.
+/// An upstream sends an answer that is no model's answer; the agent receives it in other words, and the call is still
+/// billed: at most as much as it had reserved.
 #[tokio::test]
 async fn an_answer_of_another_kind_is_booked() {
     let puppet = Puppet::start().await;
@@ -269,7 +271,7 @@ async fn an_answer_of_another_kind_is_booked() {
     puppet.say(&[&answer("application/octet-stream", &"x".repeat(17 << 20), End::Whole)]);
     assert_eq!(status(&told(&run.agent, &request(CHAT)).await), 502);
     let record = world.records(1).await.pop().unwrap().record;
-    // A byte of the request is at most a token, and a thousand are for what providers add.
+    // A byte of the request is at most a token; providers may add a thousand.
     let most = record.request_bytes + 1024;
     assert_eq!((record.tokens_source, record.tokens.output), (TokensSource::Estimated, 8192));
     assert!((1..=most).contains(&record.tokens.input), "{record:?}");
@@ -292,12 +294,12 @@ async fn hidden_usage_evades_no_limit() {
         assert_eq!(statuses, [200, 200, 400], "{echo}");
     }
     let refusals: Vec<_> = world.records(6).await.into_iter().map(|line| line.record.refusal).collect();
-    let used_up = Some(Refusal::LimitUsedUp);
+    let used_up = Some(Refusal::QuotaExhausted);
     assert_eq!(refusals, [None, None, used_up, None, None, used_up]);
 }
 
-/// What is written to a cache for an hour costs twice the prompt's price, in Anthropic's names and in LiteLLM's; the control
-/// is a write for five minutes.
+/// A write to a cache for an hour costs twice the prompt's price, in Anthropic's names and in LiteLLM's; the control is
+/// a write for five minutes.
 #[tokio::test]
 async fn a_cache_write_of_an_hour_costs_twice() {
     let puppet = Puppet::start().await;

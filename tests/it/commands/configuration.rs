@@ -10,7 +10,7 @@ const MISTAKEN: &str = "\
 base_url = 'ftp://litellm' # 2
 colour = 'blue' # 3
 [proxy]
-drain = 'soon' # 5
+drain_timeout = 'soon' # 5
 threads = 'many' # 6
 [sandbox]
 installation = 7 # 8
@@ -38,7 +38,7 @@ async fn every_mistake_is_reported_with_its_file_and_line() {
     for words in [
         "has 12 mistakes",
         "upstream.colour: unknown key; known here: ",
-        "proxy.drain: ",
+        "proxy.drain_timeout: ",
         "environment variable SLUICE_PROXY_DRIAN: ",
         "--set proxy.colour=red: ",
         "--set nonsense: ",

@@ -28,7 +28,7 @@ async fn json_of(world: &World, arguments: &[&str]) -> Value {
     serde_json::from_str(&sluice(world, &[arguments, &["--json"]].concat()).await).unwrap()
 }
 
-/// A row of a table, its cells split.
+/// Returns a row of a table, its cells split.
 fn row<'t>(table: &'t str, start: &str) -> Vec<&'t str> {
     let line = table.lines().find(|line| line.starts_with(start));
     let cells = line.unwrap_or_else(|| panic!("no {start} in {table}")).split("  ");
@@ -43,7 +43,8 @@ fn budget() -> Budget {
     Budget { total_tokens: Some(30_000), calls_in_flight: Some(4), ..Budget::default() }
 }
 
-/// A world in which `r1` of `acct-1` has made one call of ten tokens for three, one that was refused, and has one in flight.
+/// Starts a world in which `r1` of `acct-1` has made one call of ten tokens for three, one that was refused, and has
+/// one in flight.
 async fn world_with_calls() -> (World, harness::agent::Stream) {
     let world = World::with(CONFIG).await;
     let run = world.run_with(RunGrant { budget: budget(), ..grant("r1", "acct-1") }).await;
@@ -204,7 +205,7 @@ async fn ctrl_c_ends_a_view_that_follows() {
     timeout(Duration::from_secs(10), usage.wait()).await.expect("it ends").unwrap();
 }
 
-/// Zero allows nothing, through whichever door it comes: never everything.
+/// An operator sets a limit to zero, by any interface; it allows nothing, never everything.
 #[tokio::test]
 async fn zero_allows_nothing_and_never_all() {
     let world = World::start().await;

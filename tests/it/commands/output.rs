@@ -1,10 +1,10 @@
-//! What an agent or a model wrote must not drive the terminal it is shown on.
+//! Tests that output of an agent or a model cannot drive the terminal that shows it.
 
 use harness::{Outcome, World};
 
 use crate::sandbox::{shell_agent, world_with};
 
-/// A title, a colour, a clipboard, text that runs backwards; and what may be shown of it.
+/// A title, a colour, a clipboard, and text that runs backwards, with the part of it that may be shown.
 const HOSTILE: &str =
     "\x1b]0;title\x07a \x1b[31mred\x1b[0m \x1b]52;c;ZXZpbA==\x1b\\word \u{202e}gnp.exe\u{9b}2J";
 const HARMLESS: &str = "a red word gnp.exe";

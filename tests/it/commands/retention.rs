@@ -1,4 +1,4 @@
-//! What ended runs told is kept for a while, and then not.
+//! Tests that the events of ended runs are kept for a while, and then removed.
 
 use harness::{Up, World, eventually::eventually_within};
 use rustix::process::Signal;
@@ -12,7 +12,8 @@ use crate::{
 #[tokio::test]
 async fn what_a_run_told_long_ago_is_kept_no_longer_and_that_is_said() {
     let agent = shell_agent("echo hello; echo why >&2", "");
-    let mut world = World::with(&format!("keep_events_of = 1\n{agent}[worker]\nreap_every = '1s'\n")).await;
+    let mut world =
+        World::with(&format!("event_retention_max_runs = 1\n{agent}[worker]\ngc_interval = '1s'\n")).await;
     for run in ["r1", "r2"] {
         let ran = world.sluice().run(&["run", "--agent", "test:sh", "--run-id", run, "q"]).await;
         assert_eq!(ran.code, Some(0), "{ran:?}");

@@ -1,4 +1,4 @@
-//! `sluice runs`, `backup` and `restore`: what ran is told, also of runs whose process was killed.
+//! Tests `sluice runs`, `backup` and `restore`: they report runs, also those whose process was killed.
 
 use std::fs;
 
@@ -21,7 +21,7 @@ async fn run_as(world: &World, run: &str, more: &[&str]) -> Outcome {
     world.sluice().run(&[&["run", "--agent", "test:sh", "--run-id", run], more, &["q"]].concat()).await
 }
 
-/// The names of `values` under `key`.
+/// Returns the values under `key`.
 fn each<'v>(values: &'v [Value], key: &str) -> Vec<&'v str> {
     values.iter().map(|value| value[key].as_str().unwrap()).collect()
 }
@@ -30,7 +30,7 @@ fn each<'v>(values: &'v [Value], key: &str) -> Vec<&'v str> {
 async fn what_ran_is_told_with_how_it_ended_and_what_it_used() {
     let call = r#"curl -sS --unix-socket /llm-sock/llm.sock http://x/v1/chat/completions -H 'content-type: application/json' \
         -d '{"model":"fake","messages":[{"role":"user","content":"hi"}]}' >/dev/null && printf 'an\033[2J answer'"#;
-    let slow = "[agents.'test:slow']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['sleep', '60']\nprotocol = 'text'\nruntime = '300ms'\n";
+    let slow = "[agents.'test:slow']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['sleep', '60']\nprotocol = 'text'\nrun_timeout = '300ms'\n";
     let agents = format!("{}{slow}", shell_agent(call, ""));
     let world = World::with(&agents).await;
     assert_eq!(run_as(&world, "good", &["--account", "acct-1"]).await.code, Some(0));
@@ -94,7 +94,7 @@ async fn a_run_is_stored_before_anything_of_it_is_there() {
         assert_eq!(thing["stage"], "made", "{thing}");
         thing["name"].as_str().unwrap().to_owned()
     };
-    // What the rows name is what is there, so whoever reads them finds it.
+    // The resources exist under the names in the rows, so a process that reads the rows finds them.
     assert_eq!(workspace, world.path().join("workspaces").join(name("workspace")).join("tree"));
     assert!(world.path().join("run/runs").join(name("listener")).join("llm.sock").exists());
     let containers = docker::containers_of(&world.installation()).await;

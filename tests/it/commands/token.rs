@@ -1,4 +1,4 @@
-//! `sluice token`: what it makes holds, what it says of others is true, and no secret leaves it.
+//! Tests `sluice token`: the tokens it makes are valid, its reports on others are true, and it prints no secret.
 
 use std::{
     fs::{self, File},
@@ -26,7 +26,7 @@ async fn mint(sluice: Sluice, flags: &[&str]) -> String {
     outcome.stdout
 }
 
-/// What `sluice` says of `text` on its standard input.
+/// Returns the answer of `sluice` to `text` on its standard input.
 async fn inspect(world: &World, sluice: Sluice, text: &str, flags: &[&str]) -> Outcome {
     let file = world.path().join("token");
     fs::write(&file, text).unwrap();
@@ -92,7 +92,7 @@ async fn a_token_that_does_not_hold_is_told_why() {
         assert!(!outcome.stdout.contains('\u{1b}'), "{outcome:?}");
     }
     let short = mint(with_secret(&world, SECRET), &["--ttl", "1s"]).await;
-    let skew = |skew| with_secret(&world, SECRET).env("SLUICE_PROXY_TOKEN_SKEW", skew);
+    let skew = |skew| with_secret(&world, SECRET).env("SLUICE_PROXY_TOKEN_LEEWAY", skew);
     tokio::time::sleep(std::time::Duration::from_millis(2100)).await;
     assert_eq!(inspect(&world, skew("1h"), &short, &[]).await.code, Some(0));
     let late = inspect(&world, skew("0s"), &short, &[]).await;

@@ -1,4 +1,4 @@
-//! The list of agents, help, completions, and what is said to who types something that cannot be.
+//! Tests the list of agents, help, completions, and the messages for arguments that are wrong.
 
 use harness::{Outcome, World, binary};
 use tokio::process::Command;

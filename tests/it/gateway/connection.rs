@@ -29,7 +29,7 @@ async fn what_can_only_fail_again_is_not_tried_again() {
         tokio::time::sleep(Duration::from_millis(300)).await;
         assert_eq!((gateway.accepted(), attempts), (2, 2), "{dialect:?}: it was tried again");
 
-        // The control: what may pass is tried again in that time.
+        // The control: a failure that may pass is tried again in that time.
         gateway.door(Door::Closed(1013, "gateway starting"));
         to_scripted(&gateway).ready().await.unwrap();
         assert_eq!(gateway.accepted(), 4, "{dialect:?}");

@@ -1,4 +1,4 @@
-//! How turns end: each failure has one name in both dialects, and whatever stops a turn stops what it spends.
+//! Tests how turns end: each failure has one name in both dialects. Every end of a turn also ends its spending.
 
 use std::time::Duration;
 
@@ -84,7 +84,7 @@ async fn a_deadline_ends_a_turn_whatever_the_gateway_does_with_an_abort() {
             let (began, patience) = (Instant::now(), Duration::from_millis(300));
             let told = run(&bridge, Turn { deadline: began + patience, ..turn(dialect, "a") }).await;
             assert_eq!(failure(&told), &Failure::Deadline, "{dialect:?} {abort:?}");
-            // Two seconds are what an abort may take.
+            // An abort may take two seconds.
             let took = began.elapsed();
             assert!(
                 took >= patience && took < patience + Duration::from_secs(4),

@@ -1,4 +1,4 @@
-//! What a turn hears is its own: not another session's, not another run's, and each piece once.
+//! Tests that a turn receives only its own messages: none of another session or another run, and each piece once.
 
 use gateway_bridge::{Ending, Turn};
 use harness::{
@@ -9,7 +9,7 @@ use harness::{
     },
 };
 
-/// A turn as each dialect can be given one.
+/// Builds a turn as each dialect takes one.
 fn turn(dialect: Dialect, key: &str) -> Turn {
     let turn = asking(&session(key), "hello");
     match dialect {
@@ -85,7 +85,7 @@ async fn what_is_anothers_is_counted_and_never_told() {
         assert_eq!(own.answer(), "One two.", "{dialect:?}: {counted}");
         assert!(!format!("{own:?}").contains("STOLEN"), "{dialect:?}: {own:?}");
 
-        // The control: the same text in the turn's own name is told.
+        // The control: the same text in the turn's own name is delivered.
         gateway.always(vec![Step::Elsewhere { run: None, session: None, text: "STOLEN" }]);
         let own = run(&bridge, turn(dialect, "mine")).await;
         assert!(format!("{own:?}").contains("STOLEN"), "{dialect:?}: {own:?}");

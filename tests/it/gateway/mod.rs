@@ -1,4 +1,4 @@
-//! Gateways and the bridge to them, with gateways that do what the tests have written down.
+//! Tests gateways and the bridge to them, with gateways that follow the tests' scripts.
 
 mod connection;
 mod endings;

@@ -1,4 +1,5 @@
-//! The scripted gateway itself: it says what the real ones were recorded to say, and does each thing that a story needs.
+//! Tests the scripted gateway itself: it says what the real ones were recorded to say, and does each thing that a story
+//! needs.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ async fn connected(gateway: &ScriptedGateway) -> GatewayClient {
     GatewayClient::connect(&gateway.url(), TOKEN).await
 }
 
-/// What kinds of events of a run came, in order, each kind once for all that follow each other.
+/// Returns the kinds of a run's events in order; successive events of one kind count once.
 fn kinds(frames: &[Value]) -> Vec<String> {
     let mut kinds: Vec<String> = frames
         .iter()

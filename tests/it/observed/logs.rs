@@ -1,4 +1,4 @@
-//! One line of the log when an agent is let run, one when its run is over, and nothing of what was said.
+//! Tests the log of `sluice up`: one line when an agent starts, one when its run ends, and nothing of what was said.
 
 use std::{fs, os::unix::process::ExitStatusExt, path::PathBuf};
 
@@ -16,7 +16,7 @@ const STARTED: &str = "sandbox.execution.started";
 const COMPLETE: &str = "sandbox.execution.complete";
 const PROMPT: &str = "a-question-of-nobody-elses-concern";
 
-/// A world without a proxy: `sluice up` starts one.
+/// Starts a world without a proxy: `sluice up` starts one.
 async fn world(agent: &str) -> World {
     let mut world = World::with(&format!("{agent}{LEASE}")).await;
     assert!(world.stop_proxy().await);
@@ -27,13 +27,13 @@ fn log(world: &World) -> PathBuf {
     world.path().join("up.log")
 }
 
-/// Lines of executions among those of `text`.
+/// Returns the lines of executions among those of `text`.
 fn lines(text: &str) -> Vec<Value> {
     let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     lines.filter(|line| line["target"] == "sandbox").collect()
 }
 
-/// How often `run` was told to have started, and to be over.
+/// Counts the lines that report `run` as started, and those that report it as over.
 fn told(lines: &[Value], run: &str) -> (usize, usize) {
     let of = |message: &str| {
         lines.iter().filter(|line| line["message"] == message && line["run_id"] == run).count()
@@ -41,7 +41,7 @@ fn told(lines: &[Value], run: &str) -> (usize, usize) {
     (of(STARTED), of(COMPLETE))
 }
 
-/// What a line says beside when it was written, and how long something took.
+/// Returns a line without its time, level, target and durations.
 fn said(line: &Value) -> Value {
     let mut line = line.clone();
     for word in ["timestamp", "level", "target", "start_ms", "duration_ms"] {

@@ -1,4 +1,5 @@
-//! Metrics of `sluice up`: what they count is what the runs were, and nobody can put a word of their own into them.
+//! Tests the metrics of `sluice up`: they count what the runs were. No agent or client can put a word of its own into
+//! them.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -13,7 +14,7 @@ use crate::{
     survival::{PATIENCE, ended, order, record, state},
 };
 
-/// A world whose API is up, and a client of it.
+/// Starts a world whose API is up; returns it with a client.
 async fn served(toml: &str) -> (World, Up, Agent) {
     let address = free_port();
     let mut world = World::with(&format!("[api]\nlisten = '{address}'\n{toml}")).await;
@@ -69,11 +70,11 @@ async fn runs_are_counted_by_agent_and_end_and_timed_as_the_store_has_them() {
     // It is stored that an agent may run before its container is started.
     assert!(started - 0.01 < starts && starts < started + took, "{starts} after {started}\n{}", seen.text);
     assert_eq!(seen.sum("sandbox_start_seconds_count", &[]), 4.0);
-    assert_eq!((seen.one("sluice_store_answers"), seen.sum("sandbox_queue_length", &[])), (1.0, 0.0));
+    assert_eq!((seen.one("sluice_store_up"), seen.sum("sandbox_queue_length", &[])), (1.0, 0.0));
     assert_eq!(seen.one("sandbox_starts_in_progress"), 0.0);
     assert!(seen.one("sluice_store_operation_seconds_count") > 20.0);
     assert_eq!(seen.sum("sluice_store_errors_total", &[]), 0.0);
-    assert!(seen.one("sluice_reaper_passes_total") >= 1.0);
+    assert!(seen.one("sluice_gc_passes_total") >= 1.0);
     for word in ["secret", "prints", "qqq"] {
         assert!(!seen.text.contains(word), "{word} is in\n{}", seen.text);
     }
@@ -101,7 +102,7 @@ async fn runs_are_counted_by_agent_and_end_and_timed_as_the_store_has_them() {
     assert_eq!((alone.code, alone.stdout.as_str()), (Some(69), ""), "{alone:?}");
 }
 
-/// Names of families that `text` speaks of.
+/// Returns the names of families in `text`.
 fn names(text: &str) -> BTreeSet<&str> {
     let words = text.split(|char: char| !(char.is_ascii_lowercase() || char == '_'));
     let ours =
@@ -113,7 +114,7 @@ fn names(text: &str) -> BTreeSet<&str> {
 async fn dashboard_and_alerts_ask_for_what_there_is() {
     let (world, up, api) = served("").await;
     let look = || async { scrape(&api).await };
-    eventually("the store is open", look, |seen| seen.one("sluice_store_answers") == 1.0).await;
+    eventually("the store is open", look, |seen| seen.one("sluice_store_up") == 1.0).await;
     let text = world.sluice().run(&["metrics"]).await.stdout;
     let families: BTreeSet<_> =
         text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
@@ -141,8 +142,8 @@ async fn dashboard_and_alerts_ask_for_what_there_is() {
 
 #[tokio::test]
 async fn runs_that_wait_and_work_are_shown_and_who_is_new_or_gone_has_a_label() {
-    let agent = shell_agent("until [ -e go ]; do sleep 0.1; done", "runtime = '60s'");
-    let (world, up, api) = served(&format!("[worker]\nruns = 1\n{agent}")).await;
+    let agent = shell_agent("until [ -e go ]; do sleep 0.1; done", "run_timeout = '60s'");
+    let (world, up, api) = served(&format!("[worker]\nmax_concurrent_runs = 1\n{agent}")).await;
     for run in ["first", "second", "third"] {
         order(&world, run, "test:sh").await;
     }
@@ -161,7 +162,7 @@ async fn runs_that_wait_and_work_are_shown_and_who_is_new_or_gone_has_a_label() 
     world.sluice().run(&["runs", "cancel", "third"]).await;
     up.stop(Signal::TERM).await;
 
-    // A process that never heard of the agent finishes its run.
+    // A process without the agent in its configuration finishes the run.
     let config = fs::read_to_string(world.config()).unwrap();
     fs::write(world.config(), config.replace("[agents.'test:sh']", "[agents.'test:other']")).unwrap();
     let up = Up::start(world.sluice()).await;

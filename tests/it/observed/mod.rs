@@ -1,4 +1,4 @@
-//! What operators see of the control plane: lines of its log, metrics, traces.
+//! Tests what operators see of the control plane: lines of its log, metrics, traces.
 
 mod logs;
 mod metrics;

@@ -1,4 +1,5 @@
-//! Traces: a run is one, with its calls, as part of its caller's, whoever is killed meanwhile; and no collector harms anybody.
+//! Tests traces: a run is one trace, with its calls, as part of its caller's, also when a process is killed meanwhile.
+//! A collector that fails harms no run.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,14 +27,14 @@ const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const SPAN: &str = "00f067aa0ba902b7";
 const PHASES: [&str; 5] = ["queued", "prepare", "start", "agent", "settle"];
 
-/// An agent that calls a model twice, then prints something.
+/// Returns an agent that calls a model twice, then prints something.
 fn caller() -> String {
     let ask = r#"curl --silent --output /dev/null http://localhost:8080/v1/chat/completions --json '
         { "model": "fake", "messages": [{ "role": "user", "content": "whispered-question" }] }'"#;
     shell_agent(&format!("{ask}; {ask}; echo whispered-answer"), "")
 }
 
-/// A world without a proxy, whose traces go to `collector`.
+/// Starts a world without a proxy, whose traces go to `collector`.
 async fn world(collector: &Collector, toml: &str) -> World {
     let mut world = World::with(&format!("{}{toml}{LEASE}", collector.settings())).await;
     assert!(world.stop_proxy().await);
@@ -50,7 +51,7 @@ fn of<'s>(spans: &'s [Span], run: &str) -> Vec<&'s Span> {
     spans.iter().filter(|span| span.attributes.get("sluicegate.run_id").is_some_and(|id| id == run)).collect()
 }
 
-/// The spans of a run, once there are its phases, `calls` calls and itself.
+/// Returns the spans of a run, once there are its phases, `calls` calls and itself.
 async fn told(collector: &Collector, run: &str, calls: usize) -> Vec<Span> {
     let look = || async { of(&collector.spans(), run).into_iter().cloned().collect::<Vec<_>>() };
     let ids = |spans: &[Span]| spans.iter().map(|span| span.id.clone()).collect::<BTreeSet<_>>().len();
@@ -147,7 +148,7 @@ async fn a_run_that_is_taken_over_is_still_one_trace() {
         let next = Up::start(world.sluice()).await;
         assert_eq!(ended(&world, &run).await["epoch"], 2);
         let mut spans = told(&collector, &run, 2).await;
-        // A batch of calls may have been told by both.
+        // Both processes may have exported the same batch of calls.
         let mut seen = BTreeMap::new();
         spans.retain(|span| seen.insert(span.id.clone(), span.clone()).is_none_or(|before| before != *span));
         assert_eq!(is_one_trace(&spans, TRACE, SPAN).len(), 2, "{point}");
@@ -178,9 +179,9 @@ async fn a_collector_that_hangs_refuses_or_breaks_off_harms_no_run_and_no_stop_a
             assert_eq!(ended.expect("it ends").stdout, "whispered-answer\n");
         }
         if run == "refuses" {
-            // What it does not want is dropped at once: what waited, eight of this run.
+            // Spans that it refuses are dropped at once: those that waited, eight of this run.
             let dropped =
-                |seen: &Scrape| seen.sum("sluice_spans_dropped_total", &[("why", "refused")]) >= 8.0;
+                |seen: &Scrape| seen.sum("sluice_spans_dropped_total", &[("reason", "refused")]) >= 8.0;
             eventually_within(PATIENCE, "all are dropped", scrape, dropped).await;
         }
         let stopped = tokio::time::timeout(Duration::from_secs(20), up.stop(Signal::TERM)).await;
@@ -262,7 +263,7 @@ async fn what_the_collector_is_told_with_is_a_secret_and_where_it_is_an_address(
         let check = async |variable| ambient.sluice().env(variable, unusable).run(&["config", "check"]).await;
         // It is set for any program of the host: not ours to complain about.
         assert_eq!(check("OTEL_EXPORTER_OTLP_ENDPOINT").await.code, Some(0), "{unusable}");
-        // Control: what is meant for this one is a mistake.
+        // Control: in a variable for Sluicegate alone it is a mistake.
         let own = check("SLUICE_TELEMETRY_OTLP_ENDPOINT").await;
         assert_eq!(own.code, Some(if unusable.is_empty() { 0 } else { 2 }), "{unusable}: {own:?}");
     }

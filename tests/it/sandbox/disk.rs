@@ -1,4 +1,4 @@
-//! A workspace is as large as it may be and no larger, and nothing of it stays on the host.
+//! Tests that a workspace is as large as it may be and no larger, and that nothing of it stays on the host.
 
 use harness::{Outcome, World, docker::docker, eventually, mounts};
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use super::world_with;
 
 const IMAGE: &str = "sluicegate/sandbox-runtime:latest";
-/// Fills the disk with one file, then with as many as there can be.
+/// Script that fills the disk with one file, then with as many as there can be.
 const FILL: &str = "dd if=/dev/zero of=large bs=1M 2>&1 | grep -o 'No space left on device'; rm -f large; \
                     number=0; while : > file$number; do number=$((number + 1)); done 2>/dev/null; \
                     [ $number -gt 1000 ] && echo $number files";
@@ -25,7 +25,8 @@ async fn run_under(world: &World, words: &[&str], settings: &[&str]) -> Outcome 
 #[tokio::test]
 async fn an_agent_that_fills_its_image_fills_nothing_else() {
     let world = world_with(FILL).await;
-    let size = ["sandbox.workspaces=image", "sandbox.workspace_size=32MiB", "sandbox.workspace_files=4096"];
+    let size =
+        ["sandbox.workspaces=image", "sandbox.workspace_size=32MiB", "sandbox.max_workspace_files=4096"];
     let outcome = run(&world, &size).await;
     let text = outcome.result()["stdout"]["text"].as_str().unwrap().to_owned();
     let files = text.strip_prefix("No space left on device\n").and_then(|rest| rest.strip_suffix(" files\n"));
@@ -43,8 +44,11 @@ async fn an_agent_that_fills_its_directory_is_ended() {
         [(grows, "its workspace grew beyond 16 MiB"), (multiplies, "its workspace had more than 1000 files")]
     {
         let world = world_with(script).await;
-        let size =
-            ["sandbox.workspaces=directory", "sandbox.workspace_size=16MiB", "sandbox.workspace_files=1000"];
+        let size = [
+            "sandbox.workspaces=directory",
+            "sandbox.workspace_size=16MiB",
+            "sandbox.max_workspace_files=1000",
+        ];
         let outcome = run(&world, &size).await;
         let error = &outcome.result()["error"];
         assert_eq!(error["code"], "container_failed", "{outcome:?}");

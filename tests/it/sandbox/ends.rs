@@ -1,4 +1,4 @@
-//! However a run ends, it says how, and nothing of it is left.
+//! Tests that a run says how it ends, in every case, and that nothing of it is left.
 
 use harness::{World, docker::docker, eventually, sluice::interrupt};
 use serde_json::json;

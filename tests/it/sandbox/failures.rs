@@ -1,4 +1,5 @@
-//! What a run has failed of whose agent failed: of its last call, if that failed, else of itself. Whoever worked on it then.
+//! Tests the error of a run whose agent failed: that of its last call, if that call failed, else its own. The error
+//! does not depend on which process worked on the run then.
 
 use std::fs;
 
@@ -32,9 +33,9 @@ async fn each_failure_of_the_model_api_has_one_name_in_a_container_too() {
         ("fake-toolong", "context_overflow", "llm_error"),
         ("fake-status429", "model_busy", "status 429"),
         ("fake-status500", "model_busy", "status 500"),
-        ("fake-cut0", "model_away", "upstream_failed"),
-        ("fake-cut2", "model_away", "upstream_gone"),
-        ("fake-errmid2", "model_away", "stream_error"),
+        ("fake-cut0", "model_unavailable", "upstream_failed"),
+        ("fake-cut2", "model_unavailable", "upstream_gone"),
+        ("fake-errmid2", "model_unavailable", "stream_error"),
     ]
     .into_iter()
     .enumerate()
@@ -85,7 +86,7 @@ async fn what_the_proxy_refuses_is_told_apart() {
             )),
     )
     .await;
-    assert_eq!(error(&super::run(&world).await).1, "limit_used_up");
+    assert_eq!(error(&super::run(&world).await).1, "quota_exhausted");
     let outcome = world.sluice().run(&["run", "--agent", "test:one", "--json", "q"]).await;
     assert_eq!(error(&outcome).1, "model_refused", "{outcome:?}");
     assert!(outcome.result()["error"]["message"].as_str().unwrap().contains("model_not_granted"));
@@ -95,7 +96,7 @@ async fn what_the_proxy_refuses_is_told_apart() {
 #[tokio::test]
 async fn what_ends_an_agent_comes_before_what_its_calls_did() {
     let script = format!("{}; sleep 60", asks("fake-status401"));
-    let world = World::with(&shell_agent(&script, "runtime = '3s'")).await;
+    let world = World::with(&shell_agent(&script, "run_timeout = '3s'")).await;
     assert_eq!(error(&super::run(&world).await), (Some(124), "timeout".to_owned()));
     let running = world.sluice().spawn(&["run", "--agent", "test:sh", "--run-id", "r2", "--json", "q"]);
     world.records(2).await;
@@ -108,7 +109,7 @@ async fn what_ends_an_agent_comes_before_what_its_calls_did() {
 #[tokio::test]
 async fn who_takes_a_run_over_knows_how_its_last_call_ended_and_so_does_a_proxy_that_comes_after() {
     let script = format!("{}; until [ -e go ]; do sleep 0.1; done; exit 7", asks("fake-status401"));
-    let mut world = World::with(&format!("{}{LEASE}", shell_agent(&script, "runtime = '60s'"))).await;
+    let mut world = World::with(&format!("{}{LEASE}", shell_agent(&script, "run_timeout = '60s'"))).await;
     assert!(world.stop_proxy().await);
     let mut up = Up::start(world.sluice().env("SLUICE_FAILPOINT", "ended:kill")).await;
     order(&world, "r1", "test:sh").await;

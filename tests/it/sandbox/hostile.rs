@@ -8,29 +8,29 @@ use serde_json::{Value, json};
 
 use super::{run, shell_agent};
 
-/// An attack, with what settings, and what is to come of it: exit code of `sluice`, code of the error, who ended the
-/// agent, its own exit code, what it printed.
+/// An attack with its settings and its outcome: exit code of `sluice`, code of the error, reason for which the agent
+/// was ended, its own exit code, what it printed.
 type Attack = (&'static str, &'static str, Outcome);
 type Outcome = (i32, Option<&'static str>, Option<&'static str>, i32, &'static str);
 
 const ATTACKS: &[Attack] = &[
-    // Uses its grace, and is polite: that changes nothing, and its last words are heard.
+    // Uses its grace, and is polite: that changes nothing, and its last words are recorded.
     (
         "trap 'echo last words; exit 0' TERM; echo first; while :; do sleep 0.1; done",
-        "runtime = '1s'",
+        "run_timeout = '1s'",
         (124, Some("timeout"), Some("timeout"), 0, "first\nlast words\n"),
     ),
-    // Stops itself: nobody there would hear SIGTERM.
-    ("echo up; kill -STOP $$", "runtime = '1s'", (124, Some("timeout"), Some("timeout"), 137, "up\n")),
+    // Stops itself: a stopped process does not receive SIGTERM.
+    ("echo up; kill -STOP $$", "run_timeout = '1s'", (124, Some("timeout"), Some("timeout"), 137, "up\n")),
     // Closes its output and goes on: it ends when it ends.
     ("echo up; exec >&- 2>&-; sleep 2; exit 3", "", (1, Some("container_failed"), None, 3, "up\n")),
-    ("exec >&- 2>&-; sleep 60", "runtime = '1s'", (124, Some("timeout"), Some("timeout"), 143, "")),
-    // Leaves somebody behind who holds its output open.
+    ("exec >&- 2>&-; sleep 60", "run_timeout = '1s'", (124, Some("timeout"), Some("timeout"), 143, "")),
+    // Leaves a process behind that holds its output open.
     ("sleep 60 & echo done", "", (0, None, None, 0, "done\n")),
     ("(trap '' TERM HUP; exec sleep 60) & disown; echo done", "", (0, None, None, 0, "done\n")),
     // Dies of a signal that looks like the kernel's for want of memory.
     ("kill -KILL $$", "", (1, Some("container_failed"), None, 137, "")),
-    // Goes for the init, which passes on what it gets and dies of nothing.
+    // Attacks the init, which passes on the signals it gets and dies of none.
     ("kill -KILL 1; echo still there", "", (0, None, None, 0, "still there\n")),
     // The crowd as a whole is too large, none of it is.
     (
@@ -62,7 +62,7 @@ async fn whatever_an_agent_does_its_run_ends_as_it_should() {
     }
 }
 
-/// Fills each place with more than there is, and tells what fitted in.
+/// Script that fills each place with more than it can hold, and prints how much fitted.
 const FILLER: &str = r#"
     for place in /tmp /run /dev/shm; do
         head -c 1G /dev/zero 2>&1 >$place/big | grep -o 'No space left on device'
@@ -105,7 +105,7 @@ async fn a_workspace_cannot_be_filled_beyond_its_size() {
     }
 }
 
-/// Id of the run's container, once it is there.
+/// Returns the id of the run's container, once it exists.
 async fn container(world: &World, run: &str) -> String {
     let name = format!("^/sluice-{}-{run}[.]", world.installation());
     let name = format!("name={name}");
@@ -113,7 +113,7 @@ async fn container(world: &World, run: &str) -> String {
     eventually("it has a container", look, |id| !id.is_empty()).await
 }
 
-/// Processes of a container, as the host counts them.
+/// Counts the processes of a container, as the host sees them.
 fn processes(container: &str) -> usize {
     let inside = |entry: &fs::DirEntry| {
         let cgroups = fs::read_to_string(entry.path().join("cgroup")).unwrap_or_default();
@@ -125,7 +125,7 @@ fn processes(container: &str) -> usize {
 #[tokio::test]
 async fn a_fork_bomb_is_so_many_processes_of_the_host_and_no_more() {
     const LIMIT: usize = 64;
-    let settings = format!("pids = {LIMIT}\nruntime = '4s'");
+    let settings = format!("pids = {LIMIT}\nrun_timeout = '4s'");
     let world = World::with(&shell_agent("exec perl -e 'fork while 1'", &settings)).await;
     let watch = async {
         let id = container(&world, "r1").await;
@@ -145,7 +145,7 @@ async fn a_fork_bomb_is_so_many_processes_of_the_host_and_no_more() {
 #[tokio::test]
 async fn an_agent_that_somebody_has_paused_ends_in_time_all_the_same() {
     for pause in ["1s", "4s"] {
-        let world = World::with(&shell_agent("echo up; sleep 60", &format!("runtime = '{pause}'"))).await;
+        let world = World::with(&shell_agent("echo up; sleep 60", &format!("run_timeout = '{pause}'"))).await;
         let hold = async {
             let id = container(&world, "r1").await;
             docker(&["pause", &id]).await;

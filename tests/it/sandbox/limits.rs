@@ -1,4 +1,4 @@
-//! What a sandbox may use, and what happens when it wants more.
+//! Tests the resources a sandbox may use, and what happens when it wants more.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ async fn limited(script: &str, settings: &str) -> (Outcome, Value) {
 #[tokio::test]
 async fn a_run_that_is_too_slow_is_killed_also_if_it_will_not_listen() {
     for script in ["sleep 60", "trap '' TERM INT; while true; do sleep 1; done"] {
-        let (outcome, result) = limited(script, "runtime = '1s'").await;
+        let (outcome, result) = limited(script, "run_timeout = '1s'").await;
         assert_eq!(
             (outcome.code, &result["error"]["code"], &result["killed_by"]),
             (Some(124), &json!("timeout"), &json!("timeout"))
@@ -28,7 +28,7 @@ async fn a_run_that_is_too_slow_is_killed_also_if_it_will_not_listen() {
     }
 }
 
-/// Fills a hundred million bytes.
+/// Script that fills a hundred million bytes.
 const HOG: &str = r#"perl -e 'my $memory = "x" x 100_000_000; print "it fits\n"'"#;
 
 #[tokio::test]
@@ -57,7 +57,7 @@ async fn an_agent_may_survive_a_process_that_needed_too_much_memory() {
     assert_eq!(result["text"], "survived");
 }
 
-/// Starts processes until there may be no more, and tells how many there were.
+/// Script that starts processes up to the limit, and prints how many there were.
 const CROWD: &str = r#"exec perl -e 'my $n = 0; while (defined(my $pid = fork)) { if (!$pid) { sleep 60 } $n++ } print "$n $!\n"'"#;
 
 #[tokio::test]
@@ -75,7 +75,8 @@ async fn processes_are_limited_to_the_agents_number() {
 
 #[tokio::test]
 async fn a_fork_bomb_ends_with_its_sandbox() {
-    let world = World::with(&shell_agent("exec perl -e 'fork while 1'", "pids = 64\nruntime = '2s'")).await;
+    let world =
+        World::with(&shell_agent("exec perl -e 'fork while 1'", "pids = 64\nrun_timeout = '2s'")).await;
     let bomb = run(&world);
     let host = async {
         // The host goes on: another run on it has all it needs.
@@ -107,10 +108,11 @@ async fn of_too_much_output_beginning_and_end_are_kept_and_the_streams_stay_apar
 
 #[tokio::test]
 async fn an_agent_that_never_stops_printing_is_stopped_in_time() {
-    let (outcome, result) = limited("yes | tee /dev/stderr", "runtime = '1s'\noutput = '64 KiB'").await;
+    let (outcome, result) =
+        limited("yes | tee /dev/stderr", "run_timeout = '1s'\noutput_capture_limit = '64 KiB'").await;
     assert_eq!((outcome.code, &result["error"]["code"]), (Some(124), &json!("timeout")));
     let took = result["duration_ms"].as_u64().unwrap();
-    // Docker first writes what it has in its buffers, half a million lines.
+    // Docker first writes its buffers, half a million lines.
     assert!(took < 20_000, "ended after {took} ms");
     assert!(result["stdout"]["cut_bytes"].as_u64().unwrap() > 1 << 20, "{}", result["stdout"]["cut_bytes"]);
     assert!(result["stdout"]["text"].as_str().unwrap().len() < 66 << 10);

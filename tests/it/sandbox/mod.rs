@@ -1,4 +1,4 @@
-//! What a sandbox is denied and what it is granted, seen from inside a real container.
+//! Tests what a sandbox is denied and granted, seen from inside a real container.
 
 mod disk;
 mod ends;
@@ -12,10 +12,10 @@ mod workspace;
 
 use harness::{Outcome, World};
 
-/// An entry of the registry that runs `script` in a shell, with more settings.
+/// Returns an entry of the registry that runs `script` in a shell, with more settings.
 pub(crate) fn shell_agent(script: &str, settings: &str) -> String {
     let script = toml_argument(script);
-    let runtime = if settings.contains("runtime") { "" } else { "runtime = '20s'\n" };
+    let runtime = if settings.contains("run_timeout") { "" } else { "run_timeout = '20s'\n" };
     let image =
         if settings.contains("image = ") { "" } else { "image = 'sluicegate/sandbox-runtime:latest'\n" };
     format!(
@@ -23,12 +23,12 @@ pub(crate) fn shell_agent(script: &str, settings: &str) -> String {
     )
 }
 
-/// `text` as one of the arguments of an entry: a JSON string is a TOML string, and braces are doubled.
+/// Returns `text` as one of the arguments of an entry: a JSON string is a TOML string, and braces are doubled.
 pub(crate) fn toml_argument(text: &str) -> String {
     serde_json::json!(text.replace('{', "{{").replace('}', "}}")).to_string()
 }
 
-/// A world with an agent that runs `script`.
+/// Starts a world with an agent that runs `script`.
 pub(crate) async fn world_with(script: &str) -> World {
     World::with(&shell_agent(script, "")).await
 }
@@ -38,7 +38,7 @@ pub(crate) async fn run(world: &World) -> Outcome {
     world.sluice().run(&["run", "--agent", "test:sh", "--run-id", "r1", "--json", "q"]).await
 }
 
-/// What `script` prints in a sandbox. It must succeed, and leave nothing.
+/// Returns the output of `script` in a sandbox. It must succeed, and leave nothing.
 async fn inside(script: &str) -> String {
     let world = world_with(script).await;
     let outcome = run(&world).await;

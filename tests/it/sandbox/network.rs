@@ -1,4 +1,4 @@
-//! The socket is the only way out.
+//! Tests that the socket is the only way out.
 
 use std::{
     net::SocketAddr,
@@ -12,8 +12,8 @@ use super::{inside, run, shell_agent, world_with};
 
 const IMAGE: &str = "sluicegate/sandbox-runtime:latest";
 
-/// What somebody with a network can do. `host` is an HTTP server on this host, as a container on Docker's bridge
-/// reaches it.
+/// Returns attempts that succeed in a container with a network. `host` is an HTTP server on this host, as a container
+/// on Docker's bridge reaches it.
 fn probes(host: SocketAddr) -> [(&'static str, String); 8] {
     let (ip, port) = (host.ip(), host.port());
     [
@@ -37,7 +37,7 @@ fn probes(host: SocketAddr) -> [(&'static str, String); 8] {
     ]
 }
 
-/// Prints the names of the probes that succeed.
+/// Returns a script that prints the names of the probes that succeed.
 fn script(probes: &[(&str, String)]) -> String {
     probes
         .iter()
@@ -46,7 +46,7 @@ fn script(probes: &[(&str, String)]) -> String {
         + "true"
 }
 
-/// What `script` prints in a container of the same image that has a network with a name server.
+/// Returns the output of `script` in a container of the same image that has a network with a name server.
 async fn on_a_network(network: &str, script: &str) -> String {
     docker(&["network", "create", network]).await;
     let names = ["--network-alias", "dns.test", "--add-host", "host.test:host-gateway"];
@@ -84,7 +84,7 @@ async fn abstract_sockets_of_the_host_are_out_of_reach() {
         "socat -u OPEN:/dev/null ABSTRACT-CONNECT:{name} 2>/dev/null && echo reached || echo refused"
     );
     assert_eq!(inside(&connect).await, "refused\n");
-    // Control: whoever shares the host's network reaches it.
+    // Control: a container that shares the host's network reaches it.
     assert_eq!(docker(&["run", "--rm", "--network", "host", IMAGE, "bash", "-c", &connect]).await, "reached");
 }
 

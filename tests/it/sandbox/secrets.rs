@@ -1,4 +1,4 @@
-//! Nothing that an agent can read holds a credential.
+//! Tests that nothing that an agent can read holds a credential.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ fn search(first: &str) -> String {
 
 #[tokio::test]
 async fn the_upstreams_key_is_nowhere_an_agent_can_read() {
-    // The key is in use meanwhile, and what is answered then is searched too.
+    // The key is in use meanwhile, and the answers are searched too.
     let ask = "for model in fake fake-status401 fake-status500 fake-errmid1; do
             curl --silent --include http://localhost:8080/v1/chat/completions --json '{\"model\":\"'$model'\"}'
         done > /tmp/answers; grep -o HTTP/1.1 /tmp/answers | wc -l";
@@ -47,7 +47,7 @@ async fn the_upstreams_key_is_nowhere_an_agent_can_read() {
 #[tokio::test]
 async fn the_environment_is_the_images_and_the_public_names() {
     let world = world_with("tr '\\0' '\\n' < /proc/1/environ").await;
-    // Whoever calls `sluice run` may well have keys of their own in the environment.
+    // A caller of `sluice run` may well have keys of their own in the environment.
     let sluice = world.sluice().env("LITELLM_MASTER_KEY", CANARY_KEY).env("OPENAI_API_KEY", CANARY_KEY);
     let outcome = sluice.run(&["run", "--agent", "test:sh", "--run-id", "r1", "q"]).await;
     let variables: BTreeMap<_, _> = outcome.stdout.lines().filter_map(|line| line.split_once('=')).collect();

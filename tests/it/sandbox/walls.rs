@@ -1,5 +1,5 @@
-//! The walls: user, capabilities, file systems, processes. Each is asked of a plain container too, which answers
-//! otherwise: what is asserted here is Sluicegate's doing.
+//! Tests the isolation of a sandbox: user, capabilities, file systems, processes. Each question also goes to a plain
+//! container, which answers otherwise, so that the isolation is Sluicegate's doing.
 
 use std::fs;
 
@@ -48,7 +48,7 @@ const DOCKER: &[Wall] = &[
     ("grep docker.sock /proc/mounts", ""),
 ];
 
-/// Answers all questions, the end of each marked.
+/// Returns a script that answers all questions, the end of each marked.
 fn script(walls: &[Wall]) -> String {
     walls.iter().map(|(question, _)| format!("({question}); printf '\\036'\n")).collect()
 }
@@ -87,8 +87,8 @@ async fn no_socket_of_docker_or_of_anything_else_is_inside() {
     assert_walls(DOCKER, &["--entrypoint", "bash", mount[0], mount[1]]).await;
 }
 
-/// Leaves two hundred orphans to whoever is process 1, waits for their end, which closes a pipe that all of them hold,
-/// and counts the zombies until there are none or a second has passed.
+/// Script that leaves two hundred orphans to process 1 and waits for their end, which closes a pipe that all of them
+/// hold. It then counts the zombies until there are none or a second has passed.
 const ORPHANS: &str = r#"
     pipe(my $all_ended, my $alive);
     for (1..200) { my $child = fork; if (!$child) { fork or select(undef, undef, undef, 0.05); exit } waitpid $child, 0 }

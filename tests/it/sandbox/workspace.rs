@@ -1,4 +1,4 @@
-//! The workspace, seen from both sides.
+//! Tests the workspace, seen from both sides.
 
 use std::{fs, os::unix::fs::MetadataExt};
 

@@ -1,4 +1,5 @@
-//! The bridge: bytes as they are, ends as they come, memory and descriptors with a bound, and no process for any of it.
+//! Tests the bridge: bytes as they are, ends as they come, memory and descriptors with a bound, and no process for any
+//! of it.
 
 use std::{io, time::Duration};
 
@@ -115,7 +116,7 @@ async fn a_prompt_of_four_mebibytes_arrives_to_the_byte() {
     let world = World::start().await;
     let run = world.run("r1", "acct-1").await;
     let init = Init::to(&run.socket).await;
-    // Not ASCII alone, and with what JSON escapes.
+    // Not ASCII alone, and with characters that JSON escapes.
     let prompt: String = "0123456789 \"\\\n ä€😀".chars().cycle().take(4 << 20).collect();
     assert!(prompt.len() > 4 << 20);
     let body = saying("/v1/chat/completions", "fake", Answering::Whole, &prompt);
@@ -133,14 +134,14 @@ async fn a_client_that_reads_nothing_costs_little_and_stops_who_writes_to_it() {
     let before = init.resident_kib();
     let piece = vec![b'x'; 1 << 16];
     let mut written = 0;
-    // Nobody takes any more of it: that is asked for as long as it would take to write everything many times.
+    // The client reads no more of it. The timeout of a write is long enough to write everything many times.
     while let Ok(length) = timeout(Duration::from_secs(1), proxy.write(&piece)).await {
         written += length.unwrap();
         assert!(written < ALL, "it takes everything");
     }
     let grown = init.resident_kib() - before;
     assert!(grown < 1024, "it grew by {grown} KiB");
-    // Control: it is the client who held it up.
+    // Control: the client held it up.
     let mut read = 0;
     let mut room = vec![0; 1 << 16];
     while read < ALL {
@@ -165,7 +166,7 @@ async fn a_client_that_goes_away_takes_everything_with_it() {
         let mut heard = Vec::new();
         proxy.read_to_end(&mut heard).await.unwrap();
         assert_eq!(heard, says);
-        // A proxy that speaks into the void hears that nobody is there, and may as well go on for long.
+        // The client has left. The proxy's writes fail, and the proxy does not write into the void for ever.
         let speaks = async { while proxy.write_all(&[b'x'; 4096]).await.is_ok() {} };
         timeout(Duration::from_secs(10), speaks).await.expect("the proxy is told");
         let left = || async { init.descriptors() };
@@ -234,7 +235,7 @@ async fn who_comes_while_the_proxys_queue_is_full_waits() {
     for client in &mut clients {
         client.write_all(b"?").await.unwrap();
     }
-    // Control: who does not wait is turned away.
+    // Control: a client that does not wait is refused.
     let socket = peer.socket();
     let attempt = || async { UnixStream::connect(&socket).await.map(drop).map_err(|error| error.kind()) };
     let full = |attempt: &Result<(), _>| *attempt == Err(io::ErrorKind::WouldBlock);
@@ -262,7 +263,8 @@ async fn without_a_proxy_a_client_is_hung_up_on_and_the_next_proxy_is_found() {
     assert_eq!(peer.accept().await.read_u8().await.unwrap(), b'?');
 }
 
-/// An agent that leaves its call is half-closed by the bridge, which the proxy takes for the end of the call, as nginx does.
+/// An agent leaves its call, and the bridge half-closes it; the proxy takes that for the end of the call, as nginx
+/// does.
 #[tokio::test]
 async fn a_cancel_through_a_bridge_ends_the_call() {
     let world = World::start().await;

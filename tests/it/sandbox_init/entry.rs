@@ -1,4 +1,4 @@
-//! The way in: a socket in a mounted directory that leads to a port of the sandbox.
+//! Tests the way in: a socket in a mounted directory that leads to a port of the sandbox.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf, time::Duration};
 
@@ -139,7 +139,7 @@ async fn a_socket_that_nobody_serves_gives_way_and_nothing_else_does() {
     fs::write(&socket, "a file").unwrap();
     assert_eq!(enter().await.stderr, refused);
     assert_eq!(fs::read_to_string(&socket).unwrap(), "a file");
-    // Nor what a link leads to.
+    // The target of a link is not removed, either.
     let other = dir.path().join("other.sock");
     drop(UnixListener::bind(&other).unwrap());
     fs::remove_file(&socket).unwrap();

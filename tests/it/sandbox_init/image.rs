@@ -1,4 +1,5 @@
-//! As the first process of containers of our image, and the entrypoint that images of others have instead.
+//! Tests `sandbox-init` as the first process of containers of our image, and the entrypoint that images of others have
+//! instead.
 
 use std::process::Stdio;
 
@@ -12,7 +13,7 @@ use crate::sandbox::{run, shell_agent};
 /// With Docker's own init before ours, and without.
 const INITS: [&[&str]; 2] = [&["--init"], &[]];
 
-/// Answers SIGTERM in its own way.
+/// Script that answers SIGTERM in its own way.
 const POLITE: &str = "trap 'echo last words; exit 7' TERM; echo up; while :; do sleep 0.01; done";
 
 #[tokio::test]
@@ -39,7 +40,8 @@ async fn a_stop_reaches_the_agent_and_its_exit_code_is_the_containers() {
 
 #[tokio::test]
 async fn what_the_agent_left_does_not_keep_the_container() {
-    // The kernel ends everybody together with the first process: that they are asked before is ours.
+    // The kernel ends all processes together with the first one; that they receive SIGTERM before is `sandbox-init`'s
+    // doing.
     let left = "(trap 'echo last words; exit' TERM; touch /tmp/up; while :; do sleep 0.01; done) & \
                 (trap '' TERM; sleep 600) & setsid sleep 600 & until [ -e /tmp/up ]; do sleep 0.01; done; exit 3";
     for init in INITS {
@@ -47,14 +49,14 @@ async fn what_the_agent_left_does_not_keep_the_container() {
         assert_eq!(container.exit_code().await, 3);
         assert_eq!(container.output().await, "last words\n");
     }
-    // Control: a first process that asks nobody.
+    // Control: a first process that asks no other process to end.
     let container = Container::start(&["--entrypoint", "bash"], &["-c", left]).await;
     assert_eq!((container.exit_code().await, container.output().await.as_str()), (3, ""));
 }
 
 #[tokio::test]
 async fn an_agent_that_goes_for_the_init_harms_itself_at_most() {
-    // As the first process it is out of reach: of its own namespace the kernel lets nobody kill or stop it.
+    // As the first process it is out of reach: the kernel lets no process of its own namespace kill or stop it.
     let attack = "for signal in KILL STOP SEGV ABRT; do kill -$signal 1; done; sleep 0.1; echo there; exit 5";
     let container = Container::start(&[], &["bash", "-c", attack]).await;
     assert_eq!(container.exit_code().await, 5);
@@ -62,7 +64,7 @@ async fn an_agent_that_goes_for_the_init_harms_itself_at_most() {
     // Below Docker's it is one process of the same user as another: the container ends with it,
     let container = Container::start(&["--init"], &["bash", "-c", "kill -KILL $PPID; sleep 600"]).await;
     assert_eq!(container.exit_code().await, 137);
-    // or the agent has taken its own way out. The host's last word needs nobody inside.
+    // or the agent has taken its own way out. The host's SIGKILL needs no process inside.
     let container =
         Container::start(&["--init"], &["bash", "-c", "echo up; kill -STOP $PPID; sleep 600"]).await;
     eventually("it is up", || container.output(), |output| output == "up\n").await;

@@ -1,4 +1,4 @@
-//! Starting, signalling and ending an agent.
+//! Tests starting, signalling and ending an agent.
 
 use std::{fs, path::Path};
 
@@ -49,7 +49,7 @@ async fn what_cannot_be_executed_is_told_as_shells_tell_it() {
     assert_eq!(ended.stderr, "sandbox-init: no command: pass the program to run and its arguments\n");
 }
 
-/// Says what signal came, and ends with the first SIGTERM.
+/// Script that prints each signal that it receives, and ends with the first SIGTERM.
 const LISTENER: &str = "for name in INT HUP QUIT USR1 USR2 WINCH; do trap \"echo $name\" $name; done
     trap 'echo TERM; exit 7' TERM; echo up; while :; do sleep 0.01; done";
 
@@ -117,7 +117,7 @@ async fn what_the_agent_leaves_is_asked_to_end_and_then_ended() {
     }
 }
 
-/// Processes that work in `dir`.
+/// Returns the processes that work in `dir`.
 fn working_in(dir: &Path) -> Vec<i32> {
     let pids = fs::read_dir("/proc").unwrap().flatten();
     let inside = pids.filter(|entry| fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == dir));

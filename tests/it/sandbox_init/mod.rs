@@ -1,4 +1,4 @@
-//! `sandbox-init`: first what it does as a program, on the host, then what comes of it as the first process of containers.
+//! Tests `sandbox-init`: first as a program on the host, then as the first process of containers.
 
 mod bridge;
 mod entry;
@@ -21,7 +21,7 @@ use tokio::{
 
 const IMAGE: &str = "sluicegate/sandbox-runtime:latest";
 
-/// A socket as a proxy has one, behind which the test itself is.
+/// A socket as a proxy has one, at which the test itself listens.
 struct Peer {
     listener: UnixListener,
     dir: tempfile::TempDir,
@@ -41,12 +41,12 @@ impl Peer {
         self.listener.accept().await.unwrap().0
     }
 
-    /// Answers one question after its health.
+    /// Answers one health request with 200.
     async fn is_healthy(&self) {
         self.is("HTTP/1.1 200 OK").await;
     }
 
-    /// Answers it otherwise.
+    /// Answers one health request with `status`.
     async fn is(&self, status: &str) {
         let mut question = self.accept().await;
         let mut asked = [0; 512];
@@ -56,7 +56,7 @@ impl Peer {
         question.write_all(answer.as_bytes()).await.unwrap();
     }
 
-    /// A bridge to it.
+    /// Starts a bridge to this socket.
     async fn bridged(&self) -> Init {
         let socket = self.socket();
         tokio::join!(Init::to(&socket), self.is_healthy()).0
@@ -71,12 +71,12 @@ impl Container {
         Self(docker(&[&["run", "--detach"], options, &[IMAGE], command].concat()).await)
     }
 
-    /// Its exit code, once it has ended.
+    /// Returns its exit code, once it has ended.
     async fn exit_code(&self) -> i32 {
         docker(&["wait", &self.0]).await.parse().unwrap()
     }
 
-    /// What it printed on stdout.
+    /// Returns its output on stdout.
     async fn output(&self) -> String {
         let output = Command::new("docker").args(["logs", &self.0]).output().await.unwrap();
         String::from_utf8(output.stdout).unwrap()
@@ -89,7 +89,7 @@ impl Drop for Container {
     }
 }
 
-/// Bytes that look like nothing else at any place.
+/// Returns pseudorandom bytes, so that no piece looks like another.
 fn noise(length: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_u32;
     let mut next = || {

@@ -1,4 +1,4 @@
-//! Containers that wait for what they are to do.
+//! Tests containers that wait for their start file.
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
@@ -16,7 +16,7 @@ struct Waiting {
 impl Waiting {
     async fn start(more: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        // inotify asks for permission to read what is watched.
+        // inotify needs permission to read the watched file.
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let volume = format!("{}:/llm-sock:ro", dir.path().display());
         let sealed = ["--network", "none", "--read-only", "--cap-drop", "ALL", "--volume", &volume];
@@ -52,7 +52,7 @@ async fn a_container_without_a_command_becomes_what_its_start_file_says() {
         assert_eq!(waiting.container.exit_code().await, 7);
         assert_eq!(waiting.container.output().await, "r1 in /tmp as 1001\n0\n");
     }
-    // Control: one that is told of no start file does not wait.
+    // Control: one without a start file in its settings does not wait.
     let container = Container::start(&["--network", "none"], &[]).await;
     assert_eq!(container.exit_code().await, 64);
 }

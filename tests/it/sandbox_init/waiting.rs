@@ -1,4 +1,4 @@
-//! What is waited for before the agent begins: a healthy proxy, and where there is no command a start file.
+//! Tests the waits before the agent begins: for a healthy proxy, and without a command for a start file.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
@@ -14,7 +14,7 @@ use tokio::process::Command;
 
 use super::{Peer, watches};
 
-/// An agent that says when it begins.
+/// Returns an agent that says when it begins.
 fn with_socket(socket: &Path) -> Command {
     let mut init = sandbox_init(&["echo", "up"]);
     init.env("LLM_PROXY_SOCKET", socket);
@@ -27,14 +27,14 @@ fn waiting_for(file: &Path) -> Command {
     init
 }
 
-/// As the host does: complete when it appears.
+/// Writes a file as the host does: complete when it appears.
 fn put(file: &Path, content: &str) {
     let aside = file.with_file_name("aside");
     fs::write(&aside, content).unwrap();
     fs::rename(aside, file).unwrap();
 }
 
-/// A start file with a shell agent.
+/// Returns a start file with a shell agent.
 fn start(script: &str) -> String {
     json!({ "argv": ["sh", "-c", script], "environment": {}, "working_directory": "/" }).to_string()
 }
@@ -83,7 +83,7 @@ async fn without_a_proxy_it_says_what_is_missing() {
     );
     assert_eq!((ended.code, ended.stderr), (Some(1), told));
 
-    // Control: without a socket and without being told of an API there is nothing to miss.
+    // Control: without a socket and without the API's address there is nothing to miss.
     let ended = run(&[]).await;
     assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (Some(0), "up\n", ""));
 }
@@ -133,7 +133,7 @@ async fn only_a_file_that_is_renamed_into_its_place_starts_anything() {
     let init = waiting_for(&file).spawn().unwrap();
     watches(init.id().unwrap()).await;
     let whole = start("echo whole");
-    // Others come and go beside it, and somebody writes it where it is to be, in pieces.
+    // Other files come and go beside it, and a writer writes the file in place, in pieces.
     put(&dir.path().join("llm.sock"), "another");
     fs::write(&file, &whole[..whole.len() / 2]).unwrap();
     put(&dir.path().join("start.json.part"), &start("echo part"));

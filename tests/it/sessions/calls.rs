@@ -1,4 +1,4 @@
-//! Whose the calls of a gateway's sessions are.
+//! Tests the attribution of calls of a gateway's sessions.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ async fn a_run_is_a_turn_whose_calls_are_its_own_in_every_way_of_telling_them() 
             assert_eq!((record.run_id.as_str(), record.account.as_str()), ("r1", "acct-7"), "{attribution}");
             assert_eq!((record.identity, record.status), (identity, 200), "{attribution}");
         }
-        // What proved it proves nothing any more.
+        // The same proof is worth nothing after the end.
         let runs = there.world.control.run(&"r1".parse().unwrap()).await.unwrap();
         assert_eq!(runs.state, platform_core::control::RunState::Closed);
         let frame =
@@ -62,7 +62,7 @@ async fn eight_at_once_of_four_accounts_never_mix() {
         [call.clone(), call]
     });
     assert_eq!(calls, expected.collect::<Vec<_>>());
-    // What was billed upstream is what the journal says.
+    // The upstream billed what the journal has.
     let billed = there.world.upstream.ledger().all();
     assert_eq!(billed.len(), 16);
 }
@@ -88,13 +88,13 @@ async fn what_a_gateway_calls_by_itself_is_refused_and_harms_no_run() {
     assert_eq!((calls[0].0.as_str(), calls[1].0.as_str()), ("unattributed", "r1"), "{calls:?}");
 }
 
-/// A client of the shared listener that is nobody.
+/// Returns a client of the shared listener without a credential or correlation.
 async fn register(there: &Sessions, run: &str) -> Agent {
     let address = harness::shared::register_shared(&there.world, harness::grant(run, "nobody")).await;
     Agent::over_tcp(address).searched()
 }
 
-/// Whether a call that is made a second after a turn has ended still is the run's.
+/// Returns the status of a call that a sub-agent makes a second after a turn has ended: 200 if it still is the run's.
 async fn is_heard_later(there: &Sessions, asks: &'static str, run: &str) -> u16 {
     there.gateway.always(vec![Step::Ask(asks), Step::EndAs("done".to_owned())]);
     let running = there.world.sluice().spawn(&[
@@ -124,11 +124,11 @@ async fn what_sub_agents_call_after_the_turn_is_the_runs_and_without_any_it_is_o
     assert_eq!(is_heard_later(&there, "fake-steps", "r1").await, 200);
     let calls = there.calls(2).await;
     assert!(calls.iter().all(|(run, _, _)| run == "r1"), "{calls:?}");
-    // The control: a turn that has set nobody to work.
+    // The control: a turn that has started no sub-agent.
     assert_eq!(is_heard_later(&there, "fake-words2", "r2").await, 400);
 }
 
-/// How many slots somebody else could have now.
+/// Counts the slots that another run could have now.
 async fn free_slots(there: &Sessions, run: &str) -> usize {
     register(there, run).await;
     let mut free = 0;
@@ -142,7 +142,7 @@ async fn free_slots(there: &Sessions, run: &str) -> usize {
 
 #[tokio::test]
 async fn the_slot_of_a_turn_of_which_nobody_knows_the_end_rests() {
-    let there = Sessions::of(Dialect::Four, "slot", "runtime = '20s'").await;
+    let there = Sessions::of(Dialect::Four, "slot", "run_timeout = '20s'").await;
     there.gateway.always(vec![Step::Ask("fake-echo"), Step::Restart]);
     assert_eq!(code(&there.run("r1", "acct-1", "gone").await), "session_lost");
     assert_eq!(free_slots(&there, "others").await, super::slots().count() - 1);

@@ -1,4 +1,4 @@
-//! How sessions end: each failure has one name, and nothing is spent once somebody wanted an end.
+//! Tests how sessions end: each failure has one name, and a session spends nothing after an end is requested.
 
 use std::time::{Duration, Instant};
 
@@ -24,8 +24,8 @@ async fn each_failure_of_the_model_api_has_one_name_in_both_versions() {
             ("fake-status400", "model_refused"),
             ("fake-status429", "model_busy"),
             ("fake-status500", "model_busy"),
-            ("fake-cut0", "model_away"),
-            ("fake-cut2", "model_away"),
+            ("fake-cut0", "model_unavailable"),
+            ("fake-cut2", "model_unavailable"),
         ] {
             there.gateway.always(vec![Step::Ask(asks)]);
             let run = format!("r-{}", asks.trim_start_matches("fake-"));
@@ -59,8 +59,8 @@ async fn an_end_without_an_answer_is_named_by_what_the_frames_are() {
 
 #[tokio::test]
 async fn a_turn_that_is_over_its_time_spends_nothing_more_whatever_the_gateway_does() {
-    let there = Sessions::of(Dialect::Four, "trace", "runtime = '2s'").await;
-    // It is told to stop, says that it has, and goes on asking.
+    let there = Sessions::of(Dialect::Four, "trace", "run_timeout = '2s'").await;
+    // The gateway receives the stop, says that it has, and goes on asking.
     there.gateway.set(|options| options.abort = Abort::Pretended);
     let asks = [Step::Ask("fake-echo"), Step::Pause(Duration::from_millis(400))];
     there.gateway.always(asks.into_iter().cycle().take(40).collect());
@@ -103,7 +103,7 @@ async fn a_gateway_that_cannot_be_used_fails_its_runs_and_says_why_to_operators(
     assert_eq!((code(&outcome).as_str(), outcome.code), ("gateway_failed", Some(70)), "{outcome:?}");
     let shown = there.world.sluice().run(&["runs", "show", "r1"]).await.stdout;
     assert!(shown.contains("token"), "{shown}");
-    // Once that is mended it is used again.
+    // Once that is fixed it is used again.
     private_file(&there.world.path().join("gateway.token"), harness::gateway::TOKEN);
     there.gateway.always(vec![Step::Ask("fake-echo")]);
     assert_eq!(answer(&there.run("r2", "acct-1", "now").await), "now");

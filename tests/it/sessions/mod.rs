@@ -1,5 +1,6 @@
-//! Runs that are sessions of a gateway: whose their calls are, how they end, and that they survive whoever works on them. The
-//! gateway is scripted, and makes its calls through the proxy as OpenClaw does; the real one: `tests/stack`.
+//! Tests runs that are sessions of a gateway: the attribution of their calls, how they end, and that they survive their
+//! worker. The gateway is scripted, and makes its calls through the proxy as OpenClaw does. Tests with the real one are
+//! in `tests/stack`.
 
 mod calls;
 mod endings;
@@ -17,7 +18,7 @@ use harness::{
 };
 
 const AGENT: &str = "claw:main";
-/// One for each run of a story: a slot that nobody gives back rests longer than any of them takes.
+/// Slots, one for each run of a story: a slot that no run gives back is quarantined for longer than any story takes.
 const SLOTS: u128 = 24;
 
 fn slots() -> impl Iterator<Item = String> {
@@ -31,7 +32,7 @@ struct Sessions {
 }
 
 impl Sessions {
-    /// One whose calls are known to be a run's by `attribution`. The agent's entry ends with `more`.
+    /// Starts a gateway whose calls are attributed to runs by `attribution`. The agent's entry ends with `more`.
     async fn of(dialect: Dialect, attribution: &str, more: &str) -> Self {
         let gateway = ScriptedGateway::start(dialect).await;
         let mut world = World::start().await;
@@ -42,7 +43,7 @@ impl Sessions {
         private_file(&world.path().join("gateway.token"), TOKEN);
         private_file(&world.path().join("slots"), &slots().collect::<Vec<_>>().join("\n"));
         let settings = format!(
-            "[worker]\nlease = '2s'\n[gateways.scripted]\nurl = '{}'\ntoken_file = '{root}/gateway.token'\nattribution = '{attribution}'\n\
+            "[worker]\nlease_duration = '2s'\n[gateways.scripted]\nurl = '{}'\ntoken_file = '{root}/gateway.token'\nattribution = '{attribution}'\n\
              slots_file = '{root}/slots'\n[agents.'{AGENT}']\nmode = 'gateway'\ngateways = ['scripted']\nmodel = 'fake-echo'\n{more}\n",
             gateway.url(),
         );
@@ -60,7 +61,7 @@ impl Sessions {
         Self { world, gateway }
     }
 
-    /// Has a run of `account` be lived here, told `message`.
+    /// Executes a run of `account` with the message `message`, and waits for its end.
     async fn run(&self, run: &str, account: &str, message: &str) -> Outcome {
         self.run_with(&["--run-id", run, "--account", account], message).await
     }
@@ -70,7 +71,7 @@ impl Sessions {
         self.world.sluice().run(&arguments).await
     }
 
-    /// Of each call that has ended: its run, its account and its status.
+    /// Returns run, account and status of each call that has ended.
     async fn calls(&self, count: usize) -> Vec<(String, String, u16)> {
         let records = self.world.records(count).await.into_iter().map(|line| line.record);
         let call = |record: platform_core::record::ExchangeRecord| {
@@ -80,14 +81,14 @@ impl Sessions {
     }
 }
 
-/// The code with which a run failed.
+/// Returns the code with which a run failed.
 fn code(outcome: &Outcome) -> String {
     let result = outcome.result();
     let error = if result["error"].is_null() { &result } else { &result["error"] };
     error["code"].as_str().unwrap_or_else(|| panic!("{outcome:?}")).to_owned()
 }
 
-/// The answer of a run.
+/// Returns the answer of a run.
 fn answer(outcome: &Outcome) -> String {
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     let last = outcome.events().into_iter().find(|event| event["type"] == "assistant_final");

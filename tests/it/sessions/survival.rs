@@ -1,4 +1,5 @@
-//! Sessions survive whoever works on them, and their gateway's connection; and one conversation has one turn at a time.
+//! Tests that sessions survive the worker that executes them, and a loss of their gateway's connection. One
+//! conversation has one turn at a time.
 
 use std::{os::unix::process::ExitStatusExt, time::Duration};
 
@@ -52,7 +53,7 @@ async fn survive_any_point(dialect: Dialect) {
     assert_eq!(billed, Point::SESSION.len(), "{dialect:?}: one call of each run");
 }
 
-/// Tells the gateway where the proxy is by now.
+/// Sends the gateway the proxy's present address.
 async fn provide(there: &Sessions, as_run: &str) {
     let address = harness::shared::register_shared(&there.world, harness::grant(as_run, "nobody")).await;
     there.gateway.set(|options| {
@@ -80,7 +81,7 @@ async fn a_connection_that_breaks_in_the_middle_costs_nothing() {
 
 #[tokio::test]
 async fn a_gateway_that_was_restarted_fails_the_turn_by_its_name_and_takes_the_next() {
-    let there = Sessions::of(Dialect::Four, "trace", "runtime = '20s'").await;
+    let there = Sessions::of(Dialect::Four, "trace", "run_timeout = '20s'").await;
     there.gateway.always(vec![Step::Ask("fake-echo"), Step::Restart]);
     let outcome = there.run("r1", "acct-1", "gone").await;
     assert_eq!(code(&outcome), "session_lost", "{outcome:?}");
@@ -106,7 +107,7 @@ async fn turns_of_one_conversation_wait_for_each_other_and_others_do_not() {
     ]);
     let told = || async { there.gateway.requests("agent").len() };
     eventually_within(PATIENCE, "it is at work", told, |told| *told == 1).await;
-    // Whoever wants to watch at once is told to wait.
+    // A client that wants to watch at once receives an answer to wait.
     let busy = there.run_with(&["--run-id", "r0", "--state-key", "Chat"], "r0").await;
     assert_eq!(busy.code, Some(75), "{busy:?}");
     assert!(busy.stderr.contains("run r1 is at work in this session"), "{busy:?}");
@@ -198,9 +199,9 @@ async fn a_cancel_whose_worker_dies_is_a_cancel_to_the_next() {
 #[tokio::test]
 async fn a_gateway_that_restarts_while_nobody_works_on_its_turn_is_not_told_it_twice() {
     for dialect in Dialect::ALL {
-        // Taken, or about to be told: nobody knows whether it was.
+        // Taken, or about to be sent: no process knows whether the gateway received it.
         for point in [Point::TurnTaken, Point::Started] {
-            let mut there = Sessions::of(dialect, "slot", "runtime = '60s'").await;
+            let mut there = Sessions::of(dialect, "slot", "run_timeout = '60s'").await;
             assert!(there.world.stop_proxy().await);
             there.gateway.always(vec![Step::Never]);
             let armed = there.world.sluice().env("SLUICE_FAILPOINT", &format!("{}:kill", point.name()));

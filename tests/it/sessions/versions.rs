@@ -1,4 +1,4 @@
-//! `sluice gateway check` names a version of OpenClaw that does not work, or that was not tested.
+//! Tests that `sluice gateway check` names a version of OpenClaw that does not work, or that was not tested.
 
 use harness::gateway::Dialect;
 use serde_json::Value;

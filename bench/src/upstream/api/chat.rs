@@ -9,7 +9,7 @@ use crate::upstream::{
     ask::Ask,
 };
 
-/// What both completions APIs wrap their choices in.
+/// Envelope of the choices in both completions APIs.
 #[derive(Serialize)]
 pub(super) struct Envelope<'a> {
     pub(super) id: String,
@@ -43,7 +43,7 @@ pub(super) fn whole(answer: &Answer) -> Written {
 
 pub(super) fn events(ask: &Ask, answer: &Answer) -> serde_json::Result<Vec<Event>> {
     let usage = answer.usage.filter(|_| ask.wants_usage_chunk());
-    // Once the last chunk carries usage, the others say that they do not.
+    // Once the last chunk carries usage, the others have a null in its place.
     let no_usage = usage.map(|_| Value::Null);
     let chunk = |delta: Value, finish_reason: Option<&str>| {
         Event::data(&Envelope {

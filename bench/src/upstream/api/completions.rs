@@ -1,4 +1,4 @@
-//! `/v1/completions`, the legacy one. It knows no tools: the arguments of a call are its text.
+//! `/v1/completions`, the legacy API. It has no tools: the arguments of a call are its text.
 
 use serde_json::json;
 

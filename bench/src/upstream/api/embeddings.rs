@@ -7,10 +7,10 @@ use super::Written;
 use crate::upstream::{answer::Answer, ask::Ask};
 
 const VECTOR: [f32; 3] = [0.5, -0.25, 0.125];
-/// The same as little-endian floats in base64, which OpenAI's SDKs ask for unless told otherwise.
+/// The same vector as little-endian floats in base64, which OpenAI's SDKs request by default.
 const VECTOR_BASE64: &str = "AAAAPwAAgL4AAAA+";
 
-/// An answer is built before it is sent.
+/// Most dimensions: an answer is built before it is sent.
 const MAX_DIMENSIONS: usize = 4096;
 
 #[derive(Serialize)]
@@ -38,7 +38,7 @@ pub(super) fn whole(ask: &Ask, answer: &Answer) -> Written {
     })
 }
 
-/// A list holds several inputs unless it is one input's token numbers.
+/// Returns the number of inputs. A list holds several inputs, unless it holds one input's token numbers.
 fn inputs(ask: &Ask) -> usize {
     match ask.field("input") {
         Some(Value::Array(list)) if !list.iter().all(Value::is_number) => list.len(),

@@ -1,21 +1,21 @@
-//! One server-sent event.
+//! A server-sent event.
 
 use bytes::Bytes;
 use serde::Serialize;
 
-/// An event as it goes on the wire.
+/// Wire form of an event.
 #[derive(Debug)]
 pub(in crate::upstream) struct Event {
     pub(in crate::upstream) frame: Bytes,
     pub(in crate::upstream) kind: Kind,
 }
 
-/// Whether scripts count it.
+/// Kind of an event; scripts count content only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::upstream) enum Kind {
-    /// It carries a word of the answer, or a fragment of a tool call.
+    /// The event carries a word of the answer, or a fragment of a tool call.
     Content,
-    /// It frames the answer.
+    /// The event frames the answer.
     Frame,
 }
 
@@ -27,24 +27,24 @@ struct Typed<T> {
 }
 
 impl Event {
-    /// With a `data:` line only.
+    /// Creates an event with a `data:` line only.
     pub(super) fn data(shape: &impl Serialize) -> serde_json::Result<Self> {
         let data = serde_json::to_string(shape)?;
         Ok(Self { frame: format!("data: {data}\n\n").into(), kind: Kind::Frame })
     }
 
-    /// With an `event:` line before.
+    /// Creates an event with an `event:` line before the data.
     pub(super) fn named(name: &str, shape: &impl Serialize) -> serde_json::Result<Self> {
         let data = serde_json::to_string(shape)?;
         Ok(Self { frame: format!("event: {name}\ndata: {data}\n\n").into(), kind: Kind::Frame })
     }
 
-    /// With an `event:` line before, and the same name as the data's `type`.
+    /// Creates an event with an `event:` line, and the same name as the data's `type`.
     pub(super) fn typed(name: &'static str, rest: impl Serialize) -> serde_json::Result<Self> {
         Self::named(name, &Typed { r#type: name, rest })
     }
 
-    /// What ends a stream of chat and legacy completions.
+    /// Creates the end of a stream of chat and legacy completions.
     pub(super) fn done() -> Self {
         Self { frame: Bytes::from_static(b"data: [DONE]\n\n"), kind: Kind::Frame }
     }

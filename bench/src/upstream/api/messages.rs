@@ -65,7 +65,7 @@ struct Opening<'a> {
     message: Message<'a>,
 }
 
-/// The usage at the start of a stream: one token is said to be out already, the price is not known yet.
+/// Returns the usage at the start of a stream: it counts one output token already and has no price yet.
 fn before_output(mut usage: Value) -> Value {
     usage["output_tokens"] = 1.into();
     if let Some(fields) = usage.as_object_mut() {

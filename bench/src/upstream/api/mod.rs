@@ -1,7 +1,7 @@
-//! The APIs the upstream speaks: which path is which, and the shape each gives to an answer.
+//! The APIs of the upstream: their paths, and the shape that each gives to an answer.
 //!
-//! The shapes are those that OpenAI and Anthropic publish, in their order of fields on the outermost level,
-//! because a reader of streams may depend on what comes first.
+//! OpenAI and Anthropic publish the shapes. The outermost fields have their order, because a reader of streams may
+//! depend on it.
 
 mod chat;
 mod completions;
@@ -29,11 +29,11 @@ pub(super) enum Api {
     Embeddings,
 }
 
-/// A body that cannot be written. Never seen: every shape is a plain structure with text keys.
+/// A serialized body. Its error never occurs: every shape is a plain structure with text keys.
 pub(super) type Written = serde_json::Result<Bytes>;
 
 impl Api {
-    /// By its path without `/v1`, which LiteLLM may or may not add.
+    /// Returns the API of a path without `/v1`, which LiteLLM may or may not add.
     pub(super) fn at(path: &str) -> Option<Self> {
         match path {
             "/chat/completions" => Some(Self::Chat),
@@ -45,7 +45,7 @@ impl Api {
         }
     }
 
-    /// The body of an answer that is not streamed.
+    /// Returns the body of an answer that is not streamed.
     pub(super) fn whole(self, ask: &Ask, answer: &Answer) -> Written {
         match self {
             Self::Chat => chat::whole(answer),
@@ -56,7 +56,7 @@ impl Api {
         }
     }
 
-    /// The events of a streamed answer.
+    /// Returns the events of a streamed answer.
     pub(super) fn events(self, ask: &Ask, answer: &Answer) -> serde_json::Result<Vec<Event>> {
         match self {
             Self::Chat => chat::events(ask, answer),
@@ -67,12 +67,12 @@ impl Api {
         }
     }
 
-    /// The body of an error. `api` is unknown if the path was.
+    /// Returns the body of an error. `api` is `None` if the path was unknown.
     pub(super) fn refusal(api: Option<Self>, status: StatusCode, message: &str) -> Written {
         json(&refusal::object(api, status, message))
     }
 
-    /// The event that tells of an error in the middle of a stream.
+    /// Returns the event that reports an error in the middle of a stream.
     pub(super) fn error_event(self, message: &str) -> serde_json::Result<Event> {
         let object = refusal::object(Some(self), StatusCode::INTERNAL_SERVER_ERROR, message);
         match self {

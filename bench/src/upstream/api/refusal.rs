@@ -1,4 +1,4 @@
-//! Error objects, as the two families of APIs publish them and LiteLLM passes them on: its `code` is a string.
+//! Builds error objects as the two families of APIs publish them. As LiteLLM passes them on, their `code` is a string.
 
 use http::StatusCode;
 use serde_json::{Value, json};

@@ -29,7 +29,7 @@ enum Status {
     Completed,
 }
 
-/// Builds the events and numbers them.
+/// Builder of numbered events.
 struct Numbered {
     events: Vec<Event>,
 }
@@ -101,7 +101,7 @@ impl Numbered {
     }
 }
 
-/// Something that happens at a place in the output.
+/// Returns an event's fields with their position in the output.
 fn at(answer: &Answer, field: &str, value: Value) -> Value {
     match &answer.says {
         Says::Text(_) => {

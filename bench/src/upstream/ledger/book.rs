@@ -1,4 +1,4 @@
-//! The entries themselves and what may happen to one. Plain data: locking and waiting are the ledger's.
+//! The entries of the ledger and their changes. Plain data: the ledger does the locking and waiting.
 
 use std::{
     io::{self, Write},
@@ -16,14 +16,14 @@ pub(super) struct Book {
     next_seq: u64,
 }
 
-/// Where ended entries are also written to.
+/// Second destination of ended entries.
 pub(super) enum Transcript {
     Unwanted,
     To(Box<dyn Write + Send>),
     Failed(io::Error),
 }
 
-/// How the guard of a request saw it end.
+/// Outcome of a request, as its guard saw it.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Outcome {
     Answered,
@@ -31,7 +31,7 @@ pub(super) enum Outcome {
     Dropped,
 }
 
-/// The end of a request, as its guard saw it.
+/// End of a request, as its guard saw it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct End {
     pub(super) outcome: Outcome,
@@ -60,7 +60,7 @@ impl Book {
         }
     }
 
-    /// A request that a test had cleared away meanwhile ends unseen.
+    /// Ends the request `seq`. If a test has cleared the ledger meanwhile, this has no effect.
     pub(super) fn end(&mut self, seq: u64, end: End) {
         let End { outcome, events, reports } = end;
         let (at, after_events) = (Instant::now(), events);

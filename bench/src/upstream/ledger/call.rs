@@ -1,7 +1,7 @@
-//! The guard that keeps the ledger true about one request, from its head to its end.
+//! Guards one request from its head to its end, so that the ledger is always correct about it.
 //!
-//! It is a guard because of how a departed client shows itself: hyper drops whatever it was polling, be it the
-//! future that answers or the body of the response. Being dropped is therefore an ending like any other.
+//! When a client departs, hyper drops the future that it polls: the answer's or the body's. So a drop is an ending like
+//! any other.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -10,8 +10,8 @@ use http::request::Parts;
 
 use super::{End, Ending, Entry, Ledger, Outcome, Reported};
 
-/// One request in the ledger. The last call of [`answered`](Self::answered) or [`cut`](Self::cut), or else the
-/// drop, is its end.
+/// A request in the ledger. The last call of [`answered`](Self::answered) or [`cut`](Self::cut), or else the drop, is
+/// its end.
 pub(in crate::upstream) struct Call {
     ledger: Ledger,
     seq: u64,
@@ -27,7 +27,7 @@ enum Stage {
 }
 
 impl Call {
-    /// Enters a request whose head is there.
+    /// Enters a request whose head has arrived.
     pub(in crate::upstream) fn arriving(head: &Parts, ledger: Ledger) -> Self {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let headers = head.headers.iter().map(|(name, value)| {
@@ -48,17 +48,17 @@ impl Call {
         Self { ledger, seq, unix_seconds: since_1970.as_secs(), reports: None, stage }
     }
 
-    /// Its number in the ledger.
+    /// Returns the request's number in the ledger.
     pub(in crate::upstream) fn seq(&self) -> u64 {
         self.seq
     }
 
-    /// When it arrived, in seconds since 1970.
+    /// Returns the time of its arrival, in seconds since 1970.
     pub(in crate::upstream) fn unix_seconds(&self) -> u64 {
         self.unix_seconds
     }
 
-    /// Takes a piece of its body and says how long the body is by now.
+    /// Appends a piece of its body and returns the body's length so far.
     pub(in crate::upstream) fn push(&mut self, piece: &[u8]) -> usize {
         match &mut self.stage {
             Stage::Arriving { body } => {
@@ -69,7 +69,7 @@ impl Call {
         }
     }
 
-    /// Its body is whole: whoever waits for the request sees it now.
+    /// Marks the body as complete and returns it. Waiters of the ledger see the request from now on.
     pub(in crate::upstream) fn received(&mut self) -> Bytes {
         match std::mem::replace(&mut self.stage, Stage::Answering { events: 0 }) {
             Stage::Arriving { body } => {
@@ -81,24 +81,24 @@ impl Call {
         }
     }
 
-    /// Its answer reports this usage.
+    /// Sets the usage that the answer reports.
     pub(in crate::upstream) fn reports(&mut self, usage: Option<Reported>) {
         self.reports = usage;
     }
 
-    /// A content event was handed to the connection.
+    /// Counts a content event that was handed to the connection.
     pub(in crate::upstream) fn sent_content(&mut self) {
         if let Stage::Answering { events } = &mut self.stage {
             *events += 1;
         }
     }
 
-    /// The whole answer was handed to the connection.
+    /// Records that the whole answer was handed to the connection.
     pub(in crate::upstream) fn answered(&mut self) {
         self.end(Outcome::Answered);
     }
 
-    /// The script demands a reset.
+    /// Records that the script resets the connection.
     pub(in crate::upstream) fn cut(&mut self) {
         self.end(Outcome::Cut);
     }

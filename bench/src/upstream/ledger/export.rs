@@ -1,4 +1,4 @@
-//! How entries are written for readers outside the process: over HTTP and as lines of JSON.
+//! Writes entries for readers outside the process: over HTTP and as lines of JSON.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Ending, Entry};
 
-/// A longer body is given by its length only.
+/// Longest body that is exported; a longer one is given by its length only.
 const LONGEST_BODY: usize = 64 * 1024;
 
 #[derive(Serialize)]
@@ -37,13 +37,13 @@ impl<'a> Exported<'a> {
     }
 }
 
-/// All entries as a JSON array.
+/// Returns all entries as a JSON array.
 pub(super) fn array(entries: &[Entry]) -> serde_json::Result<Bytes> {
     let exported: Vec<_> = entries.iter().map(Exported::of).collect();
     serde_json::to_vec(&exported).map(Bytes::from)
 }
 
-/// One entry as a line of JSON, its newline included.
+/// Returns one entry as a line of JSON, its newline included.
 pub(super) fn line(entry: &Entry) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(&Exported::of(entry))?;
     line.push(b'\n');

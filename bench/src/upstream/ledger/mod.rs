@@ -1,11 +1,11 @@
-//! The ordered record of every request the upstream saw: what tests assert on.
+//! Records every request that the upstream saw, in order, for the assertions of tests.
 //!
-//! It is evidence, so nothing in it is shortened or redacted: **header values, credentials among them, are kept
-//! as they came**. Use it with made-up keys. It grows until it is cleared. Requests that hyper refuses itself
+//! The ledger is evidence, so nothing in it is shortened or redacted. **It keeps header values as they came,
+//! credentials among them.** Use it with made-up keys. It grows until it is cleared. Requests that hyper refuses
 //! because they are no HTTP never reach it, nor do those for `/_ledger`.
 //!
-//! Waiting is event driven and bounded: each change wakes the waiters, each wait has a deadline, and its error
-//! says what was there instead.
+//! Waiting is event driven and bounded: each change wakes the waiters, and each wait has a deadline. The error of a
+//! wait lists the requests that were there instead.
 
 mod book;
 mod call;
@@ -27,7 +27,7 @@ use book::{Book, End, Outcome, Transcript};
 pub(super) use call::Call;
 pub use entry::{Ending, Entry, Reported};
 
-/// The record. Clones are handles of the same one.
+/// A handle of the record. Clones share the same record.
 #[derive(Clone)]
 pub struct Ledger(Arc<Shared>);
 
@@ -36,7 +36,7 @@ struct Shared {
     changed: watch::Sender<()>,
 }
 
-/// A wait that ran out.
+/// Error: a wait ran out of time.
 #[derive(Debug, thiserror::Error)]
 #[error("waited {waited:?} for {wanted}; the ledger holds {found}")]
 pub struct WaitTimedOut {
@@ -50,36 +50,36 @@ impl Ledger {
         Self(Arc::new(Shared { book: Mutex::new(Book::new()), changed: watch::Sender::new(()) }))
     }
 
-    /// Every request so far, in order.
+    /// Returns every request so far, in order.
     #[must_use]
     pub fn all(&self) -> Vec<Entry> {
         self.book().entries.clone()
     }
 
-    /// How many requests it holds.
+    /// Returns the number of requests in the ledger.
     #[must_use]
     pub fn len(&self) -> usize {
         self.book().entries.len()
     }
 
-    /// Whether it holds none.
+    /// Returns whether the ledger is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.book().entries.is_empty()
     }
 
-    /// The latest request.
+    /// Returns the latest request.
     #[must_use]
     pub fn last(&self) -> Option<Entry> {
         self.book().entries.last().cloned()
     }
 
-    /// Forgets every request, those still open too. Numbers go on where they were.
+    /// Removes every request, open ones too. The numbers of later requests continue.
     pub fn clear(&self) {
         self.change(|book| book.entries.clear());
     }
 
-    /// Waits until at least `count` requests are held whose bodies are complete, and returns all. Cancel safe.
+    /// Waits until at least `count` requests have complete bodies, and returns all. Cancel safe.
     ///
     /// # Errors
     /// If there are fewer when the time is up.
@@ -92,20 +92,20 @@ impl Ledger {
     /// Waits until request `seq` has ended, and returns it. Cancel safe.
     ///
     /// # Errors
-    /// If it has not when the time is up, or was cleared away.
+    /// If the request has not ended in time, or was cleared.
     pub async fn wait_for_ending(&self, seq: u64, timeout: Duration) -> Result<Entry, WaitTimedOut> {
         let ended = |book: &Book| book.entry(seq).filter(|entry| !entry.ending.is_open()).cloned();
         let entry = tokio::time::timeout(timeout, self.wait_until(ended)).await;
         entry.map_err(|_elapsed| self.timed_out(format!("the end of request {seq}"), timeout))
     }
 
-    /// From now on also writes each entry to `out` when it ends, as a line of JSON. What a test sees as ended
-    /// is written: the ledger is locked meanwhile, so `out` should be quick.
+    /// Writes each entry to `out` as well when it ends from now on, as a line of JSON. An entry is written before a
+    /// test sees its end. The ledger is locked meanwhile, so `out` should be quick.
     pub fn transcribe_to(&self, out: impl Write + Send + 'static) {
         self.change(|book| book.transcript = Transcript::To(Box::new(out)));
     }
 
-    /// Waits until a line could not be written, after which no more are. Cancel safe.
+    /// Waits until a line could not be written; later lines are not attempted. Cancel safe.
     pub async fn transcript_failed(&self) -> io::Error {
         let failed = |book: &Book| match &book.transcript {
             Transcript::Failed(error) => Some(io::Error::new(error.kind(), error.to_string())),
@@ -114,12 +114,12 @@ impl Ledger {
         self.wait_until(failed).await
     }
 
-    /// From now on a request that is dropped is this upstream's doing, not its client's.
+    /// Attributes requests dropped from now on to this upstream, not to their clients.
     pub(super) fn stopping(&self) {
         self.book().stopping = true;
     }
 
-    /// All entries as a JSON array.
+    /// Returns all entries as a JSON array.
     pub(super) fn export(&self) -> serde_json::Result<Bytes> {
         export::array(&self.all())
     }
@@ -157,7 +157,7 @@ impl Ledger {
         WaitTimedOut { wanted, waited, found: self.book().summary() }
     }
 
-    /// A panic elsewhere leaves the entries as they are, and they may explain it: poison is no reason to stop.
+    /// Locks the entries and ignores poison: a panic elsewhere leaves them intact, and they may explain it.
     fn book(&self) -> MutexGuard<'_, Book> {
         self.0.book.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,28 +1,27 @@
-//! What the upstream shall do, as the model name says it.
+//! Parses the model name into a script of the upstream's behaviour.
 //!
-//! The name carries the script because a name passes unchanged through whatever stands between a test and
-//! this upstream, and because tests that run at once then share no state. Names are read here only; what a
-//! script means for the bytes on the wire is in `staging`.
+//! The name carries the script because every program between a test and this upstream passes a name unchanged. So tests
+//! that run at once share no state. Names are parsed only here; `staging` turns a script into bytes on the wire.
 
 use std::{str::FromStr, time::Duration};
 
 use http::StatusCode;
 
-/// Most words `words<N>` may ask for: an answer is built before it is sent.
+/// Largest count of `words<N>`: an answer is built before it is sent.
 const MOST_WORDS: usize = 100_000;
-/// Most bytes `big<N>` may ask for.
+/// Largest count of `big<N>`, in bytes.
 const MOST_BYTES: usize = 64 << 20;
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 
-/// One word of the language that model names are written in.
+/// A word of the language that model names are written in.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Directive {
-    /// How it is written.
+    /// Syntax of the directive.
     pub form: &'static str,
     /// A model name that uses it.
     pub example: &'static str,
-    /// What it does.
+    /// Effect of the directive.
     pub meaning: &'static str,
 }
 
@@ -64,22 +63,22 @@ pub const DIRECTIVES: [Directive; 18] = [
     ),
 ];
 
-/// What one model name asks for.
+/// Script that a model name stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script {
-    /// What the answer says.
+    /// Content of the answer.
     pub content: Content,
-    /// How the answer ends.
+    /// End of the answer.
     pub fate: Fate,
     /// Pause before the response headers.
     pub first_byte: Option<Duration>,
     /// Pause before each event.
     pub gap: Option<Duration>,
-    /// Whether usage is reported.
+    /// Report of usage, which the answer has if true.
     pub tells_usage: bool,
     /// The usage that is reported, if the script fixes it.
     pub figures: Option<Figures>,
-    /// Which price is reported.
+    /// Price that is reported.
     pub cost: Cost,
 }
 
@@ -92,25 +91,25 @@ pub struct Figures {
     pub completion: usize,
 }
 
-/// What an answer says of its price.
+/// Report of the price in an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cost {
-    /// Nothing.
+    /// The answer has no price.
     Untold,
-    /// That it is nothing.
+    /// The answer reports a price of zero.
     Free,
-    /// What its tokens cost.
+    /// The answer reports the price of its tokens.
     OfTokens,
 }
 
-/// What an answer says.
+/// Content of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
     /// The fixed sentence.
     Sentence,
-    /// So many words.
+    /// As many words as the number.
     Words(usize),
-    /// One piece of so many bytes.
+    /// A single piece of as many bytes as the number.
     Filler(usize),
     /// The last user message.
     Echo,
@@ -120,46 +119,46 @@ pub enum Content {
     Steps,
 }
 
-/// How an answer ends. The counts are of content events: those that carry a word of the answer or a fragment of
-/// its tool call. If there are fewer than the count, it happens after the last one.
+/// End of an answer. The counts are of content events: those that carry a word of the answer or a fragment of its tool
+/// call. With fewer events than the count, the answer ends after the last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// As it should.
+    /// The answer is complete.
     Complete,
-    /// With this status and an error object, before any content.
+    /// The answer has this status and an error object, before any content.
     Status(StatusCode),
-    /// With the error of a model whose context is too small, before any content.
+    /// The answer is the error of a model whose context is too small, before any content.
     TooLong,
-    /// Not at all: no response headers either.
+    /// The answer never comes, not even the response headers.
     Hang,
-    /// Not at all, after so many content events.
+    /// The answer stalls for ever after this many content events.
     Stall(usize),
-    /// With a reset connection after so many content events; with none, before the headers.
+    /// The connection is reset after this many content events; with a count of 0, before the headers.
     Cut(usize),
-    /// With a reset connection after so many bytes of the body.
+    /// The connection is reset after this many bytes of the body.
     CutAt(usize),
-    /// With an error event after so many content events.
+    /// The answer has an error event after this many content events.
     ErrorMid(usize),
 }
 
-/// Why a model name is no script.
+/// Reason why a model name is no script.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScriptError {
-    /// It does not start with `fake`.
+    /// The name does not start with `fake`.
     #[error("The model `{0}` does not exist: the names of this upstream start with `fake`")]
     UnknownModel(String),
-    /// A word of it means nothing.
+    /// A word of the name is not a directive.
     #[error("unknown directive `{0}`; known are: {known}", known = forms())]
     UnknownDirective(String),
-    /// A word of it has a value that does not fit.
+    /// A word of the name has an invalid value.
     #[error("the value of `{directive}` does not fit `{form}`")]
     BadValue {
-        /// As it was given.
+        /// The word as it was given.
         directive: String,
-        /// As it is written.
+        /// Syntax of the directive.
         form: &'static str,
     },
-    /// It says the same thing twice, or two things that exclude each other.
+    /// The name repeats a directive, or has two that exclude each other.
     #[error("`{0}` contradicts an earlier directive")]
     Contradiction(String),
 }
@@ -245,7 +244,7 @@ impl Script {
     }
 }
 
-/// The name in a form: `gap` of `gap<N>ms`.
+/// Returns the name in a form: `gap` of `gap<N>ms`.
 fn stem(form: &str) -> &str {
     form.split('<').next().unwrap_or(form)
 }
@@ -274,7 +273,7 @@ fn pause(value: &str) -> Option<Duration> {
     Some(Duration::from_millis(milliseconds)).filter(|pause| *pause <= LONGEST_PAUSE)
 }
 
-/// Interim (1xx) statuses are left out: they are not the answer to a request.
+/// Parses a status. Interim (1xx) statuses are refused: they are not the answer to a request.
 fn status(value: &str) -> Option<StatusCode> {
     let code = value.parse().ok().filter(|code| (200..=599).contains(code))?;
     StatusCode::from_u16(code).ok()

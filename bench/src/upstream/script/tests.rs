@@ -1,4 +1,4 @@
-//! Model names and the scripts they are, or the reason why they are none.
+//! Tests of model names: the scripts they stand for, or the reason why they are none.
 
 use super::*;
 

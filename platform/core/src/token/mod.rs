@@ -1,11 +1,10 @@
-//! Run tokens: how a client that has no socket of its own says which run it is.
+//! Reads, mints and verifies run tokens, by which a client without a socket of its own proves its run.
 //!
-//! The form is specified: `{run}|{attempt}|{expiry}.{signature}`, where the signature is HMAC-SHA256 over
-//! everything before the last dot, in base64url without padding. The token names no secret, so each is tried.
-//! A token has one spelling only: a number with a sign or a leading zero, padding, or bits that base64 would
-//! ignore make it malformed.
+//! The form is specified: `{run}|{attempt}|{expiry}.{signature}`. The signature is HMAC-SHA256 over everything before
+//! the last dot, in base64url without padding. The token names no secret, so each secret is tried. A token has one
+//! spelling only. A number with a sign or a leading zero, padding, or bits that base64 would ignore make it malformed.
 //!
-//! What this module does not know: which runs there are, and which of their tokens were revoked.
+//! This module knows neither the runs that exist nor the tokens that were revoked.
 
 mod secrets;
 #[cfg(test)]
@@ -22,31 +21,31 @@ use crate::{
     secret::Secret,
 };
 
-/// Bytes of an HMAC-SHA256.
+/// Length of an HMAC-SHA256 in bytes.
 const TAG: usize = 32;
-/// The same in base64url without padding.
+/// Length of a signature in base64url without padding.
 const SIGNATURE: usize = 43;
-/// No token is longer: run id, attempt, expiry and signature at their longest, and three separators.
+/// Length of the longest token: run id, attempt, expiry and signature at their longest, and three separators.
 const LENGTH_MAX: usize = 63 + 10 + 20 + SIGNATURE + 3;
 
-/// A moment: whole seconds since 1970, UTC.
+/// Moment in whole seconds since 1970, UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct UnixSeconds(pub u64);
 
-/// What a token says.
+/// Claims of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunToken {
-    /// The run.
+    /// Run the token is for.
     pub run: RunId,
-    /// Its attempt.
+    /// Attempt of the run.
     pub attempt: u32,
-    /// The last second in which it holds.
+    /// Last second in which the token is valid.
     pub expiry: UnixSeconds,
 }
 
 impl RunToken {
-    /// Signs it. The result is a credential until it expires or its run is closed.
+    /// Signs the token. The result is a credential until it expires or its run is closed.
     #[must_use]
     pub fn mint(&self, secret: &NamedSecret) -> Secret {
         let mut text = String::with_capacity(LENGTH_MAX);
@@ -58,16 +57,17 @@ impl RunToken {
     }
 }
 
-/// A text in the form of a token. What it claims is not proven.
+/// Text in the form of a token. Its claims are not proven.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SignedToken<'t> {
     claims: Claims<'t>,
-    /// What was signed.
+    /// Text that was signed.
     data: &'t str,
     tag: [u8; TAG],
 }
 
-/// What a token says, in the text it was read from. Comes from [`SignedToken::parse`] alone, so the run id is one.
+/// Claims of a token, in the text they were read from. Only [`SignedToken::parse`] creates them, so the run id is
+/// valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claims<'t> {
     run: &'t str,
@@ -75,52 +75,52 @@ pub struct Claims<'t> {
     expiry: UnixSeconds,
 }
 
-/// What a token proved.
+/// Claims that a signature proves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verified<'t, 's> {
     claims: Claims<'t>,
     secret: &'s SecretId,
 }
 
-/// Which part of a text keeps it from being a token.
+/// Part of a text that keeps it from being a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// Longer than any token.
+    /// The text is longer than any token.
     #[error("it is longer than a run token can be")]
     TooLong,
-    /// Not four parts.
+    /// The text does not have four parts.
     #[error("it is not `run|attempt|expiry.signature`")]
     Parts,
-    /// The first part.
+    /// The run id, the first part, is invalid.
     #[error("its run id is none")]
     Run,
-    /// The second.
+    /// The attempt, the second part, is invalid.
     #[error("its attempt is not a plain number")]
     Attempt,
-    /// The third.
+    /// The expiry, the third part, is invalid.
     #[error("its expiry is not a plain number of seconds since 1970")]
     Expiry,
-    /// The last.
+    /// The signature, the last part, is invalid.
     #[error("its signature is not 32 bytes in base64url without padding")]
     Signature,
 }
 
-/// Why a token does not identify its bearer.
+/// Reason why a token does not identify its bearer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// It is none.
+    /// The text is not a token.
     #[error("this is not a run token")]
     Malformed(#[from] Malformed),
-    /// No secret that is in use has signed it.
+    /// No secret in use has signed the token.
     #[error("the run token was not signed with a secret in use here")]
     Invalid,
-    /// It is genuine, and its time has passed.
+    /// The token is genuine but has expired.
     #[error("the run token's time has passed")]
     Expired,
 }
 
 impl Failure {
-    /// The code as clients and the journal see it.
+    /// Returns the code as clients and the journal see it.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
@@ -158,22 +158,23 @@ impl<'t> SignedToken<'t> {
         Ok(Self { claims, data, tag: decode(signature).ok_or(Malformed::Signature)? })
     }
 
-    /// What it claims, proven or not.
+    /// Returns the claims, proven or not.
     #[must_use]
     pub const fn claims(&self) -> Claims<'t> {
         self.claims
     }
 
-    /// The secret that signed it, whatever the time.
+    /// Returns the secret that signed the token, without regard to the time.
     #[must_use]
     pub fn signer<'s>(&self, secrets: &'s Secrets) -> Option<&'s SecretId> {
         secrets.signer(self.data.as_bytes(), &self.tag)
     }
 
-    /// What it proves `now`. It holds for the whole seconds of `skew` beyond its expiry, for clocks that differ.
+    /// Checks the token and returns what it proves `now`. A token stays valid for `skew` whole seconds beyond its
+    /// expiry, because clocks differ.
     ///
-    /// The signature is checked before the expiry: only who holds a genuine token can learn that its time has
-    /// passed. To everybody else every token is equally wrong.
+    /// The signature is checked before the expiry, so only the holder of a genuine token can learn that it has expired.
+    /// To any other client every token is equally wrong.
     ///
     /// # Errors
     /// [`Failure::Invalid`] or [`Failure::Expired`].
@@ -191,7 +192,7 @@ impl<'t> SignedToken<'t> {
     }
 }
 
-/// Without the signature, which makes it a credential.
+/// Leaves out the signature, which makes the text a credential.
 impl fmt::Debug for SignedToken<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SignedToken").field("claims", &self.claims).finish_non_exhaustive()
@@ -199,19 +200,19 @@ impl fmt::Debug for SignedToken<'_> {
 }
 
 impl<'t> Claims<'t> {
-    /// The run: a text that [`RunId::accepts`], and that finds a run in a map of them.
+    /// Returns the run id, a text that [`RunId::accepts`]; it can query a map of runs.
     #[must_use]
     pub const fn run(&self) -> &'t str {
         self.run
     }
 
-    /// Its attempt.
+    /// Returns the attempt of the run.
     #[must_use]
     pub const fn attempt(&self) -> u32 {
         self.attempt
     }
 
-    /// The last second in which the token holds.
+    /// Returns the last second in which the token is valid.
     #[must_use]
     pub const fn expiry(&self) -> UnixSeconds {
         self.expiry
@@ -219,26 +220,27 @@ impl<'t> Claims<'t> {
 }
 
 impl<'t, 's> Verified<'t, 's> {
-    /// What is proven.
+    /// Returns the proven claims.
     #[must_use]
     pub const fn claims(&self) -> Claims<'t> {
         self.claims
     }
 
-    /// By which secret, for metrics and for knowing when an old one is used no more.
+    /// Returns the secret that signed the token, for metrics and to see when an old secret is no longer used.
     #[must_use]
     pub const fn secret(&self) -> &'s SecretId {
         self.secret
     }
 }
 
-/// Whether a bearer key is meant to be a run token: two bars and a dot after them. Keys of model APIs have no bars.
+/// Returns whether a bearer key is meant to be a run token: two bars with a dot after them. Keys of model APIs have no
+/// bars.
 #[must_use]
 pub fn looks_like_token(key: &str) -> bool {
     key.rsplit_once('.').is_some_and(|(data, _)| data.bytes().filter(|byte| *byte == b'|').count() >= 2)
 }
 
-/// A number as the specified minting function writes it.
+/// Parses a number in the only spelling that the specified minting function writes.
 fn plain_number<N: FromStr>(text: &str) -> Option<N> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     plain.then(|| text.parse().ok())?

@@ -1,7 +1,7 @@
-//! The secrets that sign run tokens.
+//! Keeps the secrets that sign run tokens.
 //!
-//! Several hold at once, so that one can take another's place while tokens of both are about: the first signs,
-//! all verify. Of a secret only the state that HMAC makes of it is kept; that is wiped when dropped.
+//! Several are valid at once, so that a new one can replace an old one while tokens of both are in use. The first
+//! signs, all verify. Only the HMAC state made from a secret and its text are kept; both are wiped when dropped.
 
 use std::{collections::HashSet, fmt};
 
@@ -11,25 +11,26 @@ use sha2::Sha256;
 use super::TAG;
 use crate::{id::SecretId, secret::Secret};
 
-/// Fewer bytes than these can be guessed.
+/// Least bytes of a secret; fewer can be guessed.
 pub const SECRET_MIN: usize = 16;
 
-/// A wrong token costs one HMAC per secret, so there are not many. Rotation needs two.
+/// Most secrets in use: a wrong token costs one HMAC per secret, and rotation needs only two.
 pub const SECRETS_MAX: usize = 8;
 
-/// Why secrets are not used. None of it shows a secret.
+/// Reason why secrets cannot be used. No variant shows a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
-    /// It could be guessed.
+    /// The secret is short enough to be guessed.
     #[error("secret {0} is shorter than {SECRET_MIN} bytes")]
     TooShort(SecretId),
-    /// One reader would trim it, another would not.
+    /// The secret begins or ends with a blank, which one reader would trim and another would not, or has a control
+    /// character.
     #[error("secret {0} begins or ends with a blank, or holds a control character such as a line feed")]
     Blanks(SecretId),
-    /// Two have one name.
+    /// Two secrets have one name.
     #[error("there are two secrets {0}")]
     Twice(SecretId),
-    /// Wrong tokens would be dear.
+    /// The secrets are so many that checking a wrong token would be expensive.
     #[error("there are {0} secrets, at most {SECRETS_MAX} can be in use")]
     TooMany(usize),
 }
@@ -37,17 +38,17 @@ pub enum Unusable {
 /// A secret that can sign and verify, and its name.
 pub struct NamedSecret {
     id: SecretId,
-    /// Ready to go on with data: 0.1 µs less per token than beginning with the secret.
+    /// HMAC state that already holds the secret: saves 0.1 µs per token.
     keyed: Hmac<Sha256>,
-    /// Kept to be recognised where it must not be said.
+    /// Text of the secret, kept so that it can be recognised where it must not appear.
     text: Secret,
 }
 
 impl NamedSecret {
-    /// Makes `secret` ready; its bytes are used as they are.
+    /// Prepares `secret` for use; its bytes are used as they are.
     ///
     /// # Errors
-    /// If it is short, or not the same text to everybody.
+    /// If the secret is short, or if readers could take it for different texts.
     pub fn new(id: SecretId, secret: &Secret) -> Result<Self, Unusable> {
         let text = secret.expose();
         if text.trim() != text || text.chars().any(char::is_control) {
@@ -60,7 +61,7 @@ impl NamedSecret {
         Ok(Self { id, keyed, text: Secret::new(text.to_owned()) })
     }
 
-    /// Its name.
+    /// Returns the name of the secret.
     #[must_use]
     pub const fn id(&self) -> &SecretId {
         &self.id
@@ -70,7 +71,7 @@ impl NamedSecret {
         self.keyed.clone().chain_update(data).finalize().into_bytes().into()
     }
 
-    /// In constant time.
+    /// Returns whether the secret signed `data` with `tag`, in constant time.
     fn has_signed(&self, data: &[u8], tag: &[u8; TAG]) -> bool {
         self.keyed.clone().chain_update(data).verify_slice(tag).is_ok()
     }
@@ -82,12 +83,12 @@ impl fmt::Debug for NamedSecret {
     }
 }
 
-/// The secrets in use, the one that mints first. With none, every token is invalid and none can be minted.
+/// Secrets in use; the first one mints. Without any, every token is invalid and none can be minted.
 #[derive(Debug, Default)]
 pub struct Secrets(Vec<NamedSecret>);
 
 impl Secrets {
-    /// Takes them in this order.
+    /// Takes the secrets in this order.
     ///
     /// # Errors
     /// If two have one name, or there are too many.
@@ -102,18 +103,18 @@ impl Secrets {
         }
     }
 
-    /// The one that mints.
+    /// Returns the secret that mints.
     #[must_use]
     pub fn minting(&self) -> Option<&NamedSecret> {
         self.0.first()
     }
 
-    /// Their names, the one that mints first.
+    /// Returns the names of the secrets; the first one mints.
     pub fn ids(&self) -> impl Iterator<Item = &SecretId> {
         self.0.iter().map(NamedSecret::id)
     }
 
-    /// Returns the secrets themselves, to be recognised in what others say.
+    /// Returns the secrets themselves, so that they can be recognised in other texts.
     pub fn expose(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|secret| secret.text.expose())
     }

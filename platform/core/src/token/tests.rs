@@ -1,4 +1,4 @@
-//! Tokens: the published vectors, what a change to a good one does, and secrets that are not taken.
+//! Tests tokens against the published vectors, damaged tokens, and secrets that are refused.
 
 use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 use serde_json::Value;
@@ -25,7 +25,7 @@ fn check<'t, 's>(text: &'t str, secrets: &'s Secrets) -> Result<Verified<'t, 's>
     SignedToken::parse(text)?.verify(secrets, NOW, Duration::ZERO)
 }
 
-/// The outcome in the words of the vectors.
+/// Returns the outcome in the words of the vectors.
 fn outcome(case: &Value, secrets: &Secrets) -> Value {
     let now = UnixSeconds(case["now"].as_u64().unwrap());
     let skew = Duration::from_secs(case["skew_seconds"].as_u64().unwrap());
@@ -54,7 +54,7 @@ fn the_published_vectors_hold() {
         for (key, value) in found.as_object().unwrap() {
             assert_eq!(Some(value), case.get(key), "{case}");
         }
-        // What Node wrote, we write, byte for byte.
+        // A token that Node wrote must equal ours byte for byte.
         if let Some(good) = case.get("verified") {
             let id = good["secret"].as_str().unwrap();
             let signer = Secrets::new(vec![secret(id, vectors["secrets"][id].as_str().unwrap())]).unwrap();
@@ -111,7 +111,7 @@ fn any_secret_in_use_verifies_and_the_first_one_mints() {
     let before = mint("r1", 0, NOW, &of(&[old]));
     let signer = |token: &str, secrets: &Secrets| check(token, secrets).map(|found| found.secret().clone());
     let id = |text| SecretId::parse(text).unwrap();
-    // Made known, then put first, then alone: at no step is a token that is about refused before its time.
+    // The new secret is added, then put first, then used alone: no step refuses a token that is still in use.
     for (in_use, old_ok, mints) in
         [(of(&[old, new]), true, "old"), (of(&[new, old]), true, "new"), (of(&[new]), false, "new")]
     {

@@ -1,4 +1,4 @@
-//! One setting: asked for, found or defaulted, checked, and described for the schema.
+//! A single setting: reads it, applies its default, checks it, and describes it for the schema.
 
 use platform_core::name::env::OVERRIDE_PREFIX;
 use serde_json::json;
@@ -6,7 +6,7 @@ use toml::de::DeValue;
 
 use super::{Section, Value, reader::join, value::kind};
 
-/// What the schema says of a key.
+/// Description of a key in the schema.
 #[derive(Debug, Clone)]
 pub(super) struct FieldDoc {
     pub(super) key: String,
@@ -21,21 +21,23 @@ impl FieldDoc {
     }
 }
 
-/// A setting that is being read. It counts as asked for once one of the last methods is called.
+/// A setting that is being read. It counts as read once one of the final methods is called.
 #[derive(Debug)]
 pub struct Field<'s, 'a> {
     section: &'s Section<'a>,
     name: &'static str,
     doc: &'static str,
     variable: Option<&'static str>,
-    /// Bounds of its own, instead of its type's.
+    /// Retired name of the setting.
+    former: Option<&'static str>,
+    /// Bounds of the setting, instead of its type's.
     least: Option<u64>,
     most: Option<u64>,
 }
 
 impl<'s, 'a> Field<'s, 'a> {
     pub(super) const fn new(section: &'s Section<'a>, name: &'static str, doc: &'static str) -> Self {
-        Self { section, name, doc, variable: None, least: None, most: None }
+        Self { section, name, doc, variable: None, former: None, least: None, most: None }
     }
 
     /// Also reads it from the variable `name`, which has this setting's public name.
@@ -45,28 +47,35 @@ impl<'s, 'a> Field<'s, 'a> {
         self
     }
 
-    /// Takes zero as well, where that means something and is not "no limit".
+    /// Refuses the retired name `former` with a message that names this setting.
+    #[must_use]
+    pub const fn renamed_from(mut self, former: &'static str) -> Self {
+        self.former = Some(former);
+        self
+    }
+
+    /// Accepts zero as well, where zero has a meaning other than "no limit".
     #[must_use]
     pub const fn may_be_zero(mut self) -> Self {
         self.least = Some(0);
         self
     }
 
-    /// Takes nothing below `least`; of a list, no fewer entries.
+    /// Refuses values below `least`; for a list, fewer entries.
     #[must_use]
     pub fn at_least<T: Value>(mut self, least: &T) -> Self {
         self.least = least.amount();
         self
     }
 
-    /// Takes nothing above `most`.
+    /// Refuses values above `most`.
     #[must_use]
     pub fn at_most<T: Value>(mut self, most: &T) -> Self {
         self.most = most.amount();
         self
     }
 
-    /// The value, or `default` if nobody set it.
+    /// Returns the value, or `default` if it is not set.
     pub fn or<T: Value>(self, default: T) -> T {
         let mut schema = T::schema();
         schema["default"] = default.to_json();
@@ -75,7 +84,7 @@ impl<'s, 'a> Field<'s, 'a> {
         value
     }
 
-    /// The value, if somebody set it.
+    /// Returns the value, if it is set.
     #[must_use]
     pub fn optional<T: Value>(self) -> Option<T> {
         let value: Option<T> = self.read(T::schema());
@@ -85,14 +94,14 @@ impl<'s, 'a> Field<'s, 'a> {
         value
     }
 
-    /// The values of an array, or `default`. Cannot be overridden.
+    /// Returns the values of an array, or `default`. Cannot be overridden.
     pub fn list_or<T: Value>(self, default: Vec<T>) -> Vec<T> {
         let list = self.read_list(default);
         self.note(list.iter().map(Value::to_json).collect());
         list
     }
 
-    /// The values of an array, if somebody set one, also one without any. Cannot be overridden.
+    /// Returns the values of an array, if it is set, even to an empty one. Cannot be overridden.
     #[must_use]
     pub fn list<T: Value>(self) -> Option<Vec<T>> {
         self.describe(json!({ "type": "array", "items": T::schema() }));
@@ -145,7 +154,7 @@ impl<'s, 'a> Field<'s, 'a> {
         read.map_err(|problem| self.mistake_at(value, problem)).ok()
     }
 
-    /// The least and the greatest amount that the setting takes.
+    /// Returns the least and the greatest amount that the setting accepts.
     fn bounds<T: Value>(&self) -> Option<(u64, u64)> {
         let (least, most) = T::BOUNDS?;
         Some((self.least.unwrap_or(least), self.most.unwrap_or(most)))
@@ -164,8 +173,8 @@ impl<'s, 'a> Field<'s, 'a> {
         Err(format!("{amount} is out of range: expected {least} to {most}{not_unlimited}"))
     }
 
-    /// Returns `schema` with the setting's bounds. Of sizes and times, which are texts, it can only say whether they
-    /// may be zero.
+    /// Returns `schema` with the setting's bounds. Sizes and times are strings, so their schema can only state whether
+    /// they may be zero.
     fn bounded<T: Value>(&self, mut schema: serde_json::Value) -> serde_json::Value {
         if let Some((least, most)) = self.bounds::<T>() {
             if schema["type"] == "integer" {
@@ -174,7 +183,7 @@ impl<'s, 'a> Field<'s, 'a> {
             } else {
                 schema["pattern"] = if least > 0 { "[1-9]" } else { "[0-9]" }.into();
             }
-            // Bounds of its own are told in words, too.
+            // The description states the setting's own bounds as well.
             let told = |word: &str, bound: Option<u64>| {
                 bound.map(|bound| format!(" At {word} {}.", T::in_words(bound)))
             };
@@ -194,6 +203,9 @@ impl<'s, 'a> Field<'s, 'a> {
     }
 
     fn describe(&self, schema: serde_json::Value) {
+        if let Some(former) = self.former {
+            self.section.reader.retire(join(&self.section.key, former), self.key());
+        }
         let doc = schema["description"].as_str().unwrap_or(self.doc).to_owned();
         self.section.reader.describe(FieldDoc { key: self.key(), doc, schema: Some(schema) });
     }
@@ -203,7 +215,7 @@ impl<'s, 'a> Field<'s, 'a> {
     }
 }
 
-/// `proxy.run_dir` is overridden by `SLUICE_PROXY_RUN_DIR`.
+/// Returns the override variable of `key`: `SLUICE_PROXY_RUN_DIR` for `proxy.run_dir`.
 pub(super) fn override_variable(key: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     OVERRIDE_PREFIX.chars().chain(key.chars().map(plain)).collect()

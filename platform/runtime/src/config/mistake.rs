@@ -1,8 +1,8 @@
-//! What is wrong with a configuration, and where.
+//! Errors in a configuration, with the line, variable or flag that each is in.
 
 use std::{fmt, io, path::Path};
 
-/// Where a value came from.
+/// Source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// A line of the file, counted from 1.
@@ -16,7 +16,7 @@ pub enum Origin {
     Variable(String),
     /// A flag.
     Flag(String),
-    /// Nobody set it.
+    /// The value is not set.
     Nowhere,
 }
 
@@ -31,14 +31,14 @@ impl fmt::Display for Origin {
     }
 }
 
-/// One mistake.
+/// An error in a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
-    /// Where it is.
+    /// Source of the wrong value.
     pub origin: Origin,
-    /// The key it is about, dotted; empty if the file could not be understood at all.
+    /// Dotted key of the setting; empty if the file cannot be parsed.
     pub key: String,
-    /// What is wrong and what would be right.
+    /// Description of the error and of what is expected.
     pub problem: String,
 }
 
@@ -52,34 +52,37 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// Something that is wrong with what settings lead to: a file that cannot be read, two settings that do not fit.
+/// An error in what settings refer to, such as a file that cannot be read or two settings that contradict each other.
 #[derive(Debug)]
 pub struct Objection {
-    /// What it is about.
+    /// Subject of the error.
     pub about: About,
-    /// What is wrong and what would be right.
+    /// Description of the error and of what is expected.
     pub problem: String,
 }
 
 impl fmt::Display for Objection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.about {
+            About::File => f.write_str(&self.problem),
             About::Setting(key) => write!(f, "{key}: {}", self.problem),
             About::Variable(name) => write!(f, "environment variable {name}: {}", self.problem),
         }
     }
 }
 
-/// What an [`Objection`] is about.
+/// Subject of an [`Objection`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum About {
+    /// The configuration file itself, which the problem names.
+    File,
     /// A setting, by its dotted key.
     Setting(String),
-    /// A variable of the environment that is no setting.
+    /// A variable of the environment that is not a setting.
     Variable(&'static str),
 }
 
-/// Every mistake of a configuration, in the order of the file, then environment and flags.
+/// All errors in a configuration, in the order of the file, then environment and flags.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistakes(pub Vec<Mistake>);
 
@@ -95,7 +98,7 @@ impl Mistakes {
             Origin::Variable(_) => (1, 0),
             Origin::Flag(_) | Origin::Nowhere => (2, 0),
         });
-        // What is wrong with a value is also found where it leads to.
+        // A wrong value can be reported twice: when it is read and when it is used.
         mistakes.dedup();
         Self(mistakes)
     }

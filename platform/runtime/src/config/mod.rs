@@ -1,8 +1,8 @@
 //! Configuration: one TOML file, overridden by the environment, overridden by flags.
 //!
-//! The code that reads a setting is also its documentation: a field is read with its name, its description
-//! and its default, and from that same reading come the list of known keys, the check for unknown ones and the
-//! published JSON Schema. All mistakes are collected and reported together, each with where it is.
+//! The code that reads a setting also documents it: each field is read with its name, description and default. The list
+//! of known keys, the check for unknown keys and the published JSON Schema come from that same reading. All mistakes
+//! are collected and reported together, each with its origin.
 //!
 //! This module and [`Environment`] are the only readers of the process's environment.
 
@@ -27,10 +27,10 @@ pub use self::{
 };
 use crate::file;
 
-/// Where configuration is looked for when nobody says otherwise.
+/// Configuration file that is read if no other is named.
 pub const DEFAULT_FILE: &str = "/etc/sluicegate/sluice.toml";
 
-/// The largest configuration file that is read.
+/// Largest configuration file that is read.
 const MAX_FILE: ByteSize = ByteSize::mib(4);
 
 /// The process's environment, captured once.
@@ -38,7 +38,7 @@ const MAX_FILE: ByteSize = ByteSize::mib(4);
 pub struct Environment(BTreeMap<String, String>);
 
 impl Environment {
-    /// The environment this process was started with. Variables that are not UTF-8 are left out.
+    /// Captures the environment this process was started with. Variables that are not UTF-8 are left out.
     #[must_use]
     pub fn capture() -> Self {
         Self(
@@ -48,13 +48,13 @@ impl Environment {
         )
     }
 
-    /// The value of `name`, if it is set and not empty.
+    /// Returns the value of `name`, if it is set and not empty.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// All variables that are set and not empty.
+    /// Returns all variables that are set and not empty.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0
             .iter()
@@ -62,7 +62,7 @@ impl Environment {
             .filter(|(_, value)| !value.is_empty())
     }
 
-    /// Moves a secret out, so that it is in one place only.
+    /// Moves a secret out of the environment, so that only one copy of it exists.
     #[must_use]
     pub fn take_secret(&mut self, name: &str) -> Option<Secret> {
         self.0.remove(name).filter(|value| !value.is_empty()).map(Secret::new)
@@ -88,10 +88,10 @@ impl<const N: usize> From<[(&str, &str); N]> for Environment {
     }
 }
 
-/// Everything a configuration is made from.
+/// Sources that a configuration is read from.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
-    /// The file's path, for messages, and its text. `None`: there is no file, all defaults.
+    /// Path of the file, for messages, and its text. `None` if there is no file: all settings have their defaults.
     pub file: Option<(PathBuf, String)>,
     /// The environment.
     pub environment: Environment,

@@ -1,4 +1,4 @@
-//! Tables of values whose own names are free.
+//! Tables whose keys the operator chooses.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Section, Value, field::FieldDoc, reader::join};
 
 impl Section<'_> {
-    /// The values below `name`, each of which has to pass `check`. Cannot be overridden.
+    /// Returns the values below `name`, each of which has to pass `check`. Cannot be overridden.
     pub fn values<T: Value>(
         &self,
         name: &'static str,

@@ -1,4 +1,4 @@
-//! Walks a TOML document as the code asks for it, keeping book of what was asked and of what was wrong.
+//! Walks a TOML document as the code reads it, and records the keys that were read and the mistakes that were found.
 
 use std::{
     cell::RefCell,
@@ -17,15 +17,17 @@ use super::{
     value::kind,
 };
 
-/// What each setting was found to be, defaults included, by its dotted key. A table with a name of its own is there as
-/// well, empty.
+/// Value of each setting, defaults included, by its dotted key. A table whose name the operator chose is present as an
+/// empty object.
 pub type Values = BTreeMap<String, serde_json::Value>;
 
-/// Reads a whole configuration with `build`, which asks the root [`Section`] for everything there is. What it makes of
-/// that has to pass `check`, which is asked even if some of it is wrong, and whose finds are returned.
+/// Reads a whole configuration with `build`, which reads every setting from the root [`Section`]. The result has to
+/// pass `check`, which runs even if some settings are wrong. Returns the settings, their values and what `check`
+/// returned.
 ///
 /// # Errors
-/// All mistakes together: what cannot be parsed, wrong values, unknown keys and unknown overrides, and what `check` objects to.
+/// All mistakes together: what cannot be parsed, wrong values, unknown keys and unknown overrides, and what `check`
+/// objects to.
 pub fn read<T, C>(
     sources: &Sources,
     build: impl FnOnce(&Section<'_>) -> T,
@@ -46,6 +48,10 @@ pub fn read<T, C>(
     let checked = check(&built);
     for Objection { about, problem } in checked.as_ref().err().into_iter().flatten() {
         match about {
+            About::File => {
+                let origin = Origin::File { path: path.display().to_string(), line: 0 };
+                reader.mistake(origin, "", problem.clone());
+            }
             About::Setting(key) => {
                 reader.mistake(reader.origin_of(document.get_ref(), key), key, problem.clone());
             }
@@ -61,12 +67,12 @@ pub fn read<T, C>(
     }
 }
 
-/// What `build` makes of an empty section: all defaults.
+/// Returns what `build` makes of an empty section: all defaults.
 pub fn defaults<T>(build: impl FnOnce(&Section<'_>) -> T) -> T {
     over_nothing(build).0
 }
 
-/// Which fields `build` asks for.
+/// Returns the fields that `build` reads.
 pub(super) fn fields_of<T>(build: impl FnOnce(&Section<'_>) -> T) -> Vec<FieldDoc> {
     over_nothing(build).1
 }
@@ -98,9 +104,11 @@ pub(super) struct Reader<'a> {
     flags: BTreeMap<&'a str, &'a str>,
     mistakes: RefCell<Vec<Mistake>>,
     fields: RefCell<Vec<FieldDoc>>,
-    /// Dotted keys somebody asked for; `section.*` where any name is allowed.
+    /// Dotted keys that were read; `section.*` where any name is allowed.
     known: RefCell<BTreeSet<String>>,
-    /// Names of variables that a field would have used.
+    /// Retired dotted keys, with their successors.
+    retired: RefCell<BTreeMap<String, String>>,
+    /// Names of variables that override a field that was read.
     variables: RefCell<BTreeSet<String>>,
     values: RefCell<Values>,
 }
@@ -114,6 +122,7 @@ impl<'a> Reader<'a> {
             mistakes: RefCell::default(),
             fields: RefCell::default(),
             known: RefCell::default(),
+            retired: RefCell::default(),
             variables: RefCell::default(),
             values: RefCell::default(),
         };
@@ -132,7 +141,12 @@ impl<'a> Reader<'a> {
         self.fields.borrow_mut().push(field);
     }
 
-    /// Has every key directly below `key` count as asked for.
+    /// Refuses `former` from now on, with a message that names its successor.
+    pub(super) fn retire(&self, former: String, successor: String) {
+        self.retired.borrow_mut().insert(former, successor);
+    }
+
+    /// Marks every key directly below `key` as known.
     pub(super) fn allow_any(&self, key: &str) {
         self.known.borrow_mut().insert(join(key, "*"));
     }
@@ -141,7 +155,7 @@ impl<'a> Reader<'a> {
         self.values.borrow_mut().insert(key, value);
     }
 
-    /// Where the value of `key` comes from, or the table it would stand in.
+    /// Returns the origin of the value of `key`, or of the nearest table around it.
     fn origin_of(&self, document: &DeTable<'_>, key: &str) -> Origin {
         if let Some((origin, _)) = self.override_of(key, [Some(override_variable(key)), None]) {
             return origin;
@@ -156,7 +170,7 @@ impl<'a> Reader<'a> {
         at.map_or(Origin::Nowhere, |at| self.text.origin(at))
     }
 
-    /// The override of `key`, flags before environment.
+    /// Returns the override of `key`, flags before environment.
     pub(super) fn override_of(&self, key: &str, variables: [Option<String>; 2]) -> Option<(Origin, &'a str)> {
         let flag = self.flags.get(key).map(|value| (Origin::Flag(format!("{key}={value}")), *value));
         let found = flag.or_else(|| {
@@ -176,7 +190,12 @@ impl<'a> Reader<'a> {
             let open = known.contains(&join(prefix, "*"));
             if !open && !known.contains(&path) {
                 let here: Vec<_> = known.iter().filter_map(|known| sibling(known, prefix)).collect();
-                let problem = format!("unknown key; known here: {}", here.join(", "));
+                let successor = self.retired.borrow().get(&path).map(|successor| {
+                    let name = sibling(successor, prefix).unwrap_or(successor);
+                    format!("was renamed: write `{name}`")
+                });
+                let problem =
+                    successor.unwrap_or_else(|| format!("unknown key; known here: {}", here.join(", ")));
                 self.mistake(self.text.origin(key.span().start), &path, problem);
             } else if let DeValue::Table(inner) = value.get_ref() {
                 drop(known);
@@ -189,15 +208,24 @@ impl<'a> Reader<'a> {
         for (name, _) in
             self.environment.overrides().filter(|(name, _)| !self.variables.borrow().contains(*name))
         {
-            self.mistake(Origin::Variable(name.to_owned()), "", "overrides no setting".to_owned());
+            let retired = self.retired.borrow();
+            let successor = retired.iter().find(|(former, _)| override_variable(former) == *name);
+            let problem = successor.map_or_else(
+                || "overrides no setting".to_owned(),
+                |(_, successor)| format!("was renamed: set {}", override_variable(successor)),
+            );
+            self.mistake(Origin::Variable(name.to_owned()), "", problem);
         }
         for (key, value) in self.flags.iter().filter(|(key, _)| !self.known.borrow().contains(**key)) {
-            self.mistake(Origin::Flag(format!("{key}={value}")), key, "no such setting".to_owned());
+            let successor =
+                self.retired.borrow().get(*key).map(|successor| format!("was renamed: set {successor}"));
+            let problem = successor.unwrap_or_else(|| "no such setting".to_owned());
+            self.mistake(Origin::Flag(format!("{key}={value}")), key, problem);
         }
     }
 }
 
-/// `known` relative to `prefix`, if it lies directly below.
+/// Returns `known` relative to `prefix`, if it lies directly below.
 fn sibling<'k>(known: &'k str, prefix: &str) -> Option<&'k str> {
     let rest = if prefix.is_empty() { known } else { known.strip_prefix(prefix)?.strip_prefix('.')? };
     (!rest.contains('.') && rest != "*").then_some(rest)
@@ -212,7 +240,7 @@ pub struct Section<'a> {
     pub(super) reader: &'a Reader<'a>,
     pub(super) key: String,
     table: Option<&'a DeTable<'a>>,
-    /// Where in the file its name stands.
+    /// Offset of the table's name in the file.
     at: usize,
 }
 
@@ -223,7 +251,7 @@ impl std::fmt::Debug for Section<'_> {
 }
 
 impl<'a> Section<'a> {
-    /// The table `name` below this one; reads as empty if the file does not have it.
+    /// Reads the table `name` below this one; it is empty if the file does not have it.
     pub fn section<T>(&self, name: &str, doc: &'static str, build: impl FnOnce(&Section<'a>) -> T) -> T {
         let key = join(&self.key, name);
         self.reader.describe(FieldDoc::table(key.clone(), doc));
@@ -232,7 +260,7 @@ impl<'a> Section<'a> {
         build(&Section { reader: self.reader, key, table, at: value.map_or(0, |value| value.span().start) })
     }
 
-    /// The tables below `name`, whose own names are free.
+    /// Reads the tables below `name`, whose own names the operator chooses.
     pub fn each<T>(
         &self,
         name: &str,
@@ -243,7 +271,7 @@ impl<'a> Section<'a> {
         self.reader.describe(FieldDoc::table(key.clone(), doc));
         self.reader.describe(FieldDoc::table(join(&key, "*"), doc));
         let Some(tables) = self.entry(name).and_then(|value| self.table_in(&key, value)) else {
-            // The schema is learnt from an empty document: show it one entry.
+            // The schema is built from an empty document, so `build` reads one example entry.
             if self.table.is_none() {
                 build("*", &Section { reader: self.reader, key: join(&key, "*"), table: None, at: 0 });
             }
@@ -260,30 +288,30 @@ impl<'a> Section<'a> {
         built
     }
 
-    /// A setting of this section.
+    /// Begins to read a setting of this section.
     #[must_use]
     pub fn field(&self, name: &'static str, doc: &'static str) -> Field<'_, 'a> {
         Field::new(self, name, doc)
     }
 
-    /// The variable `name` of the environment, if it is set and not empty.
+    /// Returns the variable `name` of the environment, if it is set and not empty.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<&'a str> {
         self.reader.environment.get(name)
     }
 
-    /// Reports that the value of `name` is wrong for a reason its type does not know.
+    /// Reports that the value of `name` is wrong for a reason that its type cannot check.
     pub fn reject(&self, name: &str, problem: String) {
         let at = self.entry(name).map_or(self.at, |value| value.span().start);
         self.reader.mistake(self.reader.text.origin(at), &join(&self.key, name), problem);
     }
 
-    /// Reports that this section should not be here, or not by this name.
+    /// Reports that this section is not allowed, or not under this name.
     pub fn reject_itself(&self, problem: String) {
         self.reader.mistake(self.reader.text.origin(self.at), &self.key, problem);
     }
 
-    /// Whether somebody has said `name`, with whatever value.
+    /// Returns whether `name` is set, to any value.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         let key = join(&self.key, name);

@@ -1,10 +1,10 @@
-//! The JSON Schema (draft 2020-12) of a configuration, learnt from the code that reads it.
+//! The JSON Schema (draft 2020-12) of a configuration, generated from the code that reads it.
 
 use serde_json::{Map, Value, json};
 
 use super::{Section, reader};
 
-/// Schema of everything `build` asks for. Unknown keys are refused at every depth, as the reader does.
+/// Returns the schema of every setting that `build` reads. It refuses unknown keys at every depth, as the reader does.
 pub fn json_schema<T>(title: &str, build: impl FnOnce(&Section<'_>) -> T) -> Value {
     let mut root = table("");
     root["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
@@ -21,7 +21,7 @@ fn table(doc: &str) -> Value {
     json!({ "type": "object", "description": doc, "properties": {}, "additionalProperties": false })
 }
 
-/// Puts `schema` where the dotted `key` says; `*` stands for any name.
+/// Inserts `schema` at the dotted `key`; `*` stands for any name.
 fn insert(root: &mut Value, key: &str, schema: Value) {
     let mut place = root;
     let (parents, last) = key.rsplit_once('.').unwrap_or(("", key));

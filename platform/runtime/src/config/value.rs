@@ -1,4 +1,4 @@
-//! Types a setting can have: how they are read from TOML and from text, and what the schema says of them.
+//! Types that a setting can have, with their TOML form, their text form and their schema.
 
 use std::{net::SocketAddr, path::PathBuf, str::FromStr};
 
@@ -11,18 +11,18 @@ use platform_core::{
 use serde_json::json;
 use toml::de::DeValue;
 
-/// Beyond any disk: 1 PiB. Docker and the kernel count sizes with a sign.
+/// Largest size: 1 PiB, more than any disk. Docker and the kernel count sizes with a sign.
 const MAX_SIZE: ByteSize = ByteSize::mib(1 << 30);
-/// Beyond any plan: 100 years. Clocks can add it to any time.
+/// Longest time: 100 years, more than any plan. Clocks can add it to any time.
 const MAX_SPAN: Millis = Millis::seconds(36_500 * 24 * 3600);
 
-/// A type a setting can have.
+/// A type that a setting can have.
 pub trait Value: Sized {
-    /// The least and the greatest amount, of types that count something. A setting has these bounds unless it says otherwise:
-    /// zero is out of them, so that no setting takes it for "no limit" by accident.
+    /// Least and greatest amount, for types that count something. A setting has these bounds unless it declares its
+    /// own. Zero is out of bounds, so that no setting takes it for "no limit" by accident.
     const BOUNDS: Option<(u64, u64)> = None;
 
-    /// Returns the amount, of types that have bounds.
+    /// Returns the amount, for types that have bounds.
     fn amount(&self) -> Option<u64> {
         None
     }
@@ -33,16 +33,16 @@ pub trait Value: Sized {
         amount.to_string()
     }
 
-    /// Reads it from the environment or a flag.
+    /// Parses a value from the environment or a flag.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// A description of what is wrong.
     fn from_text(text: &str) -> Result<Self, String>;
 
-    /// Reads it from the file.
+    /// Parses a value from the file.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// A description of what is wrong.
     fn from_toml(value: &DeValue<'_>) -> Result<Self, String> {
         match value {
             DeValue::String(text) => Self::from_text(text),
@@ -50,14 +50,14 @@ pub trait Value: Sized {
         }
     }
 
-    /// JSON Schema of one value.
+    /// Returns the JSON Schema of one value.
     fn schema() -> serde_json::Value;
 
-    /// The value as JSON, for the schema's `default`.
+    /// Returns the value as JSON, for the schema's `default`.
     fn to_json(&self) -> serde_json::Value;
 }
 
-/// The TOML type of `value`, with its article.
+/// Returns the TOML type of `value`, with its article.
 pub(crate) const fn kind(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a string",
@@ -125,7 +125,7 @@ macro_rules! written_as_integer {
     )*};
 }
 
-/// Has an enum be written as one of these words.
+/// Implements `Value` for an enum whose variants are written as these words.
 macro_rules! written_as_word {
     ($type:ty { $($variant:ident: $word:literal),+ $(,)? }) => {
         impl $crate::config::Value for $type {

@@ -1,22 +1,22 @@
-//! Numbers that only grow, in fixed arrays: counters and histograms without a lock, a hash or an allocation per call.
+//! Counters and histograms in fixed arrays, without a lock, a hash or an allocation per call.
 //!
-//! Which number stands where is for their owner to say.
+//! The owner decides which index stands for which number.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counters, by place.
+/// Counters, by index.
 #[derive(Debug)]
 pub struct Cells(Box<[AtomicU64]>);
 
 impl Cells {
-    /// So many, all zero.
+    /// Creates `count` counters, all zero.
     #[must_use]
     pub fn new(count: usize) -> Self {
         Self((0..count).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Adds to the counter at `at`, at most up to `u64::MAX`: a counter that wrapped would look like one that was reset. One
-    /// thread writes and others read, now and then: nothing is contended.
+    /// Adds to the counter at `at`, at most up to `u64::MAX`: a counter that wrapped would look like one that was
+    /// reset. One thread writes and others read now and then, so there is no contention.
     pub fn add(&self, at: usize, amount: u64) {
         if amount > 0 {
             let sum = |counted: u64| counted.saturating_add(amount);
@@ -24,13 +24,13 @@ impl Cells {
         }
     }
 
-    /// The counter at `at`.
+    /// Returns the counter at `at`.
     #[must_use]
     pub fn get(&self, at: usize) -> u64 {
         self.0[at].load(Ordering::Relaxed)
     }
 
-    /// Adds what another thread has counted.
+    /// Adds the counts of another thread.
     pub fn absorb(&self, other: &Self) {
         for (at, counted) in other.0.iter().enumerate() {
             self.add(at, counted.load(Ordering::Relaxed));
@@ -38,30 +38,30 @@ impl Cells {
     }
 }
 
-/// A limit of a histogram's bucket: microseconds, and how the exposition writes it, in seconds.
+/// Upper bound of a histogram's bucket: in microseconds, and as the exposition writes it in seconds.
 pub type Bound = (u64, &'static str);
 
-/// Histograms of durations, by place, all with the same buckets.
+/// Histograms of durations, by index, all with the same buckets.
 #[derive(Debug)]
 pub struct Histograms {
     bounds: &'static [Bound],
-    /// Of each histogram: a bucket per bound, one for what is above all, the sum in microseconds.
+    /// Cells of each histogram: one bucket per bound, one for larger durations, and the sum in microseconds.
     cells: Cells,
 }
 
-/// One histogram as it is shown.
+/// Snapshot of one histogram.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Distribution {
-    /// How many were at most as long as each bound says.
+    /// Number of durations up to each bound.
     pub buckets: Vec<(&'static str, u64)>,
-    /// How many there were.
+    /// Number of all durations.
     pub count: u64,
-    /// How long they were together, microseconds.
+    /// Sum of all durations, in microseconds.
     pub sum_us: u64,
 }
 
 impl Histograms {
-    /// So many, all empty.
+    /// Creates `count` histograms, all empty.
     #[must_use]
     pub fn new(count: usize, bounds: &'static [Bound]) -> Self {
         Self { bounds, cells: Cells::new(count * (bounds.len() + 2)) }
@@ -75,12 +75,12 @@ impl Histograms {
         self.cells.add(start + self.bounds.len() + 1, duration_us);
     }
 
-    /// Adds what another thread has counted.
+    /// Adds the counts of another thread.
     pub fn absorb(&self, other: &Self) {
         self.cells.absorb(&other.cells);
     }
 
-    /// The histogram at `at`. Its count is the sum of its buckets, whatever is added meanwhile.
+    /// Returns the histogram at `at`. Its count is the sum of its buckets, even if another thread adds meanwhile.
     #[must_use]
     pub fn read(&self, at: usize) -> Distribution {
         let start = self.start(at);

@@ -1,7 +1,8 @@
-//! What a process counts, and the text in which Prometheus reads it: plain arrays of numbers, indexed by who owns them.
+//! Metrics of a process, in plain arrays of numbers, and the text that Prometheus reads. The owner of an array assigns
+//! its indexes.
 //!
-//! Not here: what is counted, and what it is called. `prometheus-client` would write `OpenMetrics`, not the format 0.0.4 that
-//! everything reads, and leaves no more to do than this.
+//! The metrics themselves and their names are defined elsewhere. `prometheus-client` would write `OpenMetrics` instead
+//! of the format 0.0.4, which every scraper reads. It would also save no more work than this module does.
 
 mod cells;
 #[cfg(test)]
@@ -13,5 +14,5 @@ pub use self::{
     text::{Decimal, Exposition, Family, Kind, Labels, dollars, seconds},
 };
 
-/// What the text is.
+/// Content type of the text.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";

@@ -1,4 +1,4 @@
-//! That numbers come to where they belong, and that the text is what Prometheus reads.
+//! Tests that values reach their buckets and that the text has the format Prometheus reads.
 
 use super::{Distribution, Exposition, Histograms, Kind, dollars, seconds};
 

@@ -1,50 +1,50 @@
-//! The text that Prometheus reads, exposition format 0.0.4: how families, samples and label values are written.
+//! Writes families, samples and label values as the text that Prometheus reads: exposition format 0.0.4.
 
 use std::fmt::{self, Write};
 
 use super::Distribution;
 
-/// An exposition in the making.
+/// An exposition that is being written.
 #[derive(Debug, Default)]
 pub struct Exposition(String);
 
-/// What a family's samples are.
+/// Type of a family's samples.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
-    /// Numbers that only grow.
+    /// Values that only grow.
     Counter,
-    /// Numbers as they are now.
+    /// Current values.
     Gauge,
-    /// How many of what was measured were at most so large.
+    /// Numbers of observations up to each bound.
     Histogram,
 }
 
-/// The samples of one family.
+/// A family that samples are added to.
 #[derive(Debug)]
 pub struct Family<'e> {
     text: &'e mut String,
     name: &'static str,
 }
 
-/// Names and values.
+/// Names and values of labels.
 pub type Labels<'a> = &'a [(&'static str, &'a str)];
 
-/// An integer amount of a decimal fraction, written exactly: millionths, billionths.
+/// A decimal fraction with an exact integer amount, in millionths or billionths for example.
 #[derive(Debug, Clone, Copy)]
 pub struct Decimal {
-    /// The integer.
+    /// The amount, in units of the last digit.
     pub amount: u64,
-    /// Digits of it behind the point.
+    /// Number of digits behind the point.
     pub digits: u32,
 }
 
-/// Microseconds as seconds.
+/// Returns microseconds as seconds.
 #[must_use]
 pub const fn seconds(us: u64) -> Decimal {
     Decimal { amount: us, digits: 6 }
 }
 
-/// Billionths of a dollar as dollars.
+/// Returns billionths of a dollar as dollars.
 #[must_use]
 pub const fn dollars(nano: u64) -> Decimal {
     Decimal { amount: nano, digits: 9 }
@@ -69,19 +69,19 @@ impl Kind {
 }
 
 impl Exposition {
-    /// Begins the family `name`. Each begins once, and all its samples follow.
+    /// Begins the family `name`. A family begins once, and all its samples follow.
     pub fn family(&mut self, kind: Kind, name: &'static str, help: &str) -> Family<'_> {
         debug_assert!(!help.contains(['\\', '\n']), "{help}");
         put(&mut self.0, format_args!("# HELP {name} {help}\n# TYPE {name} {}\n", kind.word()));
         Family { text: &mut self.0, name }
     }
 
-    /// A family of one sample without labels.
+    /// Writes a family of one sample without labels.
     pub fn single(&mut self, kind: Kind, name: &'static str, value: impl fmt::Display, help: &str) {
         self.family(kind, name, help).sample(&[], value);
     }
 
-    /// The text.
+    /// Returns the text.
     #[must_use]
     pub fn finish(self) -> String {
         self.0
@@ -89,12 +89,12 @@ impl Exposition {
 }
 
 impl Family<'_> {
-    /// A sample of a counter or a gauge.
+    /// Writes a sample of a counter or a gauge.
     pub fn sample(&mut self, labels: Labels<'_>, value: impl fmt::Display) {
         self.line("", labels, value);
     }
 
-    /// The samples of one histogram.
+    /// Writes the samples of one histogram.
     pub fn histogram(&mut self, labels: Labels<'_>, histogram: &Distribution) {
         let Distribution { buckets, count, sum_us } = histogram;
         for (bound, count) in buckets.iter().chain([&("+Inf", *count)]) {
@@ -113,7 +113,7 @@ impl Family<'_> {
     }
 }
 
-/// A label's value.
+/// A label's value, escaped.
 struct Escaped<'a>(&'a str);
 
 impl fmt::Display for Escaped<'_> {

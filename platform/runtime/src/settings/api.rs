@@ -7,7 +7,7 @@ use crate::config::Section;
 /// `[api]`
 #[derive(Debug, Clone)]
 pub struct Api {
-    /// Where it listens; nowhere if absent. Always this host's loopback: it asks nobody who they are.
+    /// Address of the listener; none if absent. Always on this host's loopback, because the API has no authentication.
     pub listen: Option<SocketAddr>,
 }
 

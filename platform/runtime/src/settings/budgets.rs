@@ -1,4 +1,4 @@
-//! What runs and accounts may use, and what models cost.
+//! Limits of runs and accounts, and prices of models.
 
 use std::collections::BTreeMap;
 
@@ -12,35 +12,35 @@ use platform_core::{
 use super::{Part, Settings};
 use crate::config::{About, Objection, Section, written_as_word};
 
-/// `[accounts."id"]`: what accounts may do.
+/// `[accounts."id"]`: settings of accounts.
 #[derive(Debug, Clone, Default)]
 pub struct Accounts {
-    /// `[accounts."*"]`: each account that is not named.
+    /// `[accounts."*"]`: settings of each account that is not named.
     pub any: Account,
-    /// Those that are.
+    /// Settings of the named accounts.
     pub named: BTreeMap<AccountId, Account>,
 }
 
-/// What an account may do.
+/// Settings of an account.
 #[derive(Debug, Clone, Default)]
 pub struct Account {
-    /// What it may use over all its runs.
+    /// Limits over all its runs.
     pub budget: Budget,
-    /// How urgent its runs may be.
+    /// Highest priority of its runs.
     pub priority: Priority,
 }
 
 written_as_word!(Priority { Low: "low", Normal: "normal", High: "high" });
 
 impl Accounts {
-    /// What `account` may do.
+    /// Returns the settings of `account`.
     #[must_use]
     pub fn of(&self, account: &AccountId) -> &Account {
         self.named.get(account).unwrap_or(&self.any)
     }
 }
 
-/// The name that stands for all that are not named.
+/// Name that stands for all accounts or models that are not named.
 const ANY: &str = "*";
 
 pub(super) fn accounts(root: &Section<'_>) -> Accounts {
@@ -63,7 +63,7 @@ pub(super) fn accounts(root: &Section<'_>) -> Accounts {
     accounts
 }
 
-/// The limits in `section`; `defaults` where it has none.
+/// Reads the limits in `section`; `defaults` apply where it has none.
 pub(super) fn budget(section: &Section<'_>, defaults: &Budget) -> Budget {
     let count = |name, doc, default: Option<u64>| {
         let field = section.field(name, doc);
@@ -123,7 +123,7 @@ pub(super) fn prices(root: &Section<'_>) -> BTreeMap<String, Price> {
             input,
             output,
             cached: cached.unwrap_or(input),
-            // What Anthropic takes; others take nothing for it and count none.
+            // The default is Anthropic's price. Other providers charge nothing for cache writes and count none.
             cache_written: cache_written.unwrap_or(NanoDollars(input.0.saturating_add(input.0 / 4))),
             cache_written_1h: cache_written_1h.unwrap_or(NanoDollars(input.0.saturating_mul(2))),
         };
@@ -134,7 +134,7 @@ pub(super) fn prices(root: &Section<'_>) -> BTreeMap<String, Price> {
     root.each(Part::Prices.name(), doc, read).into_iter().collect()
 }
 
-/// Returns what is wrong with limits of cost beside prices: a model without a price cannot be called under one.
+/// Returns the conflicts between cost limits and prices: a model without a price cannot be called under a cost limit.
 pub(super) fn objections(settings: &Settings) -> Vec<Objection> {
     let default = settings.upstream.default_model.as_deref();
     let agents = settings.agents.iter().map(|(id, agent)| {
@@ -159,7 +159,7 @@ pub(super) fn objections(settings: &Settings) -> Vec<Objection> {
         .collect()
 }
 
-/// Returns what keeps one of `models` from being called under a limit of cost; any model is meant if there are none.
+/// Returns the reason why one of `models` cannot be called under a cost limit; without `models`, any model is meant.
 fn unpriced(settings: &Settings, mut models: Vec<&str>) -> Option<String> {
     models.retain(|model| !settings.has_price(model));
     models.sort_unstable();

@@ -1,4 +1,4 @@
-//! OpenClaw gateways, in which runs of agents with `mode = "gateway"` are sessions.
+//! OpenClaw gateways. Runs of agents with `mode = "gateway"` are sessions in them.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -14,36 +14,37 @@ use crate::config::{About, Objection, Section, written_as_word};
 /// `[gateways.NAME]`
 #[derive(Debug, Clone)]
 pub struct Gateway {
-    /// Where it is; absent of one that `sluice gateway up` runs, without a network.
+    /// Address of the gateway; absent for a managed one, which `sluice gateway up` runs without a network.
     pub url: Option<String>,
-    /// File with its token and nothing else. One that `sluice gateway up` runs has a token made for it.
+    /// File with the gateway's token and nothing else. `sluice gateway up` makes one for a managed gateway.
     pub token_file: Option<PathBuf>,
-    /// File with the key of this client, for gateways that want to know the device. Made by `sluice gateway pair`.
+    /// File with the key of this client, for gateways that identify the device. Made by `sluice gateway pair`.
     pub device_key_file: Option<PathBuf>,
     /// PEM file of the CA certificates that are trusted with `wss:`; those of the system if absent.
     pub ca_file: Option<PathBuf>,
-    /// How its calls are known to be a run's.
+    /// Way in which its calls are matched to runs.
     pub attribution: Attribution,
-    /// File with the slots that its configuration has, a line each.
+    /// File with the slots in its configuration, one per line.
     pub slots_file: Option<PathBuf>,
-    /// The provider in its configuration through which it calls models.
+    /// Provider in its configuration through which it calls models.
     pub provider: String,
-    /// The account whose sessions it has. Without one it is shared, and its agents have no tool that executes or reads files.
+    /// The only account that it serves. Without one it is shared, and its agents have no tool that executes or reads
+    /// files.
     pub account: Option<AccountId>,
-    /// Sessions at work at a time.
+    /// Most sessions at work at a time.
     pub sessions: u32,
-    /// Of one that `sluice gateway up` runs.
+    /// Settings of a managed gateway's container.
     pub sealed: Sealed,
 }
 
-/// What the container of a gateway is that `sluice gateway up` runs.
+/// Settings of the container of a managed gateway, which `sluice gateway up` runs.
 #[derive(Debug, Clone)]
 pub struct Sealed {
     /// Image of the container.
     pub image: Image,
-    /// The agents in it, by the names that entries of `[agents]` may give.
+    /// Agents in the gateway, by the names that entries of `[agents]` may give.
     pub agents: Vec<String>,
-    /// Tools that its agents have; what is sensible for its account if absent.
+    /// Tools of its agents; defaults that depend on its account if absent.
     pub tools: Option<Vec<String>>,
     /// Memory, swap included.
     pub memory: ByteSize,
@@ -51,35 +52,36 @@ pub struct Sealed {
     pub pids: u32,
     /// Processor time, in thousandths of a core.
     pub milli_cpu: u32,
-    /// What it may write, when it is made: conversations, and its agents' files.
+    /// Size of its file system, fixed when it is made: conversations, and its agents' files.
     pub disk: ByteSize,
-    /// How long its sessions may go on when it is stopped.
+    /// Time that its sessions have to end when it is stopped.
     pub drain: Millis,
 }
 
-/// How calls of a gateway are known to be a run's.
+/// Way in which calls of a gateway are matched to runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Attribution {
-    /// By the trace id that is sent with the order. OpenClaw from 2026.8 on passes it to every call of a session's turn.
+    /// The trace id that is sent with the order. OpenClaw from 2026.8.2 passes it to every call of a session's turn.
     Trace,
-    /// By the path of a provider that the run has for itself as long as it lasts. Any version.
+    /// The path of a provider that belongs to one run as long as it lasts. Tested with OpenClaw from 2026.2.6-3.
     Slot,
-    /// By the run's token in `outboundHeaders` of the order, which a patched gateway sends with every call.
+    /// The run's token in `outboundHeaders` of the order. A patched gateway sends it with every call.
     Headers,
-    /// By the run's token, which our plugin in the gateway sends with every call.
+    /// The run's token, which Sluicegate's plugin in the gateway sends with every call.
     Plugin,
 }
 
 written_as_word!(Attribution { Trace: "trace", Slot: "slot", Headers: "headers", Plugin: "plugin" });
 
-/// Between the name of its provider and the number of a slot.
+/// Separator between the name of its provider and the number of a slot.
 const SLOT: &str = "-s";
 
-/// What says something of a gateway that runs here only.
-const OF_SEALED: [&str; 8] = ["image", "agents", "tools", "memory", "pids", "milli_cpu", "disk", "drain"];
+/// Settings that apply to managed gateways only.
+const OF_SEALED: [&str; 8] =
+    ["image", "agents", "tools", "memory", "pids", "milli_cpu", "disk", "drain_timeout"];
 
-/// A gateway that is named, and is not there.
+/// Error: no gateway has the name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no [gateways.{name}]; there are: {known}")]
 pub struct NoGateway {
@@ -88,7 +90,7 @@ pub struct NoGateway {
 }
 
 impl NoGateway {
-    /// `name` is not among those that are `known`.
+    /// Returns the error that `name` is not among the `known` gateways.
     pub fn among<'k>(known: impl IntoIterator<Item = &'k GatewayId>, name: &str) -> Self {
         let known: Vec<_> = known.into_iter().map(GatewayId::as_str).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
@@ -96,7 +98,7 @@ impl NoGateway {
     }
 }
 
-/// The agent of a gateway that is meant if nobody says.
+/// Agent of a gateway that is used if none is named.
 pub const MAIN: &str = "main";
 
 pub(super) fn read(root: &Section<'_>) -> BTreeMap<GatewayId, Gateway> {
@@ -116,19 +118,19 @@ pub(super) fn read(root: &Section<'_>) -> BTreeMap<GatewayId, Gateway> {
 }
 
 impl Gateway {
-    /// Whether `sluice gateway up` runs it, without a network.
+    /// Returns whether this is a managed gateway, which `sluice gateway up` runs without a network.
     #[must_use]
     pub const fn is_sealed(&self) -> bool {
         self.url.is_none()
     }
 
-    /// The provider in its configuration that has the slot of this number.
+    /// Returns the provider in its configuration that has the slot with number `at`.
     #[must_use]
     pub fn slot_provider(&self, at: usize) -> String {
         format!("{}{SLOT}{at}", self.provider)
     }
 
-    /// Whether `provider` is the one through which it calls models, or has one of its slots.
+    /// Returns whether `provider` is the one through which it calls models, or has one of its slots.
     #[must_use]
     pub fn is_its_provider(&self, provider: &str) -> bool {
         let is_number = |at: &str| !at.is_empty() && at.bytes().all(|byte| byte.is_ascii_digit());
@@ -137,7 +139,7 @@ impl Gateway {
             .is_some_and(|rest| rest.is_empty() || rest.strip_prefix(SLOT).is_some_and(is_number))
     }
 
-    /// Whether runs of `account` may be sessions of it.
+    /// Returns whether runs of `account` may be its sessions.
     #[must_use]
     pub fn serves(&self, account: &AccountId) -> bool {
         self.account.as_ref().is_none_or(|own| own == account)
@@ -172,7 +174,7 @@ impl Gateway {
                 .optional(),
             attribution: field(
                 "attribution",
-                "How its calls are known to be a run's: `trace`, by a trace id (OpenClaw from 2026.8); `slot`, by a provider of its own (any version); `headers`, by `outboundHeaders` (patched gateways); `plugin`, by our plugin.",
+                "How its calls are known to be a run's: `trace`, by a trace id (tested with OpenClaw from 2026.8.2); `slot`, by a provider of its own (from 2026.2.6-3); `headers`, by `outboundHeaders` (patched gateways); `plugin`, by our plugin (from 2026.9.5).",
             )
             .or(Attribution::Trace),
             slots_file: field("slots_file", "With `slot`: file with the slots in its configuration, a line each of 32 hexadecimal digits. Made where `sluice gateway up` runs it.")
@@ -183,7 +185,8 @@ impl Gateway {
                 "The one account whose sessions it has. Without one it is shared, and its agents may have no tool that executes or reads files.",
             )
             .optional(),
-            sessions: field("sessions", "Sessions at work at a time; others wait.").or(limit::gateway::SESSIONS),
+            sessions: field("max_concurrent_sessions", "Sessions at work at a time; others wait.")
+                .renamed_from("sessions").or(limit::gateway::SESSIONS),
             sealed: Sealed::section(section),
         }
     }
@@ -201,7 +204,8 @@ impl Sealed {
             pids: field("pids", "Processes and threads.").or(limit::gateway::PIDS),
             milli_cpu: field("milli_cpu", "Processor time, in thousandths of a core.").at_least(&limit::sandbox::LEAST_MILLI_CPU).or(limit::sandbox::MILLI_CPU),
             disk: disk(section),
-            drain: field("drain", "How long its sessions may go on when it is stopped; with `0s` they are cut at once.").may_be_zero().or(limit::gateway::DRAIN),
+            drain: field("drain_timeout", "How long its sessions may go on when it is stopped; with `0s` they are cut at once.")
+                .renamed_from("drain").may_be_zero().or(limit::gateway::DRAIN),
         }
     }
 }
@@ -222,7 +226,7 @@ fn disk(section: &Section<'_>) -> ByteSize {
     section.field(NAME, about).at_least(&SMALLEST).or(limit::gateway::DISK)
 }
 
-/// The agents in a gateway.
+/// Reads the agents in a gateway.
 fn agents(section: &Section<'_>) -> Vec<String> {
     const NAME: &str = "agents";
     let agents = section
@@ -234,7 +238,7 @@ fn agents(section: &Section<'_>) -> Vec<String> {
     agents
 }
 
-/// What is wrong with gateways beside other settings.
+/// Returns conflicts between gateways and other settings.
 pub(super) fn objections(settings: &Settings) -> Vec<Objection> {
     let gateways = settings.gateways.iter().flat_map(|(id, gateway)| {
         let about = About::Setting(format!("gateways.{id}"));

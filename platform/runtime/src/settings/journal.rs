@@ -1,4 +1,4 @@
-//! The journal: what its records survive, and how long they are kept.
+//! The journal: durability of its records, and retention.
 
 use platform_core::limit::{self, ByteSize, Millis};
 
@@ -7,7 +7,7 @@ use crate::config::{self, Section, written_as_word};
 /// `[journal]`
 #[derive(Debug, Clone)]
 pub struct Journal {
-    /// What a record survives.
+    /// Event that a record survives.
     pub durability: Durability,
     /// Size at which a file is full.
     pub segment_size: ByteSize,
@@ -19,10 +19,10 @@ pub struct Journal {
     pub disk_budget: ByteSize,
 }
 
-/// What a record survives once its call's answer has ended.
+/// Event that a record survives once its call's answer has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// The end of the process, however it ends.
+    /// The end of the process, for any reason.
     Process,
     /// The end of the machine.
     Disk,
@@ -50,10 +50,10 @@ impl Journal {
             segment_age: field("segment_age", "Age at which it is full, whatever its size.")
                 .or(limit::journal::SEGMENT_AGE),
             keep: field(
-                "keep",
+                "retention",
                 "Full files are removed when they are older, unless a consumer has not acknowledged them.",
             )
-            .or(limit::journal::KEEP),
+            .renamed_from("keep").or(limit::journal::KEEP),
             disk_budget: field(
                 "disk_budget",
                 "Size of all files together at which the oldest full ones are removed, unless a consumer has not acknowledged them; if they stay and it is exceeded by a whole file, calls are refused.",

@@ -1,7 +1,7 @@
-//! All settings there are, of both programs, as one file holds them.
+//! All settings of both programs, in one file.
 //!
-//! Each program uses its own sections, but reads the whole file, so that a mistake anywhere is found by
-//! whichever starts first.
+//! Each program uses its own sections but reads the whole file. So the first program that starts reports a mistake in
+//! any section.
 
 mod agents;
 mod api;
@@ -57,41 +57,42 @@ pub struct Settings {
     pub proxy: Proxy,
     /// The record of every call.
     pub journal: Journal,
-    /// Where sandboxes run.
+    /// Sandboxes on this host.
     pub sandbox: Sandbox,
-    /// Where runs are kept.
+    /// Storage of runs.
     pub store: Store,
-    /// How they are worked on.
+    /// Limits and intervals of the worker.
     pub worker: Worker,
     /// The HTTP API.
     pub api: Api,
-    /// Who is told of traces.
+    /// Export of traces.
     pub telemetry: Telemetry,
-    /// What can run in them.
+    /// Agents that can run in sandboxes and gateways.
     pub agents: BTreeMap<AgentId, Agent>,
-    /// Where runs may be sessions.
+    /// Gateways whose sessions runs may be.
     pub gateways: BTreeMap<GatewayId, Gateway>,
-    /// What accounts may use.
+    /// Limits of accounts.
     pub accounts: Accounts,
-    /// What models cost, by the name they are asked for by; `*` for all others.
+    /// Prices of models, by the name in the request; `*` for all others.
     pub prices: BTreeMap<String, Price>,
-    /// Runs that the proxy opens by itself.
+    /// Runs that the proxy opens on its own.
     pub runs: BTreeMap<RunId, StaticRun>,
 }
 
 impl Settings {
-    /// Reads them.
+    /// Reads the settings.
     ///
     /// # Errors
-    /// All mistakes at once.
+    /// All mistakes together.
     pub fn read(sources: &Sources) -> Result<Self, Mistakes> {
         Self::read_and(sources, |_settings| Ok(())).map(|(settings, _values, ())| settings)
     }
 
-    /// Reads them, together with what each was found to be, and with what `look` finds where they lead to.
+    /// Reads the settings, together with the value of each one and the result of `look`, which checks what they refer
+    /// to.
     ///
     /// # Errors
-    /// All mistakes at once, those that `look` objects to among them.
+    /// All mistakes together, those that `look` reports among them.
     pub fn read_and<F>(
         sources: &Sources,
         look: impl FnOnce(&Self) -> Result<F, Vec<Objection>>,
@@ -110,16 +111,16 @@ impl Settings {
         })
     }
 
-    /// JSON Schema of the file.
+    /// Returns the JSON Schema of the file.
     #[must_use]
     pub fn json_schema() -> serde_json::Value {
         config::json_schema("Sluicegate configuration", Self::section)
     }
 
-    /// The gateway of this name, which also lives as long as the settings.
+    /// Returns the gateway of this name and its id, both borrowed from the settings.
     ///
     /// # Errors
-    /// If there is none.
+    /// If no gateway has this name.
     pub fn gateway(&self, id: &GatewayId) -> Result<(&GatewayId, &Gateway), NoGateway> {
         let found = self.gateways.get_key_value(id);
         found.ok_or_else(|| NoGateway::among(self.gateways.keys(), id.as_str()))

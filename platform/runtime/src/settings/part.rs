@@ -1,7 +1,7 @@
-//! The top-level sections of a configuration, and which program each belongs to.
+//! The top-level sections of a configuration, and the program that owns each.
 //!
-//! Both programs read the whole file. On a reload each answers for its own sections only, so a section says here whose it
-//! is, once: a section without an entry cannot be read, and the schema's sections are held against this list.
+//! Both programs read the whole file. On a reload each handles only its own sections, so this list names the owner of
+//! every section. A section without an entry cannot be read, and a test compares the schema's sections with this list.
 
 /// A top-level section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,12 +34,12 @@ pub enum Part {
     Runs,
 }
 
-/// The program that a change of a section matters to.
+/// Program that a change of a section concerns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
     /// `sluice-proxy`, which takes the change or refuses it by name.
     Proxy,
-    /// `sluice up`, which takes the change or says that it stays as it was. The proxy passes over it.
+    /// `sluice up`, which takes the change or reports that the old value stays in force. The proxy ignores it.
     ControlPlane,
 }
 
@@ -81,7 +81,7 @@ impl Part {
         }
     }
 
-    /// Returns the program that a change of it matters to.
+    /// Returns the program that a change of the section concerns.
     #[must_use]
     pub const fn owner(self) -> Owner {
         match self {
@@ -98,7 +98,7 @@ impl Part {
         }
     }
 
-    /// Returns the section that the setting with the dotted `key` lies in.
+    /// Returns the section that contains the setting with the dotted `key`.
     #[must_use]
     pub fn of(key: &str) -> Option<Self> {
         let name = key.split_once('.').map_or(key, |(name, _)| name);

@@ -1,4 +1,4 @@
-//! The data plane, and where its sockets are.
+//! The data plane: its sockets, limits and timeouts.
 
 use std::{net::SocketAddr, path::PathBuf};
 
@@ -12,31 +12,31 @@ use platform_core::{
 use super::Settings;
 use crate::config::{About, Objection, Section, written_as_word};
 
-/// More than any machine has cores.
+/// Most data-plane threads, more than any machine has cores.
 const MAX_THREADS: u16 = 1024;
 
 /// `[proxy]`
 #[derive(Debug, Clone)]
 pub struct Proxy {
-    /// Sockets; a directory that does not outlive a boot.
+    /// Directory of the sockets, which does not outlive a boot.
     pub run_dir: PathBuf,
-    /// The journal, and what else must outlive the proxy.
+    /// Directory of the journal, and of other state that must outlive the proxy.
     pub state_dir: PathBuf,
     /// Data-plane threads; one per core if absent.
     pub threads: Option<u16>,
-    /// How long calls in flight may go on after a stop.
+    /// Time after a stop in which calls in flight may end.
     pub drain: Millis,
-    /// How long what is left then may take to be cut and recorded.
+    /// Time after that in which the remaining calls are cut and recorded.
     pub drain_cut: Millis,
-    /// How many connections of clients there may be at a time.
+    /// Limits and timeouts of clients' connections.
     pub connections: Connections,
-    /// Users besides our own and root who may speak to the control socket.
+    /// Users besides the proxy's own and root who may use the control socket.
     pub control_uids: Vec<u32>,
     /// Top-level body fields that pass besides the listed ones.
     pub extra_fields: Vec<String>,
     /// Address of the listener that runs share; none if absent.
     pub listen: Option<SocketAddr>,
-    /// Who calls there.
+    /// Clients of the shared listener.
     pub listen_serves: Serves,
     /// Address where Prometheus reads metrics; none if absent.
     pub metrics_listen: Option<SocketAddr>,
@@ -46,22 +46,22 @@ pub struct Proxy {
     pub all_bodies: ByteSize,
     /// File of the secrets that run tokens are signed with; read by [`super::token_secrets::read`].
     pub token_secrets_file: Option<PathBuf>,
-    /// How long a run token holds beyond its expiry.
+    /// Time that a run token stays valid after its expiry.
     pub token_skew: Millis,
 }
 
-/// Connections of clients: how many at a time, and how long they may say nothing.
+/// Limits and timeouts of clients' connections.
 #[derive(Debug, Clone, Copy)]
 pub struct Connections {
-    /// Of all runs; what the limit of open files leaves if absent.
+    /// Connections of all runs; derived from the limit of open files if absent.
     pub all: Option<u32>,
-    /// Of one run's own socket.
+    /// Connections of one run's own socket.
     pub run: u32,
-    /// On the shared listener.
+    /// Connections of the shared listener.
     pub listen: u32,
-    /// How long a client may take to send a request's head.
+    /// Longest time in which a client may send a request's head.
     pub header_read: Millis,
-    /// How long a client's connection may be idle between two calls.
+    /// Longest time that a client's connection may be idle between two calls.
     pub keep_alive: Millis,
     /// Memory of the unfinished request heads of all connections.
     pub all_heads: ByteSize,
@@ -74,42 +74,42 @@ impl Connections {
         let field = |name, doc| section.field(name, doc);
         Self {
             all: field(
-                "connections",
+                "max_connections",
                 "Connections of clients at a time, of all runs; what the limit of open files leaves if absent.",
             )
-            .optional(),
-            run: field("run_connections", "Connections of one run's own socket at a time.")
-                .or(limit::data_plane::RUN_CONNECTIONS),
+            .renamed_from("connections").optional(),
+            run: field("max_connections_per_run", "Connections of one run's own socket at a time.")
+                .renamed_from("run_connections").or(limit::data_plane::RUN_CONNECTIONS),
             listen: field(
-                "listen_connections",
+                "max_shared_connections",
                 "Connections on the shared listener at a time, and never more than half of all.",
             )
-            .or(limit::data_plane::LISTEN_CONNECTIONS),
-            header_read: field("header_read", "How long a client may take to send a request's head.")
-                .or(limit::data_plane::HEADER_READ),
+            .renamed_from("listen_connections").or(limit::data_plane::LISTEN_CONNECTIONS),
+            header_read: field("header_read_timeout", "How long a client may take to send a request's head.")
+                .renamed_from("header_read").or(limit::data_plane::HEADER_READ),
             keep_alive: field(
-                "keep_alive",
+                "keep_alive_timeout",
                 "How long a client's connection may be idle between two calls before it is closed.",
             )
-            .or(limit::data_plane::KEEP_ALIVE),
+            .renamed_from("keep_alive").or(limit::data_plane::KEEP_ALIVE),
             all_heads: field(
-                "max_header_bytes_in_flight",
+                "max_header_memory",
                 "Memory of the unfinished request heads of all connections. Beyond it the oldest of them are closed.",
             )
-            .or(limit::data_plane::HEADER_BYTES),
+            .renamed_from("max_header_bytes_in_flight").or(limit::data_plane::HEADER_BYTES),
             listener_heads: field(
-                "max_listener_header_bytes_in_flight",
+                "max_header_memory_per_listener",
                 "Memory of the unfinished request heads of one listener, a run's own or the shared one. Beyond it the oldest of them are closed.",
             )
-            .or(limit::data_plane::LISTENER_HEADER_BYTES),
+            .renamed_from("max_listener_header_bytes_in_flight").or(limit::data_plane::LISTENER_HEADER_BYTES),
         }
     }
 }
 
-/// Who calls on the shared listener.
+/// Clients of the shared listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Serves {
-    /// Gateways, on behalf of many.
+    /// Gateways, each on behalf of many runs.
     Gateways,
     /// SDKs, each for itself.
     Clients,
@@ -128,14 +128,14 @@ impl Proxy {
             .or("/run/sluicegate".into()),
             state_dir: field("state_dir", "Directory of the journal, and of what else must outlive the proxy.").or("/var/lib/sluicegate/proxy".into()),
             threads: field("threads", "Data-plane threads; one per core if absent.").at_most(&MAX_THREADS).optional(),
-            drain: field("drain", "How long calls in flight may go on after a stop was asked for; with `0s` they are cut at once.")
-                .may_be_zero()
+            drain: field("drain_timeout", "How long calls in flight may go on after a stop was asked for; with `0s` they are cut at once.")
+                .renamed_from("drain").may_be_zero()
                 .or(limit::data_plane::DRAIN),
             drain_cut: field(
-                "drain_cut",
-                "How long calls that outlive `drain` may take to be cut and recorded. After both times the process ends, whatever hangs.",
+                "drain_abort_timeout",
+                "How long calls that outlive `drain_timeout` may take to be cut and recorded. After both times the process ends, whatever hangs.",
             )
-            .or(limit::data_plane::DRAIN_CUT),
+            .renamed_from("drain_cut").or(limit::data_plane::DRAIN_CUT),
             connections: Connections::of(section),
             control_uids: field(
                 "control_uids",
@@ -158,11 +158,11 @@ impl Proxy {
                 "Address where Prometheus reads metrics, `GET /metrics` in plain HTTP, known to whoever can reach it; none if absent.",
             )
             .optional(),
-            run_bodies: field("run_bodies", "Request bodies of one run that are held in memory at a time.")
-                .at_least(&limit::data_plane::LEAST_BODIES)
+            run_bodies: field("max_body_memory_per_run", "Request bodies of one run that are held in memory at a time.")
+                .renamed_from("run_bodies").at_least(&limit::data_plane::LEAST_BODIES)
                 .or(limit::data_plane::RUN_BODIES),
-            all_bodies: field("all_bodies", "Request bodies of all runs that are held in memory at a time.")
-                .at_least(&limit::data_plane::LEAST_BODIES)
+            all_bodies: field("max_body_memory", "Request bodies of all runs that are held in memory at a time.")
+                .renamed_from("all_bodies").at_least(&limit::data_plane::LEAST_BODIES)
                 .or(limit::data_plane::ALL_BODIES),
             token_secrets_file: field(
                 "token_secrets_file",
@@ -170,45 +170,46 @@ impl Proxy {
             )
             .optional(),
             token_skew: field(
-                "token_skew",
+                "token_leeway",
                 "How long a run token holds beyond its expiry, for clocks that differ; whole seconds.",
             )
-            .may_be_zero()
+            .renamed_from("token_skew").may_be_zero()
             .or(limit::data_plane::TOKEN_SKEW),
         }
     }
 
-    /// Directory of the control socket; never mounted anywhere.
+    /// Returns the directory of the control socket, which is never mounted anywhere.
     #[must_use]
     pub fn control_dir(&self) -> PathBuf {
         self.run_dir.join("control")
     }
 
-    /// The control socket.
+    /// Returns the path of the control socket.
     #[must_use]
     pub fn control_socket(&self) -> PathBuf {
         self.control_dir().join("control.sock")
     }
 
-    /// Directories of the proxy's own, which no run's socket of the configuration may be in.
+    /// Returns the proxy's own directories. No socket of a configured run may be in one of them.
     #[must_use]
     pub fn own_dirs(&self) -> [PathBuf; 3] {
         [self.control_dir(), self.listeners_dir(), self.kept_dir()]
     }
 
-    /// Longest time from a stop to the end of the process.
+    /// Returns the longest time from a stop to the end of the process.
     #[must_use]
     pub const fn longest_stop(&self) -> Millis {
         Millis(self.drain.0.saturating_add(self.drain_cut.0))
     }
 
-    /// Directory of the runs' socket directories.
+    /// Returns the directory of the runs' socket directories.
     #[must_use]
     pub fn listeners_dir(&self) -> PathBuf {
         self.run_dir.join("runs")
     }
 
-    /// Directory of what the next proxy has to know of the runs that are open: it lasts as long as their sockets' directories.
+    /// Returns the directory of the open runs' state, which the next proxy reads. It lasts as long as the directories
+    /// of the runs' sockets.
     #[must_use]
     pub fn kept_dir(&self) -> PathBuf {
         self.run_dir.join("kept")
@@ -217,9 +218,9 @@ impl Proxy {
 
 /// Reads the fields that pass besides the listed ones.
 fn extra_fields(section: &Section<'_>) -> Vec<String> {
-    const NAME: &str = "extra_fields";
+    const NAME: &str = "extra_body_fields";
     let doc = "Top-level fields of request bodies that pass, unchecked, besides those on each route's list. Fields that LiteLLM takes as orders never pass.";
-    let fields: Vec<String> = section.field(NAME, doc).list_or(vec![]);
+    let fields: Vec<String> = section.field(NAME, doc).renamed_from("extra_fields").list_or(vec![]);
     for field in fields.iter().filter(|field| litellm::is_control(field)) {
         let problem = format!(
             "`{}` never passes: LiteLLM takes it as an order or as an identity, and an agent could choose where a call goes or who pays; leave it out, or set it in LiteLLM's own configuration",
@@ -230,7 +231,7 @@ fn extra_fields(section: &Section<'_>) -> Vec<String> {
     fields
 }
 
-/// Returns what is wrong with the directory of the sockets: with a longer path the kernel could bind none in it.
+/// Returns the conflict between `run_dir` and the kernel's limit: below a longer path no socket can be bound.
 pub(super) fn objections(settings: &Settings) -> Vec<Objection> {
     let proxy = &settings.proxy;
     let dir = proxy.run_dir.as_os_str().len();

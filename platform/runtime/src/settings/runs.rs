@@ -1,6 +1,6 @@
-//! Runs that the proxy opens by itself, for sandboxes that somebody else starts.
+//! Runs that the proxy opens on its own, for sandboxes that another program starts.
 
-use std::{collections::BTreeMap, fs, os::unix::fs::MetadataExt, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf};
 
 use platform_core::{
     budget::Budget,
@@ -14,31 +14,24 @@ use super::{DEFAULT_AGENT, Part, Settings, agents, budgets};
 use crate::{
     config::{About, Objection, Section, written_as_word},
     socket,
-    trust::{Exposure, Trusted},
+    trust::{Exposure, Trusted, check_directory},
 };
 
 /// `[runs."id"]`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StaticRun {
-    /// What it may do.
+    /// Grant of the run.
     pub grant: RunGrant,
-    /// Its socket; absent if it calls on the listener that runs share.
+    /// Socket of the run; absent if it calls on the shared listener.
     pub socket: Option<PathBuf>,
 }
 
 impl StaticRun {
-    /// Returns what lets its agent write to the directory of its socket: it could put something else in the socket's place.
+    /// Returns the directory on the way to the socket that the run's agent, or another user, owns or can write to. Such
+    /// a user could replace the socket.
     #[must_use]
     pub fn exposed_directory(&self, trusted: &Trusted) -> Option<Exposure> {
-        let dir = self.socket.as_deref()?.parent()?;
-        let found = fs::metadata(dir).ok()?;
-        let is_agents = |peer_uid: u32| found.uid() == peer_uid && !trusted.contains(peer_uid);
-        match self.grant.listener {
-            Listener::Unix { peer_uid } if is_agents(peer_uid) => {
-                Some(Exposure::Foreign { path: dir.to_owned(), owner: peer_uid, own: trusted.own_uid() })
-            }
-            _ => trusted.check_writers(dir, &found).err(),
-        }
+        check_directory(self.socket.as_deref()?.parent()?, trusted).err()
     }
 }
 
@@ -59,7 +52,7 @@ pub(super) fn read(root: &Section<'_>) -> BTreeMap<RunId, StaticRun> {
             .or(SANDBOX_UID);
         let listener = if socket.is_some() { Listener::Unix { peer_uid } } else { Listener::Shared };
         let account = section.field("account", "Who pays. Needed.").optional();
-        // Also of one that has no valid name, so that all its mistakes are found.
+        // An invalid name is read as well, so that all mistakes of the run are found.
         let grant = grant(section, run.clone().unwrap_or_else(unnamed), account, listener);
         Some((run?, StaticRun { grant, socket }))
     };
@@ -83,7 +76,9 @@ fn grant(section: &Section<'_>, run_id: RunId, account: Option<AccountId>, liste
         "What its calls may reach beyond the model; the names are those of `[agents]`.",
     );
     let limits = CallLimits {
-        request_body: field("request_body", "Largest body of a request.").or(limit::data_plane::REQUEST_BODY),
+        request_body: field("max_request_body", "Largest body of a request.")
+            .renamed_from("request_body")
+            .or(limit::data_plane::REQUEST_BODY),
         output_tokens: field(
             "output_tokens_per_call",
             "Most tokens of one answer, reasoning included. Who asks for more, or for nothing, gets this.",
@@ -118,7 +113,7 @@ fn grant(section: &Section<'_>, run_id: RunId, account: Option<AccountId>, liste
     }
 }
 
-/// What is wrong with runs beside each other and beside other settings.
+/// Returns conflicts between runs, and between runs and other settings.
 pub(super) fn objections(settings: &Settings) -> Vec<Objection> {
     let mut taken = BTreeMap::new();
     let reserved = settings.proxy.own_dirs().map(|dir| socket::resolved(&dir));

@@ -1,4 +1,4 @@
-//! Where sandboxes run.
+//! Sandboxes on this host: Docker, workspaces and directories.
 
 use std::path::PathBuf;
 
@@ -9,9 +9,9 @@ use platform_core::{
 
 use crate::config::{Section, written_as_word};
 
-/// Least size of a workspace. A file system takes some 5 MiB of it.
+/// Least size of a workspace. Its file system takes some 5 MiB.
 pub(super) const SMALLEST: ByteSize = ByteSize::mib(16);
-/// A file takes no less of a workspace than this.
+/// Least space that a file takes in a workspace.
 const BLOCK: u64 = 4096;
 
 /// `[sandbox]`
@@ -19,32 +19,32 @@ const BLOCK: u64 = 4096;
 pub struct Sandbox {
     /// Docker's API socket.
     pub docker_socket: PathBuf,
-    /// Workspaces of runs.
+    /// Directory of the runs' workspaces.
     pub workspace_dir: PathBuf,
-    /// State of the control plane on this host: `host-id`, by which a store knows it.
+    /// State of the control plane on this host: `host-id`, by which a store identifies it.
     pub state_dir: PathBuf,
-    /// What gateways have on this host that `sluice gateway up` runs: configurations, tokens, sockets.
+    /// Files of managed gateways on this host: configurations, tokens, sockets.
     pub gateway_dir: PathBuf,
-    /// What workspaces are.
+    /// Form of workspaces.
     pub workspaces: WorkspaceForm,
-    /// Size of one.
+    /// Size of one workspace.
     pub workspace_size: ByteSize,
-    /// Files and directories in one.
+    /// Files and directories in one workspace.
     pub workspace_files: u64,
-    /// What must be left on their disk for one more to be made.
+    /// Space that must stay free on their disk when a workspace is made.
     pub disk_reserve: ByteSize,
-    /// Tells this installation's containers from another's on the same Docker.
+    /// Name that tells this installation's containers from another's on the same Docker.
     pub installation: InstallationId,
 }
 
-/// What a workspace is on the host.
+/// Form of a workspace on the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkspaceForm {
-    /// An image where that works, else a directory.
+    /// An image where the host supports it, else a directory.
     Auto,
     /// A file system of its own, in a file.
     Image,
-    /// A directory that is watched while its run lives.
+    /// A directory whose size is watched while its run lives.
     Directory,
 }
 
@@ -78,9 +78,10 @@ impl Sandbox {
             .at_least(&SMALLEST)
             .or(limit::sandbox::WORKSPACE);
         let workspace_files: Option<u64> = field(
-            "workspace_files",
+            "max_workspace_files",
             "Files and directories in a workspace; one for each 8 KiB of its size if absent.",
         )
+        .renamed_from("workspace_files")
         .optional();
         let disk_reserve =
             field("disk_reserve", "No run begins that could leave less than this on the disk of workspaces.")
@@ -91,7 +92,7 @@ impl Sandbox {
         {
             let most = workspace_size.0 / BLOCK;
             section.reject(
-                "workspace_files",
+                "max_workspace_files",
                 format!("expected 64 to {most}: a file takes at least 4 KiB of the {workspace_size} in a workspace"),
             );
         }

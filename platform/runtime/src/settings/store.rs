@@ -1,4 +1,4 @@
-//! Where the control plane keeps what it must not forget.
+//! The database in which the control plane keeps its state.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use platform_core::limit::{Millis, events as limit};
 
 use crate::config::Section;
 
-/// Who follows a run has to have read its end by then.
+/// Shortest retention of events. A follower of a run has to read its end within this time.
 const SHORTEST: Millis = Millis::seconds(60);
 
 /// `[store]`
@@ -16,9 +16,9 @@ pub struct Store {
     pub url: String,
     /// File that holds the database's password and nothing else.
     pub password_file: Option<PathBuf>,
-    /// How long what a run has told is kept after its end.
+    /// Time that a run's events and logs are kept after its end.
     pub keep_events: Millis,
-    /// Of how many ended runs of an account it is kept.
+    /// Number of ended runs of an account whose events and logs are kept.
     pub keep_events_of: u32,
 }
 
@@ -34,16 +34,16 @@ impl Store {
             password_file: field("password_file", "File that holds the database's password and nothing else; closed to other users.")
                 .optional(),
             keep_events: field(
-                "keep_events",
+                "event_retention",
                 "How long events and logs of a run are kept after its end. Then its last events stay, its answer, usage and how it ended.",
             )
-            .at_least(&SHORTEST)
+            .renamed_from("keep_events").at_least(&SHORTEST)
             .or(limit::KEEP),
             keep_events_of: field(
-                "keep_events_of",
+                "event_retention_max_runs",
                 "Of how many ended runs of an account events and logs are kept, whatever their age; those that ended last. Runs that told nothing but their end do not count.",
             )
-            .or(limit::KEEP_OF),
+            .renamed_from("keep_events_of").or(limit::KEEP_OF),
         };
         if let Err(problem) = Self::check(&settings.url) {
             section.reject("url", problem.to_owned());
@@ -51,10 +51,10 @@ impl Store {
         settings
     }
 
-    /// Whether `url` can be a store's address.
+    /// Checks that `url` can be a store's address.
     ///
     /// # Errors
-    /// Why not, in words that do not repeat it: it may hold a password where none belongs.
+    /// The reason, in words that do not repeat the address: it may hold a password where none belongs.
     pub fn check(url: &str) -> Result<(), &'static str> {
         if let Some(path) = url.strip_prefix("sqlite://") {
             let plain = path.starts_with('/') && !path.ends_with('/') && !path.contains(['?', '#', '%']);

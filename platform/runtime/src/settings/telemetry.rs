@@ -1,4 +1,4 @@
-//! Who is told of traces.
+//! Export of traces to an OpenTelemetry collector.
 
 use std::path::PathBuf;
 
@@ -10,11 +10,12 @@ use crate::config::Section;
 /// `[telemetry]`
 #[derive(Debug, Clone)]
 pub struct Telemetry {
-    /// Scheme, host and port of an OpenTelemetry collector that takes OTLP over HTTP; nobody is told if absent.
+    /// Scheme, host and port of an OpenTelemetry collector that takes OTLP over HTTP; no traces are sent if absent.
     pub otlp_endpoint: Option<String>,
-    /// Why `OTEL_EXPORTER_OTLP_ENDPOINT` is not used although it is set. It is meant for any program, so this is no mistake.
+    /// Reason why `OTEL_EXPORTER_OTLP_ENDPOINT` is set and not used. It is meant for any program, so this is no
+    /// mistake.
     pub passed_over: Option<String>,
-    /// File with headers for it.
+    /// File with headers for the collector.
     pub otlp_headers_file: Option<PathBuf>,
 }
 
@@ -44,7 +45,7 @@ impl Telemetry {
     }
 }
 
-/// Whether a collector at `url` can be told, or why not.
+/// Checks that traces can be sent to a collector at `url`; otherwise returns the reason.
 fn check(url: &str) -> Result<(), String> {
     match BaseUrl::parse(url)?.scheme {
         Scheme::Http => Ok(()),

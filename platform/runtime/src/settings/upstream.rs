@@ -24,18 +24,18 @@ pub struct Upstream {
     pub tls_handshake: Millis,
     /// PEM file of the CA certificates that are trusted; those of the system if absent.
     pub ca_file: Option<PathBuf>,
-    /// How long an idle connection is kept for the next call.
+    /// Time that an idle connection is kept for the next call.
     pub pool_idle: Millis,
-    /// How many idle connections each data-plane thread keeps.
+    /// Number of idle connections that each data-plane thread keeps.
     pub pool_max: u32,
-    /// What an upstream that is down is asked to find out whether it is up again; absent: a connection is enough.
+    /// Path of the request that checks whether an unavailable upstream is up again; if absent, a connection is enough.
     pub probe: Option<String>,
 }
 
-/// A base URL, taken apart.
+/// A parsed base URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseUrl {
-    /// Whether TLS is spoken.
+    /// Scheme, which decides on TLS.
     pub scheme: Scheme,
     /// Name or address, without brackets.
     pub host: String,
@@ -43,12 +43,12 @@ pub struct BaseUrl {
     pub port: u16,
 }
 
-/// How the upstream is spoken to.
+/// Transport to the upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheme {
-    /// Plain.
+    /// Without TLS.
     Http,
-    /// In TLS.
+    /// With TLS.
     Https,
 }
 
@@ -62,17 +62,18 @@ impl Upstream {
             key_file: field("key_file", "File that holds the upstream's key and nothing else; closed to other users.")
                 .optional(),
             default_model: field("default_model", "Model for agents whose entry names none.").optional(),
-            connect: field("connect", "Longest wait for a connection to the upstream.").or(limit::data_plane::CONNECT),
-            tls_handshake: field("tls_handshake", "Longest wait for a TLS session, after that for the connection.")
-                .or(limit::data_plane::TLS_HANDSHAKE),
+            connect: field("connect_timeout", "Longest wait for a connection to the upstream.")
+                .renamed_from("connect").or(limit::data_plane::CONNECT),
+            tls_handshake: field("tls_handshake_timeout", "Longest wait for a TLS session, after that for the connection.")
+                .renamed_from("tls_handshake").or(limit::data_plane::TLS_HANDSHAKE),
             ca_file: field("ca_file", "PEM file of the CA certificates that are trusted with an https:// upstream, and no others; the system's if absent.")
                 .optional(),
-            pool_idle: field("pool_idle", "How long an idle connection is kept. Must be below the upstream's own limit: gunicorn 2s, uvicorn 5s (4s is good there).")
-                .or(limit::data_plane::POOL_IDLE),
-            pool_max: field("pool_max", "How many idle connections each data-plane thread keeps.")
-                .or(limit::data_plane::POOL_MAX),
-            probe: field("probe", "Path that an upstream which is down is asked for, without a key, to find out whether it is up again, such as `/health/liveliness` of LiteLLM; if absent, a connection is enough.")
-                .optional(),
+            pool_idle: field("pool_idle_timeout", "How long an idle connection is kept. Must be below the upstream's own limit: gunicorn 2s, uvicorn 5s (4s is good there).")
+                .renamed_from("pool_idle").or(limit::data_plane::POOL_IDLE),
+            pool_max: field("pool_max_idle_per_thread", "How many idle connections each data-plane thread keeps.")
+                .renamed_from("pool_max").or(limit::data_plane::POOL_MAX),
+            probe: field("probe_path", "Path that an upstream which is down is asked for, without a key, to find out whether it is up again, such as `/health/liveliness` of LiteLLM; if absent, a connection is enough.")
+                .renamed_from("probe").optional(),
         };
         if let Err(problem) = BaseUrl::parse(&settings.base_url) {
             section.reject("base_url", problem);
@@ -83,7 +84,7 @@ impl Upstream {
         settings
     }
 
-    /// `host:port` of the upstream.
+    /// Returns `host:port` of the upstream.
     #[must_use]
     pub fn authority(&self) -> String {
         BaseUrl::parse(&self.base_url).map(|url| url.authority()).unwrap_or_default()
@@ -91,10 +92,10 @@ impl Upstream {
 }
 
 impl BaseUrl {
-    /// Takes `http://host[:port]` or `https://host[:port]` apart.
+    /// Parses `http://host[:port]` or `https://host[:port]`.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// A description of what is wrong.
     pub fn parse(text: &str) -> Result<Self, String> {
         let wrong =
             || format!("not a base URL: expected `http://host:port` or `https://host:port`, found `{text}`");
@@ -118,7 +119,7 @@ impl BaseUrl {
         if is_plain { Ok(Self { scheme, host: host.to_owned(), port }) } else { Err(wrong()) }
     }
 
-    /// `host:port`
+    /// Returns `host:port`.
     #[must_use]
     pub fn authority(&self) -> String {
         let Self { host, port, .. } = self;

@@ -1,26 +1,26 @@
-//! How runs are worked on by `sluice up`.
+//! Settings of the worker in `sluice up`, which executes runs.
 
 use platform_core::limit::{self, Millis};
 
 use crate::config::Section;
 
-/// Shortest time between two things that are done for ever.
+/// Shortest interval between two rounds of a repeated task.
 const SHORTEST: Millis = Millis::seconds(1);
 
 /// `[worker]`
 #[derive(Debug, Clone)]
 pub struct Worker {
-    /// Runs it works on at a time.
+    /// Most runs at work at a time.
     pub runs: u32,
-    /// Of those, how many at a time are on their way to their container's start.
+    /// Most of those runs that are prepared and started at a time.
     pub starts: u32,
-    /// Orders of the installation that may wait.
+    /// Most queued runs of the installation.
     pub queue: u32,
-    /// Orders of one account that may.
+    /// Most queued runs of one account.
     pub queue_per_account: u32,
-    /// How long after its worker was last heard of a run is taken over by another.
+    /// Time without a sign of a run's worker after which another worker takes the run over.
     pub lease: Millis,
-    /// How often it is looked what is left behind.
+    /// Interval between searches for resources left behind.
     pub reap_every: Millis,
 }
 
@@ -28,30 +28,31 @@ impl Worker {
     pub(super) fn section(section: &Section<'_>) -> Self {
         let field = |name, doc| section.field(name, doc);
         Self {
-            runs: field("runs", "Runs that `sluice up` works on at a time; others wait. With 0 it only takes over what others have left.").may_be_zero().or(limit::worker::RUNS),
+            runs: field("max_concurrent_runs", "Runs that `sluice up` works on at a time; others wait. With 0 it only takes over what others have left.")
+                .renamed_from("runs").may_be_zero().or(limit::worker::RUNS),
             starts: field(
-                "starts",
+                "max_concurrent_starts",
                 "Of those, how many at a time are made ready and started; the others are claimed and wait for that.",
             )
-            .or(limit::worker::STARTS),
+            .renamed_from("starts").or(limit::worker::STARTS),
             queue: field(
-                "queue",
+                "max_queued",
                 "Orders for `sluice up` that may wait to be worked on, in the whole installation; more are refused, with the time after which to try again.",
             )
-            .or(limit::worker::QUEUE),
-            queue_per_account: field("queue_per_account", "The same of one account.")
-                .or(limit::worker::QUEUE_PER_ACCOUNT),
+            .renamed_from("queue").or(limit::worker::QUEUE),
+            queue_per_account: field("max_queued_per_account", "The same of one account.")
+                .renamed_from("queue_per_account").or(limit::worker::QUEUE_PER_ACCOUNT),
             lease: field(
-                "lease",
+                "lease_duration",
                 "How long after its worker was last heard of a run is taken over by another one, also a run of `sluice run`. Longer than any pause of the host.",
             )
-            .at_least(&SHORTEST)
+            .renamed_from("lease").at_least(&SHORTEST)
             .or(limit::worker::LEASE),
             reap_every: field(
-                "reap_every",
+                "gc_interval",
                 "How often `sluice up` looks for what runs have left behind, and removes what is certainly dead.",
             )
-            .at_least(&SHORTEST)
+            .renamed_from("reap_every").at_least(&SHORTEST)
             .or(limit::worker::REAP_EVERY),
         }
     }

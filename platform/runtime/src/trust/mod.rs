@@ -1,10 +1,11 @@
-//! Checks who can change or read a path: each directory and link that leads to it, and what it names.
+//! Checks who can change or read a path: each directory and link that leads to it, and the file itself.
 //!
-//! A way is safe if root or a trusted user owns every part of it and other users cannot write there. In a directory with the
-//! sticky bit, such as `/tmp`, all may write: what has an owner there stays in its place.
+//! A path is safe if root or a trusted user owns every part of it and other users cannot write there. In a directory
+//! with the sticky bit, such as `/tmp`, all users may write. They cannot move or replace files of others there.
 
 #[cfg(test)]
 mod tests;
+mod user;
 
 use std::{
     ffi::OsString,
@@ -20,25 +21,27 @@ use rustix::{
     process::{getegid, geteuid, getgroups},
 };
 
-/// Links that are followed on one way, as many as the kernel follows.
+pub use self::user::User;
+
+/// Most links that are followed on one path, as in the kernel.
 const MAX_LINKS: usize = 40;
-/// The mode bit of a directory in which users remove only what is theirs.
+/// Mode bit of a directory in which users remove only their own files.
 const STICKY: u32 = 0o1000;
 
-/// A way in which other users can reach a path.
+/// Access of other users to a path.
 #[derive(Debug, thiserror::Error)]
 pub enum Exposure {
-    /// It belongs to a user who is not trusted.
-    #[error("{} belongs to uid {owner}, who could change it: `chown {own} {}`, or choose another place", path.display(), path.display())]
+    /// The path belongs to a user who is not trusted.
+    #[error("{} belongs to uid {owner}, who could change it: {}, or choose another place", path.display(), giving(path, *own))]
     Foreign {
         /// The path.
         path: PathBuf,
         /// Its owner.
         owner: u32,
-        /// The user it should belong to.
-        own: u32,
+        /// The user that should own the path, if known.
+        own: Option<u32>,
     },
-    /// Other users can write it.
+    /// Other users can write to the path.
     #[error("{} can be written by {by}: `chmod {}-w {}`", path.display(), by.classes(), path.display())]
     Writable {
         /// The path.
@@ -46,7 +49,7 @@ pub enum Exposure {
         /// The users.
         by: Others,
     },
-    /// Other users can read it.
+    /// Other users can read the path.
     #[error("{} is open to {to}: `chmod {}= {}`, and replace its secrets", path.display(), to.classes(), path.display())]
     Readable {
         /// The path.
@@ -54,22 +57,30 @@ pub enum Exposure {
         /// The users.
         to: Others,
     },
-    /// Something else is there.
+    /// Another kind of file is there.
     #[error("{} is not {expected}", path.display())]
     Kind {
         /// The path.
         path: PathBuf,
-        /// What should be there.
+        /// Expected kind of file.
         expected: &'static str,
     },
-    /// The system does not tell.
+    /// The system refuses to report on the path.
     #[error("cannot look at {}: {source}", path.display())]
     Io {
         /// The path.
         path: PathBuf,
-        /// Why not.
+        /// Error of the system.
         source: io::Error,
     },
+}
+
+/// Returns the advice for giving `path` to the user that should own it.
+fn giving(path: &Path, own: Option<u32>) -> String {
+    match own {
+        Some(own) => format!("`chown {own} {}`", path.display()),
+        None => "give it to the user who works with it with `chown`".to_owned(),
+    }
 }
 
 /// Users who are not trusted.
@@ -77,14 +88,14 @@ pub enum Exposure {
 pub enum Others {
     /// Members of a group.
     Group(u32),
-    /// All who are not of its group.
+    /// All users outside the file's group.
     Everyone,
-    /// All.
+    /// All users.
     EveryoneAndGroup,
 }
 
 impl Others {
-    /// Those that `mode` gives any of `bits` to, which are written for the last digit.
+    /// Returns the users to whom `mode` grants any of `bits`, which are written for the last digit.
     fn of(found: &Metadata, bits: u32, groups: &[u32]) -> Option<Self> {
         let everyone = found.mode() & bits != 0;
         let group = found.mode() & (bits << 3) != 0 && !groups.contains(&found.gid());
@@ -96,7 +107,7 @@ impl Others {
         }
     }
 
-    /// As chmod(1) names them.
+    /// Returns the classes as chmod(1) names them.
     const fn classes(self) -> &'static str {
         match self {
             Self::Group(_) => "g",
@@ -115,11 +126,13 @@ impl fmt::Display for Others {
     }
 }
 
-/// The users that may own, and the groups that may read and write.
+/// Users that may own a path, and groups that may read and write it.
 #[derive(Debug, Clone)]
 pub struct Trusted {
     uids: Vec<u32>,
     gids: Vec<u32>,
+    /// The user that should own a path of an untrusted owner, if known.
+    own: Option<u32>,
 }
 
 impl Trusted {
@@ -129,38 +142,76 @@ impl Trusted {
         let (own, group) = (geteuid().as_raw(), getegid().as_raw());
         let others = getgroups().unwrap_or_default();
         let gids = [0, group].into_iter().chain(others.into_iter().map(|gid| gid.as_raw()));
-        Self { uids: vec![own, 0], gids: gids.collect() }
+        Self { uids: vec![own, 0], gids: gids.collect(), own: Some(own) }
     }
 
-    /// Adds the owner of `dir`, if it is there: the user of a service that keeps its state in it.
-    #[must_use]
-    pub fn with_owner_of(mut self, dir: &Path) -> Self {
-        if let Ok(found) = fs::metadata(dir) {
-            self.uids.push(found.uid());
-            self.gids.push(found.gid());
+    /// Returns the users that may own what a program keeps in `dir`: those of [`own`](Self::own). Root also trusts the
+    /// owner of that directory, or of the one in which it will be made. Root helps a service that runs as its own user,
+    /// and must accept what the service made.
+    ///
+    /// # Errors
+    /// If users other than root and that owner can write to the directory, or change the path to it.
+    pub fn keeping(dir: &Path) -> Result<Self, Exposure> {
+        let mut trusted = Self::own();
+        if !geteuid().is_root() {
+            return Ok(trusted);
         }
+        let dir = std::path::absolute(dir).unwrap_or_else(|_error| dir.to_owned());
+        let there = dir.ancestors().find_map(|dir| Some((dir, fs::metadata(dir).ok()?)));
+        if let Some((dir, found)) = there.filter(|(_, found)| !trusted.contains(found.uid())) {
+            trusted.uids.push(found.uid());
+            // The files belong to the service, so advice names its user.
+            trusted.own = Some(found.uid());
+            check_directory(dir, &trusted)?;
+        }
+        Ok(trusted)
+    }
+
+    /// Returns root and `user`: the trust of a process of that user.
+    #[must_use]
+    pub fn of(user: &User) -> Self {
+        let gids = std::iter::once(0).chain(user.gids.iter().copied());
+        Self { uids: vec![user.uid, 0], gids: gids.collect(), own: Some(user.uid) }
+    }
+
+    /// Adds the users and groups of `others`.
+    #[must_use]
+    pub fn and(mut self, others: &Self) -> Self {
+        self.uids.extend(&others.uids);
+        self.gids.extend(&others.gids);
+        self.own = self.own.filter(|own| others.own == Some(*own));
         self
     }
 
-    /// Returns whether `uid` is trusted.
+    /// Returns the same trust without a user for advice: this process's user may not be the one that works with the
+    /// files.
     #[must_use]
-    pub fn contains(&self, uid: u32) -> bool {
-        self.uids.contains(&uid)
+    pub fn naming_none(mut self) -> Self {
+        self.own = None;
+        self
     }
 
-    /// Returns the user that should own what does not belong to a trusted one.
-    pub(crate) fn own_uid(&self) -> u32 {
-        self.uids.first().copied().unwrap_or_default()
+    fn contains(&self, uid: u32) -> bool {
+        self.uids.contains(&uid)
     }
 
     fn check_owner(&self, path: &Path, found: &Metadata) -> Result<(), Exposure> {
         if self.contains(found.uid()) {
             return Ok(());
         }
-        Err(Exposure::Foreign { path: path.to_owned(), owner: found.uid(), own: self.own_uid() })
+        Err(Exposure::Foreign { path: path.to_owned(), owner: found.uid(), own: self.own })
     }
 
-    pub(crate) fn check_writers(&self, path: &Path, found: &Metadata) -> Result<(), Exposure> {
+    /// Checks a directory or link on a path.
+    fn check_part(&self, path: &Path, found: &Metadata) -> Result<(), Exposure> {
+        self.check_owner(path, found)?;
+        if found.is_symlink() || found.mode() & STICKY != 0 {
+            return Ok(());
+        }
+        self.check_writers(path, found)
+    }
+
+    fn check_writers(&self, path: &Path, found: &Metadata) -> Result<(), Exposure> {
         match Others::of(found, 0o2, &self.gids) {
             Some(by) => Err(Exposure::Writable { path: path.to_owned(), by }),
             None => Ok(()),
@@ -175,13 +226,13 @@ impl Trusted {
     }
 }
 
-/// Checks a directory that other users must not write to. One that is not there yet, or not to be seen, has only its way
-/// checked as far as that goes.
+/// Checks a directory that other users must not write to. If it is missing or not visible, only the visible part of the
+/// path to it is checked.
 ///
 /// # Errors
-/// The first thing on the way that they can change.
+/// The first part of the path that they can change.
 pub fn check_directory(path: &Path, trusted: &Trusted) -> Result<(), Exposure> {
-    match walk(path, trusted)? {
+    match walk(path, |at, found| trusted.check_part(at, found))? {
         None => Ok(()),
         Some(found) if !found.metadata.is_dir() => {
             Err(Exposure::Kind { path: found.path, expected: "a directory" })
@@ -199,21 +250,44 @@ pub fn check_directory(path: &Path, trusted: &Trusted) -> Result<(), Exposure> {
 /// # Errors
 /// As for [`check_directory`], and if they can read it.
 pub fn check_secret(path: &Path, trusted: &Trusted) -> Result<(), Exposure> {
-    match walk(path, trusted)? {
+    match walk(path, |at, found| trusted.check_part(at, found))? {
         None => Ok(()),
         Some(found) => found.check_secret(&found.metadata, trusted),
     }
 }
 
-/// The same for a file that is open, of which the system says `opened`.
+/// Checks a file that other users must not write to and all may read, such as a configuration. For a file that an
+/// orchestrator mounts read-only, neither the owner nor the mode matters: this host cannot write to it.
+///
+/// # Errors
+/// As for [`check_directory`].
+pub fn check_file(path: &Path, trusted: &Trusted) -> Result<(), Exposure> {
+    let is_mounted = is_mounted_by_itself();
+    let check = |at: &Path, found: &Metadata| {
+        if is_mounted(at) { Ok(()) } else { trusted.check_part(at, found) }
+    };
+    match walk(path, check)? {
+        None => Ok(()),
+        Some(found) if !found.metadata.is_file() => {
+            Err(Exposure::Kind { path: found.path, expected: "a regular file" })
+        }
+        Some(found) if is_mounted(&found.path) => Ok(()),
+        Some(found) => {
+            trusted.check_owner(&found.path, &found.metadata)?;
+            trusted.check_writers(&found.path, &found.metadata)
+        }
+    }
+}
+
+/// Checks a secret that is already open, with the metadata `opened`.
 pub(crate) fn check_opened(path: &Path, opened: &Metadata, trusted: &Trusted) -> Result<(), Exposure> {
-    match walk(path, trusted)? {
+    match walk(path, |at, found| trusted.check_part(at, found))? {
         None => Ok(()),
         Some(found) => found.check_secret(opened, trusted),
     }
 }
 
-/// The end of a way.
+/// File or directory that a path leads to.
 struct Found {
     /// The path with all links resolved.
     path: PathBuf,
@@ -233,9 +307,12 @@ impl Found {
     }
 }
 
-/// Follows `path` from the root, and checks every directory and link on the way, but not its end, which it returns; nothing if
-/// that is not there, or not to be seen.
-fn walk(path: &Path, trusted: &Trusted) -> Result<Option<Found>, Exposure> {
+/// Follows `path` from the root and calls `check` on every directory and link on the way. Returns the end of the path
+/// unchecked, or `None` if it is missing or not visible.
+fn walk(
+    path: &Path,
+    check: impl Fn(&Path, &Metadata) -> Result<(), Exposure>,
+) -> Result<Option<Found>, Exposure> {
     let failed = |path: &Path| {
         let path = path.to_owned();
         move |source| Exposure::Io { path, source }
@@ -251,7 +328,7 @@ fn walk(path: &Path, trusted: &Trusted) -> Result<Option<Found>, Exposure> {
         if rest.is_empty() && !metadata.is_symlink() {
             return Ok(Some(Found { path: at, metadata }));
         }
-        trusted.check_owner(&at, &metadata)?;
+        check(&at, &metadata)?;
         if metadata.is_symlink() {
             links += 1;
             if links > MAX_LINKS {
@@ -263,8 +340,6 @@ fn walk(path: &Path, trusted: &Trusted) -> Result<Option<Found>, Exposure> {
                 at = PathBuf::from("/");
             }
             push(&mut rest, &target);
-        } else if metadata.mode() & STICKY == 0 {
-            trusted.check_writers(&at, &metadata)?;
         }
         match rest.pop() {
             Some(name) if name == ".." => drop(at.pop()),
@@ -274,7 +349,7 @@ fn walk(path: &Path, trusted: &Trusted) -> Result<Option<Found>, Exposure> {
     }
 }
 
-/// Puts the parts of `path` before the parts that are left, the next one last.
+/// Pushes the parts of `path` onto the stack of parts that are left, the next one last.
 fn push(rest: &mut Vec<OsString>, path: &Path) {
     let is_part = |part: &Component<'_>| matches!(part, Component::Normal(_) | Component::ParentDir);
     rest.extend(path.components().rev().filter(is_part).map(|part| part.as_os_str().to_owned()));
@@ -285,17 +360,34 @@ fn is_out_of_sight(error: &io::Error) -> bool {
     matches!(error.kind(), NotFound | NotADirectory | PermissionDenied)
 }
 
-/// Returns whether a file is mounted read-only, by itself or in memory, as Docker, Kubernetes and systemd hand secrets to a
-/// service: only what runs there sees it, and its mode is the orchestrator's.
+/// Returns whether a file is mounted read-only, by itself or in memory, as Docker, Kubernetes and systemd hand secrets
+/// to a service. Only processes of that service see it, and the orchestrator sets its mode.
 fn is_mounted_secret(path: &Path) -> bool {
-    let is_read_only = statvfs(path).is_ok_and(|found| found.f_flag.contains(StatVfsMountFlags::RDONLY));
     // tmpfs and ramfs.
     let is_memory = || statfs(path).is_ok_and(|found| matches!(found.f_type, 0x0102_1994 | 0x8584_58f6));
-    let mount = |path: &Path| {
-        let found = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::MNT_ID).ok()?;
-        StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID).then_some(found.stx_mnt_id)
-    };
     let is_alone =
         || mount(path).is_some_and(|own| path.parent().and_then(mount).is_some_and(|dir| own != dir));
-    is_read_only && (is_memory() || is_alone())
+    is_read_only(path) && (is_memory() || is_alone())
+}
+
+/// Returns a test for paths on a read-only mount other than the root's: a directory or file that an orchestrator
+/// mounted. Where the whole system is read-only, as systemd's `ProtectSystem=strict` makes it for one service, others
+/// still write.
+fn is_mounted_by_itself() -> impl Fn(&Path) -> bool {
+    let root = mount(Path::new("/"));
+    move |path| {
+        // A link lies on the mount of its directory.
+        let place = if path.is_symlink() { path.parent().unwrap_or(path) } else { path };
+        is_read_only(place) && mount(place).zip(root).is_some_and(|(own, root)| own != root)
+    }
+}
+
+fn is_read_only(path: &Path) -> bool {
+    statvfs(path).is_ok_and(|found| found.f_flag.contains(StatVfsMountFlags::RDONLY))
+}
+
+/// Returns the mount that `path` is on, if the kernel reports it.
+fn mount(path: &Path) -> Option<u64> {
+    let found = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::MNT_ID).ok()?;
+    StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID).then_some(found.stx_mnt_id)
 }

@@ -1,4 +1,4 @@
-//! Ways to a secret, and what is said of those that are open.
+//! Tests of paths to a secret, and of the messages about those that other users can reach.
 
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
@@ -8,7 +8,7 @@ fn set(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// A directory that all can reach, with a secret of `mode` in `dir`.
+/// Returns a directory that all can reach, with a secret of `mode` in `dir`.
 fn secret(mode: u32) -> (tempfile::TempDir, PathBuf) {
     let root = tempfile::tempdir().unwrap();
     set(root.path(), 0o755);
@@ -94,5 +94,70 @@ fn another_services_user_may_own_its_state() {
         chown(path, Some(12345), Some(12345)).unwrap();
     }
     assert!(told(&path).is_some());
-    assert!(check_secret(&path, &Trusted::own().with_owner_of(dir)).is_ok());
+    let mut service = User { uid: 12345, gids: vec![12345] };
+    assert!(check_secret(&path, &Trusted::of(&service)).is_ok());
+    service.gids.clear();
+    let told = check_secret(&path, &Trusted::of(&service)).unwrap_err().to_string();
+    assert!(told.contains("is open to group 12345"), "its directory's group is not its own: {told}");
+}
+
+#[test]
+fn advice_names_only_a_user_that_is_known() {
+    let (_root, path) = secret(0o600);
+    chown(&path, Some(12345), None).unwrap();
+    let service = Trusted::of(&User { uid: 990, gids: vec![] });
+    for (trusted, words) in [
+        (Trusted::own(), "`chown 0 "),
+        (service.clone(), "`chown 990 "),
+        (Trusted::own().naming_none(), "give it to the user who works with it"),
+        (Trusted::own().and(&service), "give it to the user who works with it"),
+        (Trusted::own().and(&Trusted::own()), "`chown 0 "),
+    ] {
+        let told = check_secret(&path, &trusted).unwrap_err().to_string();
+        assert!(told.contains(words), "{words} is not in {told}");
+    }
+}
+
+#[test]
+fn a_file_may_be_read_and_not_written() {
+    let (root, path) = secret(0o644);
+    let told = || check_file(&path, &Trusted::own()).err().map(|error| error.to_string());
+    assert_eq!(told(), None);
+    set(&path, 0o666);
+    assert!(told().unwrap().contains("can be written by every user of this host: `chmod o-w "));
+    set(&path, 0o644);
+    chown(&path, Some(12345), None).unwrap();
+    assert!(told().unwrap().contains("belongs to uid 12345"));
+    chown(&path, Some(0), None).unwrap();
+    set(path.parent().unwrap(), 0o777);
+    assert!(told().unwrap().contains("can be written by every user"), "the directory counts");
+    set(path.parent().unwrap(), 0o755);
+    set(root.path(), 0o1777);
+    assert_eq!(told(), None, "a sticky directory on the way is as `/tmp` is");
+    assert!(check_file(root.path(), &Trusted::own()).is_err(), "a directory is no file");
+    assert!(check_file(&root.path().join("none"), &Trusted::own()).is_ok());
+}
+
+/// The control is the same directory before it is read-only.
+#[test]
+fn a_read_only_mount_may_have_any_owner() {
+    use rustix::mount::{MountFlags, UnmountFlags, mount_bind, mount_remount, unmount};
+    let (root, path) = secret(0o666);
+    let dir = path.parent().unwrap();
+    for path in [dir, &path] {
+        chown(path, Some(12345), Some(12345)).unwrap();
+    }
+    let place = root.path().join("mounted");
+    fs::create_dir(&place).unwrap();
+    mount_bind(dir, &place).expect("this test mounts and must run as root");
+    let told = || check_file(&place.join("secret"), &Trusted::own()).err().map(|error| error.to_string());
+    let writable = told();
+    mount_remount(&place, MountFlags::BIND | MountFlags::RDONLY, "").unwrap();
+    let read_only = told();
+    set(root.path(), 0o777);
+    let above = told();
+    unmount(&place, UnmountFlags::DETACH).unwrap();
+    assert!(writable.clone().unwrap().contains("belongs to uid 12345"), "{writable:?}");
+    assert_eq!(read_only, None);
+    assert!(above.unwrap().contains("can be written by every user"), "what is above the mount counts");
 }

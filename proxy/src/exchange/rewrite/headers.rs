@@ -1,5 +1,5 @@
-//! Request headers: an allow-list, then exactly one of each of our own, so that nothing a client sends can stand
-//! beside it or win over it.
+//! Builds the request headers: an allow-list, then exactly one of each of our own. Nothing a client sends can
+//! stand beside ours or win over them.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -21,7 +21,7 @@ const PASSED: [HeaderName; 5] = [
 /// Prefix of the headers in which official SDKs describe themselves.
 const PASSED_PREFIX: &str = "x-stainless-";
 
-/// What is the same in every call of a run, written once.
+/// Headers that are the same in every call of a run, written once.
 #[derive(Debug)]
 pub(crate) struct Identification {
     headers: Vec<(HeaderName, HeaderValue)>,
@@ -110,7 +110,7 @@ fn ascii(json: &str) -> String {
     text
 }
 
-/// What passes of a client's headers. Only ASCII: what else a value says depends on who reads it.
+/// Returns the client's headers that pass. Only ASCII values do: how others are read depends on the reader.
 pub(super) fn passed(from: &HeaderMap) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(24);
     let plain = |value: &&HeaderValue| value.to_str().is_ok();

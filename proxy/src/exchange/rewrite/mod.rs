@@ -1,4 +1,4 @@
-//! rewrite: what of a request goes on, and what Sluicegate adds.
+//! Decides which parts of a request are forwarded, and adds Sluicegate's own.
 
 mod body;
 mod headers;
@@ -50,7 +50,7 @@ pub(super) fn request(
     Ok(request)
 }
 
-/// What passes of a client's headers, and Sluicegate's own.
+/// Returns the client's headers that pass, and Sluicegate's own.
 pub(super) fn headers(
     identification: &Identification,
     authorization: Option<&HeaderValue>,

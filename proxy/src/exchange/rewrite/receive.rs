@@ -1,4 +1,4 @@
-//! How the request's body arrives: read whole, because who may ask for what is in there, and bounded.
+//! Reads the request's body: whole, because its content decides whether the call may pass, and bounded.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ use crate::{
     refusal::Refused,
 };
 
-/// How much of a refused body is still read, and for how long.
+/// Most bytes of a refused body that are still read, for `LINGER` at most.
 const LINGER_BYTES: usize = 128 << 20;
 const LINGER: Duration = Duration::from_secs(3);
 
-/// Only plain bodies can be checked. SDKs send no others unless they are told to.
+/// Refuses encoded bodies: only plain ones can be checked. SDKs send no others unless they are configured to.
 pub(in crate::exchange) fn is_plain(headers: &HeaderMap) -> Result<(), Refusal> {
     let plain = |value: &http::HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");
     if headers.get_all(header::CONTENT_ENCODING).iter().all(plain) {
@@ -85,6 +85,6 @@ pub(in crate::exchange) async fn discard(body: &mut Incoming, carried: &Carried)
             left = left.saturating_sub(bytes);
         }
     };
-    // Whoever is slower than that has had his chance.
+    // A client slower than that has had its chance.
     drop(timeout(LINGER, reading).await);
 }

@@ -1,5 +1,5 @@
-//! Takes out of an upstream's error what tells of its insides: keys, hashes of keys, addresses, files, whose deployment
-//! or team it was.
+//! Removes from an upstream's error what reveals its insides: keys, hashes of keys, addresses, files, whose
+//! deployment or team it was.
 //!
 //! Of the members of an error only those pass that clients read; texts are looked through word by word. A net with small
 //! meshes, not a proof: what an upstream spells out in prose passes.
@@ -36,7 +36,7 @@ const ASKED: [&str; 3] = ["instructions", "tools", "input"];
 /// Members of a choice that pass.
 const CHOICE: [&str; 7] = ["index", "delta", "message", "text", "finish_reason", "logprobs", "error"];
 
-/// What may be told of an error that is a JSON document; none if that is nothing.
+/// Returns what may be passed on of an error that is a JSON document; none if that is nothing.
 pub(super) fn document(text: &[u8], known: &[String]) -> Option<String> {
     cleaned(text, known).map(|document| document.to_string())
 }
@@ -64,7 +64,7 @@ fn cleaned(text: &[u8], known: &[String]) -> Option<Value> {
     Some(document)
 }
 
-/// What may be told of a stream's event that tells of an error in JSON.
+/// Returns what may be passed on of a stream's event that reports an error in JSON.
 pub(super) fn event(event: &[u8], known: &[String]) -> Option<String> {
     let lines = || std::str::from_utf8(event).unwrap_or_default().split(['\n', '\r']);
     let data: Vec<_> = lines().filter_map(|line| line.strip_prefix("data:")).collect();
@@ -134,7 +134,7 @@ fn clean_part(part: &mut Map<String, Value>, known: &[String]) {
     }
 }
 
-/// Begins what Python tells of its own code.
+/// Start of a Python stack trace, which names the upstream's code.
 const TRACE: &str = "Traceback (most recent call last)";
 
 /// `text` without the words in `known`, and without whatever looks like a key, a hash, an address, a file or a URL.
@@ -160,7 +160,8 @@ pub(super) fn scrub(text: &str, known: &[String]) -> String {
     clean + &text[done..] + trace
 }
 
-/// How much at the start of `text` is one word. A URL goes on to where it is closed: keys stand in its query.
+/// Returns the length of the word at the start of `text`. A URL goes on to where it is closed: keys stand in
+/// its query.
 fn word_length(text: &str) -> usize {
     let length = |belongs: fn(char) -> bool| text.find(|c| !belongs(c)).unwrap_or(text.len());
     let word = length(is_word);
@@ -178,7 +179,7 @@ fn is_url(character: char) -> bool {
     !closes && !character.is_whitespace() && !character.is_control()
 }
 
-/// How much of `word` belongs to the backslash before it: texts hold JSON that was quoted.
+/// Returns how much of `word` belongs to the backslash before it: texts hold JSON that was quoted.
 fn escape(before: &str, word: &str) -> usize {
     let is_escaped = before.ends_with('\\');
     let is_code = |code: &str| code.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -207,7 +208,7 @@ const LABELS: [&str; 14] = [
     "hashed_token",
 ];
 
-/// Whether `between` a label and a word makes the word its value: `Team=`, `'team_id': '`, `team "`.
+/// Returns whether `between` a label and a word makes the word its value: `Team=`, `'team_id': '`, `team "`.
 fn is_value_of(label: &str, between: &str) -> bool {
     const QUOTES: [char; 4] = ['\'', '"', '`', '\\'];
     let is_told = match between.trim_matches(|character| character == ' ' || QUOTES.contains(&character)) {
@@ -218,7 +219,7 @@ fn is_value_of(label: &str, between: &str) -> bool {
     is_told && LABELS.iter().any(|name| label.eq_ignore_ascii_case(name))
 }
 
-/// What stands in the place of `word`, if it may not pass.
+/// Returns what replaces `word`, if it may not pass.
 fn instead(word: &str) -> Option<&'static str> {
     let is_hash = |part: &str| part.len() >= 32 && part.bytes().all(|byte| byte.is_ascii_hexdigit());
     if word.contains("://") {
@@ -247,7 +248,7 @@ fn has_key(word: &str) -> bool {
     })
 }
 
-/// Where a host keeps what is its own.
+/// Directories in which a host keeps files of its own.
 const ROOTS: [&str; 10] =
     ["/app/", "/etc/", "/home/", "/opt/", "/root/", "/run/", "/srv/", "/tmp/", "/usr/", "/var/"];
 
@@ -255,7 +256,7 @@ fn is_file(word: &str) -> bool {
     ROOTS.iter().any(|root| word.starts_with(root))
 }
 
-/// Names of networks that nobody else can reach.
+/// Suffixes of names in private networks.
 const PRIVATE: [&str; 4] = [".internal", ".local", ".svc", ".lan"];
 
 /// `10.0.0.1`, `host/10.0.0.1:80`, `peer:10.0.0.1`, `::1`, `fe80::1`, `litellm:4000`, `db.internal`

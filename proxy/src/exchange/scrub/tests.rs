@@ -1,4 +1,4 @@
-//! What is scrubbed as tables: text, documents, events; with what has to stay beside each.
+//! Tests redaction by tables of texts, documents and events, with what has to stay beside each.
 
 use super::*;
 

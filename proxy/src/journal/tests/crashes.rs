@@ -1,4 +1,4 @@
-//! What the next proxy makes of the files when one dies between any two writes.
+//! Tests what the next proxy makes of the files when one dies between any two writes.
 
 use std::{
     fs::{self, OpenOptions},
@@ -26,13 +26,13 @@ fn begin(journal: &Journal, n: u128) {
     drop(journal.mark(&mut room, &marked).unwrap());
 }
 
-/// Marks a call and appends its record, but for giving its slot back.
+/// Marks a call and appends its record, but does not free its slot.
 fn end_half(journal: &Journal, n: u128) {
     begin(journal, n);
     append(journal, &call(n));
 }
 
-/// Call and outcome of each line.
+/// Returns call and outcome of each line.
 fn told(state: &Path) -> Vec<(CallId, Outcome)> {
     let line = |text: &String| {
         let line: JournalLine = serde_json::from_str(text).unwrap();
@@ -45,7 +45,7 @@ const fn id(n: u128) -> CallId {
     CallId::new(1, n)
 }
 
-/// A moment to die at, and what the journal then tells.
+/// Moment of a crash, and the lines that the journal then has.
 type Crash = (&'static str, fn(&Path, Journal), &'static [(u128, Outcome)]);
 
 const CRASHES: [Crash; 7] = [
@@ -200,7 +200,7 @@ fn a_machine_that_loses_power_may_lose_the_last_lines_and_goes_on() {
         append(&journal, &call(n));
     }
     drop(journal);
-    // The last file's name was kept without what was in it, and the one before it without its end.
+    // The last file's name was kept without its content, and the one before it without its end.
     let mut files = segments::list(&state.path().join("journal")).unwrap();
     let (last, before) = (files.pop().unwrap(), files.pop().unwrap());
     fs::write(&last.path, "").unwrap();

@@ -1,4 +1,4 @@
-//! Calls that are refused are written one by one up to a rate, then counted.
+//! Tests that refused calls are written one by one up to a rate, then counted.
 
 use platform_core::{
     record::{ExchangeRecord, JournalLine, Outcome},
@@ -80,7 +80,7 @@ fn words_that_agents_choose_make_no_more_lines_than_there_may_be() {
     assert_eq!(all.iter().map(|record| record.calls).sum::<u64>(), 1000);
 }
 
-/// A journal of one megabyte, of which lines of refused calls may have a sixteenth.
+/// Opens a journal of one megabyte, of which lines of refused calls may have a sixteenth.
 fn open_with_share(state: &std::path::Path) -> Journal {
     let (disk_budget, segment_size) = (ByteSize::mib(1), ByteSize::kib(64));
     Journal::open(state, settings::Journal { disk_budget, segment_size, ..settings::Journal::default() })
@@ -93,7 +93,7 @@ fn refuse(journal: &Journal, run: &str, calls: usize) {
     }
 }
 
-/// Sixty runs that flood write two megabytes where nothing bounds them all together.
+/// Sixty runs that flood would write two megabytes without a common bound.
 #[test]
 fn floods_push_no_sent_call_out_of_the_journal() {
     let state = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Sums that outlive segments, and what is removed when.
+//! Tests sums that outlive segments, and when segments are removed.
 
 use std::{
     fs,
@@ -31,7 +31,7 @@ fn filled(state: &Path, settings: settings::Journal) -> Journal {
     journal
 }
 
-/// Does what the keeper does.
+/// Runs one round of the keeper's maintenance.
 fn tend(journal: &Journal, now: SystemTime) {
     journal.end_old_segment(now).unwrap();
     let summed = journal.make_checkpoint(&|run| run.as_str() == "odd").unwrap();
@@ -107,7 +107,7 @@ fn a_mark_goes_before_the_record_of_its_call_does() {
     assert!(oldest > 20, "{oldest}");
     drop(journal);
     assert_eq!(open_small(state.path()).last_seq(), 40, "nothing was in flight");
-    // The control: with the marks of before, calls whose records were removed are taken for interrupted.
+    // The control: with the earlier marks, calls whose records were removed are taken for interrupted.
     fs::write(&marks, left).unwrap();
     assert_eq!(open_small(state.path()).last_seq(), 40 + oldest - 1);
 }
@@ -162,7 +162,7 @@ fn a_consumer_that_nobody_remembers_does_not_fill_the_disk() {
     journal.acknowledge("gone", cursor(&journal, state.path(), 1)).unwrap();
     let now = SystemTime::now();
     let mut states = vec![];
-    // Calls that were let through before: their records are written whatever happens.
+    // These calls were let through before: their records are written whatever happens.
     let let_through = || {
         let mut room = journal.room().unwrap();
         drop(journal.mark(&mut room, &paid("even")).unwrap());
@@ -176,7 +176,7 @@ fn a_consumer_that_nobody_remembers_does_not_fill_the_disk() {
         assert_eq!(journal.room().is_some(), state.is_open());
         drop(journal.append(&paid("even"), Some(room)).unwrap());
     }
-    assert_eq!(states, [JournalState::Open, JournalState::Over, JournalState::Shut]);
+    assert_eq!(states, [JournalState::Open, JournalState::OverBudget, JournalState::Closed]);
     journal.acknowledge("gone", cursor(&journal, state.path(), 60)).unwrap();
     tend(&journal, now);
     assert_eq!(journal.state(), JournalState::Open);

@@ -1,4 +1,4 @@
-//! Files that are moved away, deleted or cut short behind the proxy's back.
+//! Tests files that are moved away, deleted or cut short behind the proxy's back.
 
 use std::{fs, path::Path};
 
@@ -33,7 +33,7 @@ fn calls(journal: &Journal) -> u64 {
     journal.spent(|_| false).unwrap().by_account.values().map(|usage| usage.calls).sum()
 }
 
-/// All lines, as one reads them who asks for everything.
+/// Returns all lines, as a client reads them that asks for everything.
 fn read(journal: &Journal) -> Vec<String> {
     let mut follower = journal.follow(None, None).unwrap();
     let mut read = Vec::new();
@@ -56,7 +56,7 @@ const LOSSES: [(&str, Lose); 5] = [
     ("all", |all| all),
 ];
 
-/// Whichever file is gone: that is told, no number is used twice, no sum is lost, and what is left is read.
+/// If any one file is gone, that is reported, no number is used twice, no sum is lost, and the rest is read.
 #[test]
 fn a_lost_file_takes_no_sum_and_no_number_along() {
     for (name, lose) in LOSSES {

@@ -1,4 +1,4 @@
-//! The file of marks: what is marked is found, what is torn is not, whatever is done in whatever order.
+//! Tests the file of marks in any order of steps: whole marks are found, torn ones are not.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,7 +15,7 @@ fn named(n: u64) -> ExchangeRecord {
     ExchangeRecord { request_bytes: n, ..record(&format!("r{n}")) }
 }
 
-/// What is found: line and call of each mark.
+/// Returns line and call of each mark that is found.
 fn found(path: &std::path::Path) -> BTreeMap<u64, u64> {
     let (_marks, found) = Marks::open(path).unwrap();
     found.into_iter().map(|mark| (mark.record.request_bytes, mark.after)).collect()

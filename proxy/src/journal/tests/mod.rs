@@ -1,4 +1,4 @@
-//! The journal on a real file system.
+//! Tests the journal on a real file system.
 
 mod crashes;
 mod floods;
@@ -56,18 +56,18 @@ pub(crate) fn record(run: &str) -> ExchangeRecord {
     }
 }
 
-/// A journal in `state` with the settings there are without any.
+/// Opens a journal in `state` with the default settings.
 fn open(state: &Path) -> Result<Journal, Error> {
     Journal::open(state, settings::Journal::default())
 }
 
-/// A journal whose segments hold two or three lines.
+/// Opens a journal whose segments hold two or three lines.
 fn open_small(state: &Path) -> Journal {
     let segment_size = platform_core::limit::ByteSize(1500);
     Journal::open(state, settings::Journal { segment_size, ..settings::Journal::default() }).unwrap()
 }
 
-/// Appends as a call does that was sent.
+/// Appends a record the way a call does that was sent.
 fn append(journal: &Journal, record: &ExchangeRecord) -> u64 {
     let mut room = journal.room();
     if let Some(room) = &mut room {
@@ -77,19 +77,19 @@ fn append(journal: &Journal, record: &ExchangeRecord) -> u64 {
     journal.last_seq()
 }
 
-/// The first segment.
+/// Returns the path of the first segment.
 fn first_file(state: &Path) -> std::path::PathBuf {
     state.join("journal/00000000000000000001.ndjson")
 }
 
-/// All lines on the disk, from file to file.
+/// Returns all lines on the disk, from file to file.
 fn lines(state: &Path) -> Vec<String> {
     let segments = segments::list(&state.join("journal")).unwrap();
     let text: String = segments.iter().map(|segment| fs::read_to_string(&segment.path).unwrap()).collect();
     text.lines().map(str::to_owned).collect()
 }
 
-/// That they are numbered from `first` and chained, and how many they are.
+/// Asserts that the lines are numbered from `first` and chained; returns how many they are.
 fn assert_chained(state: &Path, first: u64) -> usize {
     let mut before = None;
     let lines = lines(state);
@@ -190,7 +190,7 @@ fn lines_of_earlier_versions_are_still_read() {
     }
 }
 
-/// A proxy that is older than the journal says so, and takes nothing for damage that it could repair.
+/// A proxy that is older than the journal reports that, and repairs nothing.
 #[test]
 fn a_journal_of_a_newer_program_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,8 +1,9 @@
 //! Reads one JSON document as it comes, in pieces of any size, in bounded memory.
 //!
-//! A [`Visit`] names the places that matter, from the outermost object down; everything else is skipped by its brackets and
-//! quotes, however long or deep it is. Nothing is checked: what is broken is read as far as it makes sense. A value that lies
-//! within one piece is shown where it stands; only one that is split is copied, up to a limit.
+//! A [`Visit`] names the places that matter, from the outermost object down. Everything else is skipped by
+//! its brackets and quotes, however long or deep it is. Nothing is checked: what is broken is read as far as
+//! it makes sense. A value that lies within one piece is shown where it stands; only one that is split is
+//! copied, up to a limit.
 
 mod visit;
 
@@ -10,13 +11,14 @@ use memchr::memchr2;
 
 use self::visit::whole_of;
 pub(super) use self::visit::{Bracket, Inside, Span, Text, Visit, Wants};
+use super::mark;
 
 /// Containers that are looked into, one within the other. Deeper ones are skipped or measured.
 const MAX_DEPTH: usize = 8;
 /// Longest name of a member that can matter.
 const MAX_NAME: usize = 48;
 
-/// Where a document stands.
+/// Position of the reader in a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum State {
     /// Its first bracket has not come.
@@ -30,11 +32,11 @@ enum State {
     Escape,
     /// In a number or a word.
     Scalar,
-    /// It has ended, or is no object.
+    /// The document has ended, or is no object.
     Done,
 }
 
-/// What a container that is not entered is to the document.
+/// Treatment of a container that is not entered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Passing {
     #[default]
@@ -42,7 +44,7 @@ enum Passing {
     Measured,
 }
 
-/// What a string is.
+/// Role of a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Role {
     #[default]
@@ -138,12 +140,12 @@ impl<P: Copy + Eq> Scanner<P> {
         self.state = State::Done;
     }
 
-    /// Whether the outermost object has begun and not ended.
+    /// Returns whether the outermost object has begun and not ended.
     pub(super) fn is_open(&self) -> bool {
         !matches!(self.state, State::Before | State::Done)
     }
 
-    /// Whether an object has begun.
+    /// Returns whether an object has begun.
     pub(super) fn is_object(&self) -> bool {
         self.open[0].is_some()
     }
@@ -180,13 +182,12 @@ impl<P: Copy + Eq> Scanner<P> {
     }
 
     fn before<V: Visit<Place = P>>(&mut self, bytes: &[u8], at: usize, visit: &mut V) -> usize {
-        const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
         match bytes[at] {
             b'{' => {
                 self.state = State::Between;
                 self.begin(visit.root(), Bracket::Object, visit);
             }
-            byte if byte.is_ascii_whitespace() || BYTE_ORDER_MARK.contains(&byte) => {}
+            byte if byte.is_ascii_whitespace() || mark::BYTES.contains(&byte) => {}
             _ => self.state = State::Done,
         }
         at + 1
@@ -319,7 +320,7 @@ impl<P: Copy + Eq> Scanner<P> {
         }
     }
 
-    /// How much of the token is needed.
+    /// Returns how much of the token is needed.
     fn wants<V: Visit<Place = P>>(&self, visit: &V) -> Wants {
         match (self.token.role, self.passed > 0, self.passing) {
             (Role::Name, ..) | (_, true, Passing::Measured) => Wants::Beginning(MAX_NAME),

@@ -1,8 +1,8 @@
-//! What a [`Scanner`](super::Scanner) tells of a document, and whom.
+//! Defines what a [`Scanner`](super::Scanner) reports of a document, and the receiver.
 
 use std::borrow::Cow;
 
-/// Gives places in a document a meaning, and is told what stands there.
+/// Receiver that gives places in a document a meaning, and learns what stands there.
 pub(in crate::usage) trait Visit {
     /// A place.
     type Place: Copy + Eq;
@@ -29,11 +29,11 @@ pub(in crate::usage) trait Visit {
     fn scalar(&mut self, place: Self::Place, raw: &[u8]);
     /// Returns whether strings of the member called `name` are no text, in a container that is [measured](Inside::Measured).
     fn is_no_text(&self, name: &[u8]) -> bool;
-    /// So many bytes of text stand in a container that is measured.
+    /// Notes that `bytes` bytes of text stand in a container that is measured.
     fn measured(&mut self, bytes: u64);
 }
 
-/// How much of a value is needed.
+/// Amount of a value that is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::usage) enum Wants {
     /// At most so many bytes of its beginning.
@@ -43,7 +43,7 @@ pub(in crate::usage) enum Wants {
 }
 
 impl Wants {
-    /// What is shown of a value that stands within one piece.
+    /// Returns what is shown of a value that stands within one piece.
     pub(super) fn of(self, chunk: &[u8]) -> &[u8] {
         match self {
             Self::Beginning(most) => chunk.get(..most).unwrap_or(chunk),
@@ -52,7 +52,7 @@ impl Wants {
     }
 }
 
-/// What a container begins with.
+/// Bracket that a container begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::usage) enum Bracket {
     /// `{`
@@ -61,14 +61,14 @@ pub(in crate::usage) enum Bracket {
     Array,
 }
 
-/// How a container is read.
+/// Way in which a container is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::usage) enum Inside {
     /// Member by member.
     Entered,
     /// All text in it is measured, and nothing else is known of it.
     Measured,
-    /// It does not matter.
+    /// The container does not matter.
     Skipped,
 }
 
@@ -86,21 +86,22 @@ pub(in crate::usage) struct Text<'a> {
     pub(super) raw: &'a [u8],
     /// Bytes of all of it, each escape counted for what it means.
     pub(in crate::usage) bytes: u64,
-    /// It has escapes.
+    /// Set if it has escapes.
     pub(super) is_escaped: bool,
     /// There is more than `raw`.
     pub(super) is_cut: bool,
-    /// Where it stands in the piece that is read, if all of it does.
+    /// Position in the piece that is read, if all of it is there.
     pub(in crate::usage) place: Option<Span>,
 }
 
 impl<'a> Text<'a> {
-    /// What is between the quotes, as much of it as was wanted.
+    /// Returns what is between the quotes, as much of it as was wanted.
     pub(in crate::usage) const fn written(self) -> &'a [u8] {
         self.raw
     }
 
-    /// What it means. Of a text that was cut, as much as is whole; nothing of one that is no UTF-8.
+    /// Returns the text without escapes. Of a text that was cut, as much as is whole; nothing of one that is
+    /// no UTF-8.
     pub(in crate::usage) fn decoded(self) -> Option<Cow<'a, str>> {
         let raw = if self.is_cut { whole_of(self.raw) } else { self.raw };
         if !self.is_escaped {

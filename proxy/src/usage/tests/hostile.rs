@@ -1,4 +1,5 @@
-//! What an agent has repeated to it never hides usage, whatever it is and however long; and what standards allow is read.
+//! Checks that text which an agent has echoed never hides usage, however long, and that what standards allow
+//! is read.
 
 use platform_core::{record::Tokens, route::Route};
 use proptest::prelude::*;
@@ -21,7 +22,7 @@ fn completed(echo: &str) -> String {
     )
 }
 
-/// What is read where nothing watches: there an event of text was once passed over by its words.
+/// Reads where nothing watches: there an event of text was once passed over by its words.
 fn unwatched(route: Route, format: Format, pieces: &[&[u8]]) -> Reading {
     let mut meter = Meter::new(route, format);
     pieces.iter().for_each(|piece| meter.feed(&bytes::Bytes::copy_from_slice(piece), None));
@@ -115,7 +116,7 @@ fn what_standards_allow_is_read() {
     }
 }
 
-/// A long text is told whole to those who watch, in pieces that end with whole characters.
+/// A long text reaches watchers whole, in pieces that end with whole characters.
 #[test]
 fn a_long_text_is_told_whole_however_it_is_split() {
     let texts = ["words and ", "\\\\", "\\\\\\\"x", "\\ud83d\\ude00", "\\u4f60\\n", "é", "😀b"];

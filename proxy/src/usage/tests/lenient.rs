@@ -1,4 +1,4 @@
-//! What is strange, repeated, told late or told by several is read for what it is.
+//! Checks that strange, repeated or late reports, and those of several upstreams, are read for what they are.
 
 use platform_core::{record::Tokens, route::Route};
 

@@ -1,4 +1,4 @@
-//! When what an upstream has counted is the whole truth, and when it is not.
+//! Checks when an upstream's count is the whole truth, and when it is not.
 
 use platform_core::route::Route;
 
@@ -13,7 +13,7 @@ const USAGE: &str = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":100,\"co
 const EARLY: &str = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":100,\"completion_tokens\":0}}\n\n";
 const DONE: &str = "data: [DONE]\n\n";
 
-/// A count is final where it came behind all text, at an end that the stream has told.
+/// A count is final where it came behind all text, at an end that the stream has reported.
 #[test]
 fn usage_is_final_only_behind_the_whole_answer() {
     let table: [(&[&str], Count); 9] = [

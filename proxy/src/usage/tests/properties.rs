@@ -93,7 +93,7 @@ proptest! {
         prop_assert!(whole.0.said <= bytes.len() as u64);
     }
 
-    /// What is read is the same whether anything is watched or not.
+    /// Watching does not change what is read.
     #[test]
     fn a_watcher_changes_nothing(
         route in routes(),

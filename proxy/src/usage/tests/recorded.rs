@@ -20,7 +20,7 @@ fn streams() -> Vec<PathBuf> {
     streams
 }
 
-/// By a word in the file's name.
+/// Returns the route that a word in the file's name says.
 fn route(path: &Path) -> Route {
     let name = path.file_stem().unwrap().to_str().unwrap();
     let routes = [

@@ -1,33 +1,40 @@
-//! document: a whole answer on its way, read while it passes, and without the proxy's own secrets.
+//! Reads a whole answer while it passes, and masks the proxy's own secrets in it.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{
-    event::BOM,
-    shape::{Expected, Shape},
+use super::shape::{Expected, Shape};
+use crate::{
+    mask::{Mask, Masked},
+    usage::mark::ByteOrderMark,
 };
-use crate::mask::{Mask, Masked};
 
-/// What is known of a whole answer, and what of it waits.
+/// State of a whole answer, and the bytes of it that wait.
 #[derive(Debug)]
 pub(crate) struct Document {
     shape: Shape,
     masked: Masked,
     came: usize,
+    mark: ByteOrderMark,
 }
 
 impl Document {
     /// Returns one of which nothing has come.
     pub(crate) fn by(mask: Arc<Mask>) -> Self {
-        Self { shape: Shape::new(Expected::Document), masked: Masked::by(mask), came: 0 }
+        Self {
+            shape: Shape::new(Expected::Document),
+            masked: Masked::by(mask),
+            came: 0,
+            mark: ByteOrderMark::new(),
+        }
     }
 
     /// Returns what of `piece` may pass now.
     pub(crate) fn follow(&mut self, piece: Bytes) -> Bytes {
-        let text = if self.came == 0 { piece.strip_prefix(BOM).unwrap_or(&piece) } else { &piece };
+        let (text, rest) = self.mark.behind(&piece);
         self.shape.read(text, 0);
+        self.shape.read(rest, 0);
         self.came += piece.len();
         self.masked.follow(piece)
     }

@@ -1,4 +1,4 @@
-//! event: judges one event of a stream by its lines, and leaves out of an answer's event the lines that are no part of it.
+//! Judges one event of a stream by its lines, and leaves out of an answer's event the lines that are no part of it.
 //!
 //! Follows the line rules of the WHATWG HTML standard, 9.2.6.
 
@@ -6,8 +6,6 @@ use bytes::{Bytes, BytesMut};
 
 use super::shape::Shape;
 
-/// A byte order mark, which may stand before the first line of a stream.
-pub(super) const BOM: &[u8] = b"\xef\xbb\xbf";
 /// Ends the streams of OpenAI's APIs.
 const DONE: &[u8] = b"[DONE]";
 /// Longest name of an event.
@@ -109,7 +107,7 @@ pub(super) fn judge(event: &[u8], shape: &mut Shape) -> Verdict {
     }
 }
 
-/// Whether an answer's event may have this name.
+/// Returns whether an answer's event may have this name.
 fn is_name(name: &[u8]) -> bool {
     let name = name.trim_ascii();
     let tells_error = name.windows(5).any(|word| word.eq_ignore_ascii_case(b"error"));

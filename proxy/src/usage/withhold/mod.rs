@@ -1,5 +1,5 @@
-//! Keeps from an agent what is not for it: the event it did not ask for, in which a stream tells its usage; whatever is no
-//! event of an answer; and the proxy's own secrets.
+//! Withholds from an agent what is not for it. That is the event in which a stream reports its usage, if the
+//! agent did not ask for it. It is also all that is no event of an answer, and the proxy's own secrets.
 //!
 //! An event that has not come whole is held back: it is of no use yet. Only events that are recognised as an
 //! answer's pass as they are, and usually without a copy. Works on bytes; knows nothing of calls.
@@ -22,20 +22,20 @@ use platform_core::route::Route;
 
 pub(crate) use self::document::Document;
 use self::{
-    event::{BOM, Verdict, judge, tidied},
+    event::{Verdict, judge, tidied},
     overlong::Overlong,
     pieces::{Passed, Searched, blank_line, event_end},
     shape::{Expected, Shape},
     spread::Spread,
     template::Template,
 };
-use super::answer;
+use super::{answer, mark};
 use crate::mask::Mask;
 
 /// Most of one event that is held back. A longer one is judged by its beginning, and then while it passes.
 const MAX_HELD: usize = 64 << 10;
 
-/// What is held back of one stream.
+/// Held-back bytes of one stream.
 #[derive(Debug)]
 pub(crate) struct Withheld {
     /// Most of one event that is held back.
@@ -50,10 +50,10 @@ pub(crate) struct Withheld {
     failed: bool,
 }
 
-/// Who asked for the event in which a stream tells its usage.
+/// Party that asked for the event in which a stream reports its usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UsageIs {
-    /// The agent, who gets it; or nobody.
+    /// The agent, who gets it; or it was not asked for.
     Theirs,
     /// Sluicegate alone.
     Ours,
@@ -200,8 +200,8 @@ impl Withheld {
 
     /// Lets a byte order mark pass, which belongs to no line.
     fn skip_mark(&mut self, event: &mut Bytes, passed: &mut Passed) {
-        if self.begins == Begins::Now && event.starts_with(BOM) {
-            passed.push(event.split_to(BOM.len()));
+        if self.begins == Begins::Now && event.starts_with(mark::BYTES) {
+            passed.push(event.split_to(mark::BYTES.len()));
         }
         self.begins = Begins::Before;
     }

@@ -1,4 +1,4 @@
-//! names: the members by which an answer, or an event of a stream, is recognised, and those that tell of an error.
+//! Lists the members by which an answer, or an event of a stream, is recognised, and those that tell of an error.
 //!
 //! Shapes: platform.openai.com/docs/api-reference and docs.anthropic.com/en/api/messages-streaming.
 

@@ -1,4 +1,4 @@
-//! overlong: an event that is too long to be held is read while it passes, and cut off where it is no answer any more.
+//! Reads an event that is too long to be held. It passes meanwhile, and is cut off where it is no answer any more.
 
 use bytes::Bytes;
 use memchr::memchr2;
@@ -34,10 +34,10 @@ impl Overlong {
 
 /// The line behind a line's end.
 enum NextLine {
-    /// It is blank; both ends together are so long.
+    /// The next line is blank; both ends together are so long.
     Blank(usize),
     Other,
-    /// It has not come.
+    /// The next line has not come.
     Unknown,
 }
 
@@ -66,7 +66,7 @@ impl Withheld {
         scrub: &impl Fn(&[u8]) -> Bytes,
     ) {
         self.searched = Searched::default();
-        self.spread.rest(|event| passed.push(event));
+        self.spread.give_up(|event| passed.push(event));
         let came = rest.len();
         self.skip_mark(rest, passed);
         let length = self.longest - (came - rest.len());

@@ -1,13 +1,13 @@
-//! pieces: where events and blank lines end in the bytes of a stream, and the bytes of it that pass.
+//! Finds where events and blank lines end in the bytes of a stream, and which of its bytes pass.
 
 use bytes::{Bytes, BytesMut};
 use memchr::memchr2;
 
-/// How far the end of an event was looked for.
+/// Progress of the search for the end of an event.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Searched {
     from: usize,
-    /// Where the line began that is not at its end.
+    /// Start of the line that is not at its end.
     line: usize,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn event_end(bytes: &[u8], searched: &mut Searched) -> Option<usize> 
 #[derive(Debug)]
 pub(super) struct Passed {
     came: Bytes,
-    /// So much of them passes as it came.
+    /// Number of bytes that pass as they came.
     length: usize,
     copied: Option<BytesMut>,
 }

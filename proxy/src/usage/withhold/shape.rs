@@ -1,4 +1,4 @@
-//! shape: tells an answer of a model from anything else by its JSON members, fed in arbitrary pieces.
+//! Tells an answer of a model from anything else by its JSON members, fed in arbitrary pieces.
 //!
 //! In a stream an event has to look like one of its route. Nothing that is not recognised counts as an answer. On the
 //! way the texts are noted that clients join from one event to the next.
@@ -18,13 +18,13 @@ const MAX_WORD: usize = 48;
 /// A text that clients join with the text of the same channel in the next event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Leaf {
-    /// Which text it belongs to: the member, and the indices around it.
+    /// Text that it belongs to: the member, and the indices around it.
     pub(super) channel: u64,
     pub(super) from: usize,
     pub(super) to: usize,
 }
 
-/// Which documents are recognised.
+/// Documents that are recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Expected {
     /// An event of this route's stream; nothing else.
@@ -43,7 +43,7 @@ pub(crate) struct Shape {
     /// The name of the member that is being read.
     name: Name,
     word: Vec<u8>,
-    /// Where the string began that is being read.
+    /// Start of the string that is being read.
     string: usize,
     leaves: Vec<Leaf>,
     /// The last string of the outermost level that decides nothing.
@@ -300,21 +300,22 @@ impl Shape {
     fn scalar(&mut self, piece: &[u8], at: usize) -> usize {
         let belongs = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.');
         let length = piece[at..].iter().position(|byte| !belongs(byte)).unwrap_or(piece.len() - at);
-        let room = MAX_WORD - self.word.len();
-        self.keep(&piece[at..at + length]);
-        if length > room {
-            // No number of an answer has so many digits.
-            self.is_wrong = true;
-            return at + room;
+        let room = length.min(MAX_WORD - self.word.len());
+        let (word, beyond) = piece[at..at + length].split_at(room);
+        self.keep(word);
+        if !beyond.is_empty() {
+            // Numbers that the agent chose are echoed with all their digits; an index, which decides, is short.
+            let is_index = self.name == Name::Index && self.in_object();
+            let is_long = is_number(&self.word) && !is_index;
+            if let Some(bad) = beyond.iter().position(|byte| !(is_long && is_numeric(*byte))) {
+                self.is_wrong = true;
+                return at + room + bad;
+            }
         }
         if at + length == piece.len() {
             return piece.len();
         }
         self.inside = Inside::Nothing;
-        let is_number = |word: &[u8]| {
-            word.first().is_some_and(|first| first.is_ascii_digit() || *first == b'-')
-                && word.iter().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(byte))
-        };
         let is_literal =
             matches!(&self.word[..], b"null" | b"true" | b"false" | b"NaN" | b"Infinity" | b"-Infinity");
         self.is_wrong |= !(is_literal || is_number(&self.word));
@@ -326,6 +327,15 @@ impl Shape {
         }
         at + length
     }
+}
+
+fn is_number(word: &[u8]) -> bool {
+    word.first().is_some_and(|first| first.is_ascii_digit() || *first == b'-')
+        && word.iter().all(|byte| is_numeric(*byte))
+}
+
+fn is_numeric(byte: u8) -> bool {
+    byte.is_ascii_digit() || b"+-.eE".contains(&byte)
 }
 
 /// A number that depends on both, and on their order.

@@ -1,6 +1,6 @@
-//! spread: finds a secret that is spread over the texts of several events, which clients join.
+//! Finds a secret that is spread over the texts of several events, which clients join.
 //!
-//! An event waits only while half of a secret has come. So no stream pauses for an agent that guesses some letters, which
+//! An event waits only while half of a secret has come. So no stream pauses for an agent that guesses some letters and
 //! could otherwise find out the others one by one.
 
 use std::{collections::VecDeque, ops::Range, sync::Arc};
@@ -30,7 +30,7 @@ struct Begun {
     channel: u64,
     secret: usize,
     matched: usize,
-    /// Where it stands: numbers of events, and places in them.
+    /// Position of the secret: numbers of events, and places in them.
     parts: Vec<(usize, Range<usize>)>,
 }
 
@@ -60,8 +60,7 @@ impl Spread {
             self.note(number, leaf, &event);
         }
         if self.bytes > MAX_WAITING {
-            let begun = std::mem::take(&mut self.begun);
-            begun.iter().for_each(|begun| self.cover(&begun.parts));
+            self.cover_begun();
         }
         let needed = self.begun.iter().filter(|begun| self.mask.is_half(begun.secret, begun.matched));
         let needed = needed.filter_map(|begun| begun.parts.first()).map(|(number, _)| *number).min();
@@ -71,6 +70,12 @@ impl Spread {
             (self.first, self.bytes) = (self.first + 1, self.bytes - event.len());
             pass(event);
         }
+    }
+
+    /// Lets all that waits pass: what comes next is not compared with it, so what has begun counts as a secret.
+    pub(super) fn give_up(&mut self, pass: impl FnMut(Bytes)) {
+        self.cover_begun();
+        self.rest(pass);
     }
 
     /// Lets all that waits pass: the stream ends, and no secret goes on.
@@ -106,6 +111,11 @@ impl Spread {
             Begun { channel: leaf.channel, secret, matched, parts }
         });
         self.begun.extend(begins);
+    }
+
+    fn cover_begun(&mut self) {
+        let begun = std::mem::take(&mut self.begun);
+        begun.iter().for_each(|begun| self.cover(&begun.parts));
     }
 
     /// Overwrites `parts` of events that still wait.

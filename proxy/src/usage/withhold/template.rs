@@ -1,4 +1,4 @@
-//! template: recognises an event that differs from the last one only in its texts, as most of a stream do.
+//! Recognises an event that differs from the last one only in its texts, as most of a stream do.
 //!
 //! To read each of them as JSON would cost ten times as much.
 
@@ -7,7 +7,7 @@ use super::shape::{Leaf, Shape};
 /// The literal parts of an event, between which only texts differ from event to event.
 #[derive(Debug, Default)]
 pub(super) struct Template {
-    /// Where in `event` a text of no meaning stands: first the one that clients join.
+    /// Positions in `event` of texts of no meaning: first the one that clients join.
     gaps: Vec<(usize, usize)>,
     event: Vec<u8>,
     leaf: Option<Leaf>,

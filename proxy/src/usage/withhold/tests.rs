@@ -1,4 +1,4 @@
-//! What passes of streams, whatever pieces they come in.
+//! Checks what passes of streams, whatever pieces they come in.
 
 use std::fs;
 
@@ -21,7 +21,7 @@ fn withheld(route: Route, longest: usize) -> Withheld {
     Withheld::bounded(route, Arc::new(Mask::of([KEY].into_iter())), longest)
 }
 
-/// What passes of `stream`, whose usage nobody asked for, in pieces of `size` bytes.
+/// Returns what passes of `stream`, whose usage was not asked for, in pieces of `size` bytes.
 fn passed_of(mut withheld: Withheld, stream: &[u8], size: usize) -> Vec<u8> {
     let mut all = Vec::new();
     for piece in stream.chunks(size).map(Bytes::copy_from_slice) {
@@ -218,6 +218,62 @@ fn an_overlong_event_is_judged_as_it_passes() {
 }
 
 #[test]
+fn an_overlong_event_ends_what_has_begun() {
+    let begun = &KEY[..KEY.len() - 3];
+    let long = said(&"x".repeat(2 * MAX_HELD));
+    let stream = format!("{}{}", said(begun), long.replacen('x', &KEY[KEY.len() - 3..], 1));
+    for size in [40, MAX_HELD + 1, stream.len()] {
+        let passed = passed(&stream, size);
+        assert!(!passed.contains(begun) && passed.starts_with(&said(&"*".repeat(begun.len()))), "{size}");
+    }
+    let control = passed(&said(begun), 40);
+    assert_eq!(control, said(begun), "it was none");
+}
+
+#[test]
+fn a_long_number_is_echoed_with_all_its_digits() {
+    let digits = "9".repeat(3 * 49);
+    for (number, good) in [
+        (digits.clone(), true),
+        (format!("-{digits}.5e+9"), true),
+        (format!("{digits}x"), false),
+        (format!("{digits}-x"), false),
+        ("n".repeat(60), false),
+    ] {
+        let event = format!("data: {{\"choices\":[],\"tools\":{{\"maximum\":{number}}}}}\n\n");
+        for size in [1, 7, 48, 49, event.len()] {
+            let expected = if good { &event } else { TOLD };
+            assert_eq!(passed(&event, size), expected, "in pieces of {size}");
+        }
+        let answer = format!("{{\"tools\":[{number}],\"id\":\"a\"}}");
+        assert_eq!(is_document(&answer, 5), good, "{number}");
+    }
+    let index = format!("data: {{\"choices\":[{{\"index\":{digits}}}]}}\n\n");
+    assert_eq!(passed(&index, 9), TOLD, "an index decides");
+}
+
+/// Returns whether `answer` is taken for one, in pieces of `size` bytes.
+fn is_document(answer: &str, size: usize) -> bool {
+    let mut document = Document::by(Arc::new(Mask::default()));
+    let mut all = Vec::new();
+    for piece in answer.as_bytes().chunks(size).map(Bytes::copy_from_slice) {
+        all.extend_from_slice(&document.follow(piece));
+    }
+    all.extend_from_slice(&document.rest());
+    assert_eq!(all, answer.as_bytes());
+    document.is_answer()
+}
+
+#[test]
+fn a_byte_order_mark_may_come_in_pieces() {
+    let answer = "\u{feff}{\"id\":\"a\"}";
+    for size in 1..=answer.len() {
+        assert!(is_document(answer, size), "in pieces of {size}");
+        assert!(!is_document(&format!("\u{feff}{answer}"), size), "it stands once");
+    }
+}
+
+#[test]
 fn what_does_not_end_is_not_held_for_ever() {
     let mut withheld = withheld(CHAT, MAX_HELD);
     let begin = "data: {\"choices\":[],\"x\":\"";
@@ -227,7 +283,7 @@ fn what_does_not_end_is_not_held_for_ever() {
     assert!(!withheld.leaves_whole_events());
 }
 
-/// What a client reads in the texts of a chat.
+/// Returns what a client reads in the texts of a chat.
 fn joined(stream: &[u8]) -> String {
     let text = String::from_utf8_lossy(stream);
     let events = text.lines().filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok());
@@ -258,6 +314,9 @@ fn a_secret_over_several_events_is_masked() {
                 let all = passed_of(withheld(CHAT, MAX_HELD), stream.as_bytes(), size);
                 let text = joined(&all);
                 assert!(!text.contains(KEY) && text.contains('*') && text.contains("I think"), "{text}");
+                let half = KEY.len().div_ceil(2);
+                assert!(!text.contains(&KEY[..half]), "more than half in clear: {text}");
+                assert!(!text.contains(&KEY[KEY.len() - half..]), "more than half in clear: {text}");
                 assert_eq!(all.len(), stream.len());
             }
             assert!(

@@ -1,6 +1,6 @@
-//! What decided that a call was refused, in words, and the setting or the command that would change it: one table.
+//! Explains what decided a refusal, and names the setting or command that would change it: one table.
 //!
-//! For whoever reads the journal. What the agent is told is the data plane's, and says less.
+//! The explanation is for operators who read the journal. The data plane's answer to the agent says less.
 
 #[cfg(test)]
 mod tests;
@@ -13,29 +13,30 @@ use platform_core::{
 };
 use serde::Serialize;
 
-/// Why a call was refused, and what to do about it.
+/// Explanation of a refusal, with remedies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Advice {
-    /// Why, in a sentence.
+    /// Reason in a sentence.
     pub(crate) why: String,
-    /// Commands that would change it, or show more of it. `N` and `DOLLARS` stand for what somebody has to choose.
+    /// Commands that would change the decision, or show more of it. `N` and `DOLLARS` stand for values that the
+    /// operator chooses.
     pub(crate) commands: Vec<String>,
-    /// Settings that would change it, for good.
+    /// Settings that would change the decision for good.
     pub(crate) settings: Vec<Setting>,
 }
 
-/// A setting: where it is, and what it would have to be, as far as that is known.
+/// Place of a setting, and the value it would need, as far as that is known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Setting {
-    /// As a TOML heading: `accounts."acct-7"`.
+    /// Heading in TOML: `accounts."acct-7"`.
     pub(crate) section: String,
     pub(crate) key: &'static str,
-    /// What to add or to choose.
+    /// Value to add or to choose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) value: Option<String>,
 }
 
-/// What a record's rule names.
+/// Subject of a record's rule.
 #[derive(Debug, Clone, Copy)]
 enum Rule<'r> {
     Run(Limit),
@@ -66,7 +67,7 @@ impl<'r> Rule<'r> {
     }
 }
 
-/// Why `record`'s call was refused, if it was, and what would change that.
+/// Returns why `record`'s call was refused, if it was, and what would change that.
 pub(crate) fn of(record: &ExchangeRecord) -> Option<Advice> {
     let refusal = record.refusal?;
     let (case, rule) = (Case { record }, Rule::of(record));
@@ -80,7 +81,7 @@ pub(crate) fn of(record: &ExchangeRecord) -> Option<Advice> {
         | Refusal::BodyInvalid
         | Refusal::BodyEncoded
         | Refusal::BodyTooLarge
-        | Refusal::BodiesInFlight
+        | Refusal::BodyMemoryExhausted
         | Refusal::FieldUnknown
         | Refusal::NotGranted
         | Refusal::ModelNotGranted => case.request(refusal, rule),
@@ -92,17 +93,17 @@ pub(crate) fn of(record: &ExchangeRecord) -> Option<Advice> {
         | Refusal::RunUnknown
         | Refusal::IdentityConflict
         | Refusal::Unattributed => case.identity(refusal),
-        Refusal::TooFast
-        | Refusal::TooManyAtOnce
-        | Refusal::LimitHeld
-        | Refusal::LimitUsedUp
+        Refusal::RateLimited
+        | Refusal::ConcurrencyLimited
+        | Refusal::QuotaReserved
+        | Refusal::QuotaExhausted
         | Refusal::ModelUnpriced => case.limit(refusal, rule),
-        Refusal::RunOver
+        Refusal::RunDeadlineExceeded
         | Refusal::Frozen
         | Refusal::RunClosed
         | Refusal::Draining
         | Refusal::JournalUnavailable => case.stopped(refusal, rule),
-        Refusal::UpstreamDown
+        Refusal::UpstreamUnavailable
         | Refusal::UpstreamUnreachable
         | Refusal::UpstreamFailed
         | Refusal::UpstreamTimeout
@@ -113,14 +114,14 @@ pub(crate) fn of(record: &ExchangeRecord) -> Option<Advice> {
     })
 }
 
-/// A refused call.
+/// Record of a refused call.
 #[derive(Debug, Clone, Copy)]
 struct Case<'r> {
     record: &'r ExchangeRecord,
 }
 
 impl Case<'_> {
-    /// What was asked for cannot be asked for, or not by this run.
+    /// Explains a request that is not allowed at all, or not for this run.
     fn request(self, refusal: Refusal, rule: Rule<'_>) -> Advice {
         let in_field = match rule {
             Rule::Field(name) => format!(", in its field {name}"),
@@ -132,33 +133,33 @@ impl Case<'_> {
             (Refusal::HeadTooLarge, _) => why("the head is larger than any SDK sends; the client has to send a smaller one"),
             (Refusal::HeadTooSlow, _) => {
                 why("the head did not come in time, or other heads needed its memory")
-                    .setting("proxy", "header_read", None)
-                    .setting("proxy", "max_header_bytes_in_flight", None)
+                    .setting("proxy", "header_read_timeout", None)
+                    .setting("proxy", "max_header_memory", None)
             }
             (Refusal::BodyTooSlow, _) => why("the body came more slowly than the run's grant takes")
-                .setting(&self.agent(), "body_time", None)
-                .setting(&self.agent(), "body_rate", None),
+                .setting(&self.agent(), "request_body_timeout", None)
+                .setting(&self.agent(), "min_request_body_rate", None),
             (Refusal::TooManyConnections, _) => why("there were as many connections as there may be")
-                .setting("proxy", "connections", None)
-                .setting("proxy", "run_connections", None)
-                .setting("proxy", "listen_connections", None),
+                .setting("proxy", "max_connections", None)
+                .setting("proxy", "max_connections_per_run", None)
+                .setting("proxy", "max_shared_connections", None),
             (Refusal::BodyEncoded, _) => why("the body is compressed; the client has to send it plain"),
             (Refusal::BodyTooLarge, _) => {
                 why("the body is larger than the run's grant takes: `limits.request_body`, which whoever registers the run sets")
             }
-            (Refusal::BodiesInFlight, _) => why("the bodies under way fill the memory that is set aside for them")
-                .setting("proxy", "run_bodies", None)
-                .setting("proxy", "all_bodies", None),
+            (Refusal::BodyMemoryExhausted, _) => why("the bodies under way fill the memory that is set aside for them")
+                .setting("proxy", "max_body_memory_per_run", None)
+                .setting("proxy", "max_body_memory", None),
             (Refusal::FieldUnknown, Rule::Field(name)) if litellm::is_control(name) => {
                 why(&format!("the body has the field {name}, which LiteLLM takes as an order to itself; it never passes, and no setting changes that"))
             }
             (Refusal::FieldUnknown, Rule::Field(name)) => {
                 why(&format!("the body has the field {name}, which is not on the route's list; with this setting it passes, unchecked"))
-                    .setting("proxy", "extra_fields", Some(list(name)))
+                    .setting("proxy", "extra_body_fields", Some(list(name)))
             }
             (Refusal::FieldUnknown, _) => {
                 why("the body has a field that is not on the route's list, by a name that the journal does not repeat")
-                    .setting("proxy", "extra_fields", None)
+                    .setting("proxy", "extra_body_fields", None)
             }
             (Refusal::NotGranted, Rule::Capability(name)) => {
                 why(&format!("the body asks for what needs the capability {name}, and the run was not granted it"))
@@ -183,7 +184,7 @@ impl Case<'_> {
         }
     }
 
-    /// It is not known whose call it is.
+    /// Explains a call that no run could be proved for.
     fn identity(self, refusal: Refusal) -> Advice {
         let run = if self.record.identity == Identity::None { "RUN" } else { self.record.run_id.as_str() };
         let mint = format!("sluice token mint --run {run}");
@@ -191,7 +192,7 @@ impl Case<'_> {
             Refusal::TokenMissing => why("no run token came with the call").command(mint),
             Refusal::TokenMalformed => why("what came as a run token is none").command("sluice token inspect").command(mint),
             Refusal::TokenExpired => {
-                why("the run token's time is over").command(mint).setting("proxy", "token_skew", None)
+                why("the run token's time is over").command(mint).setting("proxy", "token_leeway", None)
             }
             Refusal::TokenInvalid => {
                 why("the run token is not signed with a secret that the proxy knows, or is another attempt's")
@@ -214,7 +215,7 @@ impl Case<'_> {
         }
     }
 
-    /// A limit of its run or account.
+    /// Explains a limit of the run or account.
     fn limit(self, refusal: Refusal, rule: Rule<'_>) -> Advice {
         let (run, account) = (self.record.run_id.as_str(), self.record.account.as_str());
         let (owner, whose, section, limit) = match rule {
@@ -239,9 +240,9 @@ impl Case<'_> {
         }
         let what = limit_in_words(limit);
         let reason = match refusal {
-            Refusal::TooFast => format!("{owner} calls faster than its limit of {what} allows"),
-            Refusal::TooManyAtOnce => format!("{owner} has as many calls in flight as its limit allows"),
-            Refusal::LimitHeld => {
+            Refusal::RateLimited => format!("{owner} calls faster than its limit of {what} allows"),
+            Refusal::ConcurrencyLimited => format!("{owner} has as many calls in flight as its limit allows"),
+            Refusal::QuotaReserved => {
                 format!(
                     "what {owner} has left under its limit of {what} is set aside for calls in flight: it may pass later"
                 )
@@ -258,12 +259,12 @@ impl Case<'_> {
             .setting(&section, limit.setting(), None)
     }
 
-    /// Somebody, or time, has stopped it.
+    /// Explains a call that an operator, a time limit or the proxy's own state stopped.
     fn stopped(self, refusal: Refusal, rule: Rule<'_>) -> Advice {
         let account = self.record.account.as_str();
         match (refusal, rule) {
-            (Refusal::RunOver, _) => {
-                why(&format!("the time of run {} is over", self.record.run_id)).setting(&self.agent(), "runtime", None)
+            (Refusal::RunDeadlineExceeded, _) => {
+                why(&format!("the time of run {} is over", self.record.run_id)).setting(&self.agent(), "run_timeout", None)
             }
             (Refusal::Frozen, Rule::Stopped("all")) => {
                 why("an operator has stopped every call").command("sluice thaw --all")
@@ -282,7 +283,7 @@ impl Case<'_> {
                 why(&format!("run {} was closed before the call came; no setting opens it again", self.record.run_id))
             }
             (Refusal::Draining, _) => {
-                why("the proxy was going down: the call may be sent again when it is back").setting("proxy", "drain", None)
+                why("the proxy was going down: the call may be sent again when it is back").setting("proxy", "drain_timeout", None)
             }
             _ => why("the journal could not take a record, and no call passes without one; the proxy's log says why")
                 .command("sluice doctor")
@@ -290,18 +291,18 @@ impl Case<'_> {
         }
     }
 
-    /// The upstream.
+    /// Explains a failure of the upstream.
     fn upstream(self, refusal: Refusal) -> Advice {
         let status = self.record.status;
         match refusal {
-            Refusal::UpstreamDown => why("the upstream could not be reached several times in a row, so the call was not tried")
+            Refusal::UpstreamUnavailable => why("the upstream could not be reached several times in a row, so the call was not tried")
                 .command("sluice doctor")
                 .setting("upstream", "base_url", None)
-                .setting("upstream", "probe", None),
+                .setting("upstream", "probe_path", None),
             Refusal::UpstreamUnreachable => why("no connection to the upstream; nothing was sent")
                 .command("sluice doctor")
                 .setting("upstream", "base_url", None)
-                .setting("upstream", "connect", None),
+                .setting("upstream", "connect_timeout", None),
             Refusal::UpstreamFailed => {
                 why("the upstream broke off, or answered with nothing that a model API answers; it may have worked on the call")
                     .command("sluice doctor")
@@ -326,16 +327,22 @@ impl Case<'_> {
     fn timeout(self) -> Advice {
         let (what, section, key) = match self.record.timeout {
             Some(Timeout::Connect) => {
-                ("the upstream did not take a connection", "upstream".to_owned(), "connect")
+                ("the upstream did not take a connection", "upstream".to_owned(), "connect_timeout")
             }
-            Some(Timeout::Tls) => {
-                ("the connection to the upstream was not secured", "upstream".to_owned(), "tls_handshake")
+            Some(Timeout::Tls) => (
+                "the connection to the upstream was not secured",
+                "upstream".to_owned(),
+                "tls_handshake_timeout",
+            ),
+            Some(Timeout::Body) => ("the body did not come", self.agent(), "request_body_timeout"),
+            Some(Timeout::FirstByte) | None => {
+                ("the answer did not begin", self.agent(), "first_byte_timeout")
             }
-            Some(Timeout::Body) => ("the body did not come", self.agent(), "body_time"),
-            Some(Timeout::FirstByte) | None => ("the answer did not begin", self.agent(), "first_byte_time"),
-            Some(Timeout::BetweenBytes) => ("the answer did not go on", self.agent(), "between_bytes_time"),
-            Some(Timeout::Client) => ("nothing of the answer was taken", self.agent(), "client_time"),
-            Some(Timeout::Call) => ("the call was not complete", self.agent(), "call_time"),
+            Some(Timeout::BetweenBytes) => ("the answer did not go on", self.agent(), "stream_idle_timeout"),
+            Some(Timeout::Client) => {
+                ("nothing of the answer was taken", self.agent(), "client_write_timeout")
+            }
+            Some(Timeout::Call) => ("the call was not complete", self.agent(), "call_timeout"),
         };
         why(&format!("{what} in the time that there is for it")).setting(&section, key, None)
     }
@@ -368,17 +375,17 @@ const fn limit_in_words(limit: Limit) -> &'static str {
     }
 }
 
-/// A list of one, in TOML.
+/// Returns a TOML list with one new item.
 fn list(name: &str) -> String {
     format!("[…, {}]", quoted(name))
 }
 
-/// A key or a text in TOML.
+/// Returns a TOML key or text in quotes.
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// A word that a shell takes as it is.
+/// Returns the word quoted for a shell, if it needs quotes.
 pub(crate) fn shell(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_./:@-+=".contains(&byte);
     if word.bytes().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }

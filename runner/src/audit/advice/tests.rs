@@ -1,4 +1,4 @@
-//! The table is whole, and what it names is there.
+//! Tests that the table is complete, and that the commands and settings it names exist.
 
 use platform_core::{
     capability::Capability,
@@ -11,7 +11,7 @@ use platform_runtime::settings::Settings;
 
 use super::*;
 
-/// A refused call of an account whose name a shell would not take as it is.
+/// Returns a refused call of an account whose name needs quotes in a shell.
 fn record(refusal: Refusal, rule: Option<&str>) -> ExchangeRecord {
     ExchangeRecord {
         ts: "2026-11-21T08:30:00.000000Z".to_owned(),
@@ -47,7 +47,7 @@ fn record(refusal: Refusal, rule: Option<&str>) -> ExchangeRecord {
     }
 }
 
-/// Every rule that the data plane writes, and none.
+/// Returns every rule that the data plane writes, and none.
 fn rules() -> Vec<Option<String>> {
     let limits = Limit::ALL
         .into_iter()
@@ -76,7 +76,7 @@ fn every_advice() -> impl Iterator<Item = (ExchangeRecord, Advice)> {
     })
 }
 
-/// A command as a shell splits it, and with something chosen for what has to be chosen.
+/// Splits a command as a shell does, with values for its placeholders.
 fn words(command: &str) -> Vec<String> {
     let (mut words, mut quoted) = (vec![String::new()], false);
     for c in command.chars() {
@@ -105,7 +105,7 @@ fn every_command_that_is_named_parses() {
     assert!(crate::cli::parses(&words("sluice limit --accounts a --cost 1")).is_err(), "control");
 }
 
-/// The place of `[section] key` in the schema. Names in quotes may be any.
+/// Returns the place of `[section] key` in the schema. Quoted names may be any.
 fn in_schema<'s>(schema: &'s serde_json::Value, section: &str, key: &str) -> &'s serde_json::Value {
     let (section, is_named) =
         section.split_once(".\"").map_or((section, false), |(section, _)| (section, true));
@@ -132,13 +132,13 @@ fn every_limit_is_changed_where_it_is_set() {
             [("run", "agents.\"sandbox:agent\""), ("account", "accounts.\"auth0|acct-7\"")]
         {
             let rule = format!("{whose}.{}", limit.setting());
-            let advice = of(&record(Refusal::LimitUsedUp, Some(&rule))).unwrap();
+            let advice = of(&record(Refusal::QuotaExhausted, Some(&rule))).unwrap();
             let [setting] = &advice.settings[..] else { panic!("{advice:?}") };
             assert_eq!((setting.section.as_str(), setting.key), (section, limit.setting()));
             assert!(advice.commands[0].starts_with("sluice limit --"), "{advice:?}");
         }
     }
-    let advice = of(&record(Refusal::LimitUsedUp, Some("account.cost"))).unwrap();
+    let advice = of(&record(Refusal::QuotaExhausted, Some("account.cost"))).unwrap();
     assert_eq!(
         advice.why,
         "account auth0|acct-7 has used its limit of money, or has too little left for the call"

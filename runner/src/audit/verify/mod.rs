@@ -1,7 +1,8 @@
-//! Whether a journal is what was written: its sequence, its hash chain, and what others know of it.
+//! Verifies that a journal is as it was written: its sequence, its hash chain, and the cursors that others hold.
 //!
-//! A chain shows that a record was changed, taken out or put in; that all of it was written anew, or that its end is missing,
-//! shows only who has kept a hash elsewhere: a consumer, or somebody with a cursor in a file. Constant memory.
+//! The chain shows a record that was changed, removed or inserted. It cannot show a journal that was rewritten as a
+//! whole, or whose end is missing. Only a hash kept elsewhere shows that: by a consumer, or in a file with a cursor.
+//! Memory use is constant.
 
 #[cfg(test)]
 mod tests;
@@ -12,23 +13,23 @@ use platform_core::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What somebody knows of the journal.
+/// Cursor that another party holds.
 #[derive(Debug, Clone)]
 pub(crate) struct Known {
-    /// Who, for a sentence: "consumer billing".
+    /// Name of the holder, for a sentence: "consumer billing".
     pub(crate) who: String,
     pub(crate) cursor: Cursor,
 }
 
-/// What is wrong with a journal, where it is first noticed.
+/// Fault of a journal, at the place where it is first noticed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Fault {
     pub(crate) kind: Kind,
-    /// The record that it is about.
+    /// Number of the faulty record.
     pub(crate) seq: u64,
-    /// Its call, if the record is there.
+    /// Call of that record, if the record is there.
     pub(crate) call: Option<String>,
-    /// In words.
+    /// Description in words.
     pub(crate) message: String,
 }
 
@@ -40,35 +41,35 @@ pub(crate) enum Kind {
     Broken,
     /// A record is not there.
     Missing,
-    /// One is there twice.
+    /// A record is there twice.
     Doubled,
-    /// One stands behind a later one.
+    /// A record stands after a later one.
     OutOfOrder,
-    /// One is not what was written.
+    /// A record is not what was written.
     Changed,
-    /// One is not what somebody else knows it as.
+    /// A record differs from a cursor that was kept elsewhere.
     Rewritten,
     /// The end is missing.
     Truncated,
-    /// What somebody knows of is not this journal, or not here any more.
+    /// A cursor names another journal, or records that are no longer here.
     Unknown,
 }
 
-/// What was found out.
+/// Result of a verification.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
-    /// Records that were looked at.
+    /// Number of records that were read.
     pub(crate) records: u64,
-    /// The first of them.
+    /// Number of the first record.
     pub(crate) first: Option<u64>,
-    /// Where the journal ends, to be kept elsewhere; absent if something is wrong with it.
+    /// End of the journal, to be kept elsewhere; absent if the journal has a fault.
     pub(crate) cursor: Option<Cursor>,
     pub(crate) fault: Option<Fault>,
-    /// Whose knowledge agrees.
+    /// Holders whose cursors agree.
     pub(crate) agrees: Vec<String>,
 }
 
-/// Goes through a journal, line by line.
+/// Reader that verifies a journal line by line.
 #[derive(Debug)]
 pub(crate) struct Verifier {
     journal: String,
@@ -76,28 +77,29 @@ pub(crate) struct Verifier {
     records: u64,
     first: Option<u64>,
     last: Option<Seen>,
-    /// This record holds another hash of the one before than that has. The next one shows which of them was changed.
+    /// A record, and the next one, which holds another hash of it. The record after both shows which of them was
+    /// changed.
     suspect: Option<(Place, Place)>,
     fault: Option<Fault>,
-    /// Records that the proxy found to be gone.
+    /// Records that the proxy found lost.
     lost: Vec<Lost>,
 }
 
-/// What is remembered of a line.
+/// State that is kept of a line.
 #[derive(Debug)]
 struct Seen {
     place: Place,
     hash: String,
 }
 
-/// A record, by name.
+/// Number and call of a record.
 #[derive(Debug, Clone)]
 struct Place {
     seq: u64,
     call: String,
 }
 
-/// What of a line makes the chain.
+/// Part of a line that makes the chain.
 #[derive(Deserialize)]
 struct Link<'l> {
     seq: u64,
@@ -110,7 +112,7 @@ struct Link<'l> {
 }
 
 impl Verifier {
-    /// Of the journal with the id `journal`, of which others know this much.
+    /// Starts the verification of the journal with the id `journal` against the cursors in `known`.
     pub(crate) fn new(journal: String, known: Vec<Known>) -> Self {
         let other = known.iter().find(|known| known.cursor.journal != journal).map(|known| {
             let theirs = &known.cursor.journal;
@@ -129,12 +131,12 @@ impl Verifier {
         }
     }
 
-    /// How many records were looked at.
+    /// Returns the number of records that were read.
     pub(crate) const fn records(&self) -> u64 {
         self.records
     }
 
-    /// The next line, without its line feed.
+    /// Reads the next line, without its line feed.
     pub(crate) fn line(&mut self, line: &[u8]) {
         self.records += 1;
         let link: Link<'_> = match serde_json::from_slice(line) {
@@ -160,7 +162,7 @@ impl Verifier {
         self.last = Some(seen);
     }
 
-    /// Takes note of records that the proxy found to be gone.
+    /// Notes records that the proxy found lost.
     pub(crate) fn lost(&mut self, lost: &[Lost]) {
         for lost in lost {
             if !self.lost.contains(lost) {
@@ -169,7 +171,7 @@ impl Verifier {
         }
     }
 
-    /// Behind the last line; `end` is its number, as far as the one who writes the journal says so.
+    /// Reports the result after the last line. `end` is the last record's number, if the journal's writer reports one.
     pub(crate) fn finish(mut self, end: Option<u64>) -> Report {
         if let Some((before, here)) = self.suspect.take() {
             let message = format!(
@@ -203,7 +205,7 @@ impl Verifier {
         }
     }
 
-    /// A record that was missed may come later.
+    /// Changes the fault if a missing record comes later.
     fn look_again(&mut self, place: &Place) {
         let Some(fault) = self.fault.as_mut().filter(|fault| fault.kind == Kind::Missing) else { return };
         if fault.seq == place.seq {
@@ -280,7 +282,7 @@ impl Verifier {
         None
     }
 
-    /// Whether somebody knows this record as another.
+    /// Returns a fault if a cursor knows this record by another hash.
     fn contradicted(&self, seen: &Seen) -> Option<Fault> {
         let Place { seq, call } = &seen.place;
         let other =
@@ -308,14 +310,14 @@ impl Verifier {
 }
 
 impl Verifier {
-    /// Finds that the journal begins late because the records before were lost, not removed.
+    /// Returns a fault if the journal begins late because earlier records were lost, not removed.
     fn begins_late(&self) -> Option<Fault> {
         let Lost { from, to } = *self.lost.iter().find(|lost| self.first == Some(lost.to + 1))?;
         let message = format!("records {from} to {to} are missing");
         Some(Fault { kind: Kind::Missing, seq: from, call: None, message })
     }
 
-    /// Adds what the proxy itself knows of records that are not there.
+    /// Adds the proxy's own knowledge of missing records.
     fn explained(&self, fault: Fault) -> Fault {
         let is_about_gone = matches!(fault.kind, Kind::Missing | Kind::Truncated | Kind::Unknown);
         match self.lost.iter().find(|lost| is_about_gone && lost.holds(fault.seq)) {
@@ -331,14 +333,15 @@ impl Verifier {
     }
 }
 
-/// `here` holds another hash of `before` than that has, and what comes after knows `here` as it is.
+/// Returns the fault that `before` was changed: `here` holds another hash of it, and the next record confirms `here`.
 fn changed_before(before: &Place, here: &Place) -> Fault {
     let message =
         format!("record {} was changed: record {} holds another hash of it", named(before), named(here));
     Fault { kind: Kind::Changed, seq: before.seq, call: Some(before.call.clone()), message }
 }
 
-/// `here` holds another hash of `before` than that has, and what comes after does not know `here` either.
+/// Returns the fault that `here` was changed: its hash of `before` is wrong, and the next record holds another hash of
+/// it.
 fn changed_here(before: &Place, here: &Place) -> Fault {
     let message = format!(
         "record {} was changed: neither is the hash it holds that of record {}, nor is its own the one that the record after \

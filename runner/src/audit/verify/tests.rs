@@ -1,8 +1,8 @@
-//! Everything that can be done to a journal, and what is said of it.
+//! Tests every way to tamper with a journal, and the report on each.
 
 use super::*;
 
-/// A journal of `count` records, of calls c1, c2, …
+/// Returns a journal of `count` records, of calls c1, c2, …
 fn journal(count: u64, salt: &str) -> Vec<String> {
     let mut prev = written(&NO_LINE);
     (1..=count)
@@ -141,12 +141,12 @@ fn a_cursor_of_another_journal_says_nothing_of_this_one() {
     finds(&lines, vec![other], (Kind::Unknown, 2), "consumer billing knows journal other");
 }
 
-/// What the proxy noticed itself is told with the records that are missing, wherever they were.
+/// Losses that the proxy noticed are reported with the missing records, wherever they were.
 #[test]
 fn records_that_the_proxy_found_lost_are_explained() {
     let told = |mut lines: Vec<String>, gone: std::ops::Range<usize>, (from, to): (u64, u64)| {
         let lost = format!(r#""lost":[{{"from":{from},"to":{to}}}],"prev""#);
-        // Nothing follows the last record that would know its hash.
+        // No later record holds the hash of the last one.
         let last = lines.pop().unwrap().replacen("\"prev\"", &lost, 1);
         lines.drain(gone);
         lines.push(last);

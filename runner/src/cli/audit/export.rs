@@ -19,23 +19,23 @@ use crate::{
 
 #[derive(clap::Args)]
 pub(in crate::cli) struct Arguments {
-    /// How records are written
+    /// Output format
     #[arg(long, value_enum)]
     format: Format,
     #[command(flatten)]
     whose: Whose,
     #[command(flatten)]
     span: Span,
-    /// Write to this file instead of standard output; one that is there is replaced
+    /// Write to this file instead of standard output; an existing file is replaced
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
-    /// A line of names and a line per record (RFC 4180), safe to open in a spreadsheet
+    /// Header line and a line per record (RFC 4180), safe to open in a spreadsheet
     Csv,
-    /// The journal's lines as they are
+    /// Lines of the journal, unchanged
     Ndjson,
 }
 
@@ -70,7 +70,7 @@ async fn write_to(mut out: impl Write, mut picked: Picked, format: Format) -> Re
     Ok(out.flush()?)
 }
 
-/// A file that is written beside its place. Removed if it does not get there.
+/// File that is written beside its destination. Removed if it is never renamed.
 struct Aside {
     file: File,
     path: PathBuf,
@@ -100,7 +100,7 @@ impl Aside {
 impl Drop for Aside {
     fn drop(&mut self) {
         if !self.path.as_os_str().is_empty() {
-            // There is nothing more that can be done about it.
+            // Nothing more can be done about an error.
             drop(fs::remove_file(&self.path));
         }
     }

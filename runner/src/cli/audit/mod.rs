@@ -1,4 +1,4 @@
-//! `sluice audit`: who called what, as the journal has it. A command per file.
+//! `sluice audit`: evaluates the journal of model calls. Each command has a file.
 
 mod export;
 mod show;
@@ -27,76 +27,81 @@ pub(super) enum Command {
     /// Show recorded model calls: a table on a terminal, NDJSON in a pipe
     #[command(after_help = "\
 Examples:
-  sluice audit tail -n 20                            the last twenty calls
-  sluice audit tail --run run-19c1-5f0e -f           one run's calls, as they end
-  sluice audit tail --refusal limit_used_up | jq .account
+  sluice audit tail -n 20                            show the last twenty calls
+  sluice audit tail --run run-19c1-5f0e -f           follow the calls of one run
+  sluice audit tail --refusal quota_exhausted | jq .account
   sluice audit tail --outcome timed_out --json")]
     Tail(tail::Arguments),
-    /// Show who uses how much, as it changes: full screen, like top(1)
+    /// Show live usage by run, account or model in full screen, like top(1)
     ///
-    /// Keys: `r` runs, `a` accounts, `m` models; sort by `t` tokens, `c` cost, `e` errors, `l` latency, `n` calls; `/` to
-    /// filter by name, Enter to keep the filter, Esc to drop it; `q` to leave. Without a terminal it prints one table.
+    /// Keys: `r` runs, `a` accounts, `m` models. Sort keys: `t` tokens, `c` cost, `e` errors, `l` latency, `n`
+    /// calls. `/` filters by name, Enter keeps the filter, Esc drops it, `q` quits. Without a terminal, prints one
+    /// table.
     #[command(after_help = "\
 Examples:
-  sluice audit top                                   runs by tokens
-  sluice audit top --group account --by cost         who spends the money?
-  sluice audit top --json | jq '.rows[0]'            once, for a program
+  sluice audit top                                   show runs, most tokens first
+  sluice audit top --group account --by cost         show accounts, highest cost first
+  sluice audit top --json | jq '.rows[0]'            print the first row once, as JSON
 
-Calls are those that were not refused. Errors are those of them that failed upstream, broke off or ran into a time limit.")]
+Calls do not include refused calls. Errors are calls that failed upstream, broke off or ran into a
+time limit.")]
     Top(top::Arguments),
-    /// Show everything about one call; of a refusal, what decided it and what would change that
+    /// Show all details of one call; for a refusal, the rule that decided it and the fix
     #[command(after_help = "\
 Examples:
   sluice audit show 019ac0de-5f0e-7000-8000-000000000001
-  sluice audit show 42442a7af31b                     its end is enough, as the table of `tail` has it
+  sluice audit show 42442a7af31b                     use the end of the id, as `tail` shows it
 
-Exit codes: 0 it was found, 1 the journal has no such call, 69 there is no proxy")]
+Exit codes: 0 the call was found, 1 the journal has no such call, 69 there is no proxy")]
     Show(show::Arguments),
-    /// Follow a run's next call step by step, as it happens
+    /// Follow the next call of a run live, step by step
     ///
-    /// Counts and times only: nothing of what is asked or answered is shown.
+    /// Shows counts and times only, no text of requests or answers.
     #[command(after_help = "\
 Examples:
-  sluice audit trace run-19c1-5f0e                   where does its time go?
+  sluice audit trace run-19c1-5f0e                   show the time of each step
   sluice audit trace run-19c1-5f0e --json
 
-Exit codes: 0 the call has ended, 1 the run was closed before it made one, or is not open; 69 there is no proxy")]
+Exit codes: 0 the call has ended, 1 the run was closed before it made a call, or is not open;
+69 there is no proxy")]
     Trace(trace::Arguments),
-    /// Check that no record was changed, removed, put in or written anew
+    /// Verify that no record was changed, removed, inserted or rewritten
     ///
-    /// Recomputes the sequence and the hash chain, and compares with what consumers acknowledged. A journal that was written
-    /// anew as a whole, or whose end is missing, is a good journal by itself: keep the cursor that is printed somewhere else,
-    /// and give it to the next check.
+    /// Recomputes the sequence and the hash chain, and compares them with the records that consumers acknowledged. A
+    /// journal that was rewritten as a whole, or whose end is missing, looks valid by itself. To detect this, keep the
+    /// printed cursor in another place and pass it to the next check.
     #[command(after_help = "\
 Examples:
-  sluice audit verify                                             of the proxy that runs
-  sluice audit verify --json | jq .cursor > /elsewhere/cursor     keep where it ends
-  sluice audit verify --cursor /elsewhere/cursor                  nothing up to there was changed since
-  sluice audit verify --dir /backup/journal                       of a stopped proxy, or a copy
+  sluice audit verify                                           verify the running proxy's journal
+  sluice audit verify --json | jq .cursor > /elsewhere/cursor   keep a cursor to its end
+  sluice audit verify --cursor /elsewhere/cursor                compare with the kept cursor
+  sluice audit verify --dir /backup/journal                     verify a stopped proxy, or a copy
 
-Exit codes: 0 it is whole, 1 it is not, 2 a file cannot be used, 69 there is no proxy")]
+Exit codes: 0 the journal is valid, 1 it is not, 2 a file cannot be used, 69 there is no proxy")]
     Verify(verify::Arguments),
-    /// Write records as CSV or NDJSON, for spreadsheets and programs
+    /// Export records as CSV or NDJSON, for spreadsheets and programs
     ///
-    /// Cells that a spreadsheet would take for a formula get an apostrophe in front. A file is there whole or not at all.
+    /// Cells that a spreadsheet would read as a formula begin with an apostrophe. A file is written completely or
+    /// not at all.
     #[command(after_help = "\
 Examples:
   sluice audit export --format csv --from 2026-11-01 --to 2026-12-01 -o november.csv
   sluice audit export --format ndjson --account acct-7 | gzip > acct-7.ndjson.gz")]
     Export(export::Arguments),
-    /// Sum calls up by run, account or model: tokens, cost, errors, how long they took
+    /// Summarize calls by run, account or model: tokens, cost, errors, latency
     #[command(after_help = "\
 Examples:
-  sluice audit stats --by account                    who spends the money?
-  sluice audit stats --by model --from 24h           which model is slow today?
+  sluice audit stats --by account                    show cost by account
+  sluice audit stats --by model --from 24h           show the latency of models in the last 24 hours
   sluice audit stats --by run --json | jq '.rows[] | select(.errors > 0)'
 
-Calls are those that were not refused. Errors are those of them that failed upstream, broke off or ran into a time limit.
+Calls do not include refused calls. Errors are calls that failed upstream, broke off or ran into a
+time limit.
 Percentiles are at most one per cent above the exact ones.")]
     Stats(stats::Arguments),
 }
 
-/// Whose records.
+/// Selection of records by run and account.
 #[derive(clap::Args, Default)]
 struct Whose {
     /// Only calls of this run
@@ -107,13 +112,13 @@ struct Whose {
     account: Option<AccountId>,
 }
 
-/// Records of which time.
+/// Selection of records by time.
 #[derive(clap::Args, Default)]
 struct Span {
-    /// Only calls that began then or later: a time (RFC 3339), a day (UTC), or so long ago (`90m`)
+    /// Only calls that began at this time or later: a time (RFC 3339), a day (UTC), or a time ago (`90m`)
     #[arg(long, value_name = "TIME")]
     from: Option<When>,
-    /// Only calls that began before
+    /// Only calls that began before this time
     #[arg(long, value_name = "TIME")]
     to: Option<When>,
 }
@@ -134,7 +139,7 @@ pub(super) async fn audit(context: &Context, command: Command) -> Result<Exit, E
         Command::Stats(arguments) => stats::stats(&data_plane, arguments).await,
     };
     match ended {
-        // Whoever reads has enough.
+        // The reader has enough.
         Err(error) if is_closed_pipe(error.as_ref()) => Ok(Exit::Success),
         ended => ended,
     }
@@ -144,12 +149,12 @@ fn is_closed_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Reads a word as the journal writes it: an outcome, a refusal.
+/// Parses a word as the journal writes it: an outcome, a refusal.
 fn journal_word<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_value(serde_json::Value::from(text)).map_err(|error| error.to_string())
 }
 
-/// The records that a filter takes, of the journal as far as it goes now.
+/// Records that a filter takes, up to the journal's present end.
 struct Picked {
     lines: Lines,
     filter: Filter,
@@ -160,9 +165,9 @@ impl Picked {
         Ok(Self { lines: data_plane.journal(None, Follow::UntilEnd).await?, filter })
     }
 
-    /// The next one, raw; `None` behind the last.
+    /// Returns the next line, raw; `None` after the last.
     async fn next(&mut self) -> Result<Option<&[u8]>, Error> {
-        // Twice, because a borrow that is returned in a loop holds for all of it.
+        // The line is borrowed again after the loop: a borrow returned inside it would last for all iterations.
         loop {
             match self.lines.next().await? {
                 None => return Ok(None),
@@ -186,12 +191,12 @@ fn no_record(error: serde_json::Error) -> Error {
     Box::new(data_plane::Error::Unexpected(format!("a line that is no record ({error})")))
 }
 
-/// A time on a clock of microseconds, for people.
+/// Formats microseconds for people.
 fn milliseconds(microseconds: u64) -> String {
     format!("{}.{} ms", microseconds / 1000, microseconds % 1000 / 100)
 }
 
-/// A time that may not be known, in as few letters as people need.
+/// Formats a time that may be unknown, in as few letters as people need.
 fn brief(microseconds: Option<u64>) -> String {
     match microseconds {
         None => "-".to_owned(),

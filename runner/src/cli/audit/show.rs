@@ -1,4 +1,4 @@
-//! `sluice audit show`: everything that is known of one call.
+//! `sluice audit show`: shows the record of one call, and explains a refusal.
 
 use std::{
     io::{self, Write},
@@ -26,7 +26,7 @@ use crate::{
 
 #[derive(clap::Args)]
 pub(in crate::cli) struct Arguments {
-    /// The call, as records and answers' `x-litellm-call-id` name it, or the end of that, as `sluice audit tail` shows it
+    /// Id of the call, as in records and in `x-litellm-call-id` of answers, or its end as `sluice audit tail` shows it
     #[arg(value_name = "CALL")]
     call: CallEnd,
     /// Print JSON: the record and the advice
@@ -34,13 +34,13 @@ pub(in crate::cli) struct Arguments {
     json: bool,
 }
 
-/// The end of a call's id, or all of it.
+/// End of a call's id, or all of it.
 #[derive(Debug, Clone)]
 struct CallEnd(String);
 
-/// Fewer digits would stand for several calls too often.
+/// Least number of digits. Fewer would match several calls too often.
 const SHORTEST: usize = 8;
-/// Digits of a whole id, with its dashes.
+/// Length of a whole id, with its dashes.
 const WHOLE: usize = 36;
 
 impl FromStr for CallEnd {
@@ -81,7 +81,7 @@ async fn find(data_plane: &DataPlane, call: &CallEnd) -> Result<Option<Vec<u8>>,
     let mut found: Option<(CallId, Vec<u8>)> = None;
     let mut lines = data_plane.journal(None, Follow::UntilEnd).await?;
     while let Some(line) = lines.next().await? {
-        // Only a line in which it stands somewhere is worth reading.
+        // Only lines that contain the text are parsed.
         if finder.find(line).is_none() {
             continue;
         }

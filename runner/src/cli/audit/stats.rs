@@ -12,12 +12,12 @@ use crate::{
     data_plane::DataPlane,
 };
 
-/// Cells of a bar.
+/// Width of a bar in cells.
 const BAR: u64 = 12;
 
 #[derive(clap::Args)]
 pub(in crate::cli) struct Arguments {
-    /// By what calls are put together
+    /// Grouping of calls
     #[arg(long, value_enum, default_value = "run")]
     by: By,
     #[command(flatten)]
@@ -29,7 +29,7 @@ pub(in crate::cli) struct Arguments {
     json: bool,
 }
 
-/// Whether shares are drawn besides: a person sees them, a program has the numbers.
+/// Choice to draw bars of shares: people see them, programs have the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bars {
     Drawn,
@@ -103,14 +103,14 @@ fn table(groups: &Groups, all: &Sums, bars: Bars) -> String {
     table.to_string()
 }
 
-/// How much of all it is.
+/// Draws a part's share of the whole.
 fn bar(part: u64, whole: u64) -> String {
     let cells = u128::from(part) * u128::from(BAR);
     let cells = cells.checked_div(u128::from(whole)).and_then(|cells| usize::try_from(cells).ok());
     "█".repeat(cells.unwrap_or(0))
 }
 
-/// A row as JSON.
+/// Returns a row as JSON.
 pub(super) fn row(by: By, name: &str, sums: &Sums) -> Value {
     let mut row = figures(sums);
     row[by.word()] = name.into();

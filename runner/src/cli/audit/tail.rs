@@ -20,30 +20,30 @@ use crate::{
 pub(in crate::cli) struct Arguments {
     #[command(flatten)]
     whose: Whose,
-    /// Only calls that ended so, as the journal writes it: `complete`, `timed_out`, `refused`
+    /// Only calls with this outcome, as in the journal: `complete`, `timed_out`, `refused`
     #[arg(long, value_name = "OUTCOME", value_parser = journal_word::<Outcome>)]
     outcome: Option<Outcome>,
-    /// Only calls that were refused for this, by its code: `limit_used_up`
+    /// Only calls refused with this code: `quota_exhausted`
     #[arg(long, value_name = "CODE", value_parser = journal_word::<Refusal>)]
     refusal: Option<Refusal>,
-    /// Only calls whose tokens are known so: `exact`, `partial`, `estimated`, `none`
+    /// Only calls with this source of token counts: `exact`, `partial`, `estimated`, `none`
     #[arg(long, value_name = "SOURCE", value_parser = journal_word::<TokensSource>)]
     tokens: Option<TokensSource>,
     /// Only calls of this kind: `model`, `tool`
     #[arg(long, value_name = "KIND", value_parser = journal_word::<Kind>)]
     kind: Option<Kind>,
-    /// Of the calls so far, only the last so many
+    /// Show only this many of the latest calls
     #[arg(short = 'n', long, value_name = "COUNT")]
     lines: Option<usize>,
-    /// Go on with calls to come
+    /// Follow new calls
     #[arg(short, long)]
     follow: bool,
-    /// NDJSON also on a terminal
+    /// Print NDJSON on a terminal, too
     #[arg(long)]
     json: bool,
 }
 
-/// Where lines go.
+/// Output of lines, as a table or raw.
 struct Shown {
     out: BufWriter<io::Stdout>,
     as_table: bool,
@@ -69,7 +69,7 @@ pub(super) async fn tail(data_plane: &DataPlane, arguments: Arguments) -> Result
     Ok(Exit::Success)
 }
 
-/// Shows the last `wanted` lines that there are now; returns how far the journal goes.
+/// Shows the last `wanted` lines of the journal, and returns its last sequence number.
 async fn last_of(
     data_plane: &DataPlane,
     filter: &Filter,
@@ -116,7 +116,7 @@ async fn pass(
 }
 
 impl Shown {
-    /// Fixed widths, because rows appear one by one.
+    /// Prints the heading. Widths are fixed, because rows appear one by one.
     fn heading(&mut self) -> io::Result<()> {
         if self.as_table {
             writeln!(
@@ -144,7 +144,7 @@ fn row(record: &ExchangeRecord) -> String {
         record.model_asked.as_ref().or(record.model_answered.as_ref()).map_or("-", |model| model.as_str());
     let cost = record.cost_nanodollars.map_or_else(|| "-".to_owned(), |cost| cost.to_string());
     let first = record.ttfb_us.map_or_else(|| "-".to_owned(), milliseconds);
-    // What nobody has counted is marked.
+    // Counts that are not exact are marked.
     let tokens = |count: u64| match record.tokens_source {
         TokensSource::Exact => count.to_string(),
         TokensSource::Partial | TokensSource::Estimated => format!("~{count}"),
@@ -154,7 +154,7 @@ fn row(record: &ExchangeRecord) -> String {
     format!(
         "{:19}  {:12} {:26} {:16} {:20} {:>6} {:>6} {:>10} {:>8} {:>8}  {} {}",
         record.ts.get(..19).unwrap_or(&record.ts),
-        // The end of it, by which `sluice audit show` finds it.
+        // The last part of the id: `sluice audit show` finds the call by it.
         call.rsplit('-').next().unwrap_or(&call),
         record.run_id,
         record.account,
@@ -169,7 +169,8 @@ fn row(record: &ExchangeRecord) -> String {
     )
 }
 
-/// How a call ended: `complete (stop)`, `refused (limit_used_up, run.cost)`, `refused (too_fast) for 120 calls`.
+/// Returns the end of a call: `complete (stop)`, `refused (quota_exhausted, run.cost)`,
+/// `refused (rate_limited) for 120 calls`.
 fn ending(record: &ExchangeRecord) -> String {
     let reason = record.refusal.map(|refusal| refusal.code());
     let reason = reason.or(record.finish_reason.as_ref().map(|reason| reason.as_str()));

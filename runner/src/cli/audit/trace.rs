@@ -1,4 +1,4 @@
-//! `sluice audit trace`: a call's life, step by step, as it happens.
+//! `sluice audit trace`: follows a call step by step, as it happens.
 
 use std::io::{self, Write};
 
@@ -20,7 +20,7 @@ use crate::{
 
 #[derive(clap::Args)]
 pub(in crate::cli) struct Arguments {
-    /// The run
+    /// Id of the run
     #[arg(value_name = "RUN")]
     run: RunId,
     /// Print the steps as NDJSON
@@ -58,7 +58,7 @@ pub(super) async fn trace(data_plane: &DataPlane, arguments: Arguments) -> Resul
     Err(Box::new(Unknown(format!("run {run} was closed"))))
 }
 
-/// Whether `event` is of the call that is followed: the first to begin.
+/// Returns whether `event` belongs to the followed call. The first call to begin is followed.
 fn is_of(event: &TraceEvent, followed: &mut Option<CallId>) -> bool {
     match event {
         TraceEvent::Missed { .. } => followed.is_some(),
@@ -84,7 +84,7 @@ fn text(event: &TraceEvent) -> String {
     }
 }
 
-/// A step's name, and what is told of it.
+/// Returns a step's name and details.
 fn told(step: &Step) -> (&'static str, String) {
     match step {
         Step::Accepted { identity } => ("accepted", format!("identified by {}", identified(*identity))),

@@ -24,10 +24,10 @@ use crate::{
 
 #[derive(clap::Args)]
 pub(in crate::cli) struct Arguments {
-    /// Read the files of a proxy that is stopped, or a copy of them, instead of asking the proxy
+    /// Read the files of a stopped proxy, or a copy of them, instead of asking the proxy
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Compare with a cursor that was kept: JSON with `journal`, `seq` and `hash`; may be repeated
+    /// Compare with a kept cursor: JSON with `journal`, `seq` and `hash`; may be repeated
     #[arg(long, value_name = "FILE")]
     cursor: Vec<PathBuf>,
     /// Print JSON
@@ -51,7 +51,7 @@ pub(super) async fn verify(data_plane: &DataPlane, arguments: Arguments) -> Resu
     Ok(if report.fault.is_none() { Exit::Success } else { Exit::Failure })
 }
 
-/// What a file tells of the journal.
+/// Reads a cursor that an earlier check printed.
 fn known(file: &Path) -> Result<Known, Misused> {
     let shown = file.display();
     let text = fs::read(file).map_err(|error| Misused(format!("cannot read {shown}: {error}")))?;
@@ -85,7 +85,7 @@ async fn of_proxy(data_plane: &DataPlane, mut known: Vec<Known>) -> Result<Repor
 fn of_files(dir: &Path, known: Vec<Known>) -> Result<Report, Error> {
     let unusable = |error: files::Error| Misused(platform_runtime::report::chain(&error));
     let mut files = Files::open(dir).map_err(unusable)?;
-    // A copy may have come without its id: then a cursor says which journal it should be.
+    // A copy may lack its id: then a cursor says which journal it should be.
     let id = Files::journal_id(dir).or_else(|| known.first().map(|known| known.cursor.journal.clone()));
     let mut verifier = Verifier::new(id.unwrap_or_default(), known);
     let mut progress = Progress::new();
@@ -116,10 +116,10 @@ fn text(report: &Report) -> Result<String, Error> {
     Ok(text)
 }
 
-/// How often a person is told how far it is.
+/// Interval between two progress messages.
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// Says on a terminal how far it is.
+/// Progress on a terminal.
 struct Progress {
     is_shown: bool,
     told: Instant,
@@ -131,7 +131,7 @@ impl Progress {
     }
 
     fn tell(&mut self, verifier: &Verifier) -> io::Result<()> {
-        // A clock is read more slowly than a line.
+        // Reading the clock takes longer than reading a line.
         if self.is_shown && verifier.records().is_multiple_of(256) && self.told.elapsed() >= PERIOD {
             self.told = Instant::now();
             write!(io::stderr(), "\r{} records\x1b[K", verifier.records())?;

@@ -11,7 +11,7 @@ use crate::gateway::sealed::{self, Finding};
 
 #[derive(clap::Args)]
 pub(in crate::cli) struct Arguments {
-    /// Only this one
+    /// Only this gateway
     #[arg(value_name = "NAME")]
     id: Option<GatewayId>,
     /// Print JSON
@@ -44,7 +44,7 @@ pub(super) async fn check(context: &Context, arguments: Arguments) -> Result<Exi
     Ok(verdict(checked.iter().flat_map(|(_, findings)| findings)))
 }
 
-/// What is known for certain comes first.
+/// Returns the exit code. Confirmed faults take precedence over untested findings.
 fn verdict<'f>(findings: impl Iterator<Item = &'f Finding>) -> Exit {
     let mut findings = findings.filter(|finding| !finding.is_untested()).peekable();
     if findings.peek().is_none() {

@@ -11,39 +11,44 @@ use super::{Context, Error, exit::Exit};
 
 #[derive(clap::Subcommand)]
 pub(super) enum Command {
-    /// Run a gateway here, in a container without a network; one that runs as it is configured is left alone
+    /// Run a gateway here, in a container without a network; leave it alone if it runs as configured
     ///
-    /// Its token, its slots and its configuration are made from the registry and what the upstream offers. If it runs and would be
-    /// another, what differs is said, its sessions get its `drain` to end, and it is made anew. Docker brings it back after a restart of its
-    /// own, `sluice up` after one of the machine.
+    /// Creates its token, slots and configuration from the registry and the models of the upstream. If the running
+    /// gateway differs, prints the differences, gives its sessions `drain_timeout` to end, and recreates it. Docker
+    /// starts it again after a restart of Docker, `sluice up` after a restart of the machine.
     #[command(after_help = "\
 Examples:
-  sluice gateway up coding --wait     and wait until it answers
+  sluice gateway up coding --wait     start it and wait until it answers
   sluice gateway up coding --json | jq -r '.changed[]'")]
     Up(up::UpArguments),
-    /// End a gateway that runs here; what it knows stays, for the next `up`
+    /// Stop a gateway that runs here; its state stays for the next `up`
     #[command(after_help = "\
 Examples:
-  sluice gateway down coding          its sessions get its `drain` to end
-  sluice gateway down coding --purge  and its conversations, token and slots are removed")]
+  sluice gateway down coding          give its sessions `drain_timeout` to end
+  sluice gateway down coding --purge  also remove its conversations, token and slots")]
     Down(up::DownArguments),
-    /// List the gateways that are configured
+    /// List configured gateways
     #[command(
         after_help = "Example:\n  sluice gateway ls --json | jq -r '.gateways[] | select(.state != \"up\").id'"
     )]
     Ls(ls::Arguments),
-    /// Look whether runs can be sessions of a gateway, and are apart there; say what is wrong, and how to mend it
+    /// Check that runs can be isolated sessions of a gateway; report problems and their fixes
     ///
-    /// Judged is the configuration that the gateway says it has; of one that runs here and does not answer, that in its file.
+    /// Checks the configuration that the gateway reports. If a gateway that runs here does not answer, checks the
+    /// configuration in its file.
     #[command(after_help = "\
 Examples:
-  sluice gateway check                exit 1 if something is wrong with a gateway, 69 if one does not say
-  sluice gateway check coding --json | jq -r '.gateways[].findings[].code'")]
+  sluice gateway check                check all configured gateways
+  sluice gateway check coding --json | jq -r '.gateways[].findings[].code'
+
+Exit codes: 1 a gateway has a problem, 69 a gateway did not answer and could not be judged")]
     Check(check::Arguments),
-    /// Make this client known to a gateway that runs elsewhere: newer ones give a token alone no rights there
+    /// Pair this client with a gateway on another host
+    ///
+    /// Newer gateways give a token alone no rights to clients on other hosts.
     #[command(after_help = "\
 Example:
-  sluice gateway pair there           prints what to type on the gateway's host, and waits for it")]
+  sluice gateway pair there           print the command to type on the gateway's host, then wait")]
     Pair(pair::Arguments),
 }
 
@@ -57,10 +62,10 @@ pub(super) async fn gateway(context: &Context, command: Command) -> Result<Exit,
     }
 }
 
-/// The gateway that a command is about.
+/// Gateway that a command works on.
 #[derive(clap::Args)]
 struct Named {
-    /// Its name in [gateways.NAME]
+    /// Name of the gateway, as in [gateways.NAME]
     #[arg(value_name = "NAME")]
     id: GatewayId,
 }

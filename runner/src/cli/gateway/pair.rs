@@ -11,16 +11,16 @@ use platform_runtime::settings;
 use super::{Context, Error, Exit, Named};
 use crate::{cli::exit::Misused, gateway::Links};
 
-/// Between two attempts to come in.
+/// Pause between two attempts to connect.
 const PAUSE: Duration = Duration::from_secs(3);
-/// Longest that one may take.
+/// Longest time of one attempt.
 const ATTEMPT: Duration = Duration::from_secs(30);
 
 #[derive(clap::Args)]
 pub(in crate::cli) struct Arguments {
     #[command(flatten)]
     gateway: Named,
-    /// Longest to wait for somebody to approve it, in seconds; 0 only asks
+    /// Longest wait for the approval, in seconds; 0 sends the request and returns
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     wait: u64,
 }
@@ -57,7 +57,7 @@ pub(super) async fn pair(context: &Context, arguments: Arguments) -> Result<Exit
     }
 }
 
-/// The key that this client is known by, made if there is none.
+/// Opens the key that identifies this client, and creates it if there is none.
 fn device_key(gateway: &settings::Gateway) -> Result<DeviceKey, Error> {
     let path = gateway.device_key_file.as_deref().ok_or_else(|| {
         Misused(
@@ -67,10 +67,10 @@ fn device_key(gateway: &settings::Gateway) -> Result<DeviceKey, Error> {
     Ok(DeviceKey::open(path)?)
 }
 
-/// What came of trying to come in.
+/// Result of an attempt to connect.
 enum Attempt {
     In,
-    /// It is asked for under this id.
+    /// Pairing was requested under this id.
     Asked(String),
     Away(String),
 }

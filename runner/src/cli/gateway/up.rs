@@ -12,7 +12,7 @@ use crate::gateway::sealed::{Done, Event, Kept, Sealed};
 pub(in crate::cli) struct UpArguments {
     #[command(flatten)]
     gateway: Named,
-    /// Wait until it answers
+    /// Wait until the gateway answers
     #[arg(long)]
     wait: bool,
     /// Print JSON
@@ -24,7 +24,7 @@ pub(in crate::cli) struct UpArguments {
 pub(in crate::cli) struct DownArguments {
     #[command(flatten)]
     gateway: Named,
-    /// Remove its conversations, its token and its slots, too
+    /// Also remove its conversations, token and slots
     #[arg(long)]
     purge: bool,
 }
@@ -88,6 +88,6 @@ pub(super) async fn down(context: &Context, arguments: DownArguments) -> Result<
 }
 
 fn waiting(id: &GatewayId) {
-    // Who cannot be told waits all the same.
+    // The command waits all the same if the message cannot be written.
     drop(writeln!(io::stderr(), "sluice: another command is at work on gateway {id}: waiting for it"));
 }

@@ -1,5 +1,6 @@
-//! Where a gateway writes on this host: its state, and the socket at which it is heard. That is a workspace of its own: a file system
-//! where this host allows that, so that its agents can fill it and nothing else; else a directory, at which somebody has to look.
+//! Manages the disk that a gateway writes to on this host: its state, and its socket. The disk is a workspace of its
+//! own. Where this host allows it, the workspace is a file system, which agents can fill without harm to anything else.
+//! Otherwise it is a directory whose size has to be watched.
 
 use std::{fs, io, path::PathBuf};
 
@@ -11,7 +12,7 @@ use crate::{
     workspace::{self, Exceeded, Lasting, Workspaces},
 };
 
-/// What one gateway writes to.
+/// Disk of one gateway.
 #[derive(Debug)]
 pub(super) struct Disk<'d> {
     pub(super) sandbox: &'d Sandbox,
@@ -20,7 +21,7 @@ pub(super) struct Disk<'d> {
 }
 
 impl Disk<'_> {
-    /// Makes it, or takes it up as it is. What was only half made has nothing in it yet, and is made anew.
+    /// Creates the disk, or adopts it as it is. A half-created disk has nothing in it yet, and is created anew.
     pub(super) async fn prepare(&self) -> Result<(), Error> {
         let (all, id) = (self.workspaces()?, workspace_id());
         if self.made().exists() {
@@ -34,7 +35,7 @@ impl Disk<'_> {
         fs::write(self.made(), "").map_err(self.failed("write"))
     }
 
-    /// There once it is made whole.
+    /// Returns the path of the marker that exists once the disk is complete.
     fn made(&self) -> PathBuf {
         self.place.dir().join("disk-made")
     }
@@ -44,28 +45,28 @@ impl Disk<'_> {
         move |source| Error::File { action, path, source }
     }
 
-    /// What is too much there, or all but.
+    /// Returns the limit that the disk exceeds or nearly exceeds, if any.
     pub(super) async fn look(&self) -> Result<Option<Exceeded>, Error> {
         Ok(workspace::look(&self.place.disk(), &workspace_id(), (self.sandbox, self.gateway.sealed.disk))
             .await?)
     }
 
-    /// Whether it has to be prepared before its container is started again: after the machine was.
+    /// Returns whether it must be prepared before its container is started again, as after a reboot.
     pub(super) fn is_away(&self) -> Result<bool, Error> {
         Ok(workspace::is_away(&self.place.disk(), &workspace_id())?)
     }
 
-    /// What is too much there, where nothing else keeps it from becoming more.
+    /// Returns the exceeded limit, where no file system bounds the disk.
     pub(super) async fn exceeded(&self) -> Result<Option<Exceeded>, Error> {
         if workspace::is_image(&self.place.disk(), &workspace_id()) { Ok(None) } else { self.look().await }
     }
 
-    /// Leaves it to the next one that prepares it.
+    /// Unmounts the disk; the next preparation adopts it.
     pub(super) async fn put_away(&self) -> Result<(), Error> {
         Ok(workspace::put_away(&self.place.disk(), &workspace_id()).await?)
     }
 
-    /// Removes it with all that is in it.
+    /// Removes the disk with all that is in it.
     pub(super) async fn remove(&self) -> Result<(), Error> {
         match fs::remove_file(self.made()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {

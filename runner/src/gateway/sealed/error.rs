@@ -1,4 +1,4 @@
-//! Why a gateway that runs here is not what it was asked to be.
+//! Names the reasons why a gateway that runs here is not in the requested state.
 
 use std::{io, path::PathBuf};
 
@@ -12,7 +12,7 @@ use crate::{
     workspace::{self, Exceeded},
 };
 
-/// Why a gateway is not what it was asked to be.
+/// Reason why a gateway is not in the requested state.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error(transparent)]

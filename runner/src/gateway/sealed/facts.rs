@@ -1,4 +1,4 @@
-//! How gateways are found to be: those that run here, and those elsewhere as far as they can be asked.
+//! Reports the state of gateways: those that run here, and others as far as they answer.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -14,22 +14,22 @@ use tokio::time::timeout;
 use super::{Error, Finding, Sealed, check as judge, probe::Answer};
 use crate::gateway::{Links, Place, openclaw, secrets};
 
-/// How long a gateway may take to tell of its configuration.
+/// Longest wait for a gateway's configuration.
 const ANSWER: Duration = Duration::from_secs(20);
 
-/// How far a gateway is.
+/// State of a gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
-    /// It takes work; of one elsewhere: somebody is heard there.
+    /// The gateway takes work; one elsewhere accepts connections.
     Up,
-    /// Its container runs, and does not answer yet, or no more.
+    /// The container runs, and does not answer yet, or no more.
     Starting,
-    /// There is no container that runs; of one elsewhere: nobody is heard.
+    /// No container runs; one elsewhere accepts no connection.
     Down,
 }
 
 impl State {
-    /// In a word.
+    /// Returns the state in a word.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Up => "up",
@@ -39,7 +39,7 @@ impl State {
     }
 }
 
-/// How far the gateway `id` is.
+/// Returns the state of the gateway `id`.
 pub(crate) async fn state(settings: &Settings, id: &GatewayId, gateway: &Gateway) -> Result<State, Error> {
     if !gateway.is_sealed() {
         let reached = Place::of(settings, id, gateway).reach().await;
@@ -54,7 +54,8 @@ pub(crate) async fn state(settings: &Settings, id: &GatewayId, gateway: &Gateway
     })
 }
 
-/// What is wrong with the gateway `id`. Judged is the configuration that it says it has; if it says nothing, that in its file.
+/// Returns what is wrong with the gateway `id`. Checks the configuration that the gateway reports; if it reports none,
+/// the one in its file.
 pub(crate) async fn check(settings: &Settings, id: &GatewayId, gateway: &Gateway) -> Vec<Finding> {
     let place = Place::of(settings, id, gateway);
     let mut found = Vec::new();
@@ -141,7 +142,7 @@ fn of_secrets(gateway: &Gateway, place: &Place) -> Vec<Finding> {
 
 /// Answers of a gateway.
 struct Asked {
-    /// The configuration that it says it has, if its version tells; or why it did not answer.
+    /// Configuration that the gateway reports, if its version can; or the reason why it did not answer.
     config: Result<Option<Value>, String>,
     hello: Hello,
 }
@@ -168,7 +169,7 @@ async fn ask(settings: &Settings, id: &GatewayId) -> Result<Asked, String> {
 fn of_attribution(gateway: &Gateway, hello: &Hello) -> Vec<Finding> {
     let impossible = match gateway.attribution {
         Attribution::Trace if !hello.takes_traces() => Some(Finding::Attribution(
-            "its OpenClaw is older than 2026.8 and passes no trace id on: set its `attribution` to `slot`",
+            "its OpenClaw passes no trace id on: set its `attribution` to `slot`, or update it",
         )),
         Attribution::Plugin if !hello.has("sluicegate.headers.set") => Some(Finding::Attribution(
             "our plugin does not answer there: load services/openclaw-headers-plugin, and name it in plugins.allow",
@@ -176,12 +177,12 @@ fn of_attribution(gateway: &Gateway, hello: &Hello) -> Vec<Finding> {
         _ => None,
     };
     let outside = openclaw::uses(gateway).into_iter().filter_map(|what| what.outside(hello.version.as_str()));
-    // That it is too old was said already, with what to do instead.
+    // The other finding already says that it is too old, and what to do instead.
     let outside = outside.filter(|_| impossible.is_none()).map(Finding::Version);
     impossible.iter().cloned().chain(outside).collect()
 }
 
-/// Models that agents of the registry ask for, and that it cannot ask.
+/// Returns the models that agents of the registry ask for, and that the gateway cannot call.
 fn of_models(settings: &Settings, id: &GatewayId, gateway: &Gateway, config: &Value) -> Option<Finding> {
     let known = judge::models(gateway, config);
     if known.is_empty() {

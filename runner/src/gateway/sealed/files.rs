@@ -1,5 +1,5 @@
-//! What a gateway that runs here has on this host. Everything lies in one directory that only we can enter, so what the container's
-//! user has to read or to write there is open to nobody else.
+//! Manages the files of a gateway that runs here. They lie in one directory that only this user can enter. What the
+//! container's user has to read or write there is therefore closed to other users.
 
 use std::{
     fs, io,
@@ -15,26 +15,26 @@ use serde_json::Value;
 use super::{Error, shape::Setup};
 use crate::gateway::{Place, secrets};
 
-/// The plugin that puts a session's own headers on its calls, as the container has it.
+/// Files of the plugin that adds a session's own headers to its calls, as the container has them.
 const PLUGIN: [(&str, &str); 4] = [
     ("headers.js", include_str!("../../../../services/openclaw-headers-plugin/headers.js")),
     ("index.js", include_str!("../../../../services/openclaw-headers-plugin/index.js")),
     (MANIFEST, include_str!("../../../../services/openclaw-headers-plugin/openclaw.plugin.json")),
     ("package.json", include_str!("../../../../services/openclaw-headers-plugin/package.json")),
 ];
-/// What says of the plugin for which provider's calls it is asked.
+/// Name of the plugin's manifest, which names the provider whose calls it handles.
 const MANIFEST: &str = "openclaw.plugin.json";
-/// Its configuration, as OpenClaw calls it.
+/// Name of the gateway's configuration, as OpenClaw calls it.
 const CONFIG: &str = "openclaw.json";
 
-/// The files of one gateway.
+/// Files of one gateway.
 #[derive(Debug)]
 pub(super) struct Files<'f> {
     pub(super) place: &'f Place,
 }
 
 impl Files<'_> {
-    /// The lock of the directory, which is made for that; `None` if somebody else has it.
+    /// Locks the directory, which is created for that; `None` if another process holds the lock.
     pub(super) fn lock(&self) -> Result<Option<Lock>, Error> {
         let dir = self.place.dir();
         if let Some(above) = dir.parent() {
@@ -45,12 +45,12 @@ impl Files<'_> {
         Lock::attempt(dir).map_err(failed("lock", dir))
     }
 
-    /// Makes the directory in it that its container reads.
+    /// Creates the directory that its container reads.
     pub(super) fn prepare(&self) -> Result<(), Error> {
         Ok(socket::private_dir(&self.place.config(), 0o755)?)
     }
 
-    /// Its token, made if there is none.
+    /// Returns its token; creates one if there is none.
     pub(super) fn token(&self) -> Result<Secret, Error> {
         let path = self.place.token();
         if !path.exists() {
@@ -59,7 +59,7 @@ impl Files<'_> {
         Ok(secrets::token(&path)?)
     }
 
-    /// So many slots; those that there are stay.
+    /// Returns `count` slots; existing ones stay.
     pub(super) fn slots(&self, count: usize) -> Result<Vec<String>, Error> {
         let path = self.place.slots();
         let known = if path.exists() { secrets::slots(&path)? } else { Vec::new() };
@@ -74,7 +74,7 @@ impl Files<'_> {
         Ok(slots)
     }
 
-    /// Name of the directory of its socket at the data plane; made if there is none.
+    /// Returns the name of the directory of its socket at the data plane; creates one if there is none.
     pub(super) fn door(&self) -> Result<SocketDirName, Error> {
         let path = self.place.dir().join("door");
         let known = fs::read_to_string(&path).ok();
@@ -86,18 +86,18 @@ impl Files<'_> {
         Ok(name)
     }
 
-    /// The configuration that its container has, if there is one that can be read.
+    /// Returns the configuration that its container has, if there is one that can be read.
     pub(super) fn config(&self) -> Option<Value> {
         read(&self.place.config().join(CONFIG))
     }
 
-    /// What its container was made from, likewise.
+    /// Returns the setup that its container was created from, likewise.
     pub(super) fn setup(&self) -> Option<Setup> {
         read(&self.place.dir().join("setup.json"))
     }
 
-    /// Keeps what its container is made from, and its configuration in it. Read by another user inside the container, and by
-    /// nobody else outside, because nobody can enter the directory above.
+    /// Writes the setup of its container, and the container's configuration. Another user inside the container reads
+    /// these files. No other user outside can, because only this user can enter the directory above.
     pub(super) fn keep(&self, setup: &Setup, config: &Value, provider: &str) -> Result<(), Error> {
         let setup = serde_json::to_vec(setup).expect("it has no keys but names");
         write(&self.place.dir().join("setup.json"), 0o600, &setup)?;
@@ -121,7 +121,7 @@ impl Files<'_> {
     }
 }
 
-/// The plugin's manifest for calls of `provider`.
+/// Returns the plugin's manifest for calls of `provider`.
 fn for_provider(manifest: &str, provider: &str) -> String {
     let mut manifest: Value = serde_json::from_str(manifest).expect("it is part of this program");
     manifest["providers"] = serde_json::json!([provider]);

@@ -1,4 +1,4 @@
-//! Making a gateway's container, making it anew when it is to be another, and ending it.
+//! Creates a gateway's container, replaces it when its setup changes, and ends it.
 
 use std::{
     collections::BTreeSet,
@@ -7,7 +7,7 @@ use std::{
 };
 
 use platform_core::{
-    control::{GatewayDoor, UpstreamHealth},
+    control::{GatewayListener, UpstreamHealth},
     id::GatewayId,
     name::{SANDBOX_UID, label},
 };
@@ -33,35 +33,35 @@ use crate::{
     sandbox::docker::{Docker, GatewayFound},
 };
 
-/// How long a gateway may take until it answers. Alone on two cores OpenClaw 2026.9 takes 11 s.
+/// Longest wait for a gateway's first answer. Alone on two cores OpenClaw 2026.9 takes 11 s.
 pub(super) const START: Duration = Duration::from_secs(180);
-/// Pause before it is asked again.
+/// Interval between checks.
 const PAUSE: Duration = Duration::from_millis(250);
-/// Slots for each session at work: that of a run which was cancelled rests for minutes.
+/// Slots for each session at work: the slot of a cancelled run is in quarantine for minutes.
 const SLOTS: usize = 4;
-/// Lines of its output that are shown when it does not begin.
+/// Number of lines of its output that are shown when it does not start.
 const TAIL: u32 = 20;
 
-/// What became of a gateway that was to be up.
+/// Result of starting a gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Done {
     Started,
-    /// It ran and was the same.
+    /// The gateway ran with the same setup.
     Unchanged,
-    /// It ran, and these were not as they are to be.
+    /// The gateway ran, and these settings differed.
     Restarted(Vec<String>),
 }
 
-/// What is told while it takes its time.
+/// Progress of a command that takes its time.
 #[derive(Debug)]
 pub(crate) enum Event<'e> {
-    /// Another command is at work on the gateway, and is waited for.
+    /// Another command is at work on the gateway, and this one waits for it.
     Waiting,
-    /// These are not as they are to be, so it is stopped, which may take so long.
+    /// These settings differ, so the gateway is stopped, which may take this long.
     Stopping(&'e [String], Duration),
 }
 
-/// What stays of a gateway that is ended.
+/// Data that stays of a gateway that is ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kept {
     /// Its conversations, its token and its slots.
@@ -81,7 +81,7 @@ pub(crate) struct Sealed<'s> {
 }
 
 impl<'s> Sealed<'s> {
-    /// The gateway of this name.
+    /// Opens the gateway of this name.
     pub(crate) async fn open(settings: &'s Settings, id: &GatewayId) -> Result<Self, Error> {
         let (id, gateway) = settings.gateway(id)?;
         if let Some(url) = &gateway.url {
@@ -97,8 +97,8 @@ impl<'s> Sealed<'s> {
         container(&self.settings.sandbox.installation, self.id.as_str())
     }
 
-    /// Has it run as it is configured now. Does nothing if it does. One at a time, whoever asks. Not cancel safe: asked again, it
-    /// goes on.
+    /// Starts the gateway as it is configured now. Does nothing if it runs so. Only one process at a time acts on a
+    /// gateway. Not cancel safe: a repeated call continues.
     pub(crate) async fn up(&self, tell: &dyn Fn(Event<'_>)) -> Result<Done, Error> {
         let _alone = self.alone(tell).await?;
         let image = self.docker.image(&self.gateway.sealed.image).await?;
@@ -109,7 +109,7 @@ impl<'s> Sealed<'s> {
         if !findings.is_empty() {
             return Err(Error::Unsafe { id: self.id.clone(), findings });
         }
-        let door = GatewayDoor { peer_uid: SANDBOX_UID, socket_dir: files.door()? };
+        let door = GatewayListener { peer_uid: SANDBOX_UID, socket_dir: files.door()? };
         let socket = self.data_plane.open_gateway(self.id, &door).await?;
         let setup = self.setup(image, socket);
         let whole = json!({ "container": setup, "config": config });
@@ -145,7 +145,8 @@ impl<'s> Sealed<'s> {
         Ok(done)
     }
 
-    /// Keeps everybody else from making or ending it, as long as what is returned is there. It goes with its process.
+    /// Keeps other processes from creating or ending the gateway, as long as the returned lock exists. The lock goes
+    /// with its process.
     async fn alone(&self, tell: &dyn Fn(Event<'_>)) -> Result<Lock, Error> {
         let files = Files { place: &self.place };
         let mut told = false;
@@ -161,13 +162,13 @@ impl<'s> Sealed<'s> {
         }
     }
 
-    /// The same if that is possible at once, of one that was ever made.
+    /// Locks a gateway that was created before, if that is possible at once.
     pub(super) fn alone_at_once(&self) -> Result<Option<Lock>, Error> {
         let files = Files { place: &self.place };
         if self.place.dir().is_dir() { files.lock() } else { Ok(None) }
     }
 
-    /// Waits until it answers; how long that took.
+    /// Waits until the gateway answers; returns how long that took.
     pub(crate) async fn until_ready(&self) -> Result<Duration, Error> {
         let begun = Instant::now();
         loop {
@@ -184,7 +185,8 @@ impl<'s> Sealed<'s> {
         }
     }
 
-    /// Ends it, once its sessions have ended or its time is up. Whether it was there. One at a time, likewise.
+    /// Ends the gateway, once its sessions have ended or its time is up. Returns whether it existed. Only one process
+    /// at a time, likewise.
     pub(crate) async fn down(&self, kept: Kept, tell: &dyn Fn(Event<'_>)) -> Result<bool, Error> {
         let _alone = self.alone(tell).await?;
         let was_there = self.docker.gateway(&self.name()).await?.is_some();
@@ -200,7 +202,7 @@ impl<'s> Sealed<'s> {
         Ok(was_there)
     }
 
-    /// Ends its container, which has so long for that.
+    /// Ends its container, which has the time `drain` for that.
     pub(super) async fn end(&self, drain: Duration) -> Result<(), Error> {
         Ok(self.docker.end_gateway(&self.name(), drain).await?)
     }
@@ -211,34 +213,34 @@ impl<'s> Sealed<'s> {
         Ok(self.docker.resume_gateway(&self.name()).await?)
     }
 
-    /// Where it writes.
+    /// Returns the disk that it writes to.
     pub(super) fn disk(&self) -> Disk<'_> {
         Disk { sandbox: &self.settings.sandbox, gateway: self.gateway, place: &self.place }
     }
 
-    /// Its container, if there is one.
+    /// Returns its container, if there is one.
     pub(super) async fn found(&self) -> Result<Option<GatewayFound>, Error> {
         Ok(self.docker.gateway(&self.name()).await?)
     }
 
-    /// What of `found`, its container, is not as it was made; `None` if that is not known any more.
+    /// Returns in what `found`, its container, differs from its setup; `None` if the setup is not known any more.
     pub(super) fn changed(&self, found: &GatewayFound) -> Option<Vec<String>> {
         let setup = Files { place: &self.place }.setup()?;
         let name = found.labels.get(label::SETUP).cloned().unwrap_or_default();
         Some(found.differences(&self.spec(setup, name)))
     }
 
-    /// What it says of itself.
+    /// Asks the gateway whether it is ready.
     pub(super) async fn ask(&self) -> io::Result<Answer> {
         probe::ask(&self.place.bridge().join(SOCKET)).await
     }
 
-    /// The configuration that its container has.
+    /// Returns the configuration that its container has.
     pub(super) fn written(&self) -> Option<Value> {
         Files { place: &self.place }.config()
     }
 
-    /// The configuration that it would have, but for its secrets.
+    /// Returns the configuration that it would have, without its secrets.
     pub(super) async fn planned(&self) -> Value {
         let models = self.models(&Files { place: &self.place }).await;
         let slotted = self.gateway.attribution == Attribution::Slot;
@@ -262,8 +264,8 @@ impl<'s> Sealed<'s> {
         Ok(config::configuration(self.gateway, parts))
     }
 
-    /// Models that its agents may ask: those that the registry names for it, and those that the upstream offers; if that
-    /// does not tell, those that were known before. The default comes first.
+    /// Returns the models that its agents may call: those that the registry names for it, and those that the upstream
+    /// offers. If the upstream does not report its models, those known before are used. The default comes first.
     async fn models(&self, files: &Files<'_>) -> Vec<String> {
         let agents = self.settings.agents.values().filter(|agent| agent.gateways.contains(self.id));
         let named =

@@ -1,7 +1,8 @@
-//! Gateways that run here, without a network: made, kept running, stopped, looked at. Not here: speaking to one for a run.
+//! Manages gateways that run here, without a network: creates, supervises, stops and inspects them. Not here:
+//! connecting to one for a run.
 //!
-//! Such a gateway is one container. Its calls come to the data plane's socket, which is mounted into it; whoever speaks to it comes
-//! in by a socket that its first process makes in a directory of ours. Nothing else leads in or out.
+//! Such a gateway is one container. Its calls come to the data plane's socket, which is mounted into it. Clients
+//! connect through a socket that its first process creates in a directory of this user. Nothing else leads in or out.
 
 mod check;
 mod config;

@@ -1,6 +1,7 @@
-//! Whether a gateway answers at the socket that its container has made for us.
+//! Asks whether a gateway answers at the socket that its container has created for us.
 //!
-//! What is at that path the container chooses, and it may be a link to another socket of this host: it is not followed.
+//! The container chooses what is at that path, and it may be a link to another socket of this host. Links are not
+//! followed.
 
 use std::{io, path::Path, time::Duration};
 
@@ -12,19 +13,19 @@ use hyper_util::rt::TokioIo;
 use platform_runtime::{socket, task};
 use tokio::time::timeout;
 
-/// How long it may take to answer.
+/// Longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What it says of itself.
+/// Readiness that the gateway reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// It takes work.
+    /// The gateway takes work.
     Ready,
-    /// It is not that far, or not any more.
+    /// The gateway is not ready yet, or not any more.
     NotReady,
 }
 
-/// Asks the gateway at `socket`. An older one knows no such question, which it says once it is ready.
+/// Asks the gateway at `socket`. An older version does not know the question, and says so once it is ready.
 pub(super) async fn ask(socket: &Path) -> io::Result<Answer> {
     timeout(PATIENCE, ask_now(socket)).await.unwrap_or_else(|_late| Err(io::ErrorKind::TimedOut.into()))
 }

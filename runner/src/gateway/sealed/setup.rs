@@ -1,4 +1,4 @@
-//! What a gateway's container is made from, and what of it is another than it was. Pure.
+//! Names the setup of a gateway's container, and finds what differs between two setups. Pure.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 /// Digits of a name.
 const DIGITS: usize = 32;
 
-/// Names what a container is made from: containers of the same name are alike.
+/// Returns the name of a setup: containers of the same name are alike.
 pub(super) fn name(setup: &Value) -> String {
     let mut name: String =
         Sha256::digest(setup.to_string()).iter().map(|byte| format!("{byte:02x}")).collect();
@@ -16,7 +16,7 @@ pub(super) fn name(setup: &Value) -> String {
     name
 }
 
-/// Where two of them differ, by the paths of what does, not by the values: some are secrets.
+/// Returns where two setups differ, by the paths of the differences, not by the values: some are secrets.
 pub(super) fn differences(old: &Value, new: &Value) -> Vec<String> {
     let (mut was, mut is) = (BTreeMap::new(), BTreeMap::new());
     flatten(String::new(), old, &mut was);
@@ -29,7 +29,7 @@ pub(super) fn differences(old: &Value, new: &Value) -> Vec<String> {
     paths
 }
 
-/// Lists are values: which of their places holds what says little.
+/// Collects the values of `value` by path. Lists count as values: the position within a list says little.
 fn flatten<'v>(path: String, value: &'v Value, into: &mut BTreeMap<String, &'v Value>) {
     match value {
         Value::Object(fields) if !fields.is_empty() => {

@@ -1,4 +1,4 @@
-//! What a gateway's container is made from, and what it is then: all of it, as data.
+//! Describes a gateway's container as data: its setup, and the settings that follow from it.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -16,17 +16,17 @@ use crate::{
     sandbox::{Limits, docker::GatewaySpec},
 };
 
-/// Where things are in the container.
+/// Paths in the container.
 const CONFIG_DIR: &str = "/config";
 const BRIDGE_DIR: &str = "/bridge";
 const OPENCLAW: &str = "/opt/openclaw/node_modules/openclaw/openclaw.mjs";
 
-/// Name of a gateway's container.
+/// Returns the name of a gateway's container.
 pub(crate) fn container(installation: &InstallationId, gateway: &str) -> String {
     format!("sluice-{installation}-gateway-{gateway}")
 }
 
-/// What a container is made from, beside its configuration.
+/// Setup of a container, beside its configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Setup {
     program: String,
@@ -38,12 +38,12 @@ pub(super) struct Setup {
     drain: Millis,
     /// Directory of its socket at the data plane.
     socket: PathBuf,
-    /// Directory of what is its own here.
+    /// Directory of the gateway's own files on this host.
     directory: PathBuf,
 }
 
 impl Sealed<'_> {
-    /// What its container is to be made from now.
+    /// Returns the setup that its container should have now.
     pub(super) fn setup(&self, image: String, socket: SocketDir) -> Setup {
         let sealed = &self.gateway.sealed;
         Setup {
@@ -58,7 +58,8 @@ impl Sealed<'_> {
         }
     }
 
-    /// The container that is made from `setup`, whose name, with that of its configuration, is `name`.
+    /// Returns the settings of the container that is created from `setup`; `name` names the setup together with its
+    /// configuration.
     pub(super) fn spec(&self, setup: Setup, name: String) -> GatewaySpec {
         let labels = [
             (label::INSTALLATION, self.settings.sandbox.installation.to_string()),
@@ -84,7 +85,8 @@ impl Sealed<'_> {
     }
 }
 
-/// Nothing of its own accord, nothing from elsewhere, nothing that is started twice.
+/// Returns an environment in which the gateway starts nothing of its own accord, nothing from elsewhere, and nothing
+/// twice.
 fn environment() -> [(&'static str, String); 13] {
     [
         ("HOME", "/workspace/home".to_owned()),

@@ -1,5 +1,6 @@
-//! Gateways that run here, as long as `sluice up` is there: one that has written more than it may, where only we see that, is ended; one
-//! whose file system went with the machine comes back. Whoever is at work on one is not disturbed.
+//! Monitors gateways that run here, as long as `sluice up` runs. A gateway that has written more than it may is ended,
+//! where no file system bounds it. One whose file system was unmounted by a reboot is started again. A command that is
+//! at work on a gateway is not disturbed.
 
 use std::time::Duration;
 
@@ -9,10 +10,10 @@ use platform_runtime::{report, settings::Settings};
 use super::{Error, life::Sealed};
 use crate::workspace::Exceeded;
 
-/// Between two looks.
+/// Interval between checks.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Looks after all gateways of `settings`, for as long as it is polled.
+/// Monitors all gateways of `settings`, for as long as it is polled.
 pub(crate) async fn tend(settings: &Settings) {
     let own: Vec<_> = settings.gateways.iter().filter(|(_, gateway)| gateway.is_sealed()).collect();
     loop {
@@ -25,7 +26,7 @@ pub(crate) async fn tend(settings: &Settings) {
     }
 }
 
-/// What has to be done about a gateway.
+/// Action that a gateway needs.
 enum Need {
     End(Exceeded),
     Resume,
@@ -37,7 +38,7 @@ async fn tend_one(settings: &Settings, id: &GatewayId) -> Result<(), Error> {
         return Ok(());
     }
     let Some(_alone) = sealed.alone_at_once()? else { return Ok(()) };
-    // Somebody may have been at work until now.
+    // Another command may have been at work until now.
     match need(&sealed).await? {
         Some(Need::End(why)) => {
             tracing::error!(gateway = %id, %why, "the gateway is ended: `sluice gateway check` says what to do");

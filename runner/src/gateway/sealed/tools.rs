@@ -1,25 +1,25 @@
-//! Which tools agents of a gateway have. Pure.
+//! Lists the tools that agents of a gateway have. Pure.
 //!
-//! OpenClaw ignores an allow-list of which it knows no name, so what must not be there is denied by name as well; what is denied is
-//! gone whatever is allowed.
+//! OpenClaw ignores an allow-list of which it knows no name. Tools that must not exist are therefore denied by name as
+//! well. A denied tool is gone whatever is allowed.
 
 use platform_runtime::settings::{Attribution, Gateway};
 
-/// What agents have in a gateway of one account: the container is what closes them in.
+/// Tools of agents in a gateway of one account: the container isolates them.
 const CODING: [&str; 9] =
     ["exec", "process", "read", "write", "edit", "apply_patch", "get_goal", "create_goal", "update_goal"];
 
-/// What sets sub-agents to work, and waits for them.
+/// Tools that start sub-agents, and wait for them.
 const SUB_AGENTS: [&str; 2] = ["sessions_spawn", "sessions_yield"];
 
 /// Names by which a list of tools may mean the first of these, too.
 const SPAWNS: [&str; 4] = ["sessions_spawn", "group:sessions", "group:openclaw", "*"];
 
-/// What agents have where accounts share a gateway. Nothing of it executes, reads or writes files, or reaches another session, a
-/// node or the gateway itself.
+/// Tools of agents where accounts share a gateway. None of them executes, reads or writes files, or reaches another
+/// session, a node or the gateway itself.
 const HARMLESS: [&str; 3] = ["get_goal", "create_goal", "update_goal"];
 
-/// What no agent has: what reaches other sessions, people, nodes, the gateway's own settings, or what there is no network for.
+/// Tools that no agent has: they reach other sessions, people, nodes or the gateway's own settings, or need a network.
 const NEVER: [&str; 12] = [
     "group:web",
     "group:ui",
@@ -35,11 +35,11 @@ const NEVER: [&str; 12] = [
     "skill_workshop",
 ];
 
-/// And where accounts share a gateway.
+/// Tools that no agent has where accounts share a gateway.
 const NEVER_SHARED: [&str; 6] =
     ["group:runtime", "group:fs", "group:sessions", "group:memory", "agents_list", "image"];
 
-/// Tools that agents of `gateway` may use.
+/// Returns the tools that agents of `gateway` may use.
 pub(super) fn allowed(gateway: &Gateway) -> Vec<String> {
     let usual = || match &gateway.account {
         Some(_) if bills_sub_agents(gateway) => [&CODING[..], &SUB_AGENTS].concat(),
@@ -50,20 +50,20 @@ pub(super) fn allowed(gateway: &Gateway) -> Vec<String> {
     asked.unwrap_or_else(|| usual().into_iter().map(str::to_owned).collect())
 }
 
-/// Whether what sub-agents call is known to be of the run that set them to work. A trace is theirs, too. The token of a session is
-/// not, and a slot may be another run's by the time that they call there.
+/// Returns whether calls of sub-agents can be attributed to the run that started them. A trace covers sub-agents, too.
+/// The token of a session does not, and a slot may belong to another run by the time of their calls.
 pub(super) fn bills_sub_agents(gateway: &Gateway) -> bool {
     gateway.attribution == Attribution::Trace
 }
 
-/// Whether `tools`, of which `denied` are none, have what sets sub-agents to work.
+/// Returns whether `tools`, without those `denied`, include one that starts sub-agents.
 pub(super) fn spawn(tools: &[String], denied: &[String]) -> bool {
     let names = |tools: &[String]| SPAWNS.iter().any(|name| tools.iter().any(|tool| tool == name));
     names(tools) && !names(denied)
 }
 
-/// Tools that they may not use, also if [`allowed`] names them. Nothing that the configuration asks for by name is denied here:
-/// the check refuses it, by [`dangerous`] and [`spawn`].
+/// Returns the tools that they may not use, also if [`allowed`] names them. Nothing that the configuration asks for by
+/// name is denied here: the check refuses it, by [`dangerous`] and [`spawn`].
 pub(super) fn denied(gateway: &Gateway) -> Vec<&'static str> {
     let shared = gateway.account.is_none().then_some(NEVER_SHARED);
     let sub_agents = (!bills_sub_agents(gateway)).then_some(SUB_AGENTS);
@@ -74,7 +74,7 @@ pub(super) fn denied(gateway: &Gateway) -> Vec<&'static str> {
     denied.filter(|tool| !asked.contains(tool)).collect()
 }
 
-/// Those of `tools` that agents of a shared gateway must not have: whatever is not known to be harmless.
+/// Returns those of `tools` that agents of a shared gateway must not have: all that are not known to be harmless.
 pub(super) fn dangerous(tools: &[String]) -> Vec<&str> {
     tools.iter().map(String::as_str).filter(|tool| !HARMLESS.contains(tool)).collect()
 }

@@ -1,4 +1,4 @@
-//! A gateway that runs here is nobody's leftover.
+//! A gateway that runs here is never a leftover.
 
 use super::*;
 

@@ -1,7 +1,7 @@
-//! What becomes of what, row by row; and that nothing of a run that goes on ever goes.
+//! Decisions, row by row; and a proof that no resource of a run that goes on is ever removed.
 
 mod gateways;
-mod spares;
+mod warm;
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -41,11 +41,11 @@ use crate::{
 
 const ENDED: State = State::Ended(Outcome::Failed);
 const HERE: &str = "here";
-/// What a directory of a run's socket is called.
+/// Bits of the socket directory's name of our run.
 const OURS: u128 = 7;
 const THEIRS: u128 = 8;
 const W1: &str = "00000000000000000000000000000001";
-/// A workspace of nobody.
+/// A workspace that no run has.
 const W9: &str = "00000000000000000000000000000009";
 
 fn dir_name(bits: u128) -> String {
@@ -56,7 +56,7 @@ fn long_ago() -> SystemTime {
     SystemTime::now() - 2 * GRACE
 }
 
-/// A container with our label that says it is of run `r1`.
+/// Returns a container with our label that says it is of run `r1`.
 fn container(name: &str, epoch: u64, socket: u128) -> Thing {
     let labels = [
         (label::INSTALLATION, "here".to_owned()),
@@ -72,7 +72,7 @@ fn container(name: &str, epoch: u64, socket: u128) -> Thing {
     })
 }
 
-/// The name that a container of run `r1` has.
+/// Returns the name of a container of run `r1`.
 fn named(epoch: u64) -> String {
     format!("sluice-here-r1.{epoch}")
 }
@@ -100,7 +100,7 @@ fn row(kind: Kind, name: &str, stage: Stage) -> Resource {
     }
 }
 
-/// A run with everything it made, in its first epoch.
+/// Returns a run with all its resources, in its first epoch.
 fn run(state: State, epoch: u64, stage: Stage) -> Option<Standing> {
     let rows = vec![
         row(Kind::Container, &named(1), stage),
@@ -118,7 +118,7 @@ fn decide(thing: &Thing, standing: Option<&Standing>, mode: Mode) -> Decision {
     judge(thing, standing, &terms)
 }
 
-/// Each thing, what the store says of its run, and what becomes of it.
+/// Checks the decision about each resource, given the store's knowledge of its run.
 fn check(rows: impl IntoIterator<Item = (&'static str, Thing, Option<Standing>, Decision)>) {
     for (what, thing, standing, expected) in rows {
         let decision = decide(&thing, standing.as_ref(), Mode::default());
@@ -296,7 +296,7 @@ fn a_workspace_that_was_kept_goes_on_demand_and_with_it_nothing_else() {
 fn a_row_of_what_is_gone_is_closed() {
     use Stage::{Made, Wanted};
     let thing = |stage| Thing::Row(row(Kind::Container, &named(1), stage));
-    // What this host was called when it was made proves nothing: a container changes that.
+    // The host's name at that time proves nothing: a container changes it.
     let mut renamed = row(Kind::Workspace, W1, Made);
     renamed.owner = "renamed/1/2".to_owned();
     let gone = || Decision::Remove(Dead::Gone(ENDED));
@@ -322,7 +322,7 @@ fn what_nobody_knows_goes_on_demand_if_it_is_called_as_ours_and_not_of_just_now(
         ("workspace", workspace(W9, &[]), None, removed(Strange::NoRow)),
         ("workspace of just now", young, None, Decision::Keep(Kept::Young)),
         ("used workspace", workspace(W9, &["c1"]), None, Decision::Keep(Kept::InUse("c1".to_owned()))),
-        // What contradicts itself is somebody else's, whatever is asked.
+        // A resource that contradicts itself belongs to another party, whatever the mode.
         ("other name", container("web", 1, OURS), None, Decision::Unknown(Strange::OtherName)),
         (
             "other socket",
@@ -341,7 +341,7 @@ fn what_nobody_knows_goes_on_demand_if_it_is_called_as_ours_and_not_of_just_now(
     }
 }
 
-/// A store in which run `r1` has ended, with a container that is said to be there.
+/// Makes a store in which run `r1` has ended, with a row for a container.
 async fn ended(dir: &Path) -> (Store, Hold) {
     let address = Address::parse(&format!("sqlite://{}/private/sluice.db", dir.display()), None).unwrap();
     let store = Store::open(&address, InstallationId::parse("here").unwrap()).await.unwrap();

@@ -1,9 +1,10 @@
-//! A run that is a turn of a gateway's session: registered at the data plane, told to the gateway, and watched to its end.
+//! Executes a run as a turn of a gateway's session: registers it at the data plane, sends it, and watches it to its
+//! end.
 //!
-//! A turn runs once: its id is the run's, and no start of a gateway runs one id twice. Which start it is told to is stored before,
-//! and that the gateway has taken it, after: whoever takes the run over tells it again only where it cannot run twice, and otherwise
-//! waits for its end. What ends a turn before its time is the closing of the run's grant, at
-//! once: no further call passes, whatever the gateway makes of being told to stop.
+//! A turn runs once: its id is the run's, and no boot of a gateway runs one id twice. The boot that the turn is sent to
+//! is stored before, and that the gateway has accepted it, after. A worker that takes the run over sends the turn again
+//! only where it cannot run twice. Otherwise it waits for the turn's end. Closing the run's grant ends a turn before
+//! its time, at once. No further call passes, whatever the gateway does with the abort.
 
 mod tell;
 mod watch;
@@ -30,16 +31,16 @@ use crate::{
     verdict::turn as verdict,
 };
 
-/// How long a gateway may take to say that a turn is over which was ended.
+/// Longest wait for a gateway to confirm the end of an aborted turn.
 const ABORT: Duration = Duration::from_secs(6);
 
-/// A turn, as its run has it.
+/// Connection, session and remaining time of a turn.
 struct At<'l> {
     link: &'l Link,
     gateway: Gateway,
     hello: Hello,
     key: SessionKey,
-    /// How long it may still take.
+    /// Time that it may still take.
     left: Duration,
     tap: Lines,
     steps: Lines,
@@ -51,12 +52,12 @@ impl At<'_> {
     }
 }
 
-/// What a session is stored as.
+/// Returns the name under which a session is stored.
 fn session(link: &Link, key: &SessionKey) -> String {
     format!("{}/{key}", link.id)
 }
 
-/// Has the turn come to its end, or takes up where others were.
+/// Runs the turn to its end, or continues where previous workers stopped.
 pub(super) async fn attempt(
     scene: &Scene<'_>,
     things: &mut Things,
@@ -70,7 +71,7 @@ pub(super) async fn attempt(
     let begun = begun(things);
     let is_told = begun.is_some();
     let _place = tokio::select! {
-        // Nobody closes it. One that is under way has its place at the gateway already.
+        // The semaphore is never closed. A turn that is under way occupies the gateway already.
         place = link.place_at_work(), if !is_told => place.ok(),
         () = scene.cancel.cancelled(), if !is_told => return Err(Error::Cancelled),
         else => None,
@@ -95,7 +96,7 @@ pub(super) async fn attempt(
     Box::pin(watch(scene, things, (at, told))).await
 }
 
-/// What others have done of the turn, if it was begun.
+/// Returns what previous workers did of the turn, if it was begun.
 fn begun(things: &Things) -> Option<Begun> {
     let turn = things.last(Kind::Turn)?;
     let Ok(at) = turn.name.parse();
@@ -103,7 +104,7 @@ fn begun(things: &Things) -> Option<Begun> {
     Some(Begun { at, taken })
 }
 
-/// Ends a turn that nobody works on, whether it was ever told or not.
+/// Ends a turn that no worker supervises, whether it was ever sent or not.
 async fn give_up(
     scene: &Scene<'_>,
     (link, key): (&Link, &SessionKey),
@@ -125,7 +126,7 @@ async fn give_up(
     Ok(verdict::judge(&scene.order().wanted.agent, Ending::Failed(Frames::Aborted), seen))
 }
 
-/// The gateway and the session that the run is for: those that were stored, if some were.
+/// Returns the gateway and the session of the run: the stored ones, if there are any.
 fn place<'s>(scene: &'s Scene<'_>, things: &Things) -> Result<(&'s Link, SessionKey), gateway::Error> {
     let order = scene.order();
     let gateways = &scene.host.gateways;
@@ -133,7 +134,7 @@ fn place<'s>(scene: &'s Scene<'_>, things: &Things) -> Result<(&'s Link, Session
         Some((id, _key)) => gateways.named(id)?,
         None => gateways.of_run(&order.wanted.agent, &order.account)?,
     };
-    // It may be configured differently by now.
+    // The gateway may be configured differently by now.
     if !link.gateway.serves(&order.account) {
         return Err(gateway::Error::ServesNot { account: order.account.clone() });
     }

@@ -1,4 +1,4 @@
-//! A turn on its way to its gateway: what is stored before, how its calls will be known, what it says.
+//! Sends a turn to its gateway: stores it before, registers how its calls are attributed, and builds its message.
 
 use std::time::Duration;
 
@@ -19,17 +19,17 @@ use crate::{
     workspace::as_markdown,
 };
 
-/// The gateway's own deadline is that much later than ours, which is what ends a turn.
+/// Time by which the gateway's own deadline is later than ours, which is what ends a turn.
 const LATER: Duration = Duration::from_secs(10);
 
-/// A turn that a gateway was told.
+/// A turn that was sent to a gateway.
 pub(super) struct Told {
     pub(super) running: Running,
-    /// What the run has for itself, if this process has leased it.
+    /// Slot of the run, if this process has leased one.
     pub(super) slot: Option<Correlation>,
 }
 
-/// Tells the gateway the turn, or takes up where others were who had `begun` it.
+/// Sends the turn to the gateway, or resumes the turn that previous workers had `begun`.
 pub(super) async fn tell(
     scene: &Scene<'_>,
     things: &mut Things,
@@ -48,7 +48,7 @@ pub(super) async fn tell(
     let run = &scene.order().run_id;
     let Registered { attribution, slot } =
         booked.ask(async || attribution::register(at.link, &host.data_plane, (run, expiry)).await).await?;
-    // Much may have been waited for since it was connected to.
+    // The gateway may have restarted since the connection was made.
     let (_, hello) = at.link.connected().await?;
     let mut going = vec![Change::wanted(Kind::Session, at.session()).to(Stage::Made)];
     if begun.is_none() {
@@ -74,7 +74,7 @@ pub(super) async fn tell(
 fn turn(scene: &Scene<'_>, at: &At<'_>, attribution: Attribution) -> Result<Turn, gateway::Error> {
     let wanted = &scene.order().wanted;
     let last = wanted.messages.last().map(|message| message.content.clone()).unwrap_or_default();
-    // A session that goes on has what was said before.
+    // A session that continues has the earlier messages.
     let before = &wanted.messages[..wanted.messages.len().saturating_sub(1)];
     let message = match (&wanted.state_key, before) {
         (Some(_), _) | (None, []) => last,

@@ -1,4 +1,4 @@
-//! A turn that its gateway was told, watched to its end, which is brought about when its time is over or somebody asks.
+//! Watches a turn that was sent to its gateway, and ends it at its timeout or after a cancel.
 
 use std::{convert::Infallible, future::pending, time::Duration};
 
@@ -25,18 +25,19 @@ use crate::{
     verdict::turn as verdict,
 };
 
-/// For how long nothing has to come of a turn that is over, so that what the gateway still tidies up is the run's;
+/// Silence after which a turn that is over counts as settled, so that calls of the gateway's own cleanup belong to the
+/// run.
 const QUIET: Duration = Duration::from_millis(300);
-/// the same of a turn that has set sub-agents to work, which begin and go on when it is done.
+/// The same for a turn that has started sub-agents: these may begin and go on after the turn is done.
 const QUIET_OF_MANY: Duration = Duration::from_secs(5);
 /// Longest wait for that, unless there are sub-agents: those have the time of the run.
 const TIDYING: Duration = Duration::from_secs(10);
-/// Pause after it could not be asked.
+/// Delay after the data plane could not be asked.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How long deltas may still come after the end.
+/// Longest wait for deltas after the end.
 const TAP_GRACE: Duration = Duration::from_millis(200);
 
-/// Waits for the turn's end, and brings it about if its time is over or somebody asks.
+/// Waits for the turn's end, and ends the turn at its timeout or after a cancel.
 pub(super) async fn watch(
     scene: &Scene<'_>,
     things: &mut Things,
@@ -55,7 +56,7 @@ pub(super) async fn watch(
         if killed_by.is_none() {
             let is_waited_for = match &ending {
                 Ending::Completed { .. } => true,
-                // Nobody knows what the gateway makes of it.
+                // The gateway's state is not known.
                 Ending::Failed(Frames::Lost | Frames::Aborted | Frames::Deadline) => false,
                 Ending::Failed(_) => told.slot.is_some(),
             };
@@ -78,8 +79,8 @@ pub(super) async fn watch(
     }
 }
 
-/// Gives a slot back at which nothing is called any more: the gateway has said that the turn is over, and it is quiet. Others rest:
-/// sub-agents may still be at work there.
+/// Returns a slot at which no call is made any more: the gateway has reported the end of the turn, and its calls are
+/// quiet. Other slots go into quarantine: sub-agents may still use them.
 async fn give_back(scene: &Scene<'_>, slot: Option<Correlation>) {
     let Some(slot) = slot.filter(|_| !scene.telling.has_delegated()) else { return };
     let run = &scene.order().run_id;
@@ -88,7 +89,8 @@ async fn give_back(scene: &Scene<'_>, slot: Option<Correlation>) {
     }
 }
 
-/// Hears a turn. Who drops this leaves it as it is, for whoever takes the run over.
+/// Reads a turn's events to its end. Dropping this future leaves the turn as it is, for the worker that takes the run
+/// over.
 async fn hear(
     scene: &Scene<'_>,
     things: &mut Things,
@@ -96,7 +98,7 @@ async fn hear(
 ) -> Result<(Ending, Option<KilledBy>), Error> {
     running.detach();
     let mut killed_by = None;
-    // Beside everything else: a store that is away holds up neither a deadline nor a cancel.
+    // Stored beside everything else: an unavailable store delays neither a deadline nor a cancel.
     let mut taken: Option<(Change, LocalBoxFuture<'_, Result<(), store::Error>>)> = None;
     loop {
         let until = if killed_by.is_some() { Instant::now() + ABORT } else { deadline };
@@ -111,7 +113,7 @@ async fn hear(
                     taken = change.map(|change| (change.clone(), scene.booked.change([change]).boxed_local()));
                     continue;
                 }
-                // Tools are told by the data plane, whatever the gateway's version.
+                // The data plane reports tools, whatever the gateway's version.
                 Some(Event::Tool { name, .. }) => {
                     scene.telling.uses(name.as_ref().map_or("", ToolName::as_str));
                     continue;
@@ -129,7 +131,7 @@ async fn hear(
             () = scene.cancel.cancelled(), if killed_by.is_none() => KilledBy::Cancel,
         };
         if killed_by.is_some() {
-            // It was told to end, and says nothing.
+            // The abort was sent, and the gateway does not answer.
             return Ok((Ending::Failed(Frames::Aborted), killed_by));
         }
         killed_by = Some(by);
@@ -138,7 +140,7 @@ async fn hear(
     }
 }
 
-/// What is stored of a turn that the gateway has taken; never ready if there is nothing to store.
+/// Waits until the acceptance of the turn is stored; never ready if there is nothing to store.
 async fn kept(
     taken: &mut Option<(Change, LocalBoxFuture<'_, Result<(), store::Error>>)>,
 ) -> Result<Change, store::Error> {
@@ -148,8 +150,8 @@ async fn kept(
     }
 }
 
-/// Ends what the turn may still do: that it is to end is stored, and its grant is closed, however long the data plane is away.
-/// One that is over its time is ended whoever holds the run by now, as that one would, too.
+/// Stores that the turn is to end and closes its grant, and retries while the data plane is unavailable. A turn that is
+/// over its time is ended even if another worker holds the run by now, because that worker would end it too.
 pub(super) async fn stop(scene: &Scene<'_>, by: KilledBy) -> Result<(), Error> {
     let Scene { host, booked, .. } = *scene;
     let run = &booked.order.run_id;
@@ -172,16 +174,16 @@ pub(super) async fn stop(scene: &Scene<'_>, by: KilledBy) -> Result<(), Error> {
     closed
 }
 
-/// Whether nothing comes of a turn any more.
+/// State of a turn after its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Settled {
     Yes,
-    /// It was not waited for any longer.
+    /// The wait was given up.
     No,
 }
 
-/// Waits until what the gateway does after a turn is done, such as shortening the conversation, or what sub-agents do: it is the
-/// run's. Who cancels the run waits no longer.
+/// Waits until the gateway's work after a turn is done, such as shortening the conversation or the work of sub-agents:
+/// its calls belong to the run. A cancel ends the wait.
 async fn settled(scene: &Scene<'_>, calls: &Calls, deadline: Instant) -> Settled {
     let (data_plane, run) = (&scene.host.data_plane, &scene.order().run_id);
     let (least, longest) = if scene.telling.has_delegated() {

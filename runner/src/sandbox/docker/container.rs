@@ -1,7 +1,7 @@
-//! A container that exists: started, listened to, waited for, stopped.
+//! Handles a container that exists: starts it, reads its output, waits for it, stops it.
 //!
-//! Whoever made it is attached to it from before its start and misses nothing. Whoever finds it, after a restart of its own
-//! or of Docker, reads what Docker kept of its output.
+//! The process that made the container is attached to it from before its start and misses nothing. A process that
+//! finds it, after a restart of its own or of Docker, reads the output that Docker kept.
 
 use std::{cell::Cell, time::Duration};
 
@@ -23,37 +23,38 @@ use super::{
 };
 use crate::sandbox::{Ended, Hear, KilledBy};
 
-/// How long nothing more may come of the output of a container that has ended, before that was all.
+/// Longest silence in the output of an ended container; after that the output counts as complete.
 const OUTPUT_GRACE: Duration = Duration::from_secs(5);
-/// How long an agent that is told to end may take.
+/// Time in seconds that an agent has to end after the stop signal.
 const STOP_GRACE_S: i32 = 2;
 
-/// A container. It stays until [`super::Docker::remove`].
+/// A container. It exists until [`super::Docker::remove`].
 #[derive(Debug)]
 pub(crate) struct Container {
     docker: Client,
-    /// Its id: a name may come to stand for another one.
+    /// Id of the container: its name may later be another one's.
     id: String,
     output: Output,
-    /// Whether somebody has tried to start it.
+    /// Set once a start was tried.
     was_asked: Cell<bool>,
 }
 
-/// What there is under a name.
+/// Result of a search for a container by name.
 #[derive(Debug)]
 pub(crate) enum Found {
-    /// Nothing.
+    /// There is none.
     Nothing,
     /// A container whose agent was never started.
     Fresh,
-    /// One whose agent runs.
+    /// A container whose agent runs.
     Running(Container),
-    /// One whose agent has ended.
+    /// A container whose agent has ended.
     Ended(Container),
 }
 
 impl Container {
-    /// The one with this id, which has printed nothing yet; of each of its outputs `most` is kept.
+    /// Attaches to the container with this id, which has printed nothing yet. At most `most` of each output is
+    /// captured.
     pub(super) async fn attach(
         docker: &Client,
         id: String,
@@ -93,13 +94,13 @@ impl Container {
         Ok(if is_running(&state) { Found::Running(container) } else { Found::Ended(container) })
     }
 
-    /// So many bytes of stdout and stderr are not to be passed on, because they were, by whoever held the run before.
+    /// Skips this many bytes of stdout and stderr: the run's earlier holder has passed them on.
     pub(crate) const fn was_told(&mut self, stdout: u64, stderr: u64) {
         self.output.was_told(stdout, stderr);
     }
 
-    /// Lets the agent run. To be asked again if Docker is away: an agent that was started is not started again, not even if
-    /// it has ended meanwhile.
+    /// Starts the agent. May be called again if Docker was unavailable: an agent that was started is not started
+    /// again, not even if it has ended meanwhile.
     pub(crate) async fn start(&self) -> Result<(), Error> {
         if self.was_asked.replace(true) && was_started(&self.inspect().await?) {
             return Ok(());
@@ -108,7 +109,7 @@ impl Container {
         started.map_err(refused("start", &self.id))
     }
 
-    /// Passes its output on as it comes, until it has ended. Cancel safe: what was read is kept.
+    /// Passes its output on as it comes, until the container has ended. Cancel safe: what was read is kept.
     pub(crate) async fn over(&mut self, hear: Hear<'_>) -> Result<(), Error> {
         loop {
             {
@@ -129,13 +130,13 @@ impl Container {
                 }
                 return Ok(());
             }
-            // Docker went away in the middle, and the container did not.
+            // Docker became unavailable in the middle, and the container runs on.
             tokio::time::sleep(PAUSE).await;
             self.output.again(logs(&self.docker, &self.id));
         }
     }
 
-    /// Tells the agent to end, and ends it if it does not. Ready when it is over.
+    /// Stops the agent, and kills it if it does not end. Returns when it has ended.
     pub(crate) async fn stop(&mut self, hear: Hear<'_>) -> Result<(), Error> {
         let (docker, id) = (self.docker.clone(), self.id.clone());
         let stopped = async {
@@ -149,7 +150,7 @@ impl Container {
         tokio::try_join!(stopped, self.over(hear)).map(|((), ())| ())
     }
 
-    /// How it ended; `killed_by` says who ended it.
+    /// Returns the container's end; `killed_by` names the cause if it did not end by itself.
     pub(crate) async fn ended(self, killed_by: Option<KilledBy>) -> Result<Ended, Error> {
         let state = self.inspect().await?;
         let (stdout, stderr) = self.output.finish();
@@ -167,7 +168,7 @@ impl Container {
     }
 }
 
-/// Whether its agent ever ran. Docker writes the year 1 for never.
+/// Returns whether its agent ever ran. Docker writes the year 1 for never.
 fn was_started(state: &ContainerState) -> bool {
     state.started_at.as_ref().is_some_and(|at| !at.starts_with("0001-"))
 }
@@ -176,14 +177,14 @@ fn is_running(state: &ContainerState) -> bool {
     state.running.unwrap_or(false) || state.paused.unwrap_or(false)
 }
 
-/// Id and state of a container, by name or id.
+/// Returns id and state of a container, by name or id.
 async fn inspect(docker: &Client, container: &str) -> Result<(String, ContainerState), ClientError> {
     let inspect = async || docker.inspect_container(container, None::<InspectContainerOptions>).await;
     let inspected = patiently(inspect).await?;
     Ok((inspected.id.unwrap_or_default(), inspected.state.unwrap_or_default()))
 }
 
-/// What Docker kept of a container's output, and what comes.
+/// Streams the output that Docker kept of a container, and then follows it.
 fn logs(
     docker: &Client,
     id: &str,
@@ -193,13 +194,13 @@ fn logs(
     docker.logs(id, Some(options)).map(move |output| output.map(|output| mend.mend(output)))
 }
 
-/// Ready when the container has ended, or perhaps before if Docker is away meanwhile.
+/// Waits until the container has ended, or less if Docker becomes unavailable meanwhile.
 async fn wait(docker: &Client, id: &str) -> Result<(), Error> {
     let deadline = Instant::now() + AWAY;
     loop {
         let mut waited = docker.wait_container(id, None::<WaitContainerOptions>);
         match waited.next().await {
-            // Any exit code but 0 comes as an error.
+            // Docker reports any exit code but 0 as an error.
             None | Some(Ok(_) | Err(ClientError::DockerContainerWaitError { .. })) => return Ok(()),
             Some(Err(error)) if is_away(&error) && Instant::now() < deadline => {
                 tokio::time::sleep(PAUSE).await;

@@ -1,4 +1,4 @@
-//! Containers of gateways: made once, brought back by Docker, ended by whoever ended them. They belong to no run.
+//! Containers of gateways: made once, restarted by Docker, ended by `sluice gateway`. They belong to no run.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -25,10 +25,10 @@ use super::{
 };
 use crate::sandbox::Limits;
 
-/// Beyond the time that a gateway is given to end.
+/// Time beyond a gateway's drain that Docker may take to stop it.
 const SLACK: Duration = Duration::from_secs(60);
 
-/// A gateway's container.
+/// Request for a gateway's container.
 #[derive(Debug)]
 pub(crate) struct GatewaySpec {
     /// Name of the container.
@@ -36,37 +36,37 @@ pub(crate) struct GatewaySpec {
     /// Id of its image.
     pub(crate) image: String,
     pub(crate) labels: BTreeMap<&'static str, String>,
-    /// What its first process starts.
+    /// Command that its first process starts.
     pub(crate) command: Vec<String>,
     pub(crate) environment: BTreeMap<&'static str, String>,
-    /// Host directories, by where they are in the container: what it only reads.
+    /// Host directories that it only reads, each with its path in the container.
     pub(crate) reads: [(PathBuf, &'static str); 2],
-    /// And what it writes to.
+    /// Host directories that it writes to, each with its path in the container.
     pub(crate) writes: [(PathBuf, &'static str); 2],
     pub(crate) limits: Limits,
-    /// How long it may take to end.
+    /// Longest time it may take to end.
     pub(crate) drain: Duration,
 }
 
-/// A gateway's container that is there.
+/// A gateway's container that exists.
 #[derive(Debug)]
 pub(crate) struct GatewayFound {
     pub(crate) is_running: bool,
     pub(crate) labels: HashMap<String, String>,
-    /// The networks it is in; it should be in none.
+    /// Networks it is attached to; there should be none.
     pub(crate) networks: Vec<String>,
     now: ContainerInspectResponse,
 }
 
 impl GatewayFound {
-    /// What of it is not as `spec` has it, in Docker's words.
+    /// Returns Docker's names of the settings in which it differs from `spec`.
     pub(crate) fn differences(&self, spec: &GatewaySpec) -> Vec<String> {
         walls::differences(&body(spec), &self.now)
     }
 }
 
 impl Docker {
-    /// The container called `name`, if there is one.
+    /// Returns the container called `name`, if there is one.
     pub(crate) async fn gateway(&self, name: &str) -> Result<Option<GatewayFound>, Error> {
         match self.0.inspect_container(name, None::<InspectContainerOptions>).await {
             Ok(now) => Ok(Some(GatewayFound {
@@ -80,7 +80,7 @@ impl Docker {
         }
     }
 
-    /// Makes a container and starts it. There must be none of its name.
+    /// Makes a container and starts it. No container of its name may exist.
     pub(crate) async fn start_gateway(&self, spec: &GatewaySpec) -> Result<(), Error> {
         let options = CreateContainerOptionsBuilder::new().name(&spec.name).build();
         let made = self.0.create_container(Some(options), body(spec)).await;
@@ -88,13 +88,14 @@ impl Docker {
         self.resume_gateway(&spec.name).await
     }
 
-    /// Starts the container called `name` again, as it is.
+    /// Starts the container called `name` again, unchanged.
     pub(crate) async fn resume_gateway(&self, name: &str) -> Result<(), Error> {
         let started = self.0.start_container(name, None::<StartContainerOptions>).await;
         started.map_err(refused("start", name))
     }
 
-    /// Tells the container called `name` to end, waits so long for that, and removes it. There may be none.
+    /// Stops the container called `name`, waiting at most `drain` for its end, and removes it. A missing one is no
+    /// error.
     pub(crate) async fn end_gateway(&self, name: &str, drain: Duration) -> Result<(), Error> {
         let seconds = i32::try_from(drain.as_secs()).unwrap_or(i32::MAX);
         let options = StopContainerOptionsBuilder::new().t(seconds).build();
@@ -105,7 +106,7 @@ impl Docker {
         }
     }
 
-    /// The last lines that the container called `name` has printed.
+    /// Returns the last lines that the container called `name` has printed.
     pub(crate) async fn tail(&self, name: &str, lines: u32) -> Result<String, Error> {
         let options = LogsOptionsBuilder::new().stdout(true).stderr(true).tail(&lines.to_string()).build();
         let pieces: Vec<_> = self
@@ -127,13 +128,13 @@ fn body(spec: &GatewaySpec) -> ContainerCreateBody {
     let writes = spec.writes.iter().map(|(source, target)| bind(source, target, Access::ReadWrite));
     ContainerCreateBody {
         image: Some(spec.image.clone()),
-        // What was killed left a lease in its state. It is taken over at once only by who has the same host name.
+        // A killed gateway left a lease in its state. Only a gateway with the same host name takes it over at once.
         hostname: Some("gateway".to_owned()),
         cmd: Some(spec.command.clone()),
         env: Some(spec.environment.iter().map(|(key, value)| format!("{key}={value}")).collect()),
         labels: Some(spec.labels.iter().map(owned).collect()),
         user: Some(format!("{SANDBOX_UID}:{SANDBOX_UID}")),
-        // OpenClaw reads `.env` where it starts. Here nobody can put one.
+        // OpenClaw reads `.env` in its working directory. Here nothing can put one.
         working_dir: Some("/".to_owned()),
         stop_timeout: Some(i64::try_from(spec.drain.as_secs()).unwrap_or(i64::MAX)),
         host_config: Some(HostConfig {

@@ -1,4 +1,4 @@
-//! Containers as Docker tells of them, whoever made them; and removing one of them, that very one.
+//! Lists containers as Docker reports them, including foreign ones, and removes one of them, that very one.
 
 use std::{
     collections::HashMap,
@@ -19,59 +19,59 @@ use platform_core::{
 
 use super::{Docker, Error, is_gone, is_not_found, refused};
 
-/// A container that is there.
+/// A container that exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Listed {
-    /// What it is, for good: names may be given anew.
+    /// Id of the container, which never changes: a name may be given to another one.
     pub(crate) id: String,
-    /// What it is called.
+    /// Name of the container.
     pub(crate) name: String,
-    /// Everything that is written on it.
+    /// All labels.
     pub(crate) labels: HashMap<String, String>,
-    /// When it was made.
+    /// Time of creation.
     pub(crate) created: SystemTime,
-    /// What it has mounted: where on the host it lies, and where it is in the container.
+    /// Mounts: the path on the host, and the path in the container.
     pub(crate) mounts: Vec<(PathBuf, String)>,
 }
 
-/// What became of a container that was to be removed.
+/// Result of a removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Removal {
-    /// It is gone now.
+    /// The container is removed now.
     Done,
-    /// Somebody else had removed it.
+    /// Another process had removed it.
     GoneBefore,
-    /// It is no longer what it was, and stays.
+    /// The container has changed since, and stays.
     Changed,
 }
 
 impl Listed {
-    /// The installation it says it belongs to.
+    /// Returns the installation named on its label.
     pub(crate) fn installation(&self) -> Option<&str> {
         self.label(label::INSTALLATION)
     }
 
-    /// The run it says it belongs to.
+    /// Returns the run named on its label.
     pub(crate) fn run(&self) -> Option<&str> {
         self.label(label::RUN_ID)
     }
 
-    /// The gateway it says it is.
+    /// Returns the gateway named on its label.
     pub(crate) fn gateway(&self) -> Option<&str> {
         self.label(label::GATEWAY)
     }
 
-    /// Whether it says that it was made to wait for a run.
-    pub(crate) fn is_spare(&self) -> bool {
-        self.label(label::MOULD).is_some()
+    /// Returns whether its labels say that it was made to wait for a run.
+    pub(crate) fn is_warm(&self) -> bool {
+        self.label(label::TEMPLATE).is_some()
     }
 
-    /// The epoch of its run it says it was made in; 0 for one from before epochs were written on containers.
+    /// Returns the epoch of its run on its label; 0 if it is older than that label.
     pub(crate) fn epoch(&self) -> u64 {
         self.label(label::EPOCH).and_then(|epoch| epoch.parse().ok()).unwrap_or_default()
     }
 
-    /// Name of the directory it has its run's socket from.
+    /// Returns the name of the directory that its run's socket is mounted from.
     pub(crate) fn socket_dir(&self) -> Option<&str> {
         let (source, _) = self.mounts.iter().find(|(_, target)| target == path::SOCKET_DIR)?;
         source.file_name()?.to_str()
@@ -100,16 +100,20 @@ impl From<ContainerSummary> for Listed {
 }
 
 impl Docker {
-    /// All containers on this Docker, also those that are none of ours: they may use what is.
+    /// Returns all containers on this Docker, foreign ones too: they may use our resources.
     pub(crate) async fn containers(&self) -> Result<Vec<Listed>, Error> {
         let options = ListContainersOptionsBuilder::new().all(true).build();
         let listed = self.0.list_containers(Some(options)).await.map_err(refused("list", "every"))?;
         Ok(listed.into_iter().map(Listed::from).collect())
     }
 
-    /// Names of the containers of `installation` that run and were made to wait for a run, whatever became of them.
-    pub(crate) async fn running_spares(&self, installation: &InstallationId) -> Result<Vec<String>, Error> {
-        let labels = vec![format!("{}={installation}", label::INSTALLATION), label::MOULD.to_owned()];
+    /// Returns the names of the running containers of `installation` that were made to wait for a run, in whatever
+    /// state they are now.
+    pub(crate) async fn running_warm_containers(
+        &self,
+        installation: &InstallationId,
+    ) -> Result<Vec<String>, Error> {
+        let labels = vec![format!("{}={installation}", label::INSTALLATION), label::TEMPLATE.to_owned()];
         let filters =
             HashMap::from([("label".to_owned(), labels), ("status".to_owned(), vec!["running".to_owned()])]);
         let options = ListContainersOptionsBuilder::new().all(true).filters(&filters).build();
@@ -117,7 +121,7 @@ impl Docker {
         Ok(listed.into_iter().map(|summary| Listed::from(summary).name).collect())
     }
 
-    /// Removes `found`, running or not, if it still is what it was when it was found.
+    /// Removes `found`, running or not, if it has not changed since it was listed.
     pub(crate) async fn remove_listed(&self, found: &Listed) -> Result<Removal, Error> {
         let now = match self.0.inspect_container(&found.id, None::<InspectContainerOptions>).await {
             Ok(now) => now,

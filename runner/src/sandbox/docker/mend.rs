@@ -1,37 +1,39 @@
-//! What Docker kept of a container's output, as it was.
+//! Restores a container's output from what Docker kept of it.
 //!
-//! Its `local` driver keeps lines, and of a line of more than 16 KiB parts; it forgets whether a line feed came behind the last
-//! part (moby's `local` reader adds one only to lines of one part). What comes next in the same stream says that there was one.
-//! Behind the very last line nothing comes: there it may be missing. The `json-file` driver keeps line feeds and loses more: it
-//! keeps text, and what it cut in the middle of a letter, or was none, comes back as U+FFFD.
+//! Docker's `local` driver stores a line of more than 16 KiB in parts. It forgets whether a line feed followed the last
+//! part (moby's `local` reader adds one only to lines of one part). If more output of the same stream follows that
+//! part, there was a line feed. If nothing follows, this cannot be known, and none is added.
+//!
+//! The `json-file` driver keeps line feeds, but it stores text: a character that is cut in two and a byte that is not
+//! UTF-8 come back as U+FFFD.
 
 use bollard::container::LogOutput;
 use bytes::{BufMut, Bytes, BytesMut};
 
-/// Bytes in a part of a line that goes on.
+/// Size of a part that is not the last of its line, in bytes.
 const PART: usize = 16 << 10;
 
-/// Puts line feeds back where they were.
+/// Restores lost line feeds.
 #[derive(Debug, Default)]
 pub(super) struct Mend {
     stdout: Before,
     stderr: Before,
 }
 
-/// What came before in a stream.
+/// Ending of a stream's previous piece.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Before {
-    /// Nothing, or the end of a line.
+    /// Nothing yet, or the end of a line.
     #[default]
     Line,
     /// A part of a line that goes on.
     Part,
-    /// The end of a line without its line feed, or of everything.
+    /// The last part of a line, without a line feed.
     End,
 }
 
 impl Mend {
-    /// The next piece, with what was lost before it.
+    /// Returns the next piece, with the line feed that was lost before it.
     pub(super) fn mend(&mut self, output: LogOutput) -> LogOutput {
         match output {
             LogOutput::StdOut { message } => LogOutput::StdOut { message: self.stdout.mend(message) },

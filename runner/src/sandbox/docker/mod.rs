@@ -1,7 +1,7 @@
-//! Sandboxes on Docker. The only module that speaks to it.
+//! Runs sandboxes on Docker. No other module speaks to it.
 //!
-//! Docker may be away for a while, restarted or stopped. Who looks at something asks again until it answers, for as long as
-//! [`AWAY`]; who changes something is told, and decides. Whatever changes something may be asked for twice.
+//! Docker may be unavailable for a while, restarted or stopped. A read is repeated until Docker answers, for as long
+//! as [`AWAY`]. A change reports the failure, and its caller decides. Each change may be requested twice.
 
 mod container;
 mod gateway;
@@ -32,58 +32,58 @@ pub(crate) use self::{
     container::{Container, Found},
     gateway::{GatewayFound, GatewaySpec},
     listed::{Listed, Removal},
-    request::{labels, spare_labels},
+    request::{labels, warm_labels},
 };
 use super::SandboxSpec;
 use crate::away::Away;
 
-/// How long Docker may take to answer; not how long a container may run.
+/// Longest time Docker may take to answer, in seconds. It does not limit how long a container may run.
 const PATIENCE_S: u64 = 60;
-/// How long Docker may be away.
+/// Longest time Docker may be unavailable before a read fails.
 const AWAY: Duration = Duration::from_secs(120);
-/// Pause before it is asked again.
+/// Delay before a request is repeated.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Why Docker did not do what it was asked.
+/// Errors of requests to Docker.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// Nobody answers.
+    /// Docker does not answer.
     #[error("Docker does not answer on {socket}: start it, or set sandbox.docker_socket")]
     Unreachable {
-        /// Its API socket.
+        /// Path of its API socket.
         socket: String,
-        /// Why not.
+        /// Failure of the connection.
         #[source]
         source: ClientError,
     },
     /// The image is not on this host.
     #[error("image {image} is not on this host: {}", mend(image))]
     NoImage {
-        /// The image.
+        /// Image that is missing.
         image: Image,
     },
     /// The image with this id is not on this host any more.
     #[error("image {id} was removed from this host after the run had been prepared")]
     ImageGone {
-        /// Its id.
+        /// Id of the image.
         id: String,
     },
-    /// A volume is not on this host. Docker would make an empty one.
+    /// A volume is not on this host. Docker would silently make an empty one.
     #[error(
         "volume {volume} is not on this host: `docker volume create {volume}` makes an empty one, or correct `volumes` of the agent"
     )]
     NoVolume {
-        /// Its name.
+        /// Name of the volume.
         volume: String,
     },
-    /// Docker said no.
+    /// Docker refused a request.
     #[error("Docker cannot {action} container {container}")]
     Refused {
-        /// What was tried.
+        /// Request, as a verb.
         action: &'static str,
-        /// On which container.
+        /// Name or id of the container.
         container: String,
-        /// Why not.
+        /// Docker's answer.
         #[source]
         source: ClientError,
     },
@@ -101,20 +101,20 @@ impl Away for Error {
     }
 }
 
-/// A connection to Docker.
+/// Client of Docker's API.
 #[derive(Debug, Clone)]
 pub(crate) struct Docker(Client);
 
-/// What containers of an image do without a command.
+/// Behaviour of an image's containers when they get no command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waits {
-    /// They wait to be told.
+    /// The container waits for a start file.
     ForStartFile,
-    /// Something else.
+    /// The container does something else.
     Never,
 }
 
-/// Docker, as it describes itself.
+/// Docker's own description of its version.
 #[derive(Debug)]
 pub(crate) struct Version {
     pub(crate) engine: String,
@@ -138,13 +138,14 @@ impl Docker {
         })
     }
 
-    /// Id of `image`, which never comes to stand for another one.
+    /// Returns the id of `image`, which never comes to mean another image.
     pub(crate) async fn image(&self, image: &Image) -> Result<String, Error> {
         self.image_that_waits(image).await.map(|(id, _)| id)
     }
 
-    /// The same, and whether containers of it wait for a start file: a label says of which first process that is true, it still is
-    /// the image's, and the image brings no command. Labels are inherited by images that are made from one, and entrypoints are not.
+    /// Returns the id of `image`, and whether its containers wait for a start file. They do if a label names the
+    /// image's first process as one that waits, the image still has it as its entrypoint, and it brings no command.
+    /// An image inherits the labels of its base, but not always the entrypoint.
     pub(crate) async fn image_that_waits(&self, image: &Image) -> Result<(String, Waits), Error> {
         let no_image = || Error::NoImage { image: image.clone() };
         match self.0.inspect_image(image.as_str()).await {
@@ -153,7 +154,7 @@ impl Docker {
                 let entrypoint = config.entrypoint.unwrap_or_default();
                 let labels = config.labels.unwrap_or_default();
                 let its_own =
-                    labels.get(name::label::WAITS).is_some_and(|first| entrypoint == [first.as_str()]);
+                    labels.get(name::label::ENTRYPOINT).is_some_and(|first| entrypoint == [first.as_str()]);
                 let has_command = config.cmd.is_some_and(|cmd| !cmd.is_empty());
                 let waits = if its_own && !has_command { Waits::ForStartFile } else { Waits::Never };
                 Ok((found.id.ok_or_else(no_image)?, waits))
@@ -163,7 +164,7 @@ impl Docker {
         }
     }
 
-    /// Looks whether `volume` is on this host.
+    /// Checks that `volume` is on this host.
     pub(crate) async fn volume(&self, volume: &str) -> Result<(), Error> {
         match self.0.inspect_volume(volume).await {
             Ok(_) => Ok(()),
@@ -172,8 +173,8 @@ impl Docker {
         }
     }
 
-    /// Makes a container, or finds it made, and attaches to its output. When this fails and Docker is not away,
-    /// there is none.
+    /// Makes a container, or finds it made, and attaches to its output. After an error there is none, unless Docker
+    /// is unavailable.
     pub(crate) async fn create(&self, spec: &SandboxSpec) -> Result<Container, Error> {
         let id = self.make(spec).await?;
         match Container::attach(&self.0, id, (&spec.name, spec.limits.output)).await {
@@ -187,15 +188,15 @@ impl Docker {
         }
     }
 
-    /// Makes a container that waits, or finds it made, and has it wait.
+    /// Makes a warm container, or finds it made, and starts it to wait for its start file.
     pub(crate) async fn wait(&self, spec: &SandboxSpec) -> Result<(), Error> {
         let id = self.make(spec).await?;
         let started = self.0.start_container(&id, None::<StartContainerOptions>).await;
         started.map_err(refused("start", &spec.name))
     }
 
-    /// Attaches to the output of a container that waits, and has printed nothing yet; `None` if it waits no more. `output` is
-    /// what is kept of each of its outputs. Docker subscribes before it answers, so nothing is missed of what comes after.
+    /// Attaches to a warm container that still waits and has printed nothing; `None` if it no longer waits. `output`
+    /// limits the capture of each output. Docker subscribes before it answers, so no later output is missed.
     pub(crate) async fn waiting(&self, name: &str, output: ByteSize) -> Result<Option<Container>, Error> {
         Container::waiting(&self.0, name, output).await
     }
@@ -207,7 +208,7 @@ impl Docker {
         let options = CreateContainerOptionsBuilder::new().name(&spec.name).build();
         match self.0.create_container(Some(options), request::body(spec)).await {
             Ok(created) => Ok(created.id),
-            // The answer to an earlier try got lost, or it is another's.
+            // Either the answer to an earlier try got lost, or the container is another's.
             Err(error) if is_taken(&error) => match self.made(spec).await? {
                 Some(id) => Ok(id),
                 None => Err(refused("create", &spec.name)(error)),
@@ -217,7 +218,7 @@ impl Docker {
         }
     }
 
-    /// Id of the container that has the name in `spec`, if it is the one that `spec` asks for.
+    /// Returns the id of the container that has the name in `spec`, if it is the one that `spec` asks for.
     async fn made(&self, spec: &SandboxSpec) -> Result<Option<String>, Error> {
         let found = self.0.inspect_container(&spec.name, None::<InspectContainerOptions>).await;
         let found = found.map_err(refused("inspect", &spec.name))?;
@@ -226,13 +227,13 @@ impl Docker {
         Ok(found.id.filter(|_id| is_ours))
     }
 
-    /// The container called `name`, and how far it has come; for whoever did not make it. `output` is what is kept of each
-    /// of its outputs.
+    /// Finds the container called `name`, and its progress, for a process that did not make it. `output` limits the
+    /// capture of each output.
     pub(crate) async fn find(&self, name: &str, output: ByteSize) -> Result<Found, Error> {
         Container::find(&self.0, name, output).await
     }
 
-    /// Removes the container called `name`, running or not; there may be none. It is gone when this returns.
+    /// Removes the container called `name`, running or not. A missing one is no error. It is gone when this returns.
     pub(crate) async fn remove(&self, name: &str) -> Result<(), Error> {
         let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
         match self.0.remove_container(name, Some(options)).await {
@@ -241,11 +242,12 @@ impl Docker {
         }
     }
 
-    /// Removes the container called `name` unless its agent runs; there may be none. Whoever asks looks again.
+    /// Removes the container called `name` unless its agent runs. A missing one is no error. The caller checks the
+    /// result with [`Self::find`].
     pub(crate) async fn discard(&self, name: &str) -> Result<(), Error> {
         let options = RemoveContainerOptionsBuilder::new().v(true).build();
         match self.0.remove_container(name, Some(options)).await {
-            // It runs, or is on its way out.
+            // It runs, or is being removed.
             Err(error) if is_taken(&error) => tokio::time::sleep(PAUSE).await,
             Err(error) if !is_not_found(&error) => return Err(refused("remove", name)(error)),
             _ => {}
@@ -254,7 +256,7 @@ impl Docker {
     }
 }
 
-/// Does `once` until Docker answers.
+/// Repeats `once` until Docker answers, for at most [`AWAY`].
 async fn patiently<T>(once: impl AsyncFn() -> Result<T, ClientError>) -> Result<T, ClientError> {
     let deadline = Instant::now() + AWAY;
     loop {
@@ -268,7 +270,7 @@ async fn patiently<T>(once: impl AsyncFn() -> Result<T, ClientError>) -> Result<
     }
 }
 
-/// How an image comes to this host.
+/// Returns advice for getting an image onto this host.
 fn mend(image: &Image) -> &'static str {
     if image.is_pinned() {
         "pull or load that very image, or pin the one that is here (`docker images --digests --no-trunc`)"
@@ -281,12 +283,12 @@ fn refused<'c>(action: &'static str, container: &'c str) -> impl FnOnce(ClientEr
     move |source| Error::Refused { action, container: container.to_owned(), source }
 }
 
-/// Nobody answered, or not to the end.
+/// Returns whether Docker gave no answer, or an incomplete one.
 const fn is_away(error: &ClientError) -> bool {
     matches!(
         error,
         ClientError::HyperResponseError { .. }
-            // No socket, or nobody behind it.
+            // There is no socket, or no process listens on it.
             | ClientError::HyperLegacyError { .. }
             | ClientError::SocketNotFoundError(_)
             | ClientError::HttpClientError { .. }
@@ -304,7 +306,7 @@ const fn is_taken(error: &ClientError) -> bool {
     matches!(error, ClientError::DockerResponseServerError { status_code: 409, .. })
 }
 
-/// Not there, or on its way out already.
+/// Returns whether the container does not exist, or is being removed already.
 const fn is_gone(error: &ClientError) -> bool {
     matches!(error, ClientError::DockerResponseServerError { status_code: 404 | 409, .. })
 }

@@ -1,4 +1,4 @@
-//! Both outputs of a container, kept and passed on.
+//! Captures both outputs of a container, and passes them on as they come.
 
 use std::{fmt, pin::Pin, time::Duration};
 
@@ -14,7 +14,7 @@ const PIECE: usize = 8 << 10;
 
 type Source = Pin<Box<dyn Stream<Item = Result<LogOutput, ClientError>> + Send>>;
 
-/// What a container prints.
+/// Both outputs of a container.
 pub(super) struct Output {
     source: Source,
     is_broken: bool,
@@ -23,18 +23,18 @@ pub(super) struct Output {
     stderr: One,
 }
 
-/// Whether a source may have more to say.
+/// State of a source: open or at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum More {
     Perhaps,
     Never,
 }
 
-/// One of the two.
+/// State of one of the two outputs.
 #[derive(Debug)]
 struct One {
     capture: Capture,
-    /// Bytes since the beginning of the source.
+    /// Bytes read since the beginning of the source.
     read: u64,
     /// Bytes that were passed on, or wait in `letters`.
     told: u64,
@@ -48,7 +48,7 @@ impl fmt::Debug for Output {
 }
 
 impl Output {
-    /// From `source`, keeping at most `most` of each.
+    /// Reads from `source`, and captures at most `most` of each output.
     pub(super) fn from(
         source: impl Stream<Item = Result<LogOutput, ClientError>> + Send + 'static,
         most: ByteSize,
@@ -62,12 +62,13 @@ impl Output {
         }
     }
 
-    /// So many bytes of each were passed on by somebody before.
+    /// Skips the first bytes of each output: an earlier holder of the run has passed them on.
     pub(super) const fn was_told(&mut self, stdout: u64, stderr: u64) {
         (self.stdout.told, self.stderr.told) = (stdout, stderr);
     }
 
-    /// Begins again with a source that has everything from the beginning. What was told is not told again.
+    /// Begins again with a source that has everything from the beginning. Bytes that were passed on are not passed on
+    /// again.
     pub(super) fn again(
         &mut self,
         source: impl Stream<Item = Result<LogOutput, ClientError>> + Send + 'static,
@@ -85,13 +86,13 @@ impl Output {
         while self.piece(hear).await == More::Perhaps {}
     }
 
-    /// Reads what is left when the container has ended: however much that is, as long as it comes. Docker may never say
-    /// that this was all; then nothing comes for as long as `silence`.
+    /// Reads the rest of an ended container's output: however much that is, as long as it comes. Docker may never
+    /// report the end; a `silence` of that length counts as the end.
     pub(super) async fn rest(&mut self, hear: Hear<'_>, silence: Duration) {
         while let Ok(More::Perhaps) = timeout(silence, self.piece(hear)).await {}
     }
 
-    /// Whether the source broke off, and may have had more to say.
+    /// Returns whether the source broke off, and may have had more to come.
     pub(super) const fn is_broken(&self) -> bool {
         self.is_broken
     }
@@ -100,7 +101,7 @@ impl Output {
         match self.source.next().await {
             Some(Ok(output)) => {
                 self.take(output, hear);
-                // Output without end is always ready: the time limit beside us must get its turn.
+                // Endless output is always ready: the time limit beside us must get its turn.
                 tokio::task::yield_now().await;
                 More::Perhaps
             }
@@ -127,7 +128,7 @@ impl Output {
         one.push(&bytes, |text, to| hear(Piece { stream, text, to }));
     }
 
-    /// What was kept of stdout and stderr.
+    /// Returns the captured stdout and stderr.
     pub(super) fn finish(self) -> (Captured, Captured) {
         (self.stdout.capture.finish(), self.stderr.capture.finish())
     }
@@ -138,7 +139,7 @@ impl One {
         Self { capture: Capture::new(most), read: 0, told: 0, letters: Letters::default() }
     }
 
-    /// Keeps `bytes`, and passes on what of them was not told yet, with how far that is.
+    /// Captures `bytes`, and passes on those that were not passed on yet, with their end position in the stream.
     fn push(&mut self, bytes: &[u8], pass_on: impl Fn(String, u64)) {
         self.capture.push(bytes);
         let known = usize::try_from(self.told.saturating_sub(self.read)).unwrap_or(usize::MAX);

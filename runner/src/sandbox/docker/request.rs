@@ -1,4 +1,4 @@
-//! A sandbox in Docker's words: everything it is denied and the little it is granted.
+//! Builds the request for a sandbox: everything it is denied and the little it is granted.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -13,7 +13,7 @@ use platform_runtime::settings::Volume;
 
 use crate::sandbox::{First, Limits, Program, SandboxSpec};
 
-/// The whole request.
+/// Builds the whole request.
 pub(super) fn body(spec: &SandboxSpec) -> ContainerCreateBody {
     let pairs = |(key, value): (&&'static str, &String)| ((*key).to_owned(), value.clone());
     let (cmd, env) = match &spec.first {
@@ -55,7 +55,7 @@ fn host_config(spec: &SandboxSpec) -> HostConfig {
     }
 }
 
-/// Everything a container is denied, and what it may use.
+/// Returns everything a container is denied, and its limits.
 pub(super) fn hardened(limits: Limits) -> HostConfig {
     let bytes = |size: ByteSize| i64::try_from(size.0).unwrap_or(i64::MAX);
     let tmpfs = |size: ByteSize| {
@@ -84,9 +84,10 @@ pub(super) fn hardened(limits: Limits) -> HostConfig {
     }
 }
 
-/// For whoever finds the container and was not attached to it from its start: all that is kept of an output, and of more at
-/// least the end. It costs a container that prints lines of two bytes without end some seconds: Docker writes what it has in
-/// its own buffers before it says that the container has ended. Without waiting for its log it would lose pieces.
+/// Configures Docker's log, for a process that finds the container and was not attached from its start. The log holds
+/// all that is captured of an output, and of a longer one at least the end. A container that prints lines of two
+/// bytes without end takes some seconds more to end: Docker writes its own buffers before it reports the end. Without
+/// waiting for its log it would lose pieces.
 fn log_config(output: ByteSize) -> HostConfigLogConfig {
     let both = (output.0 * 2).max(1 << 16).to_string();
     let options = [("max-size", both.as_str()), ("max-file", "2"), ("compress", "false")];
@@ -116,21 +117,21 @@ fn volume(Volume { volume, container_path, read_only }: &Volume) -> Mount {
         source: Some(volume.clone()),
         target: Some(container_path.clone()),
         read_only: Some(*read_only),
-        // Else Docker fills an empty one with what the image has there, also one that is only to be read.
+        // By default Docker fills an empty volume with the image's content at that path, even a read-only one.
         volume_options: Some(MountVolumeOptions { no_copy: Some(true), ..MountVolumeOptions::default() }),
         ..Mount::default()
     }
 }
 
-/// Labels of the container that is made in `epoch` for an installation, a run and an agent, with a workspace.
+/// Labels a container that is made in `epoch` for an installation, a run and an agent, with a workspace.
 pub(crate) fn labels(of: [&str; 4], epoch: u64) -> BTreeMap<&'static str, String> {
     let keys = [name::label::INSTALLATION, name::label::RUN_ID, name::label::AGENT, name::label::WORKSPACE];
     let pairs = keys.into_iter().zip(of.map(str::to_owned));
     pairs.chain([(name::label::EPOCH, epoch.to_string())]).collect()
 }
 
-/// Labels of a container that waits for a run, made for an installation and an agent from a mould, with a workspace.
-pub(crate) fn spare_labels(of: [&str; 4]) -> BTreeMap<&'static str, String> {
-    let keys = [name::label::INSTALLATION, name::label::AGENT, name::label::MOULD, name::label::WORKSPACE];
+/// Labels a warm container, made for an installation and an agent from a template, with a workspace.
+pub(crate) fn warm_labels(of: [&str; 4]) -> BTreeMap<&'static str, String> {
+    let keys = [name::label::INSTALLATION, name::label::AGENT, name::label::TEMPLATE, name::label::WORKSPACE];
     keys.into_iter().zip(of.map(str::to_owned)).collect()
 }

@@ -1,12 +1,13 @@
-//! Whether a container's walls are those that were asked for, by what Docker says of it as it is now: who can speak to Docker can
-//! change a container that is there. Not here: what runs in it, and when it is started again. Pure.
+//! Compares the isolation of a container with the one that was requested, by Docker's current description. A process
+//! with access to Docker can change a container that exists. The command inside and its restart policy are not
+//! checked here. Pure.
 
 use std::collections::BTreeSet;
 
 use bollard::models::{ContainerCreateBody, ContainerInspectResponse, HostConfig};
 use serde_json::Value;
 
-/// What is as it was asked for.
+/// Settings that have to be as requested.
 const SAME: [&str; 10] = [
     "NetworkMode",
     "ReadonlyRootfs",
@@ -20,7 +21,7 @@ const SAME: [&str; 10] = [
     "NanoCpus",
 ];
 
-/// What nobody asks for.
+/// Settings that are never requested.
 const NOTHING: [&str; 19] = [
     "Privileged",
     "CapAdd",
@@ -43,10 +44,10 @@ const NOTHING: [&str; 19] = [
     "Sysctls",
 ];
 
-/// What Docker hides by itself.
+/// Settings by which Docker hides paths on its own.
 const HIDDEN: [&str; 2] = ["MaskedPaths", "ReadonlyPaths"];
 
-/// The networks that it is in, by name; it should be in none.
+/// Returns the names of the networks it is attached to; there should be none.
 pub(super) fn networks(found: &ContainerInspectResponse) -> Vec<String> {
     let networks = found.network_settings.as_ref().and_then(|settings| settings.networks.as_ref());
     let mut names: Vec<_> =
@@ -55,7 +56,7 @@ pub(super) fn networks(found: &ContainerInspectResponse) -> Vec<String> {
     names
 }
 
-/// What of `found` is not as `wanted` has it, in Docker's words.
+/// Returns Docker's names of the settings in which `found` differs from `wanted`.
 pub(super) fn differences(wanted: &ContainerCreateBody, found: &ContainerInspectResponse) -> Vec<String> {
     let (was, is) = (fields(wanted.host_config.as_ref()), fields(found.host_config.as_ref()));
     let differs = SAME.into_iter().filter(|name| plain(&was[*name]) != plain(&is[*name]));
@@ -76,7 +77,8 @@ fn fields(host: Option<&HostConfig>) -> Value {
     host.and_then(|host| serde_json::to_value(host).ok()).unwrap_or_default()
 }
 
-/// A value; none where it says as much as nothing. A container has its own IPC, whatever Docker calls that.
+/// Returns a value, or `None` if it means the default. A container always has its own IPC namespace, whatever Docker
+/// calls that.
 fn plain(value: &Value) -> Option<&Value> {
     let says_nothing = match value {
         Value::Null | Value::Bool(false) => true,
@@ -89,7 +91,7 @@ fn plain(value: &Value) -> Option<&Value> {
     (!says_nothing).then_some(value)
 }
 
-/// A mount: what is where, and whether it may be written to.
+/// A mount: its source, its target, and whether it may be written to.
 type Mounted = (String, String, bool);
 
 fn mounted(found: &ContainerInspectResponse) -> BTreeSet<Mounted> {
@@ -127,7 +129,7 @@ mod tests {
         .unwrap()
     }
 
-    /// Such a container as Docker describes it, where what is at `pointer` is `value`.
+    /// Returns such a container as Docker describes it, with `value` at `pointer`.
     fn found(pointer: &str, value: Value) -> ContainerInspectResponse {
         let mut found = json!({
             "Image": "sha256:1", "Config": { "User": "1001:1001", "Cmd": ["node"] },
@@ -170,7 +172,7 @@ mod tests {
         ] {
             assert_eq!(differences(&wanted(), &found(pointer, value)), [name], "{pointer}");
         }
-        // The control: one that is as it was asked for.
+        // The control: a container as it was requested.
         let found = found("", Value::Null);
         assert_eq!((differences(&wanted(), &found), networks(&found)), (vec![], vec![]));
     }

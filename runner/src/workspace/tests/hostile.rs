@@ -1,4 +1,4 @@
-//! What agents leave to harm whoever looks at it or removes it. Each trap first catches somebody who does it plainly.
+//! Traps that agents leave for a process that reads or removes a workspace. Each trap first catches a plain attempt.
 
 use std::{
     ffi::OsStr,
@@ -129,7 +129,7 @@ async fn no_more_is_read_than_was_asked_for_also_while_a_file_grows() {
         fs::write(ground.tree().join("file"), [7; 1000]).unwrap();
         assert_eq!(read(1000).unwrap().len(), 1000);
         assert_eq!(why(read(999)), Unreadable::TooLarge { most: ByteSize(999) });
-        // Larger than memory, and takes no room.
+        // Larger than memory, and uses no disk space.
         let sparse = fs::File::create(ground.tree().join("file")).unwrap();
         sparse.set_len(60 << 30).unwrap();
         drop(sparse);

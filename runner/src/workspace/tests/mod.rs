@@ -78,7 +78,7 @@ impl Ground {
         self.workspace.path()
     }
 
-    /// As after a restart of the machine.
+    /// Unmounts the tree, as a restart of the machine does.
     fn unmount(&self) {
         self.all.site.place(&self.id).unmount().unwrap();
     }
@@ -95,7 +95,7 @@ impl Ground {
         assert_eq!(mounts_below(&self.root), Vec::<PathBuf>::new());
     }
 
-    /// Waits for the loop devices to go. Whoever makes a container has copies of all mounts for a moment.
+    /// Waits for the loop devices to go. A process that makes a container has copies of all mounts for a moment.
     async fn without_devices(&self) {
         until("the loop devices are gone", || devices_below(&self.root).is_empty()).await;
     }

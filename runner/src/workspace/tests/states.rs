@@ -15,7 +15,7 @@ use super::{
     BOTH, Ground, devices_below, entries, messages, mounts_below, settings,
 };
 
-/// Another one below the same root, in the state that `make` leaves it in, is removed.
+/// Makes another workspace below the same root, in the state that `make` leaves it in, and removes it.
 async fn is_removed(state: &str, make: impl FnOnce(&Place, Bounds)) {
     let ground = Ground::of(WorkspaceForm::Image).await;
     let id = Workspaces::new_id();
@@ -91,7 +91,7 @@ async fn what_somebody_has_open_is_removed_and_goes_when_they_let_go() {
 struct Holder(Child);
 
 impl Holder {
-    /// One that has `tree` mounted elsewhere as well, as a container has it.
+    /// Starts a process that has `tree` mounted elsewhere as well, as a container has it.
     fn of(tree: &Path) -> Self {
         Self::after("mount --bind \"$0\" /mnt", tree)
     }
@@ -144,7 +144,7 @@ async fn what_was_left_is_found_again_as_it_was() {
                 ground.unmount();
                 assert_eq!(mounts_below(&ground.root), Vec::<PathBuf>::new());
             }
-            // What new ones are here does not matter for one that is there.
+            // The form of new workspaces does not matter for one that exists.
             for other in BOTH {
                 let again = Workspaces::open(&settings(ground.root.parent().unwrap(), other)).unwrap();
                 assert_eq!(again.list().unwrap(), std::slice::from_ref(&ground.id));

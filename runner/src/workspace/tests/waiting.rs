@@ -1,4 +1,4 @@
-//! Workspaces of containers that wait for a run: what is put into them once somebody is there who may be hostile.
+//! Workspaces of warm containers: a conversation is put in when a hostile process may be running there.
 
 use std::os::unix::fs::symlink;
 
@@ -9,7 +9,7 @@ use platform_core::{
 
 use super::*;
 
-/// One that waits, below a directory of the test's own.
+/// Makes a waiting workspace below a directory of the test's own.
 async fn waiting(form: WorkspaceForm) -> (Ground, Workspace, WorkspaceId) {
     let ground = Ground::of(form).await;
     let id = Workspaces::new_id();
@@ -61,7 +61,7 @@ async fn the_first_to_tell_has_told_it() {
     assert_eq!(ground.workspace.start_dir(), None, "where nobody waits it is without effect");
 }
 
-/// What a first process could put in the way, which leads to `outside`.
+/// Obstacles a first process could put in the way, each leading to `outside`.
 const TRAPS: [fn(&Path, &Path); 4] = [
     |tree, outside| symlink(outside, tree.join(COGNI_DIR)).unwrap(),
     |tree, outside| {
@@ -93,7 +93,7 @@ async fn nothing_is_written_through_what_a_first_process_has_put_there() {
         let after = fs::metadata(outside.join("victim")).unwrap();
         assert_eq!((after.uid(), after.mode()), (before.uid(), before.mode()), "{at}");
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 1, "{at}");
-        // The control: who just writes to the path is led outside.
+        // The control: a plain write to the path is led outside.
         let written = fs::write(workspace.path().join(COGNI_DIR).join(MESSAGES_FILE), "led astray");
         let harmed = fs::read_dir(&outside).unwrap().count() > 1
             || fs::read_to_string(outside.join("victim")).unwrap() != "as it was";

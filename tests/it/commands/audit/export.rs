@@ -1,4 +1,4 @@
-//! `sluice audit export`: what a spreadsheet reads is what was recorded, and a file is whole or not there.
+//! Tests `sluice audit export`: a spreadsheet reads exactly what was recorded, and a file is whole or not there.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use platform_core::record::JournalLine;
 
 use super::said;
 
-/// A world in which a model was asked for whose name a spreadsheet would work out, and others.
+/// Starts a world in which the name of one model that was asked for is a formula to a spreadsheet.
 async fn world_with_calls() -> World {
     let world = World::start().await;
     let (first, second) = (world.run("r1", "acct-1").await, world.run("r2", "acct-2").await);

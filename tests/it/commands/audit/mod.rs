@@ -11,7 +11,7 @@ mod verify;
 use harness::World;
 use serde_json::Value;
 
-/// What a command that succeeds says.
+/// Returns the output of a command that succeeds.
 async fn said(world: &World, arguments: &[&str]) -> String {
     let outcome = world.sluice().run(&[&["audit"], arguments].concat()).await;
     assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""), "{arguments:?}: {outcome:?}");

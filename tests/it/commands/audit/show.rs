@@ -1,4 +1,5 @@
-//! `sluice audit show`: of each family of refusals, made for real, what decided and what would change it.
+//! Tests `sluice audit show`. For each family of refusals, made for real, it shows the rule that decided and what would
+//! change the decision.
 
 use harness::{
     Raw, Run, World,
@@ -18,7 +19,7 @@ use super::{json_of, said};
 
 const CHAT: &str = "/v1/chat/completions";
 
-/// The record of a run's last call, once it has so many.
+/// Returns the record of a run's last call, once it has so many.
 async fn record_of(world: &World, run: &Run, calls: usize) -> ExchangeRecord {
     let find = || async {
         let lines = world.journal().await.into_iter().map(|line| line.record);
@@ -27,7 +28,7 @@ async fn record_of(world: &World, run: &Run, calls: usize) -> ExchangeRecord {
     eventually("the call is recorded", find, |records| records.len() >= calls).await.pop().unwrap()
 }
 
-/// What is shown of a run's last call: as text, and as JSON.
+/// Returns the display of a run's last call: as text, and as JSON.
 async fn shown(world: &World, run: &Run, calls: usize) -> (String, Value) {
     let call = record_of(world, run, calls).await.litellm_call_id.to_string();
     (said(world, &["show", &call]).await, json_of(world, &["show", &call]).await)
@@ -62,7 +63,7 @@ async fn a_call_that_went_well_is_shown_whole() {
         assert!(text.contains(words), "{words} is not in {text}");
     }
     assert_eq!((&json["record"]["seq"], &json["advice"]), (&json!(1), &Value::Null));
-    // By what the table shows of it.
+    // The end of an id, as the table shows it, finds the same record.
     let table = world.sluice().on_terminal(&["audit", "tail"]).await.text();
     let end = table.lines().last().unwrap().split_whitespace().nth(1).unwrap();
     assert_eq!(said(&world, &["show", end]).await, text);
@@ -121,7 +122,11 @@ async fn fields_models_and_capabilities_are_named() {
     body["colour"] = json!("red");
     run.agent.post(CHAT, &body).await;
     let told = shown(&world, &run, 1).await;
-    decided(&told, Some("field:colour"), &["the field colour", "[proxy] extra_fields = […, \"colour\"]"]);
+    decided(
+        &told,
+        Some("field:colour"),
+        &["the field colour", "[proxy] extra_body_fields = […, \"colour\"]"],
+    );
 
     run.agent.chat("gpt-4o").await;
     let told = shown(&world, &run, 2).await;
@@ -143,9 +148,9 @@ async fn fields_models_and_capabilities_are_named() {
     run.agent.post(CHAT, &body).await;
     let (text, json) = shown(&world, &run, 4).await;
     assert_eq!(json["record"]["rule"], "field:api_base");
-    assert!(text.contains("it never passes") && !text.contains("extra_fields"), "{text}");
+    assert!(text.contains("it never passes") && !text.contains("extra_body_fields"), "{text}");
 
-    // What an agent writes is nobody's to read there.
+    // The command shows no operator what an agent writes.
     let mut body = chat_body("fake", Answering::Whole);
     body["the password is hunter2"] = json!(1);
     run.agent.post(CHAT, &body).await;

@@ -23,7 +23,7 @@ async fn world_with_calls() -> World {
     world
 }
 
-/// What should be told of `records`, and their times.
+/// Computes the sums that should be reported of `records`, and their times.
 fn sums(records: &[&ExchangeRecord]) -> (Value, [Vec<u64>; 2]) {
     let passed: Vec<_> = records.iter().filter(|record| record.outcome != Outcome::Refused).collect();
     let errors =

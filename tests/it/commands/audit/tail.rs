@@ -6,7 +6,7 @@ use tokio::{
     time::{Duration, timeout},
 };
 
-/// A world in which `r1`, `r2` and `r1` again have asked.
+/// Starts a world in which `r1`, `r2` and `r1` again have made a call each.
 async fn world_with_calls() -> World {
     let world = World::start().await;
     let (first, second) = (world.run("r1", "acct-1").await, world.run("r2", "acct-2").await);

@@ -1,4 +1,4 @@
-//! `sluice audit top`: a screen that keys change, and a terminal that is given back whatever ends it.
+//! Tests `sluice audit top`: keys change the screen, and the terminal is restored however the command ends.
 
 use harness::{World, terminal::Left};
 use rustix::process::Signal;
@@ -10,7 +10,8 @@ use super::{json_of, said};
 const TAKEN: &str = "\x1b[?1049h\x1b[?25l";
 const GIVEN_BACK: &str = "\x1b[?25h\x1b[?1049l";
 
-/// A world in which `r1` of `acct-1` has made two calls, and `r2` of `acct-2` one that failed and one that was refused.
+/// Starts a world in which `r1` of `acct-1` has made two calls, and `r2` of `acct-2` one that failed and one that was
+/// refused.
 async fn world_with_calls() -> World {
     let world = World::start().await;
     let (first, second) = (world.run("r1", "acct-1").await, world.run("r2", "acct-2").await);
@@ -22,7 +23,7 @@ async fn world_with_calls() -> World {
     world
 }
 
-/// Names of the rows, from the top.
+/// Returns the names of the rows, from the top.
 fn names(screen: &str) -> Vec<&str> {
     let rows = screen.lines().skip_while(|line| !line.contains("/MIN")).skip(1);
     let names =
@@ -30,7 +31,7 @@ fn names(screen: &str) -> Vec<&str> {
     names.filter(|name| ["r1", "r2", "r3", "acct-1", "acct-2"].contains(name)).collect()
 }
 
-/// The cells of a row.
+/// Returns the cells of a row.
 fn cells<'s>(screen: &'s str, name: &str) -> Vec<&'s str> {
     let row = screen.lines().find(|line| line.starts_with(&format!("{name} ")));
     row.unwrap_or_else(|| panic!("no {name} in {screen}")).split_whitespace().collect()

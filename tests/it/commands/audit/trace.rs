@@ -11,7 +11,7 @@ use tokio::{
     time::timeout,
 };
 
-/// A trace, and what it complains of.
+/// A trace, and lines of its standard error.
 type Tracing = (Child, Lines<BufReader<ChildStderr>>);
 
 /// Starts a trace; returns it when it waits for a call.
@@ -54,7 +54,7 @@ async fn a_streamed_call_is_told_step_by_step_as_it_happens() {
     let world = World::start().await;
     let run = world.run("r1", "acct-1").await;
     let trace = tracing(&world, &["--json"]).await;
-    // Of another run nothing is told.
+    // The trace contains nothing of another run.
     world.run("r2", "acct-1").await.agent.chat("fake").await;
     let answer = run.agent.stream("fake-words8-gap100ms").await.whole().await.unwrap();
     assert!(answer.text().contains("Hello"), "control: it was said");
@@ -121,7 +121,7 @@ async fn of_a_call_that_is_refused_the_rule_is_told_and_nothing_is_sent() {
     assert_eq!(names(&steps), ["accepted", "admitted", "body_read", "ended", "settled"]);
     assert_eq!(
         (&steps[3]["refusal"], &steps[3]["rule"]),
-        (&"limit_used_up".into(), &"run.total_tokens".into())
+        (&"quota_exhausted".into(), &"run.total_tokens".into())
     );
 }
 
@@ -143,7 +143,7 @@ async fn a_reader_that_does_not_keep_up_misses_steps_and_slows_nobody() {
     let world = World::start().await;
     let run = world.run("r1", "acct-1").await;
     let trace = world.control.follow("/v1/runs/r1/trace").await;
-    // Nobody reads the trace until all is done.
+    // The test does not read the trace until all calls are done.
     for _ in 0..400 {
         run.agent.post("/v1/nothing", &serde_json::json!({})).await;
     }

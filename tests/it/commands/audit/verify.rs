@@ -1,4 +1,4 @@
-//! `sluice audit verify`: whatever was done to a journal is found, and nothing where nothing was done.
+//! Tests `sluice audit verify`: it finds every change to a journal, and nothing where nothing was changed.
 
 use std::{
     fs,
@@ -34,7 +34,7 @@ async fn calls(world: &World, count: usize) {
     world.records(count).await;
 }
 
-/// A copy of the journal's files.
+/// Copies the journal's files.
 fn copied(world: &World, name: &str) -> PathBuf {
     let copy = world.path().join(name);
     fs::create_dir(&copy).unwrap();

@@ -1,6 +1,6 @@
-//! Which variables an agent may be given: none of ours, and none that holds a secret.
+//! Checks the variables of an agent: none may be Sluicegate's own, and none may hold a secret.
 //!
-//! What looks like a secret is judged by name and shape. That stops mistakes; whoever wants to hand an agent a secret can
+//! Secrets are recognised by name and shape. That stops mistakes. An operator who wants to hand an agent a secret can
 //! always spell it otherwise.
 
 use std::collections::BTreeMap;
@@ -10,16 +10,16 @@ use platform_core::name::env;
 use super::Template;
 use crate::config::Section;
 
-/// What a run sets itself.
+/// Variables that a run sets itself.
 const OURS: [&str; 5] =
     [env::RUN_ID, env::OPENAI_API_BASE, env::COGNI_MODEL, env::LLM_PROXY_SOCKET, env::SANDBOX_START_FILE];
-/// What names of our own begin with, in the images too.
+/// Prefixes of Sluicegate's own variables, in the images too.
 const OUR_PREFIXES: [&str; 2] = [env::OVERRIDE_PREFIX, "LLM_PROXY_"];
-/// Words that tell of a secret wherever they stand in a name.
+/// Words that mark a secret anywhere in a name.
 const SECRET_WORDS: [&str; 5] = ["SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"];
-/// Words that do at the end of a word of the name: `TOKENIZERS_PARALLELISM` and `MAX_TOKENS` hold none.
+/// Words that mark a secret at the end of a word of the name: `TOKENIZERS_PARALLELISM` and `MAX_TOKENS` hold none.
 const SECRET_ENDS: [&str; 3] = ["KEY", "KEYS", "TOKEN"];
-/// What keys and tokens begin with that tell so themselves.
+/// Prefixes of common kinds of keys and tokens.
 const SECRET_BEGINS: [&str; 17] = [
     "sk-",
     "sk_",
@@ -39,17 +39,17 @@ const SECRET_BEGINS: [&str; 17] = [
     "hf_",
     "npm_",
 ];
-/// How much more there is of a secret than its beginning, at least.
+/// Least number of characters that follow the prefix of a secret.
 const SECRET_REST: usize = 9;
 
-/// Those of an agent's entry.
+/// Reads the variables of an agent's entry.
 pub(super) fn read(section: &Section<'_>) -> BTreeMap<String, Template> {
     let doc =
         "Variables besides the run's own; `{run_id}` and `{model}` are filled in. None that holds a secret.";
     section.values("environment", doc, |name, value| mistake(name, value).map_or(Ok(()), Err))
 }
 
-/// Why an agent cannot be given this variable, without a word of its value.
+/// Returns the reason why an agent cannot have this variable. The reason repeats nothing of the value.
 fn mistake(name: &str, value: &Template) -> Option<String> {
     let is_name = !name.starts_with(|first: char| first.is_ascii_digit())
         && !name.is_empty()
@@ -73,14 +73,14 @@ fn mistake(name: &str, value: &Template) -> Option<String> {
     })
 }
 
-/// What in a name tells of a secret.
+/// Returns the word that marks a name as that of a secret.
 fn secret_name(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_uppercase();
     let anywhere = SECRET_WORDS.into_iter().find(|word| name.contains(word));
     anywhere.or_else(|| SECRET_ENDS.into_iter().find(|end| name.split('_').any(|word| word.ends_with(end))))
 }
 
-/// What kind of secret is in `text`.
+/// Returns the kind of secret that `text` contains.
 pub(super) fn secret_value(text: &str) -> Option<&'static str> {
     if text.contains("-----BEGIN ") {
         return Some("a PEM block");

@@ -1,4 +1,4 @@
-//! Which image an agent's containers are made from. Whether it is on a host is not known here.
+//! Images of agents' containers. Whether an image exists on a host is not checked here.
 
 use std::{fmt, str::FromStr};
 
@@ -7,12 +7,12 @@ use serde_json::json;
 
 use crate::config::{Section, Value};
 
-/// An image: by a name, which may come to stand for another one; or pinned, by what it is.
+/// An image, named by a tag, which may move to another image, or pinned by its digest or id.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Image(String);
 
-/// A text that names no image.
+/// The text names no image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text}` is no image: expected `name:tag`, or pinned `name@sha256:…` or `sha256:…`, with 64 hexadecimal digits"
@@ -21,15 +21,15 @@ pub struct InvalidImage {
     text: String,
 }
 
-/// What the id of an image and a digest begin with.
+/// Prefix of an image's id and of a digest.
 const ALGORITHM: &str = "sha256:";
 
-/// That of an agent's entry.
+/// Reads the image of an agent's entry.
 pub(super) fn read(section: &Section<'_>) -> Image {
     or(section, "sluicegate/sandbox-runtime:latest")
 }
 
-/// The image of a container, `default` if none is named.
+/// Reads the image of a container, `default` if none is named.
 pub(in crate::settings) fn or(section: &Section<'_>, default: &str) -> Image {
     let doc =
         "Image of the container: `name:tag`, or pinned as `name@sha256:…` or `sha256:…`. It is never pulled.";
@@ -37,13 +37,13 @@ pub(in crate::settings) fn or(section: &Section<'_>, default: &str) -> Image {
 }
 
 impl Image {
-    /// As it was written.
+    /// Returns the image as it was written.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether it can only ever be the same image.
+    /// Returns whether the name always stands for the same image.
     #[must_use]
     pub fn is_pinned(&self) -> bool {
         self.0.starts_with(ALGORITHM) || self.0.contains('@')

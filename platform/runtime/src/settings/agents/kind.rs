@@ -1,11 +1,11 @@
-//! What kinds of agents there are: how one is run, what it finds, and what it says.
+//! Kinds of agents: how an agent is run, what its workspace holds, and what its output means.
 
 use serde::{Deserialize, Serialize};
 
 use super::DEFAULT_AGENT;
 use crate::config::{Section, written_as_word};
 
-/// All that says what kind an agent is of.
+/// Settings that define the kind of an agent.
 pub(super) struct Kind {
     pub(super) mode: Execution,
     pub(super) workspace: WorkspaceSetup,
@@ -14,7 +14,7 @@ pub(super) struct Kind {
 }
 
 impl Kind {
-    /// That of an entry; `stream` if it does not say what is streamed.
+    /// Reads the kind of an entry; `stream` is the default of its `stream` setting.
     pub(super) fn section(section: &Section<'_>, stream: Stream) -> Self {
         let field = |name, doc| section.field(name, doc);
         Self {
@@ -39,7 +39,7 @@ impl Kind {
     }
 }
 
-/// Settings of a container of its own, which a session of a gateway does not have.
+/// Settings of a run's own container, which a session of a gateway does not have.
 const OF_CONTAINERS: [&str; 12] = [
     "image",
     "argv",
@@ -51,15 +51,15 @@ const OF_CONTAINERS: [&str; 12] = [
     "memory",
     "pids",
     "milli_cpu",
-    "output",
-    "warm",
+    "output_capture_limit",
+    "warm_pool_size",
 ];
 /// Settings of a session.
 const OF_SESSIONS: [&str; 2] = ["gateways", "gateway_agent"];
-/// Settings that an agent other than the one that ships says itself.
+/// Settings that every agent other than the built-in one has to set.
 const OWN: [&str; 2] = ["image", "argv"];
 
-/// Reports settings that have no effect on an agent that is run in this way.
+/// Reports settings that have no effect on an agent with this mode.
 pub(super) fn refuse_ignored(section: &Section<'_>, mode: Execution) {
     let (ignored, why): (&[&str], _) = match mode {
         Execution::Gateway => (
@@ -75,7 +75,8 @@ pub(super) fn refuse_ignored(section: &Section<'_>, mode: Execution) {
     }
 }
 
-/// Reports what an agent other than the one that ships does not say. By default another program than it means would run.
+/// Reports settings that an agent other than the built-in one does not set. Their defaults would run another program
+/// than the operator meant.
 pub(super) fn refuse_missing(section: &Section<'_>, mode: Execution) {
     if mode == Execution::Ephemeral {
         for name in OWN.into_iter().filter(|name| !section.has(name)) {
@@ -87,21 +88,21 @@ pub(super) fn refuse_missing(section: &Section<'_>, mode: Execution) {
     }
 }
 
-/// How an agent is run.
+/// Way in which an agent is run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Execution {
     /// In a container of its own for each run.
     #[default]
     Ephemeral,
-    /// As a session of a gateway that runs for long.
+    /// As a session of a long-running gateway.
     Gateway,
 }
 
 written_as_word!(Execution { Ephemeral: "ephemeral", Gateway: "gateway" });
 
 impl Execution {
-    /// As it is written.
+    /// Returns the mode as it is written.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -111,7 +112,7 @@ impl Execution {
     }
 }
 
-/// What is in an agent's workspace when it starts.
+/// Content of an agent's workspace when it starts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkspaceSetup {
@@ -122,11 +123,11 @@ pub enum WorkspaceSetup {
 
 written_as_word!(WorkspaceSetup { Conversation: "conversation" });
 
-/// What an agent's program prints on stdout.
+/// Format of what an agent's program prints on stdout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Protocol {
-    /// One JSON envelope: `payloads[]`, `meta{durationMs, error}`.
+    /// A JSON envelope: `payloads[]`, `meta{durationMs, error}`.
     Envelope,
     /// The answer itself.
     Text,
@@ -134,13 +135,13 @@ pub enum Protocol {
 
 written_as_word!(Protocol { Envelope: "envelope", Text: "text" });
 
-/// What the text is that models stream to an agent, for whoever watches its run.
+/// Meaning of the text that models stream to an agent, for watchers of its run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stream {
-    /// Pieces of its answer: it asks once, and passes on what comes.
+    /// Pieces of the answer: the agent asks once and passes on the text.
     Answer,
-    /// A sign that it works: drafts, plans, what tools are to be given.
+    /// A sign of progress: drafts, plans, arguments of tools.
     #[default]
     Progress,
 }

@@ -1,4 +1,4 @@
-//! What can run in a sandbox. Adding an agent is adding an entry.
+//! The agents that runs can use. An entry in the configuration adds an agent.
 
 mod environment;
 pub(super) mod image;
@@ -27,66 +27,67 @@ pub use self::{
 use super::{Part, budgets, gateways::MAIN, sandbox};
 use crate::config::{self, Section};
 
-/// More would take a host's memory for nothing: one is made again in a fraction of a second.
+/// Most warm containers of an agent. More would only take a host's memory, because a container is made in a fraction of
+/// a second.
 const MAX_WARM: u32 = 64;
 
-/// The agent that is there without configuration.
+/// The built-in agent, which exists without configuration.
 pub const DEFAULT_AGENT: &str = "sandbox:agent";
 
 /// `[agents."family:name"]`
 ///
-/// Also kept with each run that was ordered with it, so that whoever works on the run knows what was meant. What was added
-/// since the first rows were stored has a default that is what those rows meant.
+/// An entry is also stored with each run that was ordered with it, so that any worker executes the run as it was
+/// ordered. A field that was added later has the default that earlier rows implied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agent {
-    /// For people.
+    /// Name for people.
     pub name: String,
-    /// For people.
+    /// Description for people.
     pub description: String,
-    /// How it is run.
+    /// Way in which the agent is run.
     #[serde(default)]
     pub mode: Execution,
-    /// Gateways that its runs may be sessions of; the first that serves a run's account is taken.
+    /// Gateways whose sessions its runs may be; the first that serves a run's account is used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gateways: Vec<GatewayId>,
-    /// Which of a gateway's agents it is.
+    /// Agent of the gateway that its runs use.
     #[serde(default = "main_agent", skip_serializing_if = "is_main_agent")]
     pub gateway_agent: String,
     /// Image of the container.
     pub image: Image,
     /// Program and arguments; no shell is involved.
     pub argv: Vec<Template>,
-    /// Variables besides the run's own.
+    /// Variables in addition to the run's own.
     #[serde(default)]
     pub environment: BTreeMap<String, Template>,
-    /// Volumes besides its workspace.
+    /// Volumes in addition to the workspace.
     #[serde(default)]
     pub volumes: Vec<Volume>,
-    /// What is in its workspace when it starts.
+    /// Content of its workspace when it starts.
     #[serde(default)]
     pub workspace: WorkspaceSetup,
     /// Size of its workspace; `sandbox.workspace_size` if absent.
     #[serde(default)]
     pub disk: Option<ByteSize>,
-    /// What the program prints on stdout.
+    /// Format of what the program prints on stdout.
     pub protocol: Protocol,
-    /// What the text is that models stream to it.
+    /// Meaning of the text that models stream to it.
     #[serde(default)]
     pub stream: Stream,
-    /// Model if the run does not say; `upstream.default_model` if absent.
+    /// Model if the run names none; `upstream.default_model` if absent.
     pub model: Option<String>,
     /// Models its calls may name; any if empty.
     pub models: Vec<ModelName>,
     /// Tools that its calls may offer a model; any if absent, none if empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<ToolName>>,
-    /// What its calls may reach beyond the model.
+    /// Permissions of its calls to reach beyond the model.
     pub capabilities: Vec<Capability>,
-    /// What a run's calls may use in all.
+    /// Limits of all calls of a run together.
     pub budget: Budget,
-    /// Most tokens of one answer.
+    /// Most output tokens of one call.
     pub output_tokens_per_call: u64,
-    /// How long a call may wait for whom.
+    /// Timeouts of a call.
     pub times: CallTimes,
     /// Wall-clock time of a run.
     pub runtime: Millis,
@@ -96,9 +97,9 @@ pub struct Agent {
     pub pids: u32,
     /// Processor time, in thousandths of a core.
     pub milli_cpu: u32,
-    /// What is kept of each of stdout and stderr.
+    /// Size of stdout and of stderr that is kept, each.
     pub output: ByteSize,
-    /// Containers that wait for its runs. Nothing of a run, so not kept with one.
+    /// Warm containers for its runs. A setting of the host, so it is not stored with a run.
     #[serde(skip)]
     pub warm: u32,
 }
@@ -113,7 +114,7 @@ fn is_main_agent(agent: &str) -> bool {
 
 pub(super) fn read(root: &Section<'_>) -> BTreeMap<AgentId, Agent> {
     let read = |id: &str, section: &Section<'_>| {
-        // The agent that ships asks for one answer, and that is its own.
+        // The built-in agent asks for one answer, and that is its own.
         let agent =
             Agent::section(section, if id == DEFAULT_AGENT { Stream::Answer } else { Stream::Progress });
         kind::refuse_ignored(section, agent.mode);
@@ -172,7 +173,8 @@ impl Agent {
             )
             .or(limit::data_plane::OUTPUT_TOKENS),
             times: times(section),
-            runtime: field("runtime", "Wall-clock time of a run.").or(limit::sandbox::RUNTIME),
+            runtime: field("run_timeout", "Wall-clock time of a run.")
+                .renamed_from("runtime").or(limit::sandbox::RUNTIME),
             memory: field("memory", "Memory, swap included.")
                 .at_least(&limit::sandbox::LEAST_MEMORY)
                 .or(limit::sandbox::MEMORY),
@@ -181,16 +183,16 @@ impl Agent {
                 .at_least(&limit::sandbox::LEAST_MILLI_CPU)
                 .or(limit::sandbox::MILLI_CPU),
             output: field(
-                "output",
+                "output_capture_limit",
                 "What is kept of each of stdout and stderr; beginning and end are kept, the middle is cut.",
             )
-            .or(limit::sandbox::OUTPUT),
+            .renamed_from("output").or(limit::sandbox::OUTPUT),
             warm: warm(section),
         }
     }
 }
 
-/// Which of a gateway's agents it is.
+/// Reads the agent of the gateway that its runs use.
 fn gateway_agent(section: &Section<'_>) -> String {
     const NAME: &str = "gateway_agent";
     let agent =
@@ -201,45 +203,45 @@ fn gateway_agent(section: &Section<'_>) -> String {
     agent
 }
 
-/// How many of its containers are kept ready.
+/// Reads the number of its warm containers.
 fn warm(section: &Section<'_>) -> u32 {
-    const NAME: &str = "warm";
+    const NAME: &str = "warm_pool_size";
     let field = section.field(
         NAME,
-        "Containers that `sluice up` keeps ready for its runs, each for one run: such a run begins several times as fast. The image's first process has to wait for a start file, as `sandbox-init` does, and say so on its label `sluicegate.waits`.",
+        "Containers that `sluice up` keeps ready for its runs, each for one run: such a run begins several times as fast. The image's first process has to wait for a start file, as `sandbox-init` does, and say so on its label `sluicegate.entrypoint`.",
     );
-    field.may_be_zero().at_most(&MAX_WARM).or(0)
+    field.renamed_from("warm").may_be_zero().at_most(&MAX_WARM).or(0)
 }
 
-/// How large its workspace may grow.
+/// Reads the largest size of its workspace.
 fn disk(section: &Section<'_>) -> Option<ByteSize> {
     const NAME: &str = "disk";
     let doc = "Size of its workspace; `sandbox.workspace_size` if absent.";
     section.field(NAME, doc).at_least(&sandbox::SMALLEST).optional()
 }
 
-/// How long the parts of a call may take.
+/// Reads the timeouts of its calls.
 pub(super) fn times(section: &Section<'_>) -> CallTimes {
     let field = |name, doc| section.field(name, doc);
     let defaults = CallTimes::default();
     CallTimes {
-        body_ms: field("body_time", "How long the body of a request may come more slowly than `body_rate`.")
-            .or(defaults.body_ms),
-        body_rate: field("body_rate", "Bytes a second below which a request's body comes too slowly.")
-            .or(defaults.body_rate),
+        body_ms: field("request_body_timeout", "How long the body of a request may come more slowly than `min_request_body_rate`.")
+            .renamed_from("body_time").or(defaults.body_ms),
+        body_rate: field("min_request_body_rate", "Bytes a second below which a request's body comes too slowly.")
+            .renamed_from("body_rate").or(defaults.body_rate),
         first_byte_ms: field(
-            "first_byte_time",
+            "first_byte_timeout",
             "Longest wait for an answer to begin; one that is not streamed begins when it is complete. The upstream is told the same.",
         )
-        .or(defaults.first_byte_ms),
+        .renamed_from("first_byte_time").or(defaults.first_byte_ms),
         between_bytes_ms: field(
-            "between_bytes_time",
+            "stream_idle_timeout",
             "Longest silence of the upstream in the middle of an answer; models may think that long.",
         )
-        .or(defaults.between_bytes_ms),
-        client_ms: field("client_time", "How long an agent may take nothing of the answer that is ready for it.")
-            .or(defaults.client_ms),
-        call_ms: field("call_time", "Longest time of one call, from its head to the end of its answer.")
-            .or(defaults.call_ms),
+        .renamed_from("between_bytes_time").or(defaults.between_bytes_ms),
+        client_ms: field("client_write_timeout", "How long an agent may take nothing of the answer that is ready for it.")
+            .renamed_from("client_time").or(defaults.client_ms),
+        call_ms: field("call_timeout", "Longest time of one call, from its head to the end of its answer.")
+            .renamed_from("call_time").or(defaults.call_ms),
     }
 }

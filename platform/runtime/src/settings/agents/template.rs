@@ -1,5 +1,5 @@
-//! Texts with placeholders, for arguments and variables of an agent. Parsed when the configuration is read, filled in for
-//! each run, and never seen by a shell: what is filled in stays part of the one argument it stands in.
+//! Texts with placeholders, for arguments and variables of an agent. They are parsed when the configuration is read and
+//! filled in for each run. No shell ever sees them: a filled-in value stays part of its one argument.
 
 use std::{fmt, str::FromStr};
 
@@ -12,7 +12,7 @@ use crate::config::{Section, Value};
 
 const ARGV: &str = "argv";
 
-/// A text in which some places are filled in for each run. `{{` and `}}` stand for braces.
+/// A text with placeholders, which are filled in for each run. `{{` and `}}` stand for braces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Stored", into = "Stored")]
 pub struct Template(Vec<Part>);
@@ -24,7 +24,7 @@ enum Part {
     Value(Placeholder),
 }
 
-/// What can be filled in.
+/// Kind of value that is filled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Placeholder {
@@ -32,7 +32,8 @@ enum Placeholder {
     Model,
 }
 
-/// As a template is stored with a run. A text without placeholders is that text, braces and all, as it always was.
+/// Stored form of a template. A text without placeholders is stored as the plain text, braces included, as in the first
+/// rows.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Stored {
@@ -40,7 +41,7 @@ enum Stored {
     Parts(Vec<Part>),
 }
 
-/// What a run fills in.
+/// Values of a run for the placeholders.
 #[derive(Debug, Clone, Copy)]
 pub struct Filling<'r> {
     /// `{run_id}`
@@ -49,16 +50,16 @@ pub struct Filling<'r> {
     pub model: &'r str,
 }
 
-/// A text that is no template.
+/// Error in the text of a template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTemplate {
-    /// A brace that begins or ends nothing known.
+    /// A brace that neither begins nor ends a known placeholder.
     #[error("`{found}` is no placeholder: there are {}; for a brace itself write `{{{{` or `}}}}`", known())]
     Unknown {
-        /// What was found.
+        /// The text that was found.
         found: String,
     },
-    /// No program can be given one.
+    /// The text has a NUL, which no program can be given.
     #[error("a NUL character cannot be passed to a program")]
     Nul,
 }
@@ -82,7 +83,7 @@ fn known() -> String {
     Placeholder::ALL.map(|known| format!("`{{{}}}`", known.name())).join(" and ")
 }
 
-/// Program and arguments of an agent's entry.
+/// Reads program and arguments of an agent's entry.
 pub(super) fn read(section: &Section<'_>) -> Vec<Template> {
     let doc = "Program and arguments; no shell is involved. `{run_id}` and `{model}` are filled in, `{{` and `}}` are braces.";
     let default = ["node", "/agent/run.mjs"].map(Template::literal).into();
@@ -100,13 +101,13 @@ pub(super) fn read(section: &Section<'_>) -> Vec<Template> {
 }
 
 impl Template {
-    /// `text` as it is, without placeholders.
+    /// Creates a template of `text`, taken literally, without placeholders.
     #[must_use]
     pub fn literal(text: impl Into<String>) -> Self {
         Self(vec![Part::Text(text.into())])
     }
 
-    /// The text for a run.
+    /// Returns the text for a run.
     #[must_use]
     pub fn fill(&self, filling: Filling<'_>) -> String {
         let fill = |part: &Part| match part {
@@ -117,7 +118,7 @@ impl Template {
         self.0.iter().map(fill).collect()
     }
 
-    /// What is the same in every run, piece by piece.
+    /// Returns the pieces that are the same in every run.
     pub(super) fn literals(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|part| match part {
             Part::Text(text) => Some(text.as_str()),
@@ -157,7 +158,7 @@ impl FromStr for Template {
     }
 }
 
-/// The placeholder at the beginning of `text`, and what follows.
+/// Returns the placeholder at the beginning of `text`, and the rest of the text.
 fn placeholder(text: &str) -> Result<(Placeholder, &str), InvalidTemplate> {
     let word = text.strip_prefix('{').and_then(|inner| inner.split_once('}'));
     let is_word = |name: &str| {
@@ -174,7 +175,7 @@ fn placeholder(text: &str) -> Result<(Placeholder, &str), InvalidTemplate> {
     Err(InvalidTemplate::Unknown { found })
 }
 
-/// As it is written.
+/// Writes the template as it is written in the configuration.
 impl fmt::Display for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|part| match part {
@@ -272,7 +273,7 @@ mod tests {
                 let stored = serde_json::to_string(&template).unwrap();
                 prop_assert_eq!(serde_json::from_str::<Template>(&stored).unwrap(), template);
             }
-            // What was stored before there were templates.
+            // The stored form from before there were templates.
             let literal: Template = serde_json::from_str(&json!(text).to_string()).unwrap();
             prop_assert_eq!(literal, Template::literal(text));
         }

@@ -1,4 +1,4 @@
-//! Volumes of Docker that an agent's containers have besides their workspace. Nobody here makes them.
+//! Docker volumes that an agent's containers mount besides their workspace. Sluicegate never creates them.
 
 use platform_core::name::path;
 use serde::{Deserialize, Serialize};
@@ -7,19 +7,19 @@ use toml::de::DeValue;
 
 use crate::config::{self, Section, Value};
 
-/// A volume, and where a container has it.
+/// A volume and its mount point.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Volume {
-    /// Its name at Docker.
+    /// Name of the volume at Docker.
     pub volume: String,
-    /// Where it is in the container.
+    /// Mount point in the container.
     pub container_path: String,
-    /// Whether the agent can only read it.
+    /// Read-only mount, if true.
     pub read_only: bool,
 }
 
-/// What of a container is not for volumes: what the sandbox has there itself, and what programs of its image start from.
-/// Whoever writes to that decides what the next run executes, perhaps another account's.
+/// Paths at which no volume may be mounted: the sandbox's own mounts, and those that programs of the image start from.
+/// An agent that can write there decides what the next run executes, which may belong to another account.
 const OURS: [&str; 21] = [
     path::WORKSPACE,
     path::SOCKET_DIR,
@@ -44,7 +44,7 @@ const OURS: [&str; 21] = [
     "/var/lib",
 ];
 
-/// Those of an agent's entry.
+/// Reads the volumes of an agent's entry.
 pub(super) fn read(section: &Section<'_>) -> Vec<Volume> {
     const NAME: &str = "volumes";
     let volumes: Vec<Volume> = section
@@ -68,7 +68,7 @@ pub(super) fn read(section: &Section<'_>) -> Vec<Volume> {
     volumes
 }
 
-/// Whether `path` is `directory`, or lies in it.
+/// Returns whether `path` is `directory` or lies below it.
 fn below(path: &str, directory: &str) -> bool {
     path.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

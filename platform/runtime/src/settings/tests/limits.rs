@@ -11,21 +11,21 @@ fn mistake(text: &str) -> String {
 
 #[test]
 fn no_limit_can_be_zero() {
-    // Those of which zero is said to mean something.
+    // Settings whose documentation gives zero a meaning.
     const MEAN_SOMETHING: [&str; 13] = [
-        "agents.*.warm",
-        "gateways.*.drain",
+        "agents.*.warm_pool_size",
+        "gateways.*.drain_timeout",
         "prices.*.cache_written",
         "prices.*.cache_written_1h",
         "prices.*.cached",
         "prices.*.input",
         "prices.*.output",
-        "proxy.drain",
-        "proxy.token_skew",
+        "proxy.drain_timeout",
+        "proxy.token_leeway",
         "runs.*.attempt",
         "runs.*.peer_uid",
         "sandbox.disk_reserve",
-        "worker.runs",
+        "worker.max_concurrent_runs",
     ];
     let schema = Settings::json_schema();
     let mut may_be_zero = Vec::new();
@@ -70,14 +70,17 @@ fn impossible_limits_are_told_with_their_range() {
         ("[agents.'sandbox:agent']\nmemory = '0 B'", "memory: 0 B is out of range: expected 6 MiB to"),
         ("[agents.'sandbox:agent']\nmemory = '1 KiB'", "memory: 1 KiB is out of range: expected 6 MiB to"),
         ("[agents.'sandbox:agent']\ndisk = '0 B'", "disk: 0 B is out of range: expected 16 MiB to"),
-        ("[agents.'sandbox:agent']\nruntime = '0s'", "runtime: 0s is out of range: expected 1ms to"),
+        ("[agents.'sandbox:agent']\nrun_timeout = '0s'", "run_timeout: 0s is out of range: expected 1ms to"),
         ("[agents.'sandbox:agent']\nargv = []", "argv: has 0 entries: expected at least 1"),
-        ("[agents.'sandbox:agent']\nwarm = 65", "warm: 65 is out of range: expected 0 to 64"),
+        (
+            "[agents.'sandbox:agent']\nwarm_pool_size = 65",
+            "warm_pool_size: 65 is out of range: expected 0 to 64",
+        ),
         ("[agents.'a:b']\nargv = ['a']", "s.toml:1: agents.a:b.image: is missing"),
         ("[agents.'a:b']\nimage = 'a'", "s.toml:1: agents.a:b.argv: is missing"),
         ("[accounts.a]\nrequests = 0", "accounts.a.requests: 0 is out of range: expected 1 to"),
-        ("[worker]\nstarts = 0", "worker.starts: 0 is out of range"),
-        ("[worker]\nlease = '10ms'", "worker.lease: 10ms is out of range: expected 1s to"),
+        ("[worker]\nmax_concurrent_starts = 0", "worker.max_concurrent_starts: 0 is out of range"),
+        ("[worker]\nlease_duration = '10ms'", "worker.lease_duration: 10ms is out of range: expected 1s to"),
     ] {
         let error = mistake(text);
         assert!(error.contains(told), "{text}: {error}");
@@ -122,7 +125,7 @@ fn a_limit_of_cost_needs_prices() {
 #[test]
 fn a_setting_without_effect_is_a_mistake() {
     let session = "[gateways.g]\n[agents.'a:b']\nmode = 'gateway'\ngateways = ['g']\n";
-    parse(&format!("{session}gateway_agent = 'main'\nmodel = 'm'\nruntime = '1h'")).expect("the control");
+    parse(&format!("{session}gateway_agent = 'main'\nmodel = 'm'\nrun_timeout = '1h'")).expect("the control");
     for ignored in [
         "image = 'a:1'",
         "argv = ['a']",
@@ -132,10 +135,10 @@ fn a_setting_without_effect_is_a_mistake() {
         "memory = '1 GiB'",
         "pids = 9",
         "milli_cpu = 1000",
-        "output = '1 MiB'",
+        "output_capture_limit = '1 MiB'",
         "protocol = 'text'",
         "workspace = 'conversation'",
-        "warm = 0",
+        "warm_pool_size = 0",
     ] {
         let error = mistake(&format!("{session}{ignored}"));
         let key = ignored.split(' ').next().unwrap();
@@ -170,9 +173,13 @@ fn a_control_of_litellm_is_no_extra_field() {
         "num_retries",
         "context_window_fallback",
     ] {
-        let error = parse(&format!("[proxy]\nextra_fields = ['colour', '{field}']")).unwrap_err().to_string();
-        assert!(error.contains(&format!("s.toml:2: proxy.extra_fields: `{field}` never passes")), "{error}");
+        let error =
+            parse(&format!("[proxy]\nextra_body_fields = ['colour', '{field}']")).unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("s.toml:2: proxy.extra_body_fields: `{field}` never passes")),
+            "{error}"
+        );
     }
-    let control = parse("[proxy]\nextra_fields = ['colour', 'chat_template_kwargs']").unwrap();
+    let control = parse("[proxy]\nextra_body_fields = ['colour', 'chat_template_kwargs']").unwrap();
     assert_eq!(control.proxy.extra_fields, ["colour", "chat_template_kwargs"]);
 }

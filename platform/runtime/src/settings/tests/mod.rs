@@ -1,4 +1,4 @@
-//! Settings as a file holds them.
+//! Tests of the settings as a file holds them.
 
 use platform_core::{
     id::AgentId,
@@ -175,8 +175,8 @@ fn a_workspace_has_room_for_the_files_that_may_be_in_it() {
     assert_eq!(settings.sandbox.workspace_files, 262_144);
     for (text, key) in [
         ("workspace_size = '1 KiB'", "workspace_size"),
-        ("workspace_size = '16 MiB'\nworkspace_files = 100000", "workspace_files"),
-        ("workspace_files = 1", "workspace_files"),
+        ("workspace_size = '16 MiB'\nmax_workspace_files = 100000", "max_workspace_files"),
+        ("max_workspace_files = 1", "max_workspace_files"),
         ("workspaces = 'zfs'", "workspaces"),
     ] {
         let error = parse(&format!("[sandbox]\n{text}")).unwrap_err().to_string();
@@ -253,25 +253,26 @@ fn what_a_gateway_lacks_is_named() {
 
 #[test]
 fn all_that_a_gateway_elsewhere_lacks_or_cannot_have_is_named_at_once() {
-    let text = "[gateways.g]\nurl = 'ws://h:1'\nattribution = 'slot'\nmemory = '1 GiB'\ndrain = '1s'\n\
+    let text = "[gateways.g]\nurl = 'ws://h:1'\nattribution = 'slot'\nmemory = '1 GiB'\ndrain_timeout = '1s'\n\
                 [gateways.tokens]\nurl = 'ws://h:2'\nattribution = 'plugin'\nagents = ['main']\n";
     let mistakes = parse(text).unwrap_err().to_string();
     for problem in [
         "gateways.g.memory: it is of a gateway that runs here",
-        "gateways.g.drain: ",
+        "gateways.g.drain_timeout: ",
         "gateways.tokens.agents: ",
     ] {
         assert!(mistakes.contains(problem), "{problem}: {mistakes}");
     }
-    let text = text.replace("memory = '1 GiB'\ndrain = '1s'\n", "").replace("agents = ['main']\n", "");
+    let text =
+        text.replace("memory = '1 GiB'\ndrain_timeout = '1s'\n", "").replace("agents = ['main']\n", "");
     let mistakes = parse(&text).unwrap_err().to_string();
     for problem in
         ["no `proxy.listen`", "needs a `token_file`", "needs a `slots_file`", "`proxy.token_secrets_file`"]
     {
         assert!(mistakes.contains(problem), "{problem}: {mistakes}");
     }
-    // The control: each of them is right where the gateway runs here.
-    parse("[gateways.g]\nattribution = 'slot'\nmemory = '1 GiB'\ndrain = '1s'\nagents = ['main']\ndisk = '1 GiB'\n").unwrap();
+    // The control: each of them is valid for a managed gateway.
+    parse("[gateways.g]\nattribution = 'slot'\nmemory = '1 GiB'\ndrain_timeout = '1s'\nagents = ['main']\ndisk = '1 GiB'\n").unwrap();
 }
 
 #[test]

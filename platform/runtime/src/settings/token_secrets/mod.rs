@@ -1,8 +1,8 @@
-//! The secrets that run tokens are signed with: several from a file, or one from the environment.
+//! The secrets that sign run tokens: several from a file, or one from the environment.
 //!
-//! The file has a secret per line, `id:secret`; the first one mints, all verify. Empty lines and lines that
-//! begin with `#` are skipped. To rotate: append the new secret, later move it to the top, and remove the old
-//! one when its last token has expired. Nothing here says a secret in an error.
+//! The file has one secret per line, `id:secret`; the first one mints, all verify. Empty lines and lines that begin
+//! with `#` are skipped. To rotate: append the new secret, and later move it to the top. Remove the old one when its
+//! last token has expired. No error here repeats a secret.
 
 #[cfg(test)]
 mod tests;
@@ -17,15 +17,18 @@ use platform_core::{
     token::{NamedSecret, Secrets, Unusable},
 };
 
-use crate::file::{self, Unread};
+use crate::{
+    file::{self, Unread},
+    trust::Trusted,
+};
 
 /// Name of the secret that comes from the environment.
 pub const FROM_ENVIRONMENT: &str = "env";
 
-/// Eight long secrets with remarks fit many times.
+/// Largest file. Eight long secrets with remarks fit many times.
 const LARGEST: ByteSize = ByteSize::kib(64);
 
-/// Why the secrets are not to be had.
+/// Reason why the secrets cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file cannot be read, or other users can read or change it.
@@ -33,17 +36,17 @@ pub enum Error {
     File {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// Error of the read.
         #[source]
         source: Unread,
     },
-    /// A file that is there and says nothing is a mistake.
+    /// The file exists and holds no secret.
     #[error("proxy.token_secrets_file {} holds no secret: expected lines of `id:secret`", path.display())]
     Empty {
         /// The file.
         path: PathBuf,
     },
-    /// A line is none. It may hold a secret, so it is not shown.
+    /// The line is not a secret's. It may hold one all the same, so it is not shown.
     #[error(
         "{}:{line}: expected `id:secret`; an id is 1 to 32 letters, digits, `_`, `.` or `-`, not starting with a sign",
         path.display()
@@ -57,22 +60,26 @@ pub enum Error {
     /// A secret is not fit for use.
     #[error("the token secrets in {origin} cannot be used")]
     Unusable {
-        /// Where they come from.
+        /// Source of the secret.
         origin: String,
-        /// Why not.
+        /// Reason of the refusal.
         #[source]
         source: Unusable,
     },
 }
 
-/// Reads the secrets from `file` if there is one, else takes the one from the environment. None at all is possible:
-/// then no token holds.
+/// Reads the secrets from `file` if there is one, else takes the one from the environment. There may be none at all:
+/// then no token is valid.
 ///
 /// # Errors
-/// If the file cannot be read, is open to others, or a secret cannot be used.
-pub fn read(file: Option<&Path>, from_environment: Option<&Secret>) -> Result<Secrets, Error> {
+/// If the file cannot be read, if users outside `trusted` can read or change it, or if a secret cannot be used.
+pub fn read(
+    file: Option<&Path>,
+    from_environment: Option<&Secret>,
+    trusted: &Trusted,
+) -> Result<Secrets, Error> {
     let Some(path) = file else { return in_environment(from_environment) };
-    let secrets = parse(path, &text_of(path)?)?;
+    let secrets = parse(path, &text_of(path, trusted)?)?;
     if secrets.is_empty() {
         return Err(Error::Empty { path: path.to_owned() });
     }
@@ -93,8 +100,8 @@ fn in_environment(secret: Option<&Secret>) -> Result<Secrets, Error> {
         .map_err(|source| Error::Unusable { origin: name::env::PROXY_SHARED_SECRET.to_owned(), source })
 }
 
-fn text_of(path: &Path) -> Result<Secret, Error> {
-    file::secret(path, LARGEST).map_err(|source| Error::File { path: path.to_owned(), source })
+fn text_of(path: &Path, trusted: &Trusted) -> Result<Secret, Error> {
+    file::secret(path, LARGEST, trusted).map_err(|source| Error::File { path: path.to_owned(), source })
 }
 
 fn parse(path: &Path, text: &Secret) -> Result<Vec<NamedSecret>, Error> {

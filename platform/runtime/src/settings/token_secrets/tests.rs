@@ -1,12 +1,13 @@
-//! Token secrets as a file or the environment holds them, and what is said of bad ones.
+//! Tests of token secrets from a file and the environment, and of the messages about invalid ones.
 
 use std::{error::Error as _, fs, os::unix::fs::PermissionsExt};
 
 use platform_core::secret::Secret;
 
 use super::{Error, FROM_ENVIRONMENT, LARGEST, read};
+use crate::trust::Trusted;
 
-/// In every secret here; if it shows up in an error, that is a leak.
+/// Text in every secret here; an error that contains it leaks a secret.
 const CANARY: &str = "canary";
 
 /// Reads a file of `text` and `mode`.
@@ -15,7 +16,7 @@ fn file(text: &str, mode: u32) -> Result<Vec<String>, Error> {
     let path = dir.path().join("secrets");
     fs::write(&path, text).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-    read(Some(&path), None).map(|secrets| secrets.ids().map(ToString::to_string).collect())
+    read(Some(&path), None, &Trusted::own()).map(|secrets| secrets.ids().map(ToString::to_string).collect())
 }
 
 fn told(error: &Error) -> String {
@@ -37,11 +38,12 @@ fn the_environment_is_asked_only_without_a_file() {
     fs::write(&path, "s1:canary-0123456789").unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
     let environment = Secret::new("canary-of-the-environment".to_owned());
-    let ids =
-        |file| -> Vec<_> { read(file, Some(&environment)).unwrap().ids().map(ToString::to_string).collect() };
+    let ids = |file| -> Vec<_> {
+        read(file, Some(&environment), &Trusted::own()).unwrap().ids().map(ToString::to_string).collect()
+    };
     assert_eq!(ids(Some(&path)), ["s1"]);
     assert_eq!(ids(None), [FROM_ENVIRONMENT]);
-    assert_eq!(read(None, None).unwrap().ids().count(), 0);
+    assert_eq!(read(None, None, &Trusted::own()).unwrap().ids().count(), 0);
 }
 
 #[test]
@@ -73,10 +75,10 @@ fn a_bad_file_is_refused_with_its_place_and_without_its_secrets() {
 
 #[test]
 fn what_cannot_be_read_or_used_says_where_it_is() {
-    let error = read(Some("/nowhere/secrets".as_ref()), None).unwrap_err();
+    let error = read(Some("/nowhere/secrets".as_ref()), None, &Trusted::own()).unwrap_err();
     assert!(told(&error).contains("cannot read proxy.token_secrets_file /nowhere/secrets"), "{error}");
     for text in ["canary", "canary-with-a-line-feed\n"] {
-        let error = told(&read(None, Some(&Secret::new(text.to_owned()))).unwrap_err());
+        let error = told(&read(None, Some(&Secret::new(text.to_owned())), &Trusted::own()).unwrap_err());
         assert!(error.contains("PROXY_SHARED_SECRET") && !error.contains(CANARY), "{error}");
     }
 }

@@ -1,5 +1,5 @@
-//! Content at any depth: messages, items, parts, what tools answered. It goes by names, not by shapes, so that
-//! an unexpected nesting or type hides nothing: LiteLLM is lenient in what it takes for an image.
+//! Checks content at any depth: messages, items, parts, what tools answered. It goes by names, not by shapes,
+//! so that an unexpected nesting or type hides nothing. LiteLLM is lenient in what it takes for an image.
 //!
 //! Text is never looked into, nor are arguments of tools and JSON schemas: they reach only the model.
 
@@ -15,20 +15,20 @@ use super::{
     walk::{Member, Walk},
 };
 
-/// What strings mean at a place.
+/// Meaning of strings at a place in the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// Words for the model.
     Text,
     /// The inside of an image, file or other medium: no string may hold a URL.
     Medium,
-    /// Where a URL is expected: a string must be a `data:` URL.
+    /// Position where a URL is expected: a string must be a `data:` URL.
     Locator,
     /// An item of the Responses API: as text, but a bare id means a stored item.
     Item,
 }
 
-/// What a member of content is.
+/// Kind of a member of content.
 enum Part {
     Kind,
     Role,
@@ -39,7 +39,7 @@ enum Part {
     Walk(Place),
 }
 
-/// What is known of an object before all of its members are.
+/// Facts about an object whose members are not all read yet.
 #[derive(Default)]
 struct Seen<'a> {
     kind: Option<Cow<'a, [u8]>>,
@@ -217,7 +217,8 @@ fn is_harmless(name: &[u8], kind: Option<&[u8]>) -> bool {
     )
 }
 
-/// What a member of this name is. The names are compared one after the other, so the frequent ones are first.
+/// Returns the kind of a member with this name. The names are compared one after the other, so the frequent
+/// ones are first.
 fn part(place: Place, name: &[u8]) -> Part {
     match name {
         b"type" => Part::Kind,
@@ -261,7 +262,7 @@ fn inside_text(name: &[u8]) -> Part {
         b"definition" => Part::Tool,
         // What a tool is called with (so are `arguments`), and its schema: the agent's own business.
         b"input" | b"parameters" | b"input_schema" | b"output_schema" => Part::Opaque,
-        // Notes that nobody acts on and that hold URLs or types of their own.
+        // Notes that have no effect and that hold URLs or types of their own.
         b"annotations"
         | b"citations"
         | b"logprobs"

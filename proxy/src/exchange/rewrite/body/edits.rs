@@ -1,4 +1,4 @@
-//! What is set in a body on its way: pieces put between slices of what came, which is not copied.
+//! Sets values in a body on its way: puts pieces between slices of what came, which is not copied.
 
 use std::ops::Range;
 

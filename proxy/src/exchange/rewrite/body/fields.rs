@@ -1,38 +1,45 @@
-//! Which top-level fields each route accepts, and what becomes of each. Whatever is not here does not pass.
+//! Lists the top-level fields that each route accepts, with a rule for each. A field that is not here does
+//! not pass.
 //!
-//! Left out on purpose although an SDK documents it: `moderation` (names a second model), `fallbacks`
-//! (likewise, and steers LiteLLM), `betas` (a header), `access_programs`, `billing_policy`,
-//! `fallback_credit_token`, `user_profile_id`, `workspace_id` (somebody's identity or contract),
-//! `diagnostics`, `thread`, `background_options` (name earlier calls). All control fields of LiteLLM
-//! (`no-log`, `fallbacks`, `api_base`, `mock_response`, `tags`, `cache`, `guardrails`, `prompt_id` …) are
-//! refused because they are not here; a test holds its list against this one.
+//! Left out on purpose although an SDK documents them:
+//!
+//! - `moderation` names a second model.
+//! - `fallbacks` does so as well, and steers LiteLLM.
+//! - `betas` is a header.
+//! - `access_programs`, `billing_policy`, `fallback_credit_token`: an identity or a contract.
+//! - `user_profile_id`, `workspace_id`: likewise.
+//! - `diagnostics`, `thread` and `background_options` name earlier calls.
+//!
+//! All control fields of LiteLLM (`no-log`, `fallbacks`, `api_base`, `mock_response`, `tags`, `cache`,
+//! `guardrails`, `prompt_id` …) are refused because they are not here. A test holds its list against this
+//! one.
 
 use platform_core::route::Route;
 
 use platform_core::capability::Capability;
 
-/// What becomes of a field.
+/// Treatment of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
     /// Passes as it is; only its grammar is checked.
     Pass,
     /// The model's name.
     Model,
-    /// Whether the answer streams.
+    /// Flag that makes the answer stream.
     Stream,
-    /// What the stream should carry.
+    /// Options of the stream.
     StreamOptions,
-    /// Whether the provider keeps the answer.
+    /// Flag that makes the provider keep the answer.
     Store,
     /// A size that limits use.
     Count(Size),
-    /// How much the model may think.
+    /// Amount of thinking that the model may do.
     Thinking,
-    /// The end user: Sluicegate's, or nobody.
+    /// The end user: Sluicegate's value, or none.
     User,
     /// Notes for the provider's records: Sluicegate's, or none.
     Metadata,
-    /// Another word for the end user; the upstream is told once.
+    /// Another word for the end user, which the upstream gets only once.
     Drop,
     /// Text, or parts of content at any depth.
     Content,
@@ -42,7 +49,7 @@ pub(super) enum Rule {
     Prompt,
     /// A list of tools.
     Tools,
-    /// Which tool to use.
+    /// Choice of the tool to use.
     ToolChoice,
     /// Only with this grant, unless null or false.
     Needs(Capability),
@@ -68,7 +75,7 @@ pub(super) enum Size {
     MaxOutputTokens,
 }
 
-/// What becomes of `field` on `route`.
+/// Returns the rule of `field` on `route`.
 pub(super) fn rule(route: Route, field: &[u8]) -> Option<Rule> {
     match route {
         Route::ChatCompletions => chat(field),
@@ -172,7 +179,7 @@ fn embeddings(field: &[u8]) -> Option<Rule> {
     })
 }
 
-/// What chat and completions share.
+/// Returns the rule of a field that chat and completions share.
 fn sampling(field: &[u8]) -> Option<Rule> {
     Some(match field {
         b"max_tokens" => Rule::Count(Size::MaxTokens),
@@ -183,7 +190,7 @@ fn sampling(field: &[u8]) -> Option<Rule> {
     })
 }
 
-/// What chat and responses share.
+/// Returns the rule of a field that chat and responses share.
 fn openai_tools(field: &[u8]) -> Option<Rule> {
     Some(match field {
         b"tools" => Rule::Tools,
@@ -197,7 +204,7 @@ fn openai_tools(field: &[u8]) -> Option<Rule> {
     })
 }
 
-/// What all of OpenAI's generating routes share.
+/// Returns the rule of a field that all of OpenAI's generating routes share.
 fn openai(field: &[u8]) -> Option<Rule> {
     Some(match field {
         b"model" => Rule::Model,

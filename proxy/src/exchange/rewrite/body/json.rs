@@ -1,5 +1,6 @@
 //! A cursor over a JSON document: exactly the grammar `serde_json` reads into a `Value`, at the speed of
-//! vector instructions where strings are long. It knows nothing of fields; whoever walks decides what to look at.
+//! vector instructions where strings are long. It knows nothing of fields; the caller decides what to look
+//! at.
 
 use super::{
     rejection::Fault,
@@ -11,7 +12,7 @@ use crate::usage::estimate::Letters;
 /// Containers that may be open at once, as with `serde_json`.
 const DEPTH: u8 = 127;
 
-/// Where in the document the reader is.
+/// Position of the reader in the document.
 #[derive(Debug)]
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
@@ -45,7 +46,7 @@ impl<'a> Cursor<'a> {
         Self { bytes, at: 0, depth: 0, letters: Letters::default() }
     }
 
-    /// Which letters the strings have that were read.
+    /// Returns which letters occur in the strings that were read.
     pub(super) const fn letters(&self) -> Letters {
         self.letters
     }

@@ -3,7 +3,7 @@
 
 use platform_core::capability::Capability;
 
-/// What a part of content, an item or a message of this `type` needs; `None` if nothing.
+/// Returns what a part of content, an item or a message of this `type` needs; `None` if nothing.
 pub(super) fn content(kind: &[u8]) -> Option<Capability> {
     match kind {
         // OpenAI chat, and what LiteLLM adds to it.
@@ -55,7 +55,7 @@ fn is_server_side(kind: &[u8]) -> bool {
     PREFIXES.iter().any(|prefix| kind.starts_with(prefix))
 }
 
-/// What a tool of this `type` needs.
+/// Returns what a tool of this `type` needs.
 pub(super) fn tool(kind: &[u8]) -> Option<Capability> {
     match kind {
         b"function" | b"custom" => None,
@@ -68,7 +68,7 @@ pub(super) fn tool(kind: &[u8]) -> Option<Capability> {
     }
 }
 
-/// What a `tool_choice` of this `type` needs.
+/// Returns what a `tool_choice` of this `type` needs.
 pub(super) fn tool_choice(kind: &[u8]) -> Option<Capability> {
     match kind {
         b"auto" | b"any" | b"none" | b"required" | b"tool" | b"allowed_tools" => None,

@@ -1,5 +1,5 @@
-//! What a body asks for and whether it may: one pass over the whole document, no tree, nothing copied but
-//! what is set.
+//! Checks whether a body may ask for what it asks for. One pass over the whole document, no tree, nothing
+//! copied but what is set.
 //!
 //! The model API is itself an egress, and LiteLLM takes orders from the body. So what is not known does not
 //! pass, and what reaches further than the model needs a grant. Reading in order: `top` (fields), `fields`
@@ -39,18 +39,18 @@ pub(crate) use self::{
 };
 use crate::usage::estimate::{Letters, Media};
 
-/// What a run's bodies may ask for, and what is set in them.
+/// Policy of a run: what its bodies may ask for, and what is set in them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Policy {
     /// The models, by exact name; `None` for any.
     pub(crate) models: Option<Box<[Box<str>]>>,
     /// The tools that a model may be offered, by exact name; `None` for any.
     pub(crate) tools: Option<Box<[Box<str>]>>,
-    /// What is allowed beyond plain calls.
+    /// Capabilities beyond plain calls.
     pub(crate) granted: Capabilities,
     /// Top-level fields the operator lets through besides the listed ones, unchecked.
     pub(crate) extra_fields: Box<[Box<str>]>,
-    /// The end user, as a JSON string; `None` to name nobody.
+    /// The end user, as a JSON string; `None` for none.
     pub(crate) user: Option<Bytes>,
     /// The provider's notes on OpenAI routes, as a JSON object; `None` for none.
     pub(crate) metadata: Option<Bytes>,
@@ -59,7 +59,7 @@ pub(crate) struct Policy {
 }
 
 impl Policy {
-    /// What `grant` allows, and `extra_fields` beyond.
+    /// Returns the policy of `grant`, which lets `extra_fields` pass as well.
     pub(crate) fn of(grant: &RunGrant, extra_fields: &[String]) -> Self {
         // An account's name needs no escapes in JSON.
         let account = format!("\"{}\"", grant.account);
@@ -99,17 +99,17 @@ impl Policy {
 pub(crate) struct Checked<'a> {
     /// The model it names.
     pub(crate) model: Cow<'a, str>,
-    /// Whether the answer is to stream.
+    /// Set if the answer is to stream.
     pub(crate) stream: bool,
-    /// Whether the agent itself asked for the usage at a stream's end.
+    /// Set if the agent itself asked for the usage at a stream's end.
     pub(crate) usage_asked: bool,
     /// The sizes it asks for.
     pub(crate) sizes: Sizes,
-    /// What of it is no text.
+    /// Parts of it that are not text.
     pub(crate) media: Media,
-    /// How its text is written.
+    /// Letters of its text.
     pub(crate) letters: Letters,
-    /// What is set in it.
+    /// Changes to make in it.
     pub(crate) edits: Edits,
 }
 

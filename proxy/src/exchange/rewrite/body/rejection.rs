@@ -1,8 +1,9 @@
-//! Why a body is refused: what, where, and how to mend it.
+//! Describes why a body is refused: what is wrong, where, and how to fix it.
 //!
-//! The messages name what the agent wrote, bounded and harmless, but they are for the agent alone: OpenClaw sorts a 400 by
-//! the words and even the digits in its message, and most of its drawers mean retries or a locked provider for every
-//! tenant. Where several share a listener they get the table's words only.
+//! The messages name what the agent wrote, bounded and harmless, but they are for the agent alone. OpenClaw
+//! sorts a 400 by the words and even the digits in its message. Most of its categories mean retries, or a
+//! provider that is locked for every tenant. Where several agents share a listener, they get the table's
+//! words only.
 
 use std::fmt;
 
@@ -11,7 +12,7 @@ use platform_core::capability::Capability;
 /// A body that may not pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rejection {
-    /// What is wrong.
+    /// Fault of the body.
     pub(crate) reason: Reason,
     /// The top-level field in which it was found, if it was in one.
     pub(crate) field: Option<Label>,
@@ -19,10 +20,10 @@ pub(crate) struct Rejection {
     pub(crate) at: usize,
 }
 
-/// What is wrong with a body.
+/// Fault of a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// It is not one JSON object.
+    /// The body is not one JSON object.
     Syntax(&'static str),
     /// A name stands twice in one object: readers differ in which one they take.
     Duplicate(Label),
@@ -34,14 +35,14 @@ pub(crate) enum Reason {
     WrongType {
         /// The member.
         what: Label,
-        /// What would be right.
+        /// Value or type that would be right.
         expected: &'static str,
     },
     /// Possible, but this run was not granted it.
     NotGranted {
         /// The member or type.
         what: Label,
-        /// What would allow it.
+        /// Capability that would allow it.
         capability: Capability,
     },
     /// No model is named.
@@ -62,7 +63,7 @@ pub(crate) enum Reason {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Label(Box<str>);
 
-/// What the cursor finds wrong.
+/// Fault in the grammar that the cursor finds.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) at: usize,
@@ -155,7 +156,7 @@ impl fmt::Display for Rejection {
 
 impl std::error::Error for Rejection {}
 
-/// What the agent can do without the grant.
+/// Returns what the agent can do without the grant.
 const fn instead(capability: Capability) -> &'static str {
     match capability {
         Capability::MediaUrls => "send the content itself, as a data: URL",

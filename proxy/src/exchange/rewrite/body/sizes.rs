@@ -11,7 +11,7 @@ use super::{Checked, fields::Size};
 pub(crate) struct Count {
     /// `None` for null, which asks for nothing but takes the place.
     pub(crate) value: Option<u64>,
-    /// Where the value is.
+    /// Position of the value in the body.
     pub(crate) at: Range<usize>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Sizes {
     pub(crate) max_output_tokens: Option<Count>,
     /// `budget_tokens` of `thinking`, which has to be less than an answer may have.
     pub(crate) thinking: Option<Count>,
-    /// How many prompts there are, if there can be several.
+    /// Number of prompts, if there can be several.
     pub(crate) prompts: u64,
 }
 
@@ -46,7 +46,7 @@ impl Sizes {
         *place = Some(count);
     }
 
-    /// How many answers are asked for, each with as many tokens as one may have.
+    /// Returns how many answers are asked for, each with as many tokens as one may have.
     pub(crate) fn answers(&self, route: Route) -> u64 {
         let asked = |count: &Option<Count>| count.as_ref().and_then(|count| count.value);
         let each = asked(&self.n).max(asked(&self.best_of)).unwrap_or(1).max(1);
@@ -68,7 +68,7 @@ impl Sizes {
 }
 
 impl Checked<'_> {
-    /// Has no answer be longer than `most` tokens. Less that the body asks for stays.
+    /// Limits an answer to `most` tokens. A lower limit in the body stays.
     pub(crate) fn limit_output(&mut self, route: Route, most: u64) {
         let value = || most.to_string().into_bytes();
         if let Some(thinking) = self.sizes.thinking.as_ref().filter(|thinking| thinking.value >= Some(most)) {

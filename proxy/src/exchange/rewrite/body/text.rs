@@ -1,5 +1,5 @@
-//! What is between the quotes of a string: whether it is valid, what it says, whether it points elsewhere.
-//! Where it ends is found elsewhere, by `scan`.
+//! Reads what is between the quotes of a string: whether it is valid, what it says, whether it points
+//! elsewhere. `scan` finds where it ends.
 
 use std::borrow::Cow;
 
@@ -9,12 +9,12 @@ use memchr::memchr_iter;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Text<'a> {
     pub(super) raw: &'a [u8],
-    /// Whether there is any backslash in it.
+    /// Set if there is any backslash in it.
     pub(super) escaped: bool,
 }
 
 impl<'a> Text<'a> {
-    /// What it says, free of escapes: `mo\u0064el` is `model`.
+    /// Returns the text without escapes: `mo\u0064el` is `model`.
     pub(super) fn decoded(self) -> Cow<'a, [u8]> {
         if self.escaped { Cow::Owned(unescape(self.raw)) } else { Cow::Borrowed(self.raw) }
     }
@@ -27,20 +27,21 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Whether it carries its content itself: a `data:` URL, and nothing but.
+    /// Returns whether it carries its content itself: a `data:` URL, and nothing but.
     pub(super) fn is_data_url(self) -> bool {
         let text = self.decoded();
         text.starts_with(b"data:") && !has_scheme(&text)
     }
 
-    /// Whether it is the beginning of an image in base64: PNG, JPEG, GIF or WebP, by their first bytes.
+    /// Returns whether it is the beginning of an image in base64: PNG, JPEG, GIF or WebP, by their first
+    /// bytes.
     pub(super) fn is_image(self) -> bool {
         let is_webp = || self.raw.starts_with(b"UklGR") && self.raw.get(11..16) == Some(b"XRUJQ");
         let begins = |magic: &[u8]| self.raw.starts_with(magic);
         begins(b"iVBORw0KGgo") || begins(b"/9j/") || begins(b"R0lGOD") || is_webp()
     }
 
-    /// Whether it is a `data:` URL of such an image.
+    /// Returns whether it is a `data:` URL of such an image.
     pub(super) fn is_image_url(self) -> bool {
         const BASE64: &[u8] = b";base64,";
         let head = &self.raw[..self.raw.len().min(64)];
@@ -48,7 +49,8 @@ impl<'a> Text<'a> {
         head.starts_with(b"data:image/") && Self { raw: &self.raw[at + BASE64.len()..], ..self }.is_image()
     }
 
-    /// Whether there is a URL in it. LiteLLM looks for `https://` and `gs://` anywhere in what should be data.
+    /// Returns whether there is a URL in it. LiteLLM looks for `https://` and `gs://` anywhere in what should
+    /// be data.
     pub(super) fn has_url(self) -> bool {
         has_scheme(&self.decoded())
     }

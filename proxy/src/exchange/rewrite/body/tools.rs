@@ -1,10 +1,11 @@
-//! Tools: functions and custom tools, which the agent runs itself; everything else runs elsewhere and needs a
-//! grant. A member that is not a function's is enough to make another tool of it: LiteLLM drops the `type` on
+//! Checks tools. The agent runs functions and custom tools itself; everything else runs elsewhere and needs a
+//! grant. A member that is not a function's is enough to make another tool of it. LiteLLM drops the `type` on
 //! the way to Gemini and goes by `googleSearch` or `urlContext` beside it.
 //!
-//! A run may be granted some tools only, by name; one that runs elsewhere is named by its type. What names none of them is refused,
-//! also with the capability that it needs. That holds for what a model is offered as a tool: an agent that describes one in
-//! its text, or does something without having been told to by a model, is not kept from that here.
+//! A run may be granted some tools only, by name; one that runs elsewhere is named by its type. A tool that
+//! matches none of them is refused, also with the capability that it needs. That holds only for what a model
+//! is offered as a tool. An agent that describes a tool in its text, or acts without a model's request, is
+//! not restricted here.
 
 use std::borrow::Cow;
 
@@ -26,7 +27,7 @@ struct Seen<'a> {
     kind: Option<Cow<'a, [u8]>>,
     /// A member that is not a function's; one that is not granted as a tool, if there is such a one.
     foreign: Option<Member<'a>>,
-    /// Whether it has a name. That is granted, then.
+    /// Set if it has a name, which is then granted.
     named: bool,
 }
 
@@ -107,7 +108,7 @@ impl<'a> Walk<'a, '_> {
                 self.skip()?;
                 self.foreign(member, seen);
             }
-            // A container described is new; one named by its id is somebody's.
+            // A container described is new; one named by its id may belong to another client.
             b"container" if self.cursor.next_token() == Some(b'{') => {
                 self.content(Place::Medium, Member { name: Cow::Borrowed(b"new"), at: member.at })?;
                 self.foreign(member, seen);

@@ -20,20 +20,20 @@ use crate::usage::estimate::{Letters, Media};
 /// Longest name of a model.
 const MODEL_NAME: usize = 256;
 
-/// What was found so far, and what is set because of it.
+/// Findings so far, and the changes that follow from them.
 #[derive(Debug)]
 pub(super) struct Top<'a> {
     route: Route,
     model: Option<Cow<'a, str>>,
     stream: bool,
     options: Option<StreamOptions>,
-    /// Whether `store` is there.
+    /// Set if `store` is there.
     store: bool,
     sizes: Sizes,
     edits: Edits,
-    /// Where the member before ended.
+    /// End of the previous member.
     end: usize,
-    /// Where a member starts that goes, with all up to the next.
+    /// Start of a member that is removed, with all up to the next.
     cut: Option<usize>,
 }
 
@@ -47,7 +47,7 @@ struct StreamOptions {
     usage_asked: bool,
 }
 
-/// Whether there is a member that a new one must be divided from.
+/// Presence of a member that a new one must be divided from.
 #[derive(Debug, Clone, Copy)]
 enum Inside {
     Nothing,
@@ -270,7 +270,7 @@ impl<'a> Top<'a> {
         })
     }
 
-    /// Has the stream end with its usage, whatever else stands in the options.
+    /// Makes the stream end with its usage, whatever else stands in the options.
     fn force_usage(&mut self) {
         let Some(options) = &self.options else {
             return self.edits.insert("stream_options", br#"{"include_usage":true}"#);

@@ -1,4 +1,5 @@
-//! What all walks through a body share: the cursor, the policy, and the names of the open objects' members.
+//! Keeps what all walks through a body share: the cursor, the policy, and the names of the open objects'
+//! members.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! `sluice audit top`: who uses how much, as it changes.
+//! `sluice audit top`: shows usage by run, account or model, as it changes.
 
 mod view;
 
@@ -21,15 +21,15 @@ use crate::{
     data_plane::{self, DataPlane, Follow, Lines},
 };
 
-/// How often the screen is drawn anew.
+/// Interval between two drawings.
 const REFRESH: Duration = Duration::from_secs(1);
 
 #[derive(clap::Args)]
 pub(in crate::cli) struct Arguments {
-    /// By what rows are in order
+    /// Sort order of rows
     #[arg(long, value_enum, default_value = "tokens")]
     by: Sort,
-    /// What a row is
+    /// Unit of a row
     #[arg(long, value_enum, default_value = "run")]
     group: By,
     /// Print the table once, as JSON
@@ -37,7 +37,7 @@ pub(in crate::cli) struct Arguments {
     json: bool,
 }
 
-/// What was summed up so far, in each of the ways in which it can be shown.
+/// Sums so far, grouped in each of the ways that can be shown.
 struct Tables([Groups; By::ALL.len()]);
 
 impl Tables {
@@ -101,14 +101,14 @@ async fn once(data_plane: &DataPlane, view: &View, style: Style) -> Result<Exit,
     Ok(Exit::Success)
 }
 
-/// Until somebody leaves, a signal comes or the proxy goes. Whoever drops `screen` gives the terminal back.
+/// Shows the view until the user leaves, a signal comes or the proxy goes. Dropping `screen` restores the terminal.
 async fn live(screen: &Screen, mut lines: Lines, mut view: View) -> Result<Exit, Error> {
     let mut tables = Tables::new();
     let stop = signalled(RunBy::Person)?;
     tokio::pin!(stop);
     let mut tick = tokio::time::interval(REFRESH);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
-    // What has come already is read before anything is drawn, but for a key.
+    // Lines that are already there are read before the next drawing; a key is handled at once.
     loop {
         let is_behind = lines.has_next();
         tokio::select! {

@@ -1,4 +1,4 @@
-//! What `sluice audit top` shows, and what keys do to it. Pure: no terminal.
+//! Renders `sluice audit top`, and handles its keys. Pure: no terminal.
 
 use platform_runtime::terminal;
 
@@ -11,32 +11,32 @@ use crate::{
 /// Longest filter that can be typed.
 const LONGEST: usize = 64;
 
-/// Letters of a name that are shown.
+/// Most letters of a name that are shown.
 const NAME: usize = 32;
 
-/// What is shown, and how.
+/// Grouping, order and filter of the view.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct View {
     pub(super) group: By,
     pub(super) sort: Sort,
-    /// Rows whose names have this in them.
+    /// Text that a row's name must contain.
     filter: String,
-    /// Whether keys go to the filter.
+    /// True while keys go to the filter.
     is_typing: bool,
 }
 
-/// A key.
+/// Key that the user pressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Key {
     Letter(char),
     Enter,
     Escape,
     Back,
-    /// Ctrl-C.
+    /// Ctrl-C was pressed.
     Interrupt,
 }
 
-/// What comes after a key.
+/// Effect of a key on the view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Then {
     GoOn,
@@ -44,7 +44,7 @@ pub(super) enum Then {
 }
 
 impl Key {
-    /// The keys in what a terminal sent at once. Arrows and the like, which it sends as sequences, are none.
+    /// Returns the keys in one read from the terminal. Escape sequences, such as arrows, are ignored.
     pub(super) fn all_of(typed: &[u8]) -> Vec<Self> {
         if typed.len() > 1 && typed[0] == 0x1b {
             return Vec::new();
@@ -66,7 +66,7 @@ impl View {
         Self { group, sort, filter: String::new(), is_typing: false }
     }
 
-    /// Does what `key` means.
+    /// Handles `key`.
     pub(super) fn press(&mut self, key: Key) -> Then {
         match key {
             Key::Interrupt => return Then::Leave,
@@ -99,7 +99,7 @@ impl View {
         }
     }
 
-    /// A screen of `size`, at `now` in seconds since the epoch.
+    /// Renders a screen of `size`, at `now` in seconds since the epoch.
     pub(super) fn screen(&self, groups: &Groups, now: u64, size: Size) -> Vec<String> {
         let mut lines = vec![self.heading(groups), String::new()];
         lines.extend(self.table(groups, now));
@@ -108,7 +108,7 @@ impl View {
         lines.into_iter().map(|line| line.chars().take(size.columns).collect()).collect()
     }
 
-    /// A heading and the rows. What an agent chose is made safe.
+    /// Renders the heading and the rows. Names that an agent chose are made safe.
     pub(super) fn table(&self, groups: &Groups, now: u64) -> Vec<String> {
         let heading = line(
             &self.group.word().to_uppercase(),

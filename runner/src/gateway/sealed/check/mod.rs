@@ -1,4 +1,4 @@
-//! What is wrong with a gateway, by its configuration. Pure.
+//! Checks a gateway's configuration. Pure.
 
 use std::fmt;
 
@@ -8,44 +8,44 @@ use serde_json::Value;
 use super::tools;
 use crate::gateway::openclaw::Outside;
 
-/// Something because of which runs should not be sessions of a gateway. Its text says how that is mended.
+/// Defect because of which runs should not be sessions of a gateway. Its text says how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Finding {
-    /// Accounts share it, and its agents have these tools.
+    /// Accounts share the gateway, and its agents have these tools.
     SharedTools(Vec<String>),
-    /// Accounts share it, and what its agents may not use is not said.
+    /// Accounts share the gateway, and its configuration does not say what its agents may not use.
     SharedUndenied,
     ControlUi,
     Cron,
-    /// An agent, or all of them, are woken by themselves.
+    /// An agent, or all of them, wake without a run.
     Heartbeat(String),
     Elevated,
-    /// It may call models elsewhere, or it does not know our provider, or knows it elsewhere.
+    /// The gateway may call models elsewhere, or its provider is missing or has another address.
     Provider(String),
-    /// These cannot be asked.
+    /// The gateway cannot call these models.
     Models(Vec<String>),
-    /// Its calls cannot be known to be a run's.
+    /// Its calls cannot be attributed to a run.
     Attribution(&'static str),
-    /// Its OpenClaw has a version with which that was not tested.
+    /// Its OpenClaw has a version with which the use was not tested.
     Version(Outside),
-    /// Its agents may set sub-agents to work, whose calls are not known to be their run's.
+    /// Its agents may start sub-agents, whose calls cannot be attributed to their run.
     SubAgents,
-    /// Its container is in this network.
+    /// The container is in this network.
     Network(String),
-    /// Its container has other walls than it was made with; these.
+    /// The isolation of its container differs from its setup in these settings.
     Container(Vec<String>),
-    /// What it may write is nearly used up, or more than that.
+    /// Its disk is nearly full, or over its limit.
     Disk(String),
-    /// A file of it is no secret, or is not there.
+    /// A secret file of it is exposed, or missing.
     Secret(String),
-    /// It does not answer.
+    /// The gateway does not answer.
     Unreachable(String),
-    /// What there is could not be looked at.
+    /// The state could not be examined.
     Unknown(String),
 }
 
 impl Finding {
-    /// As a code.
+    /// Returns the finding as a code.
     pub(crate) fn code(&self) -> &'static str {
         match self {
             Self::SharedTools(_) => "shared_tools",
@@ -64,12 +64,12 @@ impl Finding {
             Self::Container(_) => "container_changed",
             Self::Disk(_) => "disk_full",
             Self::Secret(_) => "secret_exposed",
-            Self::Unreachable(_) => "gateway_away",
+            Self::Unreachable(_) => "gateway_unavailable",
             Self::Unknown(_) => "not_known",
         }
     }
 
-    /// Whether it is only not known whether something is wrong.
+    /// Returns whether it is merely unknown whether something is wrong.
     pub(crate) const fn is_unknown(&self) -> bool {
         matches!(self, Self::Unknown(_))
     }
@@ -124,13 +124,13 @@ impl fmt::Display for Finding {
     }
 }
 
-/// A list of tools, in which `*` is spelled out.
+/// Returns a list of tools, in which `*` is spelled out.
 fn named(tools: &[String]) -> String {
     let name = |tool: &String| if tool == "*" { "every tool".to_owned() } else { tool.clone() };
     tools.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
-/// What is wrong with `config`, which `gateway` has or is to have, whoever wrote it.
+/// Returns what is wrong with `config`, which `gateway` has or will have, generated or edited by hand.
 pub(super) fn of_config(gateway: &Gateway, config: &Value) -> Vec<Finding> {
     let is_off = |pointer: &str| config.pointer(pointer) == Some(&Value::Bool(false));
     let mut found = Vec::new();
@@ -148,7 +148,7 @@ pub(super) fn of_config(gateway: &Gateway, config: &Value) -> Vec<Finding> {
     found
 }
 
-/// What agents of `config` are, with the path of each.
+/// Returns the agents of `config`, with the path of each.
 fn agents(config: &Value) -> Vec<(String, &Value)> {
     let entries = config.pointer("/agents/entries").and_then(Value::as_object);
     let entries = entries.into_iter().flatten().map(|(id, agent)| (format!("agents.entries.{id}"), agent));
@@ -162,7 +162,7 @@ fn list(value: Option<&Value>) -> Option<Vec<String>> {
     Some(names.map(str::to_owned).collect())
 }
 
-/// Tools that some agent of `config` is allowed; `*` if that is not said.
+/// Returns the tools that some agent of `config` is allowed; `*` if that is not said.
 fn tools_of(config: &Value) -> Vec<String> {
     let allowed = list(config.pointer("/tools/allow")).filter(|tools| !tools.is_empty());
     let mut tools = allowed.unwrap_or_else(|| vec!["*".to_owned()]);
@@ -179,12 +179,12 @@ fn tools_of(config: &Value) -> Vec<String> {
     tools
 }
 
-/// Tools that no agent of `config` has.
+/// Returns the tools that no agent of `config` has.
 fn denied(config: &Value) -> Vec<String> {
     list(config.pointer("/tools/deny")).unwrap_or_default()
 }
 
-/// Where accounts share a gateway, all its agents have an allow-list of harmless tools, and nothing adds to it.
+/// Checks a gateway that accounts share: all its agents have an allow-list of harmless tools, and nothing adds to it.
 fn of_shared(tools: &[String], denied: &[String]) -> Vec<Finding> {
     let dangerous: Vec<_> = tools::dangerous(tools).into_iter().map(str::to_owned).collect();
     let denies = |tool: &str| denied.iter().any(|name| name == tool);
@@ -243,7 +243,7 @@ fn of_provider(gateway: &Gateway, config: &Value) -> Vec<Finding> {
     found
 }
 
-/// Models of our provider.
+/// Returns the models of our provider.
 pub(super) fn models(gateway: &Gateway, config: &Value) -> Vec<String> {
     let provider = config.pointer("/models/providers").and_then(|providers| providers.get(&gateway.provider));
     let models = provider.and_then(|provider| provider.get("models")).and_then(Value::as_array);

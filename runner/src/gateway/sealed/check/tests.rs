@@ -1,4 +1,4 @@
-//! Each thing that can be wrong, one at a time, in a configuration in which nothing else is.
+//! Tests each defect on its own, in a configuration that is otherwise correct.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ fn made(gateway: &Gateway) -> Value {
     config::configuration(gateway, parts)
 }
 
-/// Codes of what is wrong when what is at `pointer` is `value`.
+/// Returns the codes of what is wrong when the value at `pointer` is `value`.
 fn with(toml: &str, pointer: &str, value: Value) -> Vec<&'static str> {
     let gateway = gateway(toml);
     let mut config = made(&gateway);

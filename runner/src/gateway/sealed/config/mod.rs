@@ -1,9 +1,10 @@
-//! The configuration of a gateway that runs here, in OpenClaw's words. Pure.
+//! Writes the configuration of a gateway that runs here, in OpenClaw's words. Pure.
 //!
-//! Everything that a gateway would do of its own accord is off: its agents work when a run asks them to, and each of their
-//! calls is that run's. It is written for OpenClaw 2026.9. Of what is here 2026.2 does not know `models.catalogRefresh`,
-//! `agents.ownership`, `agents.entries` (there: `agents.list`), `agents.defaults.skills`, the limits of sub-agents but
-//! `maxConcurrent`, `tools.toolSearch`, `tools.sessions` and `logging.level = "silent"`, and refuses a file that has them.
+//! Everything that a gateway would do of its own accord is off. Its agents work when a run asks them to, and each of
+//! their calls is that run's. The configuration is written for OpenClaw 2026.9. OpenClaw 2026.2 does not know
+//! `models.catalogRefresh`, `agents.ownership`, `agents.entries` (there: `agents.list`) and `agents.defaults.skills`.
+//! Nor does it know the limits of sub-agents but `maxConcurrent`, `tools.toolSearch`, `tools.sessions` and
+//! `logging.level = "silent"`. It refuses a file that has any of them.
 
 use platform_core::limit::Millis;
 use platform_runtime::settings::{Attribution, Gateway};
@@ -11,34 +12,34 @@ use serde_json::{Map, Value, json};
 
 use super::tools;
 
-/// Where the gateway listens inside its container.
+/// Port at which the gateway listens inside its container.
 pub(super) const PORT: u16 = 18789;
-/// Where agents have their files inside the container.
+/// Directory of agents' files inside the container.
 const WORKSPACES: &str = "/workspace/agents";
-/// Where our plugin is inside the container.
+/// Directory of our plugin inside the container.
 const PLUGIN_DIR: &str = "/config/plugin";
-/// Its id.
+/// Id of our plugin.
 const PLUGIN: &str = "sluicegate-headers";
-/// What OpenClaw insists on having. The key is the data plane's.
+/// API key that OpenClaw requires. The real key is the data plane's.
 const KEY: &str = "the-proxy-has-the-key";
-/// Longer than any turn: runs have limits of their own.
+/// Timeout longer than any turn: runs have limits of their own.
 const NEVER: Millis = Millis::seconds(24 * 3600);
-/// Tokens that a model is taken to read, and to write.
+/// Number of tokens that a model is assumed to read, and to write.
 const CONTEXT_WINDOW: u32 = 200_000;
 const MAX_TOKENS: u32 = 8192;
 
-/// What a configuration is made of, beside the gateway's settings.
+/// Parts of a configuration, beside the gateway's settings.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Parts<'p> {
-    /// Models that may be asked; the first unless somebody says.
+    /// Models that may be called; the first is the default.
     pub(super) models: &'p [String],
-    /// What lets a client in.
+    /// Token that admits a client.
     pub(super) token: &'p str,
-    /// A path of its own for each session at work, if its calls are known by that.
+    /// Slots for each session at work, if its calls are attributed by them.
     pub(super) slots: &'p [String],
 }
 
-/// The whole file.
+/// Returns the whole file.
 pub(super) fn configuration(gateway: &Gateway, parts: Parts<'_>) -> Value {
     json!({
         "models": {

@@ -1,4 +1,4 @@
-//! The whole file as it was when somebody last read it, and what differs by settings.
+//! Compares the whole file with its last reviewed version, and what differs by settings.
 
 use std::{fs, path::Path};
 
@@ -28,7 +28,7 @@ fn the_file_is_as_it_was_read_last() {
         (
             "coding",
             made(
-                "account = 'acct-1'\nattribution = 'slot'\nsessions = 2\nagents = ['main', 'other']",
+                "account = 'acct-1'\nattribution = 'slot'\nmax_concurrent_sessions = 2\nagents = ['main', 'other']",
                 &SLOTS,
             ),
         ),

@@ -1,4 +1,4 @@
-//! What must pass without any grant: what real clients send.
+//! Checks what must pass without any grant: requests of real clients.
 
 use super::*;
 

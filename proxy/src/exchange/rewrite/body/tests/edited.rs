@@ -1,4 +1,4 @@
-//! What is sent in the place of what came.
+//! Checks what is sent in the place of what came.
 
 use bytes::Bytes;
 
@@ -120,7 +120,7 @@ fn what_was_asked_is_told() {
     assert_eq!(&body[at], "9");
 }
 
-/// What the next step will do.
+/// The next step of a call limits its answer by such edits.
 #[test]
 fn a_cap_can_be_lowered_or_added() {
     let body = Bytes::from_static(br#"{"model":"m","max_tokens":null}"#);

@@ -1,8 +1,8 @@
-//! Media that somebody would fetch for the agent. For the rows see `super::hold`.
+//! Checks media that an upstream or a provider would fetch for the agent. For the rows see `super::hold`.
 
 use super::*;
 
-/// How many bytes of `part` are images that no model reads as text.
+/// Returns how many bytes of `part` are images that no model reads as text.
 fn image_bytes(part: &str) -> u64 {
     let body = format!(r#"{{"model":"m","messages":[{{"role":"user","content":[{part}]}}]}}"#);
     check(Route::ChatCompletions, body.as_bytes(), &policy()).unwrap().media.image_bytes
@@ -19,7 +19,7 @@ fn only_what_no_model_can_read_as_text_counts_as_an_image() {
         assert_eq!(image_bytes(&by_url), if bytes > 0 { url.len() as u64 } else { 0 }, "{by_url}");
         let source = |kind| format!(r#"{{"type":"image","source":{{"data":"{image}","type":"{kind}"}}}}"#);
         assert_eq!(image_bytes(&source("base64")), bytes, "{image}");
-        // A document of plain text that begins like an image, as long as somebody likes.
+        // A plain text document of any length that begins like an image.
         assert_eq!(image_bytes(&source("text")), 0, "{image}");
     }
     for part in [

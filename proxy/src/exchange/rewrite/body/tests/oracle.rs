@@ -1,4 +1,4 @@
-//! What the properties hold the check against: serde_json, and bodies made for it.
+//! Provides what the properties hold the check against: serde_json, and bodies made for it.
 
 use std::collections::HashSet;
 
@@ -199,7 +199,7 @@ pub(super) fn body() -> impl Strategy<Value = (Route, String)> {
     )
 }
 
-/// Whether any object that is checked has a name twice, by serde's own reading.
+/// Returns whether any object that is checked has a name twice, by serde's own reading.
 pub(super) fn twice(text: &str) -> bool {
     struct Seeker;
     impl<'de> serde::de::DeserializeSeed<'de> for Seeker {
@@ -251,7 +251,7 @@ pub(super) fn twice(text: &str) -> bool {
     Seeker.deserialize(&mut serde_json::Deserializer::from_str(text)).unwrap()
 }
 
-/// What the edits should make of a body, done on the tree.
+/// Returns what the edits should make of a body, computed on the tree.
 pub(super) fn expected(route: Route, body: &str, policy: &Policy) -> Json {
     let Json::Object(mut tree) = serde_json::from_str(body).unwrap() else { panic!("{body}") };
     let parse = |value: Bytes| serde_json::from_slice::<Json>(&value).unwrap();

@@ -230,7 +230,8 @@ fn tools_that_a_run_may_not_offer_are_refused_wherever_they_stand() {
         let whole = format!(r#"{{"model":"m",{bad}}}"#);
         let rejection = verdict(route, &whole, &granted).expect_err(bad);
         assert_eq!(word(&rejection), format!("tool {name}"), "{bad}");
-        // Control: who is granted any may offer it, and so may who is granted this very one.
+        // Control: a run that is granted any tool may offer it, and so may one that is granted this very
+        // tool.
         passes(route, &whole, &policy());
         if name == "rm" {
             passes(route, &whole.replace("\"rm\"", "\"read-file\""), &granted);
@@ -312,7 +313,7 @@ fn tools_that_run_elsewhere_are_granted_by_their_type() {
         let whole = format!(r#"{{"model":"m","tools":[{bad}]}}"#);
         let rejection = verdict(route, &whole, &with(&["bash"])).expect_err(bad);
         assert_eq!(word(&rejection), format!("tool {name}"), "{bad}");
-        // Controls: who has it on the list, and who has no list.
+        // Controls: a run that has it on its list, and one that has no list.
         passes(route, &whole, &with(&["bash", grants]));
         passes(route, &whole, &granting(capability));
     }

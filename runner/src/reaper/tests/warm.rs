@@ -1,43 +1,43 @@
-//! What waits for a run, and what waited for one.
+//! Warm containers that wait for a run, and those that waited for one.
 
 use super::*;
-use crate::store::{PoolStage, Pooled, Spare};
+use crate::store::{PoolStage, Pooled, WarmContainer};
 
-/// Returns what waits for a run.
-fn spare(stage: PoolStage) -> Pooled {
-    let spare = Spare {
-        container: "sluice-here-spare-1".to_owned(),
-        mould: "mould".to_owned(),
+/// Returns a warm container in `stage`.
+fn warm(stage: PoolStage) -> Pooled {
+    let warm = WarmContainer {
+        container: "sluice-here-warm-1".to_owned(),
+        template: "template".to_owned(),
         agent: AgentId::parse("sandbox:agent").unwrap(),
         workspace: WorkspaceId::parse(W1).unwrap(),
         listener: SocketDirName::from_random(OURS),
     };
-    Pooled { spare, owner: "here/1/2".to_owned(), stage, over: false, changed: UnixMillis(0) }
+    Pooled { warm, owner: "here/1/2".to_owned(), stage, over: false, changed: UnixMillis(0) }
 }
 
-/// Returns the same of a process that is gone.
+/// Returns a warm container whose process is gone.
 fn left(stage: PoolStage) -> Pooled {
-    Pooled { over: true, ..spare(stage) }
+    Pooled { over: true, ..warm(stage) }
 }
 
-/// A container that waited for a run, as Docker tells of it for good.
+/// Returns a container that waited for a run, as Docker always describes it.
 fn waited() -> Thing {
     let Thing::Container(mut found) = container(&named(1), 1, OURS) else { unreachable!() };
     found.labels.remove(label::RUN_ID);
     found.labels.remove(label::EPOCH);
-    found.labels.insert(label::MOULD.to_owned(), "mould".to_owned());
+    found.labels.insert(label::TEMPLATE.to_owned(), "template".to_owned());
     Thing::Container(found)
 }
 
 #[test]
 fn what_waits_goes_when_its_owner_is_gone() {
     use PoolStage::{Gone, Leaving, Ready, Wanted};
-    let decide = |pooled: Pooled| decide(&Thing::Spare(pooled), None, Mode::default());
+    let decide = |pooled: Pooled| decide(&Thing::WarmContainer(pooled), None, Mode::default());
     for stage in [Wanted, Ready, Leaving] {
-        assert_eq!(decide(spare(stage)), Decision::Keep(Kept::Waits(stage)));
+        assert_eq!(decide(warm(stage)), Decision::Keep(Kept::Waits(stage)));
         assert_eq!(decide(left(stage)), Decision::Remove(Dead::Abandoned));
     }
-    assert_eq!(decide(spare(Gone)), Decision::Remove(Dead::Abandoned), "it came late");
+    assert_eq!(decide(warm(Gone)), Decision::Remove(Dead::Abandoned), "it came late");
 }
 
 #[test]

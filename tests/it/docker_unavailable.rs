@@ -1,4 +1,4 @@
-//! Docker is killed, held and started again while runs are at work and while they start: on a daemon of the test's own.
+//! Kills, holds and restarts Docker while runs are at work and while they start, on a daemon of the test's own.
 
 use std::{fs, time::Duration};
 
@@ -15,25 +15,25 @@ use crate::{
     survival::{LEASE, PATIENCE, ended, let_go, order, record, state},
 };
 
-/// Counts until it may end, remembers how often it was started, and prints all of it.
+/// Script that counts until it is released, remembers how often it was started, and prints all of it.
 const COUNTS: &str = "echo started >> starts; n=0; \
      until [ -e go ]; do n=$((n+1)); echo $n; echo $n > n; sleep 0.05; done; \
      echo $n, $(wc -l < starts)";
-/// The agent that does.
+/// Agent that runs `COUNTS`.
 const AGENT: &str = "test:sh";
 
-/// A world with an agent and another one that has only so many seconds, on `dockerd`, with somebody who works.
+/// Starts a world with an agent and another one whose time is limited to seconds, on `dockerd`, with a worker.
 async fn at_work(dockerd: &Dockerd) -> (World, Up) {
-    let hasty = "[agents.'test:hasty']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['sleep', '60']\nprotocol = 'text'\nruntime = '4s'\n";
-    let agents = shell_agent(COUNTS, "runtime = '100s'") + hasty;
-    let mut world = World::with(&format!("{agents}{LEASE}runs = 12\n")).await;
+    let hasty = "[agents.'test:hasty']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['sleep', '60']\nprotocol = 'text'\nrun_timeout = '4s'\n";
+    let agents = shell_agent(COUNTS, "run_timeout = '100s'") + hasty;
+    let mut world = World::with(&format!("{agents}{LEASE}max_concurrent_runs = 12\n")).await;
     assert!(world.stop_proxy().await);
     world.use_docker_on(&dockerd.socket());
     let up = Up::start(world.sluice().env("SLUICE_LOG", "warn")).await;
     (world, up)
 }
 
-/// How far a run's agent has counted.
+/// Returns the number that a run's agent has counted to.
 async fn counted(world: &World, run: &str) -> u64 {
     let record = record(world, run).await;
     assert!(record["ended_ms"].is_null(), "{run} is over: {} {}", record["error"], record["resources"]);

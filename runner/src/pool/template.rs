@@ -1,4 +1,5 @@
-//! What containers have in common that are made before their run is known: whatever Docker fixes when it makes one.
+//! Names the settings that Docker fixes when it creates a container. Containers that are created before their run is
+//! known have them in common.
 
 use std::path::Path;
 
@@ -9,20 +10,20 @@ use sha2::{Digest, Sha256};
 
 use crate::run::Host;
 
-/// Digits of a mould's name.
+/// Digits of a template's name.
 const DIGITS: usize = 32;
 
-/// What may not differ.
+/// Settings that must not differ between containers of one template.
 #[derive(Serialize)]
-struct Mould<'m> {
-    /// Another release may make them differently.
+struct ContainerTemplate<'m> {
+    /// Version of this program: another release may create them differently.
     program: &'static str,
     agent: &'m AgentId,
     image: &'m str,
     volumes: &'m [Volume],
-    /// What a workspace is, how large, and where.
+    /// Kind, size and location of a workspace.
     workspace: String,
-    /// Whose sockets they are to have.
+    /// Control socket of the data plane whose sockets they have.
     proxy: &'m Path,
     memory: ByteSize,
     pids: u32,
@@ -30,15 +31,16 @@ struct Mould<'m> {
     output: ByteSize,
 }
 
-/// Names what containers of an agent are made from on `host`, of the image with this id: those of the same name are alike.
-pub(crate) fn mould(host: &Host, (id, agent): (&AgentId, &Agent), image: &str) -> String {
+/// Returns the id of the template from which containers of an agent are created on `host`, from the image with this id.
+/// Containers with the same id are alike.
+pub(crate) fn template(host: &Host, (id, agent): (&AgentId, &Agent), image: &str) -> String {
     let workspace = host.workspaces.sized(agent.disk).describe();
     name((id, agent), image, (workspace, host.data_plane.socket()))
 }
 
 fn name((id, agent): (&AgentId, &Agent), image: &str, (workspace, proxy): (String, &Path)) -> String {
     let Agent { volumes, memory, pids, milli_cpu, output, .. } = agent;
-    let mould = Mould {
+    let template = ContainerTemplate {
         program: env!("CARGO_PKG_VERSION"),
         agent: id,
         image,
@@ -50,7 +52,7 @@ fn name((id, agent): (&AgentId, &Agent), image: &str, (workspace, proxy): (Strin
         milli_cpu: *milli_cpu,
         output: *output,
     };
-    let text = serde_json::to_vec(&mould).unwrap_or_default();
+    let text = serde_json::to_vec(&template).unwrap_or_default();
     let mut name: String = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
     name.truncate(DIGITS);
     name
@@ -66,17 +68,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_docker_fixes_tells_moulds_apart_and_nothing_else_does() {
+    fn what_docker_fixes_tells_templates_apart_and_nothing_else_does() {
         let settings = Settings::read(&Sources::default()).unwrap();
         let (id, agent) = settings.agents.iter().find(|(id, _)| id.as_str() == DEFAULT_AGENT).unwrap();
-        let mould = |agent: &Agent, image, workspace: &str| {
+        let template = |agent: &Agent, image, workspace: &str| {
             name((id, agent), image, (workspace.to_owned(), Path::new("/run/control.sock")))
         };
-        let usual = mould(agent, "sha256:1", "1 GiB in /w");
+        let usual = template(agent, "sha256:1", "1 GiB in /w");
         let same = |change: fn(&mut Agent)| {
             let mut other = agent.clone();
             change(&mut other);
-            mould(&other, "sha256:1", "1 GiB in /w") == usual
+            template(&other, "sha256:1", "1 GiB in /w") == usual
         };
         let fixed: [fn(&mut Agent); 5] = [
             |agent| agent.memory.0 += 1,
@@ -101,8 +103,8 @@ mod tests {
         for (at, change) in free.into_iter().enumerate() {
             assert!(same(change), "{at}");
         }
-        assert_ne!(mould(agent, "sha256:2", "1 GiB in /w"), usual);
-        assert_ne!(mould(agent, "sha256:1", "2 GiB in /w"), usual);
+        assert_ne!(template(agent, "sha256:2", "1 GiB in /w"), usual);
+        assert_ne!(template(agent, "sha256:1", "2 GiB in /w"), usual);
         assert_eq!(usual.len(), DIGITS);
     }
 }

@@ -1,0 +1,154 @@
+//! Keeps state of a service that runs as its own user and that root uses as well.
+//!
+//! Root trusts the owner of the directory and makes files for that user, so that either may come first. Any other user
+//! keeps its own state.
+
+use std::{
+    fs::{self, File, OpenOptions, Permissions},
+    io,
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown},
+    path::Path,
+};
+
+use platform_core::{limit::ByteSize, secret::Secret};
+use rustix::{fs::OFlags, process::geteuid};
+
+use crate::{
+    file::{self, Unread},
+    trust::{self, Exposure, Trusted},
+};
+
+/// Mode of the directories above the private one.
+const WAY: u32 = 0o755;
+/// Mode of the directory that holds the state.
+const PRIVATE: u32 = 0o700;
+
+/// Returns the text in `path`, of at most `largest` bytes. Only its owner may read it, and a link is refused.
+///
+/// # Errors
+/// If [`trust`] finds that other users can read or change it, if it is larger or no text, or if the system refuses.
+pub fn text(path: &Path, largest: ByteSize) -> Result<Secret, Unread> {
+    file::private_of(path, largest, &Trusted::keeping(dir_of(path))?)
+}
+
+/// Checks that `path` is a file, no link, and that other users can neither read nor change it.
+///
+/// # Errors
+/// If other users can read or change it, if it is not a regular file, or if the system refuses.
+pub fn check(path: &Path) -> Result<(), Unread> {
+    file::open_secret(path, &Trusted::keeping(dir_of(path))?).map(drop)
+}
+
+/// Checks that other users cannot change the directories that lead to `path`, which may be missing.
+///
+/// # Errors
+/// If they can change one of them.
+pub fn check_way(path: &Path) -> Result<(), Exposure> {
+    trust::check_secret(path, &Trusted::keeping(dir_of(path))?)
+}
+
+/// Creates `path` with `content`, readable by its owner alone, where no file exists. It is on the disk when this
+/// returns.
+///
+/// # Errors
+/// [`io::ErrorKind::AlreadyExists`], and any other error of the system.
+pub fn create(path: &Path, content: &[u8]) -> io::Result<()> {
+    file::create_prepared(path, content, |file| give_to_owner_of(dir_of(path), file))
+}
+
+/// Makes `dir`, which only its owner can enter, if it is missing. Missing directories above it are made so that all can
+/// enter.
+///
+/// # Errors
+/// If the system refuses.
+pub fn create_dir(dir: &Path) -> io::Result<()> {
+    create_dir_of(dir, PRIVATE)
+}
+
+fn create_dir_of(dir: &Path, mode: u32) -> io::Result<()> {
+    if dir.is_dir() {
+        return Ok(());
+    }
+    let above = dir_of(dir);
+    create_dir_of(above, WAY)?;
+    match fs::DirBuilder::new().mode(mode).create(dir) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => return Ok(()),
+        made => made?,
+    }
+    let flags = i32::try_from((OFlags::DIRECTORY | OFlags::NOFOLLOW).bits()).map_err(io::Error::other)?;
+    let made = OpenOptions::new().read(true).custom_flags(flags).open(dir)?;
+    made.set_permissions(Permissions::from_mode(mode))?;
+    give_to_owner_of(above, &made)
+}
+
+/// Gives what root has just made in `dir` to the owner of that directory. Works on the open file, not on its name,
+/// because that user could put another file in its place.
+fn give_to_owner_of(dir: &Path, made: &File) -> io::Result<()> {
+    let owner = fs::metadata(dir)?;
+    if !geteuid().is_root() || owner.uid() == geteuid().as_raw() {
+        return Ok(());
+    }
+    fchown(made, Some(owner.uid()), Some(owner.gid()))
+}
+
+fn dir_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(dir) if dir.as_os_str().is_empty() => Path::new("."),
+        Some(dir) => dir,
+        None => Path::new("/"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::chown;
+
+    use super::*;
+
+    const LARGEST: ByteSize = ByteSize(8);
+
+    #[test]
+    fn root_keeps_files_for_a_directorys_owner() {
+        let root = tempfile::tempdir().unwrap();
+        let (service, dir) = (root.path().join("service"), root.path().join("service/state/deep"));
+        fs::create_dir(&service).unwrap();
+        fs::set_permissions(&service, Permissions::from_mode(0o755)).unwrap();
+        chown(&service, Some(12345), Some(12346)).expect("this test must run as root");
+        let path = dir.join("file");
+        create_dir(&dir).unwrap();
+        create_dir(&dir).unwrap();
+        create(&path, b"kept").unwrap();
+        for (path, mode) in [(dir.parent().unwrap(), WAY), (&dir, PRIVATE), (&path, 0o600)] {
+            let found = fs::symlink_metadata(path).unwrap();
+            let found = (found.uid(), found.gid(), found.mode() & 0o7777);
+            assert_eq!(found, (12345, 12346, mode), "{}", path.display());
+        }
+        assert_eq!(text(&path, LARGEST).unwrap().expose(), "kept");
+        // A file that is not read through this module must belong to root.
+        assert!(file::private(&path, LARGEST).unwrap_err().to_string().contains("belongs to uid 12345"));
+        chown(&path, Some(23456), None).unwrap();
+        let said = check(&path).unwrap_err().to_string();
+        assert!(said.contains("belongs to uid 23456") && said.contains("`chown 12345 "), "{said}");
+        chown(&path, Some(0), None).unwrap();
+        check(&path).expect("root's own file is no less trusted");
+    }
+
+    #[test]
+    fn a_directory_others_write_to_is_not_believed() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = root.path().join("dir");
+        create_dir(&dir).unwrap();
+        create(&dir.join("file"), b"kept").unwrap();
+        for path in [&dir.join("file"), &dir] {
+            chown(path, Some(12345), Some(12345)).expect("this test must run as root");
+        }
+        for (mode, believed) in [(0o755, true), (0o770, false), (0o707, false), (0o1777, false)] {
+            fs::set_permissions(&dir, Permissions::from_mode(mode)).unwrap();
+            for path in [dir.join("file"), dir.join("missing"), dir.join("missing/file")] {
+                let said = check_way(&path).err().map(|error| error.to_string()).unwrap_or_default();
+                assert_eq!(said.is_empty(), believed, "{mode:o} {}: {said}", path.display());
+                assert!(believed || said.contains("can be written by"), "{mode:o}: {said}");
+            }
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The README's quick start and the book's tutorials, executed as they are written: each page is one shell session.
+
+use std::{fs, process::Output, time::Duration};
+
+use harness::{World, bridge::free_port, process::binary};
+use platform_runtime::config::Environment;
+use tempfile::TempDir;
+use tokio::{process::Command, time::timeout};
+
+/// Longest that a page may take. `sluice doctor` starts a container, and so does each run.
+const PAGE_TIMEOUT: Duration = Duration::from_secs(110);
+
+/// Longest that the demonstration may take, which builds the programs with features of their own.
+const DEMO_TIMEOUT: Duration = Duration::from_secs(220);
+
+/// A page of the documents, with host paths and ports of its own.
+struct Page {
+    root: TempDir,
+    text: String,
+}
+
+impl Page {
+    fn read(path: &str) -> Self {
+        let root = tempfile::Builder::new().prefix("sw-book-").tempdir_in("/tmp").unwrap();
+        let path = format!("{}/../{path}", env!("CARGO_MANIFEST_DIR"));
+        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+        Self { root, text }
+    }
+
+    fn root(&self) -> String {
+        self.root.path().display().to_string()
+    }
+
+    /// Writes `to` for `from` in all that is executed.
+    fn with(mut self, from: &str, to: &str) -> Self {
+        assert!(self.text.contains(from), "the page does not say {from}");
+        self.text = self.text.replace(from, to);
+        self
+    }
+
+    /// Moves a directory of the host below the page's own.
+    fn moved(self, path: &str) -> Self {
+        let to = format!("{}{path}", self.root());
+        self.with(path, &to)
+    }
+
+    /// Returns the contents of the blocks in `language`, in order.
+    fn blocks(&self, language: &str) -> Vec<String> {
+        let begin = format!("\n```{language}\n");
+        let blocks = self.text.split(&begin).skip(1);
+        blocks.map(|block| block.split_once("\n```").unwrap().0.to_owned() + "\n").collect()
+    }
+
+    /// Returns outputs that the page shows whole, in one line.
+    fn outputs(&self) -> Vec<String> {
+        let outputs = self.blocks("text").into_iter().map(|output| output.trim_end().to_owned());
+        outputs.filter(|output| !output.contains(['\n', '…'])).collect()
+    }
+
+    /// Runs all commands of the page in one shell, as a reader would, and ends what it leaves running.
+    async fn play(&self, environment: &[(&str, &str)]) -> Output {
+        let script = format!(
+            "set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT\n{}",
+            self.blocks("sh").join("\n")
+        );
+        let programs = binary("sluice").parent().unwrap().display().to_string();
+        let path = format!("{programs}:{}", Environment::capture().get("PATH").unwrap_or_default());
+        let mut shell = Command::new("bash");
+        shell.args(["-c", &script]).env("PATH", path).env_remove("SLUICE_CONFIG");
+        shell.envs(environment.iter().copied()).current_dir(self.root.path()).kill_on_drop(true);
+        let played = timeout(PAGE_TIMEOUT, shell.output()).await;
+        played.unwrap_or_else(|_| panic!("the page hangs:\n{script}")).unwrap()
+    }
+
+    /// Runs the page, which has to succeed and to print what it shows.
+    async fn succeeds(&self, environment: &[(&str, &str)]) -> String {
+        let output = self.play(environment).await;
+        let [stdout, stderr] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+        assert!(output.status.success(), "{}\n--- stdout\n{stdout}\n--- stderr\n{stderr}", output.status);
+        for shown in self.outputs() {
+            assert!(stdout.contains(&shown), "the page shows {shown:?}\n--- stdout\n{stdout}");
+        }
+        stdout
+    }
+}
+
+fn port() -> String {
+    free_port().port().to_string()
+}
+
+/// Environment that moves all state, which the page leaves at its defaults, below `root`.
+fn own_state(root: &str) -> [(&'static str, String); 7] {
+    [
+        ("SLUICE_CONFIG", format!("{root}/etc/sluicegate/sluice.toml")),
+        ("SLUICE_PROXY_RUN_DIR", format!("{root}/run")),
+        ("SLUICE_PROXY_STATE_DIR", format!("{root}/state")),
+        ("SLUICE_SANDBOX_STATE_DIR", format!("{root}/runner")),
+        ("SLUICE_SANDBOX_WORKSPACE_DIR", format!("{root}/workspaces")),
+        ("SLUICE_SANDBOX_INSTALLATION", "book".to_owned()),
+        ("SLUICE_STORE_URL", format!("sqlite://{root}/store/sluice.db")),
+    ]
+}
+
+fn borrowed<'e>(environment: &'e [(&'static str, String)]) -> Vec<(&'e str, &'e str)> {
+    environment.iter().map(|(name, value)| (*name, value.as_str())).collect()
+}
+
+#[tokio::test]
+async fn the_first_run_works_as_written() {
+    let page = Page::read("docs/src/tutorials/first-run.md").with("18080", &port());
+    let page = page.moved("/tmp/sluicegate-tour");
+    fs::create_dir(format!("{}/tmp", page.root())).unwrap();
+    let stdout = page.succeeds(&[]).await;
+    assert!(stdout.contains("exit code 1"), "a frozen account's run fails: {stdout}");
+    assert!(!fs::exists(format!("{}/tmp/sluicegate-tour", page.root())).unwrap(), "it cleans up");
+}
+
+#[tokio::test]
+async fn a_first_agent_works_as_written() {
+    let page = Page::read("docs/src/tutorials/your-first-agent.md").with("18081", &port());
+    let name = page.root.path().file_name().unwrap().to_string_lossy().to_ascii_lowercase();
+    let page =
+        page.moved("/tmp/sluicegate-agent").with("reviewer:1", &format!("{name}:1")).with("4180", &port());
+    fs::create_dir(format!("{}/tmp", page.root())).unwrap();
+    let stdout = page.succeeds(&[]).await;
+    assert!(stdout.contains("exit code 1"), "a run over its limit fails: {stdout}");
+}
+
+#[tokio::test]
+async fn the_nginx_template_is_replaced_as_written() {
+    let world = World::start().await;
+    let page = Page::read("docs/src/tutorials/replace-the-nginx-template.md");
+    let root = page.root();
+    let page = page.with("/tmp/sluice-proxy.log", &format!("{root}/proxy.log")).moved("/etc/sluicegate");
+    let page = page.with("/etc/sluicegate /llm-sock\n", &format!("/etc/sluicegate {root}/llm-sock\n"));
+    let page = page.with("-v /llm-sock:", &format!("-v {root}/llm-sock:"));
+    let page = page.with("\"/llm-sock/llm.sock\"", &format!("\"{root}/llm-sock/llm.sock\""));
+    let mut page = page.with("http://litellm:4000", &world.upstream.base_url());
+    // The page has the reader save this file between two blocks of commands.
+    let config =
+        page.text.split_once("<!-- standalone -->\n```toml\n").unwrap().1.split_once("```").unwrap().0;
+    let save = format!("\n```sh\ncat > {root}/etc/sluicegate/sluice.toml <<'TOML'\n{config}TOML\n```\n");
+    page.text = page.text.replacen("## 3.", &format!("{save}## 3."), 1);
+    let mut environment = own_state(&root).to_vec();
+    environment.push(("LITELLM_MASTER_KEY", "sk-book".to_owned()));
+    page.succeeds(&borrowed(&environment)).await;
+}
+
+#[tokio::test]
+async fn the_quick_start_works_as_written() {
+    let world = World::start().await;
+    let page = Page::read("README.md").moved("/etc/sluicegate").moved("/tmp/sluice-up.log");
+    let page = page.with("http://127.0.0.1:4000", &world.upstream.base_url()).with("gpt-4o-mini", "fake");
+    // It is played by a test of its own.
+    let page = page.with("\nmake demo\n", "\ntrue\n");
+    let root = page.root();
+    fs::create_dir(format!("{root}/tmp")).unwrap();
+    let mut environment = own_state(&root).to_vec();
+    environment.push(("LITELLM_MASTER_KEY", "sk-book".to_owned()));
+    let stdout = page.succeeds(&borrowed(&environment)).await;
+    assert!(stdout.contains("Hello from the scripted upstream"), "{stdout}");
+}
+
+#[tokio::test]
+async fn make_demo_shows_record_and_headers() {
+    let root = format!("{}/..", env!("CARGO_MANIFEST_DIR"));
+    let mut make = Command::new("make");
+    make.args(["--no-print-directory", "demo"]).current_dir(root).kill_on_drop(true);
+    let output = timeout(DEMO_TIMEOUT, make.output()).await.expect("the demo ends").unwrap();
+    let [stdout, stderr] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    assert!(output.status.success(), "{stdout}\n{stderr}");
+    for shown in ["Hello from the scripted upstream", "\"run_id\": \"demo\"", "x-litellm-end-user-id"] {
+        assert!(stdout.contains(shown), "{stdout}");
+    }
+}
