@@ -9,9 +9,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     agents::{self, Looked, Obstacle, Places},
+    context::EngineHandles,
     data_plane::{self, DataPlane},
     gateway::sealed,
-    run::{self, Booked, Host, Order},
+    request::RunRequest,
+    run::{self, Booked},
     sandbox::docker::Docker,
     store::{self, Store},
     workspace::{self, Workspaces},
@@ -70,7 +72,7 @@ const NOT_OPEN: &str = "runs that are not open";
 pub(crate) async fn examine(
     settings: &Settings,
     store: Result<Store, store::Error>,
-    probe: Order,
+    probe: RunRequest,
     cancel: &CancellationToken,
 ) -> Vec<Check> {
     let data_plane = DataPlane::at(&settings.proxy.control_socket());
@@ -100,7 +102,7 @@ pub(crate) async fn examine(
     let needed = checks.iter().take(5).find(is_needed).map(|check| check.name);
     checks.push(match docker.zip(store.ok()).zip(workspaces.ok()) {
         Some(((docker, store), workspaces)) if needed.is_none() => {
-            socket(Host::of(settings, docker, store, workspaces), probe, cancel).await
+            socket(EngineHandles::of(settings, docker, store, workspaces), probe, cancel).await
         }
         _ => Check::unknown(SOCKET, needed.unwrap_or(DOCKER)),
     });
@@ -275,7 +277,7 @@ async fn upstream(data_plane: &DataPlane) -> Check {
     }
 }
 
-async fn socket(host: Host, probe: Order, cancel: &CancellationToken) -> Check {
+async fn socket(host: EngineHandles, probe: RunRequest, cancel: &CancellationToken) -> Check {
     let mend = "look at the proxy's log; is proxy.run_dir on a local file system that Docker can mount?";
     let booked = match Booked::book(&host, probe).await {
         Ok(booked) => booked,

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::{
     data_plane::{DataPlane, Follow, Lines},
     live,
-    run::Order,
+    request::RunRequest,
     store::{Error, Event, Store},
 };
 
@@ -79,7 +79,7 @@ impl Follower {
     pub(crate) async fn with_live(mut self, data_plane: DataPlane) -> Result<Self, Error> {
         let record = self.store.record(&self.run).await?;
         // An order that cannot be read is no reason not to follow.
-        let stream = Order::stored(&record).map_or(Stream::Progress, |order| order.wanted.agent.stream);
+        let stream = RunRequest::stored(&record).map_or(Stream::Progress, |order| order.wanted.agent.stream);
         let is_over = record.run.state.is_final();
         self.live = (!is_over).then(|| Live::of(data_plane, stream));
         Ok(self)

@@ -290,6 +290,25 @@ impl Move {
     }
 }
 
+/// Origin of a run's container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartKind {
+    /// A new container, created for the run.
+    Cold,
+    /// A warm container.
+    Warm,
+}
+
+impl StartKind {
+    /// Returns the name shown to operators.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cold => "cold",
+            Self::Warm => "warm",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};

@@ -41,7 +41,7 @@ use self::error::Error;
 use crate::{
     agents::{self, Catalog},
     metrics::Metrics,
-    run::Observer,
+    observer::Observer,
     traces::{Asked, Traces},
 };
 

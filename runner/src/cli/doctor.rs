@@ -21,7 +21,7 @@ use super::{
 use crate::{
     doctor::{self, Check, Verdict},
     reaper::{Act, Mode, Reaper},
-    run::{Keep, Order, Wanted},
+    request::{Keep, RunRequest, RunSpec},
 };
 
 #[derive(clap::Args)]
@@ -48,13 +48,13 @@ pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Ex
     let agent_id = AgentId::parse(DEFAULT_AGENT)?;
     // The image's entrypoint waits for an answer of /health through the socket, then runs `true`.
     let default = context.settings.agents[&agent_id].clone();
-    let probe = Order {
+    let probe = RunRequest {
         run_id: new_run_id()?,
         account: AccountId::parse("doctor")?,
         correlation: Correlation::default(),
         agent_id,
         priority: Priority::default(),
-        wanted: Wanted {
+        wanted: RunSpec {
             state_key: None,
             agent: Agent { argv: vec![Template::literal("true")], protocol: Protocol::Text, ..default },
             model: String::new(),

@@ -34,9 +34,12 @@ use super::{
     wait,
 };
 use crate::{
+    context::EngineHandles,
     conversation::{Message, Role},
     data_plane::DataPlane,
-    run::{self, Booked, BookingError, Host, Keep, Observer, Order, Wanted},
+    observer::Observer,
+    request::{Keep, RunRequest, RunSpec},
+    run::{self, Booked, BookingError},
     sandbox::docker::Docker,
     store::{self, Created, Store},
     traces,
@@ -136,7 +139,7 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit,
     let workspaces = Workspaces::open(&settings.sandbox)?;
     workspaces.sized(order.wanted.agent.disk).room()?.enough()?;
     let (observer, export) = Observer::of(settings)?;
-    let host = Host { observer, ..Host::of(settings, docker, store, workspaces) };
+    let host = EngineHandles { observer, ..EngineHandles::of(settings, docker, store, workspaces) };
     host.data_plane.health().await?;
     let cancel = cancelled_by_signals()?;
     let booked = match Booked::book(&host, order).await {
@@ -151,7 +154,7 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit,
 
 /// Executes a run of this process, and shows it.
 async fn live(
-    host: &Host,
+    host: &EngineHandles,
     booked: &Booked,
     output: OutputArguments,
     cancel: &CancellationToken,
@@ -175,7 +178,7 @@ async fn live(
 /// Stores the order for `sluice up`, and prints its id.
 async fn leave(
     store: &Store,
-    (order, accounts): (&Order, &Accounts),
+    (order, accounts): (&RunRequest, &Accounts),
     output: OutputArguments,
 ) -> Result<Exit, Error> {
     let mut out = io::stdout();
@@ -216,7 +219,7 @@ fn display(mut show: Show, mut events: mpsc::Receiver<AgentEvent>, clock: &Handl
     }
 }
 
-async fn order(context: &Context, data_plane: &DataPlane, arguments: Arguments) -> Result<Order, Error> {
+async fn order(context: &Context, data_plane: &DataPlane, arguments: Arguments) -> Result<RunRequest, Error> {
     let agents = &context.settings.agents;
     let Some(agent) = agents.get(&arguments.agent) else {
         let known: Vec<_> = agents.keys().map(ToString::to_string).collect();
@@ -247,13 +250,13 @@ async fn order(context: &Context, data_plane: &DataPlane, arguments: Arguments) 
     messages.push(Message { role: Role::User, content });
     // An invalid trace context counts as none: the recommendation wants it ignored.
     let caller = context.origins.environment.get(name::env::TRACEPARENT).and_then(|text| text.parse().ok());
-    Ok(Order {
+    Ok(RunRequest {
         run_id: arguments.run_id.map_or_else(new_run_id, Ok)?,
         account: arguments.account,
         correlation: Correlation { user: arguments.user, ..Correlation::default() },
         agent_id: arguments.agent,
         priority: arguments.priority,
-        wanted: Wanted {
+        wanted: RunSpec {
             agent,
             model,
             messages,

@@ -18,8 +18,9 @@ use serde_json::json;
 
 use super::{run::OutputArguments, status::Status};
 use crate::{
-    lifecycle::{Detail, Failure},
-    run::{Finished, Start, Subject},
+    lifecycle::{Detail, Failure, StartKind},
+    request::Subject,
+    run::Finished,
     sandbox::Captured,
 };
 
@@ -201,7 +202,7 @@ fn result_json(subject: &Subject<'_>, finished: &Finished) -> serde_json::Value 
         "stdout": ended.map(|ended| captured(&ended.stdout)),
         "stderr": ended.map(|ended| captured(&ended.stderr)),
         "usage": finished.usage,
-        "start": finished.from.map(Start::name),
+        "start": finished.from.map(StartKind::name),
         "start_ms": finished.start.map(milliseconds),
         "duration_ms": milliseconds(finished.duration),
     })

@@ -19,10 +19,11 @@ use super::{Context, Error, exit::Exit};
 use crate::{
     agents::Catalog,
     api::Api,
+    context::EngineHandles,
     data_plane::DataPlane,
     gateway::sealed,
+    observer::Observer,
     reload::Reloading,
-    run::{Host, Observer},
     store::Error as StoreError,
     supervise::{self, Plan, Proxy},
     traces::{self, Export},
@@ -158,7 +159,7 @@ fn complain(telemetry: &Telemetry) {
 
 /// Does `work` on `host`. Meanwhile it exports traces, answers queries for metrics, and looks after the gateways here.
 async fn observed(
-    host: &Host,
+    host: &EngineHandles,
     (export, data_plane): (Option<Export>, &DataPlane),
     settings: &Settings,
     work: impl Future<Output = ()>,

@@ -11,7 +11,8 @@ use tokio_util::sync::CancellationToken;
 use super::{Error, exit::Exit, run::OutputArguments, show::Show};
 use crate::{
     lifecycle::State,
-    run::{Finished, Subject},
+    request::Subject,
+    run::Finished,
     store::{Record, Run, Store},
 };
 

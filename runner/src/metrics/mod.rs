@@ -27,9 +27,12 @@ use std::{
 use platform_core::id::AgentId;
 use platform_runtime::metrics::{Bound, Histograms};
 
-pub(crate) use self::spans::Dropped;
 use self::{agents::Agents, present::Looked, reaper::Reaped, spans::Spans};
-use crate::{lifecycle::Outcome, reaper::Report, run::Start, store::Store};
+pub(crate) use self::{reaper::GcCounts, spans::Dropped};
+use crate::{
+    lifecycle::{Outcome, StartKind},
+    store::Store,
+};
 
 /// Bounds of start times: from a warm container to a long queue.
 const STARTS: [Bound; 14] = [
@@ -50,7 +53,7 @@ const STARTS: [Bound; 14] = [
 ];
 
 /// Kinds of containers by their start.
-const FROM: [Start; 2] = [Start::Cold, Start::Warm];
+const FROM: [StartKind; 2] = [StartKind::Cold, StartKind::Warm];
 
 /// Counters, and values that are looked up when metrics are read.
 #[derive(Debug)]
@@ -107,7 +110,7 @@ impl Metrics {
     }
 
     /// Counts a started container, and the time since its run was ordered.
-    pub(crate) fn started(&self, start: Start, after: Duration) {
+    pub(crate) fn started(&self, start: StartKind, after: Duration) {
         self.starts.observe(start as usize, micros(after));
     }
 
@@ -132,8 +135,8 @@ impl Metrics {
     }
 
     /// Counts a pass of the reaper.
-    pub(crate) fn reaped(&self, report: &Report) {
-        self.reaped.count(report);
+    pub(crate) fn reaped(&self, counts: GcCounts) {
+        self.reaped.count(counts);
     }
 
     /// Returns the counters of spans.

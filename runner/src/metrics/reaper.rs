@@ -4,10 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use platform_runtime::metrics::Cells;
 
-use crate::{
-    reaper::{Entry, Outcome, Report},
-    store::Kind,
-};
+use crate::store::Kind;
 
 /// Passes of the reaper, and their results.
 #[derive(Debug)]
@@ -15,18 +12,20 @@ pub(super) struct Reaped {
     passes: Cells,
     /// Removed resources by kind.
     removed: Cells,
-    last: Mutex<Last>,
+    last: Mutex<GcCounts>,
 }
 
-/// Problems that the last pass found.
+/// Counts of one pass of the reaper, each by kind of resource.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Last {
+pub(crate) struct GcCounts {
     /// Parts that could not be looked at.
-    pub(super) blind: Vec<&'static str>,
-    /// Dead resources that could not be removed, by kind.
-    pub(super) failed: [u64; Kind::ALL.len()],
-    /// Resources without proof of an owner, by kind.
-    pub(super) unknown: [u64; Kind::ALL.len()],
+    pub(crate) blind: Vec<&'static str>,
+    /// Dead resources that were removed.
+    pub(crate) removed: [u64; Kind::ALL.len()],
+    /// Dead resources that could not be removed.
+    pub(crate) failed: [u64; Kind::ALL.len()],
+    /// Resources without proof of an owner.
+    pub(crate) unknown: [u64; Kind::ALL.len()],
 }
 
 /// Parts that a pass looks at.
@@ -39,19 +38,12 @@ impl Default for Reaped {
 }
 
 impl Reaped {
-    pub(super) fn count(&self, report: &Report) {
+    pub(super) fn count(&self, counts: GcCounts) {
         self.passes.add(0, 1);
-        let mut last =
-            Last { blind: report.blind.iter().map(|blind| blind.part).collect(), ..Last::default() };
-        for Entry { kind, outcome, .. } in &report.entries {
-            match outcome {
-                Outcome::Removed => self.removed.add(*kind as usize, 1),
-                Outcome::Failed { .. } => last.failed[*kind as usize] += 1,
-                Outcome::Unknown => last.unknown[*kind as usize] += 1,
-                Outcome::Kept | Outcome::WouldRemove | Outcome::WasGone => {}
-            }
+        for (kind, removed) in counts.removed.iter().enumerate() {
+            self.removed.add(kind, *removed);
         }
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = last;
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = counts;
     }
 
     pub(super) fn passes(&self) -> u64 {
@@ -62,7 +54,7 @@ impl Reaped {
         self.removed.get(kind as usize)
     }
 
-    pub(super) fn last(&self) -> Last {
+    pub(super) fn last(&self) -> GcCounts {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -4,11 +4,9 @@ use std::time::Duration;
 
 use platform_core::id::AgentId;
 
-use super::Metrics;
+use super::{GcCounts, Metrics};
 use crate::{
-    lifecycle::Outcome,
-    reaper::{Act, Entry, Outcome as Became, Report},
-    run::Start,
+    lifecycle::{Outcome, StartKind},
     store::Kind,
 };
 
@@ -26,21 +24,16 @@ async fn what_is_counted_is_told_of_agents_that_are_configured_and_of_the_rest()
     metrics.ended(&agent("team:gone"), Outcome::Cancelled, took);
     metrics.know([agent("team:one"), agent("team:gone")].iter());
     metrics.ended(&agent("team:gone"), Outcome::Cancelled, took);
-    metrics.started(Start::Warm, Duration::from_millis(60));
+    metrics.started(StartKind::Warm, Duration::from_millis(60));
     metrics.starting();
     metrics.starting_at_most(4);
     metrics.pool_has(&agent("team:two"), 3, 1);
     metrics.pool_claimed(&agent("team:two"));
     metrics.pool_expired(&agent("team:two"));
-    let entry = |kind, outcome| Entry { kind, name: "x".to_owned(), run: None, outcome, why: String::new() };
-    metrics.reaped(&Report {
-        act: Act::Do,
-        blind: Vec::new(),
-        entries: vec![
-            entry(Kind::Container, Became::Removed),
-            entry(Kind::Workspace, Became::Failed { error: "no".to_owned() }),
-        ],
-    });
+    let mut counts = GcCounts::default();
+    counts.removed[Kind::Container as usize] = 1;
+    counts.failed[Kind::Workspace as usize] = 1;
+    metrics.reaped(counts);
     let text = metrics.render().await;
     for line in [
         r#"sandbox_runs_total{agent="team:one",status="succeeded"} 1"#,

@@ -5,8 +5,9 @@ use platform_runtime::random;
 
 use super::{Error, Pool, Want};
 use crate::{
+    context::EngineHandles,
     failpoint::Point,
-    run::{Host, now},
+    lease_clock::boot_now,
     sandbox::{First, Limits, SandboxSpec, docker},
     store::WarmContainer,
     workspace::Workspaces,
@@ -16,7 +17,7 @@ impl Pool<'_> {
     /// Creates a warm container from `template`. What this leaves behind when it fails is removed at once, or later by
     /// its row.
     pub(super) async fn make(&self, template: &str, want: &Want) -> Result<WarmContainer, Error> {
-        let Host { store, worker, lease, installation, .. } = self.host;
+        let EngineHandles { store, worker, lease, installation, .. } = self.host;
         let warm = WarmContainer {
             container: format!("sluice-{installation}-warm-{:032x}", random::bits()),
             template: template.to_owned(),
@@ -26,7 +27,7 @@ impl Pool<'_> {
         };
         // The pool waits for a start permit like any run.
         let _place = self.host.starts.acquire().await;
-        let since = now();
+        let since = boot_now();
         store.want_warm(&warm, worker, *lease).await?;
         self.sure_from(since);
         Point::WarmWanted.reach();
@@ -43,7 +44,7 @@ impl Pool<'_> {
     }
 
     async fn make_parts(&self, warm: &WarmContainer, want: &Want) -> Result<(), Error> {
-        let Host { store, worker, docker, data_plane, workspaces, installation, .. } = self.host;
+        let EngineHandles { store, worker, docker, data_plane, workspaces, installation, .. } = self.host;
         let workspaces = workspaces.sized(want.entry.disk);
         let room = workspaces.reserve()?;
         // Beside it there must be disk space for a run that needs a workspace of its own.
@@ -74,6 +75,6 @@ impl Pool<'_> {
 
     /// Fails once another process may have taken this process's warm containers for abandoned.
     fn sure(&self) -> Result<(), Error> {
-        if now() < self.sure_until.get() { Ok(()) } else { Err(Error::Lost) }
+        if boot_now() < self.sure_until.get() { Ok(()) } else { Err(Error::Lost) }
     }
 }

@@ -24,8 +24,9 @@ pub(crate) use self::{removing::remove, template::template};
 use crate::{
     agents::Catalog,
     away::Away,
+    context::EngineHandles,
     data_plane,
-    run::{Host, RENEWALS, now, sure_until},
+    lease_clock::{RENEWALS_PER_LEASE, boot_now, held_until},
     sandbox::docker::{self, Waits},
     store::{self, PoolStage, Pooled},
     workspace,
@@ -69,7 +70,7 @@ pub(crate) enum Error {
 /// Pool of this process's warm containers.
 #[derive(Debug)]
 pub(crate) struct Pool<'h> {
-    host: &'h Host,
+    host: &'h EngineHandles,
     catalog: &'h Catalog,
     /// Moment of the boot clock before which no other process can have begun to remove our containers.
     sure_until: Cell<Duration>,
@@ -100,7 +101,7 @@ struct Glance {
 }
 
 impl<'h> Pool<'h> {
-    pub(crate) const fn new(host: &'h Host, catalog: &'h Catalog) -> Self {
+    pub(crate) const fn new(host: &'h EngineHandles, catalog: &'h Catalog) -> Self {
         Self { host, catalog, sure_until: Cell::new(Duration::ZERO), is_empty: Cell::new(true) }
     }
 
@@ -175,9 +176,9 @@ impl<'h> Pool<'h> {
 
     /// Renews the lease on the warm containers, so that no other process takes them for abandoned.
     async fn renew(&self) -> Infallible {
-        let Host { store, worker, lease, .. } = self.host;
+        let EngineHandles { store, worker, lease, .. } = self.host;
         loop {
-            let since = now();
+            let since = boot_now();
             if !self.is_empty.get() {
                 match store.keep_warm_containers(worker, *lease).await {
                     Ok(()) => self.sure_from(since),
@@ -186,13 +187,13 @@ impl<'h> Pool<'h> {
                     }
                 }
             }
-            sleep(lease.duration() / RENEWALS).await;
+            sleep(lease.duration() / RENEWALS_PER_LEASE).await;
         }
     }
 
     /// Records that the lease on the warm containers was acquired or renewed not before `since`.
     fn sure_from(&self, since: Duration) {
-        self.sure_until.set(sure_until(since, self.host.lease));
+        self.sure_until.set(held_until(since, self.host.lease));
     }
 
     /// Returns the rows that this process manages: also those that an ended process has left.
@@ -211,7 +212,7 @@ impl<'h> Pool<'h> {
     /// # Errors
     /// If Docker is unavailable: the state observed before still holds.
     async fn glance(&self) -> Result<Glance, Error> {
-        let Host { docker, workspaces, installation, .. } = self.host;
+        let EngineHandles { docker, workspaces, installation, .. } = self.host;
         let agents = self.catalog.agents().await;
         let mut glance = Glance { agents: agents.keys().cloned().collect(), ..Glance::default() };
         for (agent, entry) in agents {
@@ -310,7 +311,7 @@ impl<'h> Pool<'h> {
     }
 
     async fn leave(&self, pooled: &Pooled) -> Result<(), Error> {
-        let Host { store, worker, .. } = self.host;
+        let EngineHandles { store, worker, .. } = self.host;
         match store.warm_leaves(&pooled.warm.container, worker).await? {
             true => {
                 if pooled.stage == PoolStage::Ready {

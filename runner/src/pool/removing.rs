@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use super::{Error, Pool};
-use crate::{data_plane::DataPlane, run::Host, sandbox::docker::Docker, store::WarmContainer, workspace};
+use crate::{
+    context::EngineHandles, data_plane::DataPlane, sandbox::docker::Docker, store::WarmContainer, workspace,
+};
 
 /// Removes all parts of `warm`, which no run can claim any more. None of them need exist.
 pub(crate) async fn remove(
@@ -20,7 +22,7 @@ pub(crate) async fn remove(
 impl Pool<'_> {
     /// Removes `warm`, and stores that it is gone.
     pub(super) async fn clear(&self, warm: &WarmContainer) -> Result<(), Error> {
-        let Host { store, docker, data_plane, workspaces, .. } = self.host;
+        let EngineHandles { store, docker, data_plane, workspaces, .. } = self.host;
         remove(warm, (docker, data_plane, workspaces.root())).await?;
         Ok(store.warm_is_gone(&warm.container).await?)
     }

@@ -8,7 +8,7 @@ use platform_runtime::settings::{Agent, Volume};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::run::Host;
+use crate::context::EngineHandles;
 
 /// Digits of a template's name.
 const DIGITS: usize = 32;
@@ -33,7 +33,7 @@ struct ContainerTemplate<'m> {
 
 /// Returns the id of the template from which containers of an agent are created on `host`, from the image with this id.
 /// Containers with the same id are alike.
-pub(crate) fn template(host: &Host, (id, agent): (&AgentId, &Agent), image: &str) -> String {
+pub(crate) fn template(host: &EngineHandles, (id, agent): (&AgentId, &Agent), image: &str) -> String {
     let workspace = host.workspaces.sized(agent.disk).describe();
     name((id, agent), image, (workspace, host.data_plane.socket()))
 }

@@ -9,7 +9,7 @@ use super::{
     decision::{Act, Decision},
     evidence::{Blind, Thing},
 };
-use crate::store::Kind;
+use crate::{metrics::GcCounts, store::Kind};
 
 /// Outcome of a pass.
 #[derive(Debug, Serialize)]
@@ -86,6 +86,22 @@ impl Entry {
 }
 
 impl Report {
+    /// Returns the counts for the metrics.
+    pub(crate) fn counts(&self) -> GcCounts {
+        let blind = self.blind.iter().map(|blind| blind.part).collect();
+        let mut counts = GcCounts { blind, ..GcCounts::default() };
+        for Entry { kind, outcome, .. } in &self.entries {
+            let kind = *kind as usize;
+            match outcome {
+                Outcome::Removed => counts.removed[kind] += 1,
+                Outcome::Failed { .. } => counts.failed[kind] += 1,
+                Outcome::Unknown => counts.unknown[kind] += 1,
+                Outcome::Kept | Outcome::WouldRemove | Outcome::WasGone => {}
+            }
+        }
+        counts
+    }
+
     /// Counts the resources with `outcome`, by its name.
     pub(crate) fn count(&self, outcome: &str) -> usize {
         self.entries.iter().filter(|entry| entry.outcome.name() == outcome).count()

@@ -7,7 +7,7 @@ use platform_core::{
 };
 use platform_runtime::settings::{Accounts, Execution};
 
-use super::Order;
+use crate::request::RunRequest;
 
 /// Reason why a request is not stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,7 +36,7 @@ pub(crate) enum Refused {
 }
 
 /// Refuses a request that may not be stored.
-pub(super) fn admit(order: &Order, accounts: &Accounts) -> Result<(), Refused> {
+pub(super) fn admit(order: &RunRequest, accounts: &Accounts) -> Result<(), Refused> {
     if order.wanted.state_key.is_some() && order.wanted.agent.mode == Execution::Ephemeral {
         return Err(Refused::NoSession { agent: order.agent_id.clone() });
     }

@@ -8,27 +8,25 @@ use std::{
 
 use platform_core::limit::Millis;
 use platform_runtime::{report, settings::Accounts};
-use rustix::time::{ClockId, clock_gettime};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Host, Order, Start,
     admission::{Refused, admit},
-    execution::{Observer, Starting},
-    order::Unreadable,
     things::Things,
 };
 use crate::{
     away::Away,
+    context::EngineHandles,
     failpoint::Point,
-    lifecycle::{Ending, Move, State},
+    lease_clock::{RENEWALS_PER_LEASE, boot_now, held_until},
+    lifecycle::{Ending, Move, StartKind, State},
+    observer::{Observer, Starting},
+    request::{RunRequest, Unreadable},
     sandbox::KilledBy,
     store::{self, Batch, Change, Created, For, Hold, Run, Step, Store, Told, WarmContainer},
 };
 
-/// Renewals within the time of one lease, so that some may fail.
-pub(crate) const RENEWALS: u32 = 4;
 /// Interval between checks whether a cancel was requested.
 const LOOK: Duration = Duration::from_millis(500);
 /// Delay before a failed request is repeated.
@@ -59,7 +57,7 @@ pub(crate) enum Error {
 /// A stored run on which this process holds the lease.
 #[derive(Debug)]
 pub(crate) struct Booked {
-    pub(crate) order: Order,
+    pub(crate) order: RunRequest,
     store: Store,
     hold: Hold,
     lease: Millis,
@@ -73,7 +71,7 @@ pub(crate) struct Booked {
     /// Moment at which the lease was acquired, and the time from the request to that moment.
     since: (Instant, Duration),
     /// Origin of the container, and the time from the request to its start; absent if it was not started, or not here.
-    start: Cell<Option<(Start, Duration)>>,
+    start: Cell<Option<(StartKind, Duration)>>,
 }
 
 /// State that previous workers left for a run.
@@ -95,9 +93,9 @@ pub(super) struct Past {
 
 impl Booked {
     /// Stores `order` as a run of this process. Nothing may act for it before.
-    pub(crate) async fn book(host: &Host, order: Order) -> Result<Self, Error> {
+    pub(crate) async fn book(host: &EngineHandles, order: RunRequest) -> Result<Self, Error> {
         admit(&order, &host.accounts)?;
-        let before = now();
+        let before = boot_now();
         let who = For::Me(&host.worker, host.lease);
         match create(&host.store, &order, who).await? {
             Created::New(run) => Ok(Self::ours(host, order, &run, before)),
@@ -106,15 +104,19 @@ impl Booked {
     }
 
     /// Stores `order` as a queued run that any worker may claim.
-    pub(crate) async fn leave(store: &Store, order: &Order, accounts: &Accounts) -> Result<Created, Error> {
+    pub(crate) async fn leave(
+        store: &Store,
+        order: &RunRequest,
+        accounts: &Accounts,
+    ) -> Result<Created, Error> {
         admit(order, accounts)?;
         create(store, order, For::Anybody).await
     }
 
-    /// Loads a run whose lease this process has just acquired, not before `since` of [`now`].
-    pub(crate) async fn taken(host: &Host, run: &Run, since: Duration) -> Result<Self, Error> {
+    /// Loads a run whose lease this process has just acquired, not before `since` of [`boot_now`].
+    pub(crate) async fn taken(host: &EngineHandles, run: &Run, since: Duration) -> Result<Self, Error> {
         let record = host.store.record(&run.run).await.map_err(Error::NotStored)?;
-        let order = Order::stored(&record)?;
+        let order = RunRequest::stored(&record)?;
         let ending = matches!(run.state, State::Settling(_)).then(|| Ending {
             exit_code: run.exit_code,
             oom_seen: run.oom_seen,
@@ -128,7 +130,7 @@ impl Booked {
         Ok(Self { past, since: since_order, ..Self::ours(host, order, run, since) })
     }
 
-    fn ours(host: &Host, order: Order, run: &Run, since: Duration) -> Self {
+    fn ours(host: &EngineHandles, order: RunRequest, run: &Run, since: Duration) -> Self {
         let booked = Self {
             order,
             store: host.store.clone(),
@@ -174,12 +176,12 @@ impl Booked {
 
     /// Returns the origin of the container, and the time from the request to its start; absent if it was not started,
     /// or not here.
-    pub(super) const fn start(&self) -> Option<(Start, Duration)> {
+    pub(super) const fn start(&self) -> Option<(StartKind, Duration)> {
         self.start.get()
     }
 
     /// Records that its container was started just now.
-    pub(super) fn started(&self, start: Start) {
+    pub(super) fn started(&self, start: StartKind) {
         let (at, before) = self.since;
         let after = before + at.elapsed();
         self.start.set(Some((start, after)));
@@ -258,7 +260,7 @@ impl Booked {
     /// Performs `act` in the run's name: at once while no other worker can have taken the run over, otherwise after the
     /// store has confirmed the lease. A process that was suspended and resumes later is stopped here.
     pub(super) async fn act<T>(&self, act: impl Future<Output = T>) -> Result<T, store::Error> {
-        while now() >= self.sure_until.get() {
+        while boot_now() >= self.sure_until.get() {
             match self.renew().await {
                 Err(error) if error.is_transient() => sleep(PAUSE).await,
                 renewed => renewed?,
@@ -283,7 +285,7 @@ impl Booked {
     }
 
     async fn renew(&self) -> Result<(), store::Error> {
-        let before = now();
+        let before = boot_now();
         self.store.renew(&self.hold, self.lease).await?;
         self.sure_from(before);
         Ok(())
@@ -291,7 +293,7 @@ impl Booked {
 
     /// Records that the lease was acquired or renewed not before `since`.
     fn sure_from(&self, since: Duration) {
-        self.sure_until.set(sure_until(since, self.lease));
+        self.sure_until.set(held_until(since, self.lease));
     }
 
     /// Renews the lease until another worker has taken the run over; returns the error that shows it. While the store
@@ -300,7 +302,7 @@ impl Booked {
     pub(super) async fn keep(&self, cancel: &CancellationToken) -> store::Error {
         let renewing = async {
             loop {
-                sleep(self.lease.duration() / RENEWALS).await;
+                sleep(self.lease.duration() / RENEWALS_PER_LEASE).await;
                 match self.renew().await {
                     Err(lost @ (store::Error::Fenced { .. } | store::Error::Unknown { .. })) => return lost,
                     Err(error) => {
@@ -326,29 +328,15 @@ impl Booked {
 
 /// Stores `order`. A request that an earlier program stored in other words, because an agent's entry had fewer fields,
 /// counts as the same. A repeated request counts as the same also when it is part of another trace.
-async fn create(store: &Store, order: &Order, who: For<'_>) -> Result<Created, Error> {
+async fn create(store: &Store, order: &RunRequest, who: For<'_>) -> Result<Created, Error> {
     let conflict = match store.create(&order.row()?, who).await {
         Err(error @ store::Error::Conflict { .. }) => error,
         created => return created.map_err(Error::NotStored),
     };
     match store.record(&order.run_id).await {
-        Ok(record) if Order::stored(&record).is_ok_and(|before| before.is_same(order)) => {
+        Ok(record) if RunRequest::stored(&record).is_ok_and(|before| before.is_same(order)) => {
             Ok(Created::Before(record.run))
         }
         _ => Err(Error::NotStored(conflict)),
     }
-}
-
-/// Returns the moment until which no other process can have taken over what was leased or renewed not before `since` of
-/// [`now`].
-pub(crate) fn sure_until(since: Duration, lease: Millis) -> Duration {
-    let lease = lease.duration();
-    // Clocks run at slightly different speeds.
-    since + lease - lease / 8
-}
-
-/// Returns the time since the host was started, its sleep included.
-pub(crate) fn now() -> Duration {
-    let now = clock_gettime(ClockId::Boottime);
-    Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or_default())
 }

@@ -14,7 +14,7 @@ use platform_core::{
 use platform_runtime::{random, report, settings::WorkspaceSetup};
 
 use super::{
-    Error, Scene, Start,
+    Error, Scene,
     attempt::AtWork,
     needs::{image, room},
     plan::{self, Around},
@@ -25,7 +25,7 @@ use crate::{
     conversation::Message,
     data_plane::{self, Lines},
     failpoint::Point,
-    lifecycle::{Move, State},
+    lifecycle::{Move, StartKind, State},
     pool,
     sandbox::docker::Container,
     store::{self, Change, Kind, Stage, WarmContainer},
@@ -227,12 +227,12 @@ async fn start(scene: &Scene<'_>, things: &mut Things, prepared: Prepared) -> Re
     let (container, start) = match container {
         Prospect::New { image, id, socket_dir } => {
             let around = Around { id: &id, workspace: workspace.path(), socket_dir, image };
-            (create(scene, things, around).await?, Start::Cold)
+            (create(scene, things, around).await?, StartKind::Cold)
         }
         Prospect::Waits(container) => {
             step(scene, things, (Move::Start, things.made())).await?;
             Point::Starting.reach();
-            (*container, Start::Warm)
+            (*container, StartKind::Warm)
         }
     };
     Point::ContainerMade.reach();
@@ -241,8 +241,8 @@ async fn start(scene: &Scene<'_>, things: &mut Things, prepared: Prepared) -> Re
     scene.go_on()?;
     scene.telling.enters(Phase::Running);
     match start {
-        Start::Cold => booked.ask(async || container.start().await).await?,
-        Start::Warm => tell(scene, &workspace).await?,
+        StartKind::Cold => booked.ask(async || container.start().await).await?,
+        StartKind::Warm => tell(scene, &workspace).await?,
     }
     booked.started(start);
     Point::Started.reach();

@@ -10,10 +10,8 @@ mod admission;
 mod attempt;
 mod booked;
 mod calls;
-mod execution;
 mod making;
 mod needs;
-mod order;
 mod plan;
 mod relay;
 mod session;
@@ -22,7 +20,6 @@ mod things;
 
 use std::{
     cell::Cell,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -30,79 +27,35 @@ use gateway_bridge::InvalidSession;
 use platform_core::{
     control::Usage,
     event::{AgentEvent, Phase, RunErrorCode},
-    id::InstallationId,
-    limit::Millis,
 };
 use platform_runtime::{
     report,
-    settings::{Accounts, Execution, Settings, Stream},
+    settings::{Execution, Stream},
 };
-use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
+use tokio::sync::{SemaphorePermit, mpsc};
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::booked::{Booked, Error as BookingError};
 use self::{attempt::attempt, relay::announce, telling::Telling, things::Things};
-pub(crate) use self::{
-    booked::{Booked, Error as BookingError, RENEWALS, now, sure_until},
-    execution::Observer,
-    order::{Keep, Order, Subject, Wanted},
-};
+pub(crate) use crate::request::RunRequest;
 use crate::{
     away::Away,
-    data_plane::{self, DataPlane},
+    context::EngineHandles,
+    data_plane::{self},
     failpoint::Point,
-    gateway::{self, Links, attribution::Unattributable},
-    lifecycle::{Detail, Ending, Failure, Move, State},
+    gateway::{self, attribution::Unattributable},
+    lifecycle::{Detail, Ending, Failure, Move, StartKind, State},
     sandbox::{
         Ended,
-        docker::{self, Docker},
+        docker::{self},
     },
-    store::{self, Record, Store, Worker},
+    store::{self, Record},
     verdict,
-    workspace::{self, Exceeded, Workspaces},
+    workspace::{self, Exceeded},
 };
 
 /// Capacity of the channel for events that no reader consumes.
 const UNHEARD: usize = 16;
-
-/// Connections, settings and permits that runs of this process share.
-#[derive(Debug, Clone)]
-pub(crate) struct Host {
-    pub(crate) data_plane: DataPlane,
-    pub(crate) docker: Docker,
-    pub(crate) store: Store,
-    pub(crate) worker: Worker,
-    /// Time after the last renewal at which the runs of this process may be taken over.
-    pub(crate) lease: Millis,
-    pub(crate) workspaces: Workspaces,
-    pub(crate) installation: InstallationId,
-    /// Limits that the configuration sets for accounts.
-    pub(crate) accounts: Accounts,
-    /// Connections to the gateways in which runs may be sessions.
-    pub(crate) gateways: Arc<Links>,
-    /// Permits for runs that are being provisioned and started. Docker starts many containers at once more slowly than
-    /// one after the other.
-    pub(crate) starts: Arc<Semaphore>,
-    pub(crate) observer: Observer,
-}
-
-impl Host {
-    /// Builds the handles from `settings`, a Docker that answers, an open store and a directory for workspaces.
-    pub(crate) fn of(settings: &Settings, docker: Docker, store: Store, workspaces: Workspaces) -> Self {
-        Self {
-            data_plane: DataPlane::at(&settings.proxy.control_socket()),
-            docker,
-            store,
-            worker: Worker::this_process(),
-            lease: settings.worker.lease,
-            workspaces,
-            installation: settings.sandbox.installation.clone(),
-            accounts: settings.accounts.clone(),
-            gateways: Arc::new(Links::of(settings)),
-            starts: Arc::new(Semaphore::new(settings.worker.starts as usize)),
-            observer: Observer::default(),
-        }
-    }
-}
 
 /// Result of a run.
 #[derive(Debug)]
@@ -118,7 +71,7 @@ pub(crate) struct Finished {
     /// Usage that the data plane counted; absent if the data plane could not be asked.
     pub(crate) usage: Option<Usage>,
     /// Origin of the container; absent if none was started here.
-    pub(crate) from: Option<Start>,
+    pub(crate) from: Option<StartKind>,
     /// Time from the request to the start of the container.
     pub(crate) start: Option<Duration>,
     /// Time from the request to the end.
@@ -138,25 +91,6 @@ impl Finished {
             from: None,
             start: run.started.map(|started| run.created.until(started)),
             duration: run.created.until(run.ended.unwrap_or(record.now)),
-        }
-    }
-}
-
-/// Origin of a run's container.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Start {
-    /// A new container, created for the run.
-    Cold,
-    /// A warm container.
-    Warm,
-}
-
-impl Start {
-    /// Returns the name shown to operators.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Cold => "cold",
-            Self::Warm => "warm",
         }
     }
 }
@@ -255,7 +189,7 @@ impl From<Error> for Failure {
 
 /// Everything that one run needs while it executes.
 struct Scene<'s> {
-    host: &'s Host,
+    host: &'s EngineHandles,
     booked: &'s Booked,
     telling: Telling<'s>,
     cancel: CancellationToken,
@@ -265,7 +199,7 @@ struct Scene<'s> {
 }
 
 impl Scene<'_> {
-    const fn order(&self) -> &Order {
+    const fn order(&self) -> &RunRequest {
         &self.booked.order
     }
 
@@ -292,7 +226,7 @@ impl Scene<'_> {
 /// # Errors
 /// The store's answer which shows that another worker has taken the run over and continues it.
 pub(crate) async fn execute(
-    host: &Host,
+    host: &EngineHandles,
     booked: &Booked,
     events: &mpsc::Sender<AgentEvent>,
     cancel: &CancellationToken,
@@ -314,7 +248,7 @@ pub(crate) async fn execute(
 
 /// Executes the run as [`execute`] does, without a reader of its events: the end is stored.
 pub(crate) async fn execute_unheard(
-    host: &Host,
+    host: &EngineHandles,
     booked: &Booked,
     cancel: &CancellationToken,
 ) -> Result<Finished, store::Error> {

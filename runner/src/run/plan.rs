@@ -16,20 +16,24 @@ use platform_core::{
 };
 use platform_runtime::settings::Filling;
 
-use super::{Host, Order, Scene, Wanted};
-use crate::sandbox::{First, Limits, Program, SandboxSpec, docker};
+use super::Scene;
+use crate::{
+    context::EngineHandles,
+    request::{RunRequest, RunSpec},
+    sandbox::{First, Limits, Program, SandboxSpec, docker},
+};
 
 /// Time that a run may take to start and to end beyond its own time, a take-over or two included.
 const START_AND_END: Duration = Duration::from_secs(600);
 
 /// Returns the name of the container that is created for a run in `epoch`. Each epoch has its own name, so that no
 /// worker takes one for the other.
-fn container(host: &Host, run: &RunId, epoch: u64) -> String {
+fn container(host: &EngineHandles, run: &RunId, epoch: u64) -> String {
     format!("sluice-{}-{run}.{epoch}", host.installation)
 }
 
 /// Returns the grant of `order`, with calls that come in at `listener`.
-pub(super) fn grant(order: &Order, listener: Listener) -> RunGrant {
+pub(super) fn grant(order: &RunRequest, listener: Listener) -> RunGrant {
     let agent = &order.wanted.agent;
     RunGrant {
         run_id: order.run_id.clone(),
@@ -70,7 +74,7 @@ pub(super) struct Around<'p> {
 
 pub(super) fn spec(scene: &Scene<'_>, around: Around<'_>) -> SandboxSpec {
     let Scene { host, booked, .. } = *scene;
-    let Order { run_id, agent_id, wanted, .. } = &booked.order;
+    let RunRequest { run_id, agent_id, wanted, .. } = &booked.order;
     let Around { id, workspace, socket_dir, image } = around;
     let labels = [host.installation.as_str(), run_id.as_str(), agent_id.as_str(), id.as_str()];
     SandboxSpec {
@@ -86,15 +90,15 @@ pub(super) fn spec(scene: &Scene<'_>, around: Around<'_>) -> SandboxSpec {
 }
 
 /// Returns the start file of a warm container; `None` if the request does not fit into one.
-pub(super) fn start(order: &Order) -> Option<Start> {
+pub(super) fn start(order: &RunRequest) -> Option<Start> {
     let Program { argv, environment } = program(order);
     let start = Start::new(argv, environment, path::WORKSPACE.to_owned()).ok()?;
     let fits = serde_json::to_vec(&start).is_ok_and(|text| text.len() as u64 <= MOST_BYTES);
     fits.then_some(start)
 }
 
-fn program(order: &Order) -> Program {
-    let Order { run_id, wanted: Wanted { agent, model, .. }, .. } = order;
+fn program(order: &RunRequest) -> Program {
+    let RunRequest { run_id, wanted: RunSpec { agent, model, .. }, .. } = order;
     let filling = Filling { run_id, model };
     let mut environment: BTreeMap<_, _> =
         agent.environment.iter().map(|(name, value)| (name.clone(), value.fill(filling))).collect();

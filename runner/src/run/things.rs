@@ -7,9 +7,10 @@ use platform_core::{
 };
 use platform_runtime::report;
 
-use super::{Error, Scene, order::Keep};
+use super::{Error, Scene};
 use crate::{
     failpoint::Point,
+    request::Keep,
     store::{Change, Kind, Resource, Stage},
 };
 

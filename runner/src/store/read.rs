@@ -3,8 +3,9 @@
 use platform_core::{
     event::AgentEvent,
     id::{AccountId, AgentId, RunId},
+    traceparent::Traceparent,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::{Row, any::AnyRow};
 
 use super::{
@@ -67,6 +68,18 @@ pub struct Record {
     /// Time of this snapshot, by the database's clock.
     #[serde(rename = "now_ms")]
     pub now: UnixMillis,
+}
+
+impl Record {
+    /// Returns the span of the client that ordered the run; `None` if it sent none or the order cannot be read.
+    pub fn trace_parent(&self) -> Option<Traceparent> {
+        #[derive(Deserialize)]
+        struct Order {
+            #[serde(default)]
+            caller: Option<Traceparent>,
+        }
+        serde_json::from_str::<Order>(&self.wanted).ok().and_then(|order| order.caller)
+    }
 }
 
 /// Event of a run.

@@ -5,10 +5,7 @@ use platform_core::{
     traceparent::{SpanId, TraceId, Traceparent},
 };
 
-use crate::{
-    run::Order,
-    store::{Error, Record, Run, Store},
-};
+use crate::store::{Error, Record, Run, Store};
 
 /// Trace context of a run. Every process that knows the run derives the same one.
 #[derive(Debug, Clone)]
@@ -44,9 +41,7 @@ impl Context {
 
     /// Returns the context of a stored run, for all of its spans.
     pub(super) fn recorded(record: &Record) -> Self {
-        // An order that cannot be read only lacks its caller here.
-        let caller = Order::stored(record).ok().and_then(|order| order.wanted.caller);
-        Self::of(&record.run, caller)
+        Self::of(&record.run, record.trace_parent())
     }
 
     /// Returns the context of the run with this id; `None` if there is no such run.

@@ -18,10 +18,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     agents::Catalog,
+    context::EngineHandles,
+    lease_clock,
     pool::Pool,
     reaper::{Mode, Reaper},
     retention,
-    run::{self, Booked, BookingError, Finished, Host},
+    run::{self, Booked, BookingError, Finished},
     sandbox::docker::{self, Docker},
     store::{self, Run, Store},
     workspace::{self, Workspaces},
@@ -75,13 +77,13 @@ pub(crate) async fn surroundings(
     settings: &Settings,
     open: impl AsyncFn() -> Result<Store, store::Error>,
     stop: &CancellationToken,
-) -> Result<Option<Host>, store::Error> {
+) -> Result<Option<EngineHandles>, store::Error> {
     let mut said = String::new();
     loop {
         let host = async {
             let store = open().await?;
             let docker = Docker::connect(&settings.sandbox.docker_socket).await?;
-            Ok::<_, Error>(Host::of(settings, docker, store, Workspaces::open(&settings.sandbox)?))
+            Ok::<_, Error>(EngineHandles::of(settings, docker, store, Workspaces::open(&settings.sandbox)?))
         };
         let error = tokio::select! {
             host = host => match host {
@@ -107,7 +109,7 @@ pub(crate) async fn surroundings(
 /// # Errors
 /// If the store was moved to another host meanwhile: its runs are that host's.
 pub(crate) async fn work(
-    host: &Host,
+    host: &EngineHandles,
     (settings, catalog): (&Settings, &Catalog),
     stop: &CancellationToken,
     at_end: AtEnd,
@@ -136,7 +138,7 @@ pub(crate) async fn work(
 }
 
 /// Reports to the store that this host is at work, until the store serves another one.
-async fn keep_serving(host: &Host) -> store::Error {
+async fn keep_serving(host: &EngineHandles) -> store::Error {
     loop {
         match host.store.keep_serving(host.lease).await {
             Err(moved) if moved.serves_another() => return moved,
@@ -145,22 +147,22 @@ async fn keep_serving(host: &Host) -> store::Error {
             }
             Ok(()) => {}
         }
-        tokio::time::sleep(host.lease.duration() / run::RENEWALS).await;
+        tokio::time::sleep(host.lease.duration() / lease_clock::RENEWALS_PER_LEASE).await;
     }
 }
 
 /// Runs the reaper at once and then every so often.
-async fn reap(host: &Host, reaper: &Reaper, every: Duration) {
+async fn reap(host: &EngineHandles, reaper: &Reaper, every: Duration) {
     loop {
         // The reaper logs what it did, and what is wrong.
-        host.observer.metrics.reaped(&Box::pin(reaper.pass(Mode::default())).await);
+        host.observer.metrics.reaped(Box::pin(reaper.pass(Mode::default())).await.counts());
         tokio::time::sleep(every).await;
     }
 }
 
 /// Claims runs, abandoned ones first, and hands them on.
 async fn take(
-    host: &Host,
+    host: &EngineHandles,
     places: Arc<Semaphore>,
     (to, lived): (mpsc::Sender<Work>, &Lived),
     stop: &CancellationToken,
@@ -203,8 +205,8 @@ enum Taken {
 }
 
 /// Takes over a run that another worker has left. Those in `lived` are executed here and are not taken.
-async fn abandoned(host: &Host, lived: &[RunId]) -> Result<Taken, BookingError> {
-    let since = run::now();
+async fn abandoned(host: &EngineHandles, lived: &[RunId]) -> Result<Taken, BookingError> {
+    let since = lease_clock::boot_now();
     let left =
         host.store.take_over(&host.worker, host.lease, lived).await.map_err(BookingError::NotStored)?;
     let Some(run) = left else { return Ok(Taken::Nothing) };
@@ -213,7 +215,7 @@ async fn abandoned(host: &Host, lived: &[RunId]) -> Result<Taken, BookingError> 
 }
 
 /// Claims a queued run, if a permit is available. A look that finds none costs one small query.
-async fn queued(host: &Host, places: &Arc<Semaphore>) -> Result<Taken, BookingError> {
+async fn queued(host: &EngineHandles, places: &Arc<Semaphore>) -> Result<Taken, BookingError> {
     let Ok(place) = Arc::clone(places).try_acquire_owned() else { return Ok(Taken::Nothing) };
     if !host.store.is_anything_queued().await.map_err(BookingError::NotStored)? {
         return Ok(Taken::Nothing);
@@ -225,7 +227,7 @@ async fn queued(host: &Host, places: &Arc<Semaphore>) -> Result<Taken, BookingEr
     if !is_there(host).await {
         return Ok(Taken::NotNow);
     }
-    let since = run::now();
+    let since = lease_clock::boot_now();
     let claimed = host.store.claim(&host.worker, host.lease).await.map_err(BookingError::NotStored)?;
     match claimed {
         Some(run) => book(host, &run, (since, Some(place))).await,
@@ -234,7 +236,7 @@ async fn queued(host: &Host, places: &Arc<Semaphore>) -> Result<Taken, BookingEr
 }
 
 /// Returns whether a run could be started now: a queued run does not fail because a backend is unavailable.
-async fn is_there(host: &Host) -> bool {
+async fn is_there(host: &EngineHandles) -> bool {
     let (data_plane, docker) = tokio::join!(host.data_plane.health(), host.docker.version());
     let away = [
         data_plane.err().map(|error| report::chain(&error)),
@@ -249,7 +251,7 @@ async fn is_there(host: &Host) -> bool {
 
 /// Prepares a leased run for execution, unless its stored request cannot be read.
 async fn book(
-    host: &Host,
+    host: &EngineHandles,
     run: &Run,
     (since, place): (Duration, Option<OwnedSemaphorePermit>),
 ) -> Result<Taken, BookingError> {
@@ -265,7 +267,7 @@ async fn book(
 
 /// Executes the runs that come from `from`.
 async fn live(
-    host: &Host,
+    host: &EngineHandles,
     (mut from, lived): (mpsc::Receiver<Work>, &Lived),
     stop: &CancellationToken,
     at_end: AtEnd,
@@ -299,7 +301,11 @@ async fn live(
     }
 }
 
-async fn one(host: &Host, work: Work, cancel: &CancellationToken) -> (RunId, Result<Finished, store::Error>) {
+async fn one(
+    host: &EngineHandles,
+    work: Work,
+    cancel: &CancellationToken,
+) -> (RunId, Result<Finished, store::Error>) {
     let Work { booked, place } = work;
     let finished = run::execute_unheard(host, &booked, cancel).await;
     drop(place);

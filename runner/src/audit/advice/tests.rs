@@ -76,35 +76,6 @@ fn every_advice() -> impl Iterator<Item = (ExchangeRecord, Advice)> {
     })
 }
 
-/// Splits a command as a shell does, with values for its placeholders.
-fn words(command: &str) -> Vec<String> {
-    let (mut words, mut quoted) = (vec![String::new()], false);
-    for c in command.chars() {
-        match c {
-            '\'' => quoted = !quoted,
-            ' ' if !quoted => words.push(String::new()),
-            c => words.last_mut().unwrap().push(c),
-        }
-    }
-    let chosen = |word: String| match word.as_str() {
-        "N" | "DOLLARS" => "1".to_owned(),
-        "RUN" => "run-1".to_owned(),
-        _ => word,
-    };
-    words.into_iter().map(chosen).collect()
-}
-
-#[test]
-fn every_command_that_is_named_parses() {
-    for (record, advice) in every_advice() {
-        for command in &advice.commands {
-            let parsed = crate::cli::parses(&words(command));
-            assert!(parsed.is_ok(), "{command} for {record:?}: {parsed:?}");
-        }
-    }
-    assert!(crate::cli::parses(&words("sluice limit --accounts a --cost 1")).is_err(), "control");
-}
-
 /// Returns the place of `[section] key` in the schema. Quoted names may be any.
 fn in_schema<'s>(schema: &'s serde_json::Value, section: &str, key: &str) -> &'s serde_json::Value {
     let (section, is_named) =

@@ -1,5 +1,7 @@
 //! `sluice audit`: evaluates the journal of model calls. Each command has a file.
 
+#[cfg(test)]
+mod advice_tests;
 mod export;
 mod show;
 mod stats;

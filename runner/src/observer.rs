@@ -14,10 +14,10 @@ use std::{sync::Arc, time::Duration};
 use platform_core::control::Usage;
 use platform_runtime::settings::Settings;
 
-use super::{Order, Start};
 use crate::{
-    lifecycle::{Move, State},
+    lifecycle::{Move, StartKind, State},
     metrics::Metrics,
+    request::RunRequest,
     store::Run,
     traces::{self, Export, Traces},
 };
@@ -32,7 +32,7 @@ pub(crate) struct Observer {
 
 /// A run that is being started, for as long as this guard exists.
 #[derive(Debug)]
-pub(super) struct Starting(Arc<Metrics>);
+pub(crate) struct Starting(Arc<Metrics>);
 
 impl Observer {
     /// Builds an observer that counts runs of the agents in `settings`, and exports traces if they say so; with the
@@ -46,14 +46,19 @@ impl Observer {
     }
 
     /// Counts a run that is being prepared, until the guard is dropped.
-    pub(super) fn starting(&self) -> Starting {
+    pub(crate) fn starting(&self) -> Starting {
         self.metrics.starting();
         Starting(Arc::clone(&self.metrics))
     }
 
     /// Reports a transition that this process stored for `run`. `start` is present if this process started its
     /// container.
-    pub(super) fn saw(&self, order: &Order, run: &Run, (made, start): (&Move, Option<(Start, Duration)>)) {
+    pub(crate) fn saw(
+        &self,
+        order: &RunRequest,
+        run: &Run,
+        (made, start): (&Move, Option<(StartKind, Duration)>),
+    ) {
         match (made, run.state) {
             (Move::Run, _) => started(order, run),
             (Move::Finish(_) | Move::Withdraw(_), State::Ended(outcome)) => {
@@ -75,7 +80,7 @@ impl Drop for Starting {
     }
 }
 
-fn started(order: &Order, run: &Run) {
+fn started(order: &RunRequest, run: &Run) {
     tracing::info!(
         target: "sandbox",
         run_id = %run.run,
@@ -89,7 +94,7 @@ fn started(order: &Order, run: &Run) {
     );
 }
 
-fn complete(order: &Order, run: &Run, start: Option<(Start, Duration)>) {
+fn complete(order: &RunRequest, run: &Run, start: Option<(StartKind, Duration)>) {
     let Usage { calls, refused, tokens, .. } = run.usage.unwrap_or_default();
     // Values that are not known are left out.
     let known = |count: u64| run.usage.map(|_usage| count);

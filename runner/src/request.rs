@@ -18,19 +18,19 @@ use crate::{
 /// A request to run an agent. Two requests that are equal ask for the same, however they are spelled where they are
 /// stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Order {
+pub(crate) struct RunRequest {
     pub(crate) run_id: RunId,
     pub(crate) account: AccountId,
     pub(crate) correlation: Correlation,
     pub(crate) agent_id: AgentId,
     pub(crate) priority: Priority,
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: RunSpec,
 }
 
 /// Everything that changes what is run. The same id therefore never stands for two things, and a worker that takes the
 /// run over needs nothing else.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Wanted {
+pub(crate) struct RunSpec {
     pub(crate) agent: Agent,
     /// Model that the agent is configured to request.
     pub(crate) model: String,
@@ -73,7 +73,7 @@ pub(crate) struct Unreadable {
     source: serde_json::Error,
 }
 
-impl Order {
+impl RunRequest {
     pub(crate) const fn subject(&self) -> Subject<'_> {
         Subject { run: &self.run_id, agent: &self.agent_id, account: &self.account }
     }
@@ -92,7 +92,7 @@ impl Order {
     }
 
     /// Returns whether both request the same run, whatever their traces.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
         let (one, other) = (self.by_itself(), other.by_itself());
         let subjects = [&one, &other].map(|order| (&order.account, &order.agent_id, &order.correlation));
         subjects[0] == subjects[1] && one.wanted == other.wanted
@@ -115,7 +115,7 @@ impl Order {
     }
 
     /// Returns the row to store.
-    pub(super) fn row(&self) -> Result<NewRun, serde_json::Error> {
+    pub(crate) fn row(&self) -> Result<NewRun, serde_json::Error> {
         Ok(NewRun {
             run: self.run_id.clone(),
             account: self.account.clone(),
@@ -153,10 +153,10 @@ mod tests {
 
     #[test]
     fn a_row_that_was_stored_before_is_still_what_it_was() {
-        let wanted: Wanted = serde_json::from_str(OLD).unwrap();
+        let wanted: RunSpec = serde_json::from_str(OLD).unwrap();
         assert_eq!(wanted.agent.stream, Stream::Progress);
         assert_eq!(wanted.agent.argv[2], Template::literal(r#"f() { echo "${1}{run_id}"; }; f x"#));
-        let again: Wanted = serde_json::from_str(&serde_json::to_string(&wanted).unwrap()).unwrap();
+        let again: RunSpec = serde_json::from_str(&serde_json::to_string(&wanted).unwrap()).unwrap();
         assert_eq!(again, wanted);
     }
 }
