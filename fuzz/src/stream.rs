@@ -115,6 +115,11 @@ fn only_what_may_is_missing(answer: Answer<'_>, whole: &[u8], passed: &[u8]) {
         (event, rest) = rest.split_at(end.unwrap_or(rest.len()));
         let fits = event.len() <= answer.longest;
         let text = String::from_utf8_lossy(event);
+        // Cut off before its end. The end of what was added could otherwise be taken for the event's own.
+        if let Some(after) = cut(left, event).filter(|_| !fits) {
+            left = after;
+            continue;
+        }
         if let Some(after) = left.strip_prefix(event) {
             left = after;
             assert!(!(fits && is_plain_error(event)), "an error passes: {text}");
@@ -146,7 +151,7 @@ fn only_what_may_is_missing(answer: Answer<'_>, whole: &[u8], passed: &[u8]) {
 fn cut<'p>(passed: &'p [u8], event: &[u8]) -> Option<&'p [u8]> {
     let end = [b"\n\n", &*scrub(b"")].concat();
     let at = passed.windows(end.len()).position(|window| window == end)?;
-    event.starts_with(&passed[..at]).then(|| &passed[at + end.len()..])
+    (at < event.len() && event.starts_with(&passed[..at])).then(|| &passed[at + end.len()..])
 }
 
 /// Returns the event with empty comments and without lines that clients ignore, line by line.

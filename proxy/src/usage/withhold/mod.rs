@@ -110,7 +110,9 @@ impl Withheld {
         if !self.held.is_empty() {
             self.held.extend_from_slice(&rest);
             let goes_on = self.overlong.is_none() && self.held.len() <= self.longest;
-            if goes_on && event_end(&self.held, &mut self.searched).is_none() {
+            // A CR that was held is a line end of its own as soon as no LF follows it.
+            let begins_blank = blank_line(&self.held) > 0;
+            if goes_on && !begins_blank && event_end(&self.held, &mut self.searched).is_none() {
                 return Bytes::new();
             }
             self.searched = Searched::default();

@@ -265,6 +265,14 @@ fn is_document(answer: &str, size: usize) -> bool {
 }
 
 #[test]
+fn a_blank_line_in_pieces_is_no_part_of_an_event() {
+    let stream = "\r3 is no field\n\n";
+    for size in 1..=stream.len() {
+        assert_eq!(passed(stream, size), format!("\r{TOLD}"), "in pieces of {size}");
+    }
+}
+
+#[test]
 fn a_byte_order_mark_may_come_in_pieces() {
     let answer = "\u{feff}{\"id\":\"a\"}";
     for size in 1..=answer.len() {
