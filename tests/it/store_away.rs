@@ -1,7 +1,7 @@
 //! Tests a store that is unavailable for a while: no run fails for it, and no agent has more time for it.
 
 use harness::{Postgres, Up, World, docker::docker, eventually::eventually_within};
-use runner::failpoint::Point;
+use runner_model::failpoint::Point;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{

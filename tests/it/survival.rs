@@ -7,7 +7,7 @@ use harness::{
     docker::{Starts, containers_of},
     eventually::eventually_within,
 };
-use runner::failpoint::Point;
+use runner_model::failpoint::Point;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 

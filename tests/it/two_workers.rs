@@ -9,10 +9,8 @@ use harness::{
     eventually::eventually_within,
 };
 use platform_core::{control::RunState, id::RunId};
-use runner::{
-    failpoint::Point,
-    store::{Record, Store},
-};
+use runner_model::failpoint::Point;
+use runner_store::{Record, Store};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::sandbox::shell_agent;

@@ -10,7 +10,7 @@ use harness::{
     random::Random,
 };
 use platform_core::name::header;
-use runner::failpoint::Point;
+use runner_model::failpoint::Point;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 

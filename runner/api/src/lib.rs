@@ -3,6 +3,10 @@
 //! axum routes requests. Connections are accepted here, because `axum::serve` has no time limits. The API authenticates
 //! no client, so it listens on the loopback alone. It answers no browser that another site's page sent. That covers
 //! names that were made to lead here as well as our own. Routes: `GET /api/v1/ai/agents`, `GET /metrics`.
+//!
+//! Does not execute runs and does not authenticate. Start reading at [`Api`].
+//!
+//! Invariants: only requests to this host's own names are answered.
 
 mod error;
 
@@ -30,6 +34,14 @@ use hyper_util::{
     service::TowerToHyperService,
 };
 use platform_runtime::{metrics, task};
+use runner_engine::{
+    agents::{self, Catalog},
+    observer::Observer,
+};
+use runner_telemetry::{
+    metrics::Metrics,
+    traces::{Asked, Traces},
+};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -38,12 +50,6 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use self::error::Error;
-use crate::{
-    agents::{self, Catalog},
-    metrics::Metrics,
-    observer::Observer,
-    traces::{Asked, Traces},
-};
 
 const AGENTS: &str = "/api/v1/ai/agents";
 const METRICS: &str = "/metrics";
@@ -63,7 +69,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The API's address is taken, or not this host's.
 #[derive(Debug, thiserror::Error)]
 #[error("api.listen {address} cannot be listened on")]
-pub(crate) struct Unbound {
+pub struct Unbound {
     address: SocketAddr,
     #[source]
     source: io::Error,
@@ -71,13 +77,13 @@ pub(crate) struct Unbound {
 
 /// The API with its bound listener.
 #[derive(Debug)]
-pub(crate) struct Api {
+pub struct Api {
     listener: TcpListener,
     address: SocketAddr,
 }
 
 impl Api {
-    pub(crate) async fn bind(address: SocketAddr) -> Result<Self, Unbound> {
+    pub async fn bind(address: SocketAddr) -> Result<Self, Unbound> {
         let unbound = |source| Unbound { address, source };
         let listener = TcpListener::bind(address).await.map_err(unbound)?;
         let address = listener.local_addr().map_err(unbound)?;
@@ -85,12 +91,12 @@ impl Api {
     }
 
     /// Returns the address on which the API listens.
-    pub(crate) const fn address(&self) -> SocketAddr {
+    pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// Serves until `stop` is triggered. Connections that are open then are cut.
-    pub(crate) async fn serve(self, told: (Arc<Catalog>, Observer), stop: CancellationToken) {
+    pub async fn serve(self, told: (Arc<Catalog>, Observer), stop: CancellationToken) {
         let (routes, room) = (routes(told), Arc::new(Semaphore::new(CONNECTIONS)));
         let accepting = async {
             // The semaphore is never closed.

@@ -75,12 +75,12 @@ const COLUMNS: [&str; 37] = [
 ];
 
 /// Returns the line of column names.
-pub(crate) fn header() -> String {
+pub fn header() -> String {
     COLUMNS.join(",") + "\r\n"
 }
 
 /// Returns the line of a record.
-pub(crate) fn row(line: &JournalLine) -> String {
+pub fn row(line: &JournalLine) -> String {
     cells(line).iter().map(written).collect::<Vec<_>>().join(",") + "\r\n"
 }
 

@@ -12,10 +12,10 @@ use serde::Deserialize;
 
 /// Part of a record that filters and sums need.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Entry<'l> {
+pub struct Entry<'l> {
     #[serde(rename = "v", deserialize_with = "known_version")]
     _version: u32,
-    pub(crate) seq: u64,
+    pub seq: u64,
     #[serde(borrow)]
     ts: Text<'l>,
     #[serde(borrow)]
@@ -27,14 +27,14 @@ pub(crate) struct Entry<'l> {
     #[serde(borrow)]
     model_answered: Option<Text<'l>>,
     pub(crate) status: u16,
-    pub(crate) outcome: Outcome,
+    pub outcome: Outcome,
     pub(crate) refusal: Option<Refusal>,
     pub(crate) ttfb_us: Option<u64>,
     pub(crate) duration_us: u64,
     pub(crate) tokens: Tokens,
     pub(crate) tokens_source: TokensSource,
     pub(crate) cost_nanodollars: Option<NanoDollars>,
-    pub(crate) kind: Kind,
+    pub kind: Kind,
     #[serde(default = "one")]
     pub(crate) calls: u64,
 }
@@ -53,7 +53,7 @@ impl<'l> Entry<'l> {
     ///
     /// # Errors
     /// If it is not a record, or is of a later version than this build reads.
-    pub(crate) fn parse(line: &'l [u8]) -> Result<Self, serde_json::Error> {
+    pub fn parse(line: &'l [u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(line)
     }
 

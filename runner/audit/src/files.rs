@@ -8,7 +8,7 @@ use std::{
 
 /// Reason why a journal's files cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
+pub enum Error {
     /// The system reported an error.
     #[error("cannot read {}", path.display())]
     Io {
@@ -32,7 +32,7 @@ pub(crate) enum Error {
 
 /// Lines of a journal, over all its files in order.
 #[derive(Debug)]
-pub(crate) struct Files {
+pub struct Files {
     /// Files still to be read, the next one last.
     ahead: Vec<PathBuf>,
     now: Option<(PathBuf, BufReader<File>)>,
@@ -41,7 +41,7 @@ pub(crate) struct Files {
 
 /// A line, or an unfinished one at the end of a file.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Piece<'l> {
+pub enum Piece<'l> {
     /// A line without its line feed.
     Line(&'l [u8]),
     /// The rest of a file that ends in the middle of a line.
@@ -50,7 +50,7 @@ pub(crate) enum Piece<'l> {
 
 impl Files {
     /// Opens the journal files in `dir`. Each is named after its first line in twenty digits.
-    pub(crate) fn open(dir: &Path) -> Result<Self, Error> {
+    pub fn open(dir: &Path) -> Result<Self, Error> {
         let read = |source| Error::Io { path: dir.to_owned(), source };
         let mut found = Vec::new();
         for entry in fs::read_dir(dir).map_err(read)? {
@@ -71,12 +71,12 @@ impl Files {
     }
 
     /// Returns the id of the journal in `dir`, if the directory holds one.
-    pub(crate) fn journal_id(dir: &Path) -> Option<String> {
+    pub fn journal_id(dir: &Path) -> Option<String> {
         fs::read_to_string(dir.join("id")).ok().map(|id| id.trim().to_owned())
     }
 
     /// Returns the next piece, or `None` after the last.
-    pub(crate) fn next(&mut self) -> Result<Option<Piece<'_>>, Error> {
+    pub fn next(&mut self) -> Result<Option<Piece<'_>>, Error> {
         loop {
             let Some((path, reader)) = &mut self.now else {
                 let Some(path) = self.ahead.pop() else { return Ok(None) };

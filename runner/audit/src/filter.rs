@@ -15,22 +15,22 @@ use super::Entry;
 
 /// Conditions on a record. An absent one matches every record.
 #[derive(Debug, Default)]
-pub(crate) struct Filter {
-    pub(crate) run: Option<RunId>,
-    pub(crate) account: Option<AccountId>,
-    pub(crate) outcome: Option<Outcome>,
-    pub(crate) refusal: Option<Refusal>,
-    pub(crate) tokens: Option<TokensSource>,
-    pub(crate) kind: Option<Kind>,
+pub struct Filter {
+    pub run: Option<RunId>,
+    pub account: Option<AccountId>,
+    pub outcome: Option<Outcome>,
+    pub refusal: Option<Refusal>,
+    pub tokens: Option<TokensSource>,
+    pub kind: Option<Kind>,
     /// Earliest time at which the call began.
-    pub(crate) from: Option<When>,
+    pub from: Option<When>,
     /// Time before which the call began.
-    pub(crate) to: Option<When>,
+    pub to: Option<When>,
 }
 
 impl Filter {
     /// Returns whether `entry` meets all conditions.
-    pub(crate) fn takes(&self, entry: &Entry<'_>) -> bool {
+    pub fn takes(&self, entry: &Entry<'_>) -> bool {
         let Self { run, account, outcome, refusal, tokens, kind, from, to } = self;
         run.as_ref().is_none_or(|run| run.as_str() == entry.run())
             && account.as_ref().is_none_or(|account| account.as_str() == entry.account())
@@ -45,7 +45,7 @@ impl Filter {
 
 /// A time, written as the journal writes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct When(String);
+pub struct When(String);
 
 impl When {
     fn at(time: SystemTime) -> Self {

@@ -7,7 +7,7 @@ const PER_POWER: u64 = 128;
 
 /// Approximate counts of values.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Histogram {
+pub struct Histogram {
     buckets: BTreeMap<u16, u64>,
     count: u64,
     largest: u64,
@@ -21,7 +21,7 @@ impl Histogram {
     }
 
     /// Returns the least value that `per_cent` of a hundred values do not exceed, or `None` without values.
-    pub(crate) fn percentile(&self, per_cent: u64) -> Option<u64> {
+    pub fn percentile(&self, per_cent: u64) -> Option<u64> {
         let rank = (u128::from(self.count) * u128::from(per_cent)).div_ceil(100).max(1);
         let mut seen = 0;
         for (bucket, count) in &self.buckets {

@@ -12,7 +12,7 @@ use super::{Entry, histogram::Histogram};
 
 /// By what records are put together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum By {
+pub enum By {
     /// The run that called
     Run,
     /// The account that pays
@@ -23,7 +23,7 @@ pub(crate) enum By {
 
 /// By what sums are put in order, the largest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Sort {
+pub enum Sort {
     Tokens,
     Cost,
     Errors,
@@ -37,34 +37,34 @@ const RECENT: u64 = 60;
 
 /// Sums over records. A record that stands for many calls counts as that many.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Sums {
+pub struct Sums {
     /// Calls that were not refused.
-    pub(crate) calls: u64,
-    pub(crate) refused: u64,
+    pub calls: u64,
+    pub refused: u64,
     /// Failed calls among those that were not refused.
-    pub(crate) errors: u64,
-    pub(crate) tokens: Tokens,
-    pub(crate) cost: NanoDollars,
+    pub errors: u64,
+    pub tokens: Tokens,
+    pub cost: NanoDollars,
     /// Microseconds until the first byte of the upstream's answer.
-    pub(crate) first: Histogram,
+    pub first: Histogram,
     /// Microseconds until the end, of calls that were not refused.
-    pub(crate) whole: Histogram,
+    pub whole: Histogram,
     /// Calls, including refused ones, by the second in which they began.
     recent: VecDeque<(u64, u64)>,
 }
 
 /// Sums by name of the run, account or model.
 #[derive(Debug)]
-pub(crate) struct Groups {
+pub struct Groups {
     by: By,
     sums: HashMap<Box<str>, Sums>,
 }
 
 impl By {
-    pub(crate) const ALL: [Self; 3] = [Self::Run, Self::Account, Self::Model];
+    pub const ALL: [Self; 3] = [Self::Run, Self::Account, Self::Model];
 
     /// Returns the word for one group.
-    pub(crate) const fn word(self) -> &'static str {
+    pub const fn word(self) -> &'static str {
         match self {
             Self::Run => "run",
             Self::Account => "account",
@@ -82,11 +82,11 @@ impl By {
 }
 
 impl Groups {
-    pub(crate) fn new(by: By) -> Self {
+    pub fn new(by: By) -> Self {
         Self { by, sums: HashMap::new() }
     }
 
-    pub(crate) fn add(&mut self, entry: &Entry<'_>) {
+    pub fn add(&mut self, entry: &Entry<'_>) {
         let name = self.by.name(entry);
         match self.sums.get_mut(name) {
             Some(sums) => sums.add(entry),
@@ -95,19 +95,19 @@ impl Groups {
     }
 
     /// Returns the sums in the order of `sort`; equal ones are ordered by name.
-    pub(crate) fn sorted(&self, sort: Sort) -> Vec<(&str, &Sums)> {
+    pub fn sorted(&self, sort: Sort) -> Vec<(&str, &Sums)> {
         let mut all: Vec<_> = self.sums.iter().map(|(name, sums)| (&**name, sums)).collect();
         all.sort_by_cached_key(|(name, sums)| (Reverse(sums.rank(sort)), *name));
         all
     }
 
-    pub(crate) const fn by(&self) -> By {
+    pub const fn by(&self) -> By {
         self.by
     }
 }
 
 impl Sums {
-    pub(crate) fn add(&mut self, entry: &Entry<'_>) {
+    pub fn add(&mut self, entry: &Entry<'_>) {
         if entry.outcome == platform_core::record::Outcome::Refused {
             self.refused = self.refused.saturating_add(entry.calls);
         } else {
@@ -122,12 +122,12 @@ impl Sums {
     }
 
     /// Returns the tokens of prompts and answers.
-    pub(crate) const fn all_tokens(&self) -> u64 {
+    pub const fn all_tokens(&self) -> u64 {
         self.tokens.input.saturating_add(self.tokens.output)
     }
 
     /// Returns the number of calls that began in the minute before `now`, seconds since the epoch.
-    pub(crate) fn per_minute(&self, now: u64) -> u64 {
+    pub fn per_minute(&self, now: u64) -> u64 {
         self.recent
             .iter()
             .filter(|(second, _)| second + RECENT > now)

@@ -4,20 +4,19 @@ use std::path::Path;
 
 use platform_core::control::{NotReady, Readiness, UpstreamHealth, UpstreamState};
 use platform_runtime::{report, settings::Settings};
-use serde::Serialize;
-use tokio_util::sync::CancellationToken;
-
-use crate::{
+use runner_control_client::{self as data_plane, DataPlane};
+use runner_docker::Docker;
+use runner_engine::{
     agents::{self, Looked, Obstacle, Places},
     context::EngineHandles,
-    data_plane::{self, DataPlane},
-    gateway::sealed,
     request::RunRequest,
     run::{self, Booked},
-    sandbox::docker::Docker,
-    store::{self, Store},
-    workspace::{self, Workspaces},
 };
+use runner_gateways::sealed;
+use runner_store::{self as store, Store};
+use runner_workspace::{self as workspace, Workspaces};
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
 
 /// Result of one check.
 #[derive(Debug, Serialize)]
@@ -152,7 +151,7 @@ async fn gateways(settings: &Settings) -> Option<Check> {
     }
 }
 
-async fn docker_check(docker: &Result<Docker, crate::sandbox::docker::Error>) -> Check {
+async fn docker_check(docker: &Result<Docker, runner_docker::Error>) -> Check {
     let version = match docker {
         Ok(docker) => docker.version().await.map_err(|error| report::chain(&error)),
         Err(error) => Err(report::chain(error)),

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    runner::cli::main()
+    runner_cli::main()
 }

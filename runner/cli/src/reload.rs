@@ -14,12 +14,9 @@ use platform_runtime::{
     settings::{Owner, Part, Settings},
     trust::Trusted,
 };
-
-use crate::{
-    agents::Catalog,
-    data_plane::{self, DataPlane},
-    metrics::Metrics,
-};
+use runner_control_client::{self as data_plane, DataPlane};
+use runner_engine::agents::Catalog;
+use runner_telemetry::metrics::Metrics;
 
 /// Returns whether the setting with this key is the control plane's and read once: all but agents are.
 fn is_read_once(key: &str) -> bool {

@@ -12,14 +12,13 @@ use std::{
 
 use platform_core::{control::Health, name};
 use platform_runtime::config::Environment;
+use runner_control_client::{self as data_plane, DataPlane};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
     process::{Child, Command},
     time::{sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
-
-use crate::data_plane::{self, DataPlane};
 
 /// Longest wait for the health of a proxy that is about to be stopped.
 const ASK: Duration = Duration::from_secs(1);

@@ -1,4 +1,11 @@
-//! Client of the proxy's control socket. A connection per request: control is rare.
+//! Client of the proxy's control socket: registers runs, closes them, follows taps and the journal, changes limits.
+//!
+//! Opens a connection per request, because control is rare. Does not decide when something is asked, and never holds the
+//! upstream's key.
+//!
+//! Start reading at [`DataPlane`]; the protocol is [`platform_core::control`].
+//!
+//! Invariants: every error says whether the data plane was unavailable or refused.
 
 use std::{
     io,
@@ -23,10 +30,9 @@ use platform_core::{
     name::{CONTROL_PROTOCOL, header as own},
 };
 use platform_runtime::task;
+use runner_model::away::Away;
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::{net::UnixStream, time::timeout};
-
-use crate::away::Away;
 
 /// Longest wait for an answer to begin. Closing a run waits for its drain, which is shorter.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -37,7 +43,7 @@ const LARGEST_LINE: usize = 1 << 20;
 
 /// Reason why the data plane did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
+pub enum Error {
     /// No proxy serves the socket.
     #[error("no proxy answers on {}: start one with `sluice up`", socket.display())]
     NotRunning {
@@ -71,22 +77,22 @@ pub(crate) enum Error {
 
 impl Error {
     /// Returns whether the proxy does not know the run: it never did, or does not any more.
-    pub(crate) fn is_unknown_run(&self) -> bool {
+    pub fn is_unknown_run(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if code == "run_unknown")
     }
 
     /// Returns whether another run has the correlation by now.
-    pub(crate) fn is_taken(&self) -> bool {
+    pub fn is_taken(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if code == "correlation_taken")
     }
 
     /// Returns whether the requested part of the journal is not kept any more.
-    pub(crate) fn is_removed(&self) -> bool {
+    pub fn is_removed(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if code == "journal_removed")
     }
 
     /// Returns whether the proxy refused, and so has nothing of what was requested: unlike one that failed midway.
-    pub(crate) fn is_refusal(&self) -> bool {
+    pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if code != "proxy_failed")
     }
 }
@@ -114,13 +120,13 @@ fn correlation_path(run: &RunId, correlation: Correlation) -> String {
 
 /// Client of the data plane's control socket.
 #[derive(Debug, Clone)]
-pub(crate) struct DataPlane {
+pub struct DataPlane {
     socket: PathBuf,
 }
 
 /// Lines of JSON that come as long as the proxy sends them.
 #[derive(Debug)]
-pub(crate) struct Lines {
+pub struct Lines {
     body: Incoming,
     pending: Vec<u8>,
     /// Number of bytes of `pending` that were handed out.
@@ -130,51 +136,51 @@ pub(crate) struct Lines {
 }
 
 impl DataPlane {
-    pub(crate) fn at(socket: &Path) -> Self {
+    pub fn at(socket: &Path) -> Self {
         Self { socket: socket.to_owned() }
     }
 
     /// Returns the path of its control socket.
-    pub(crate) fn socket(&self) -> &Path {
+    pub fn socket(&self) -> &Path {
         &self.socket
     }
 
-    pub(crate) async fn health(&self) -> Result<Health, Error> {
+    pub async fn health(&self) -> Result<Health, Error> {
         self.ask(Method::GET, "/v1/health", None::<&()>).await
     }
 
     /// Returns the metrics as Prometheus' text.
-    pub(crate) async fn metrics(&self) -> Result<String, Error> {
+    pub async fn metrics(&self) -> Result<String, Error> {
         let text = read(self.send(Method::GET, "/v1/metrics", Bytes::new()).await?).await?;
         String::from_utf8(text).map_err(|error| Error::Unexpected(error.to_string()))
     }
 
-    pub(crate) async fn upstream(&self) -> Result<UpstreamHealth, Error> {
+    pub async fn upstream(&self) -> Result<UpstreamHealth, Error> {
         self.ask(Method::GET, "/v1/upstream", None::<&()>).await
     }
 
-    pub(crate) async fn register(&self, register: &Register) -> Result<Registered, Error> {
+    pub async fn register(&self, register: &Register) -> Result<Registered, Error> {
         self.ask(Method::PUT, &run_path(&register.grant.run_id), Some(register)).await
     }
 
     /// Reserves a socket directory for a run to come.
-    pub(crate) async fn reserve(&self, dir: &SocketDirName) -> Result<SocketDir, Error> {
+    pub async fn reserve(&self, dir: &SocketDirName) -> Result<SocketDir, Error> {
         self.ask(Method::PUT, &format!("/v1/sockets/{dir}"), None::<&()>).await
     }
 
     /// Removes a socket directory that no run came for.
-    pub(crate) async fn release(&self, dir: &SocketDirName) -> Result<(), Error> {
+    pub async fn release(&self, dir: &SocketDirName) -> Result<(), Error> {
         self.ask(Method::DELETE, &format!("/v1/sockets/{dir}"), None::<&()>).await.map(|Done {}| ())
     }
 
     /// Registers `correlation` for a run, as long as the run is open.
-    pub(crate) async fn correlate(&self, run: &RunId, correlation: Correlation) -> Result<(), Error> {
+    pub async fn correlate(&self, run: &RunId, correlation: Correlation) -> Result<(), Error> {
         let path = correlation_path(run, correlation);
         self.ask(Method::PUT, &path, None::<&()>).await.map(|Done {}| ())
     }
 
     /// Opens a listener for a gateway, at a socket of its own.
-    pub(crate) async fn open_gateway(
+    pub async fn open_gateway(
         &self,
         gateway: &GatewayId,
         door: &GatewayListener,
@@ -183,59 +189,59 @@ impl DataPlane {
     }
 
     /// Closes a gateway's listener. A gateway without one is no error.
-    pub(crate) async fn close_gateway(&self, gateway: &GatewayId) -> Result<(), Error> {
+    pub async fn close_gateway(&self, gateway: &GatewayId) -> Result<(), Error> {
         self.ask(Method::DELETE, &format!("/v1/gateways/{gateway}"), None::<&()>).await.map(|Done {}| ())
     }
 
     /// Withdraws `correlation` from a run.
-    pub(crate) async fn withdraw(&self, run: &RunId, correlation: Correlation) -> Result<(), Error> {
+    pub async fn withdraw(&self, run: &RunId, correlation: Correlation) -> Result<(), Error> {
         let path = correlation_path(run, correlation);
         self.ask(Method::DELETE, &path, None::<&()>).await.map(|Done {}| ())
     }
 
     /// Closes a run in the name of `epoch`, and returns what it used. Calls in flight have `drain` to end.
-    pub(crate) async fn close(&self, run: &RunId, epoch: u64, drain: Millis) -> Result<RunView, Error> {
+    pub async fn close(&self, run: &RunId, epoch: u64, drain: Millis) -> Result<RunView, Error> {
         let path = format!("{}?drain_ms={}&epoch={epoch}", run_path(run), drain.0);
         self.ask(Method::DELETE, &path, None::<&()>).await
     }
 
     /// Returns the run, also for a while after it was closed.
-    pub(crate) async fn run(&self, run: &RunId) -> Result<RunView, Error> {
+    pub async fn run(&self, run: &RunId) -> Result<RunView, Error> {
         self.ask(Method::GET, &run_path(run), None::<&()>).await
     }
 
     /// Returns all runs that are open or closing.
-    pub(crate) async fn runs(&self) -> Result<Vec<RunView>, Error> {
+    pub async fn runs(&self) -> Result<Vec<RunView>, Error> {
         self.ask(Method::GET, "/v1/runs", None::<&()>).await
     }
 
     /// Returns all accounts that are configured or had a run.
-    pub(crate) async fn accounts(&self) -> Result<Vec<AccountView>, Error> {
+    pub async fn accounts(&self) -> Result<Vec<AccountView>, Error> {
         self.ask(Method::GET, "/v1/accounts", None::<&()>).await
     }
 
     /// Replaces the limits of a run.
-    pub(crate) async fn limit_run(&self, run: &RunId, budget: &Budget) -> Result<RunView, Error> {
+    pub async fn limit_run(&self, run: &RunId, budget: &Budget) -> Result<RunView, Error> {
         self.ask(Method::PUT, &format!("{}/budget", run_path(run)), Some(budget)).await
     }
 
     /// Replaces the limits of an account.
-    pub(crate) async fn limit_account(&self, budget: &AccountBudget) -> Result<AccountView, Error> {
+    pub async fn limit_account(&self, budget: &AccountBudget) -> Result<AccountView, Error> {
         self.ask(Method::PUT, "/v1/accounts", Some(budget)).await
     }
 
     /// Revokes all tokens of `run`.
-    pub(crate) async fn revoke(&self, run: &RunId) -> Result<Revoked, Error> {
+    pub async fn revoke(&self, run: &RunId) -> Result<Revoked, Error> {
         self.ask(Method::PUT, &format!("{}/revoked", run_path(run)), None::<&()>).await
     }
 
     /// Reloads the configuration, key and token secrets included.
-    pub(crate) async fn reload(&self) -> Result<Reloaded, Error> {
+    pub async fn reload(&self) -> Result<Reloaded, Error> {
         self.ask(Method::POST, "/v1/reload", None::<&()>).await
     }
 
     /// Returns whether the proxy serves calls, and if not, why.
-    pub(crate) async fn ready(&self) -> Result<Readiness, Error> {
+    pub async fn ready(&self) -> Result<Readiness, Error> {
         let (_, body) = timeout(PATIENCE, self.exchange(Method::GET, "/v1/ready", Bytes::new()))
             .await
             .unwrap_or(Err(Error::Silent))?;
@@ -244,28 +250,28 @@ impl DataPlane {
     }
 
     /// Returns what an operator has frozen.
-    pub(crate) async fn frozen(&self) -> Result<Vec<Frozen>, Error> {
+    pub async fn frozen(&self) -> Result<Vec<Frozen>, Error> {
         self.ask(Method::GET, "/v1/frozen", None::<&()>).await
     }
 
     /// Freezes what is named, and returns all that is frozen then.
-    pub(crate) async fn freeze(&self, named: &[Frozen]) -> Result<FreezeChange, Error> {
+    pub async fn freeze(&self, named: &[Frozen]) -> Result<FreezeChange, Error> {
         self.ask(Method::POST, "/v1/freeze", Some(&named)).await
     }
 
     /// Thaws what is named, and returns all that is still frozen.
-    pub(crate) async fn thaw(&self, named: &[Frozen]) -> Result<FreezeChange, Error> {
+    pub async fn thaw(&self, named: &[Frozen]) -> Result<FreezeChange, Error> {
         self.ask(Method::POST, "/v1/thaw", Some(&named)).await
     }
 
     /// Returns the tap's lines for a run, after the line numbered `after`.
-    pub(crate) async fn tap(&self, run: &RunId, after: u64) -> Result<Lines, Error> {
+    pub async fn tap(&self, run: &RunId, after: u64) -> Result<Lines, Error> {
         self.lines(&format!("{}/tap?after={after}", run_path(run))).await
     }
 
     /// Returns the journal's lines after `after`, or from the oldest that is kept; goes on with new ones if `follow`
     /// says so.
-    pub(crate) async fn journal(&self, after: Option<u64>, follow: Follow) -> Result<Lines, Error> {
+    pub async fn journal(&self, after: Option<u64>, follow: Follow) -> Result<Lines, Error> {
         let after = after.map(|after| format!("after={after}"));
         let follow = (follow == Follow::On).then(|| "follow".to_owned());
         let query: Vec<_> = after.into_iter().chain(follow).collect();
@@ -273,12 +279,12 @@ impl DataPlane {
     }
 
     /// Returns the steps of a run's calls from now on, until the run is closed.
-    pub(crate) async fn trace(&self, run: &RunId) -> Result<Lines, Error> {
+    pub async fn trace(&self, run: &RunId) -> Result<Lines, Error> {
         self.lines(&format!("{}/trace", run_path(run))).await
     }
 
     /// Returns the consumers that acknowledge the journal.
-    pub(crate) async fn consumers(&self) -> Result<Vec<Consumer>, Error> {
+    pub async fn consumers(&self) -> Result<Vec<Consumer>, Error> {
         self.ask(Method::GET, "/v1/consumers", None::<&()>).await
     }
 
@@ -336,7 +342,7 @@ impl DataPlane {
 
 /// Behaviour of a stream at its present end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Follow {
+pub enum Follow {
     /// The stream ends there.
     UntilEnd,
     /// The stream goes on with what will come.
@@ -345,17 +351,17 @@ pub(crate) enum Follow {
 
 impl Lines {
     /// Returns the line that was handed out last, until the next one is asked for.
-    pub(crate) fn last(&self) -> &[u8] {
+    pub fn last(&self) -> &[u8] {
         self.pending.get(self.last..self.taken.saturating_sub(1)).unwrap_or_default()
     }
 
     /// Returns whether another line has come already.
-    pub(crate) fn has_next(&self) -> bool {
+    pub fn has_next(&self) -> bool {
         memchr::memchr(b'\n', &self.pending[self.taken..]).is_some()
     }
 
     /// Returns the next line, without its line feed; `None` at the end of the stream. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Result<Option<&[u8]>, Error> {
+    pub async fn next(&mut self) -> Result<Option<&[u8]>, Error> {
         loop {
             if let Some(length) = memchr::memchr(b'\n', &self.pending[self.taken..]) {
                 self.last = self.taken;

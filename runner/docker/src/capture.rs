@@ -3,12 +3,11 @@
 use std::collections::VecDeque;
 
 use platform_core::limit::ByteSize;
-
-use crate::escaped;
+use runner_model::escaped;
 
 /// An output being captured. Holds at most its limit in memory.
 #[derive(Debug)]
-pub(crate) struct Capture {
+pub struct Capture {
     half: usize,
     head: Vec<u8>,
     tail: VecDeque<u8>,
@@ -17,7 +16,7 @@ pub(crate) struct Capture {
 
 /// Captured part of an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Captured {
+pub struct Captured {
     head: Vec<u8>,
     tail: Vec<u8>,
     cut: u64,
@@ -25,19 +24,19 @@ pub(crate) struct Captured {
 
 /// The end of an output whose beginning is known already.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Rest {
+pub struct Rest {
     /// Number of bytes between the beginning and this.
-    pub(crate) cut: u64,
+    pub cut: u64,
     /// The end. Bytes that are not UTF-8 are replaced.
-    pub(crate) text: String,
+    pub text: String,
 }
 
 impl Capture {
-    pub(crate) fn new(limit: ByteSize) -> Self {
+    pub fn new(limit: ByteSize) -> Self {
         Self { half: limit.as_usize() / 2, head: Vec::new(), tail: VecDeque::new(), cut: 0 }
     }
 
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
+    pub fn push(&mut self, bytes: &[u8]) {
         let room = self.half - self.head.len();
         let (head, rest) = bytes.split_at(room.min(bytes.len()));
         self.head.extend_from_slice(head);
@@ -48,26 +47,26 @@ impl Capture {
         self.cut += (rest.len() - kept.len() + over) as u64;
     }
 
-    pub(crate) fn finish(self) -> Captured {
+    pub fn finish(self) -> Captured {
         Captured { head: self.head, tail: self.tail.into(), cut: self.cut }
     }
 }
 
 impl Captured {
     /// Returns the text; where bytes were cut, a line says how many. Bytes that are not UTF-8 are replaced.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let mark = if self.cut > 0 { mark(self.cut) } else { String::new() };
         let whole = [&self.head, mark.as_bytes(), &self.tail].concat();
         String::from_utf8_lossy(&whole).into_owned()
     }
 
     /// Returns the number of bytes that were cut.
-    pub(crate) const fn cut_bytes(&self) -> u64 {
+    pub const fn cut_bytes(&self) -> u64 {
         self.cut
     }
 
     /// Returns what follows the first `known` bytes: at most `most` bytes of its end, less if fewer were captured.
-    pub(crate) fn after(&self, known: u64, most: usize) -> Rest {
+    pub fn after(&self, known: u64, most: usize) -> Rest {
         let whole = self.head.len() as u64 + self.cut + self.tail.len() as u64;
         let left = whole.saturating_sub(known);
         let head = if self.cut == 0 { self.head.as_slice() } else { &[] };
@@ -85,7 +84,7 @@ impl Captured {
 }
 
 /// Returns the line that stands in a text for bytes that were cut.
-pub(crate) fn mark(cut: u64) -> String {
+pub fn mark(cut: u64) -> String {
     format!("\n[… {cut} bytes cut …]\n")
 }
 

@@ -1,7 +1,16 @@
-//! Describes a sandbox's permissions as data, and its end. Default deny: what is not listed here is denied.
+//! Creates, attaches to, inspects and removes containers: sandboxes of runs, warm containers, managed gateways.
+//!
+//! A sandbox's permissions are data, [`SandboxSpec`]. Default deny: a permission that is not listed is denied.
+//!
+//! Does not know runs, the store or the data plane. Does not pull images and creates no volumes.
+//!
+//! Start reading at [`Docker`]; `docker::walls` holds the isolation settings, `docker::output` reads what agents print.
+//!
+//! Invariants: this is the only crate with a Docker client. A sandbox has no capability, no network and a read-only
+//! root.
 
 mod capture;
-pub(crate) mod docker;
+mod docker;
 mod letters;
 
 use std::{collections::BTreeMap, path::PathBuf};
@@ -9,31 +18,37 @@ use std::{collections::BTreeMap, path::PathBuf};
 use platform_core::{event::OutputStream, limit::ByteSize};
 use platform_runtime::settings::{Agent, Volume};
 
-pub(crate) use self::capture::{Capture, Captured, mark};
+pub use self::{
+    capture::{Capture, Captured, mark},
+    docker::{
+        Container, Docker, Error, Found, GatewayFound, GatewaySpec, Listed, Removal, Version, Waits, labels,
+        warm_labels,
+    },
+};
 
 /// A container to be run once.
 #[derive(Debug, Clone)]
-pub(crate) struct SandboxSpec {
+pub struct SandboxSpec {
     /// Name of the container.
-    pub(crate) name: String,
+    pub name: String,
     /// Id of its image, which must be on the host: nothing is pulled.
-    pub(crate) image: String,
+    pub image: String,
     /// Task of its first process.
-    pub(crate) first: First,
+    pub first: First,
     /// Volumes, which must exist: none is made.
-    pub(crate) volumes: Vec<Volume>,
+    pub volumes: Vec<Volume>,
     /// Labels that find the container again, and distinguish it from a foreign one of the same name.
-    pub(crate) labels: BTreeMap<&'static str, String>,
+    pub labels: BTreeMap<&'static str, String>,
     /// Host directory that is mounted as `/workspace`.
-    pub(crate) workspace: PathBuf,
+    pub workspace: PathBuf,
     /// Host directory of the run's socket.
-    pub(crate) socket_dir: PathBuf,
-    pub(crate) limits: Limits,
+    pub socket_dir: PathBuf,
+    pub limits: Limits,
 }
 
 /// Task of a container's first process.
 #[derive(Debug, Clone)]
-pub(crate) enum First {
+pub enum First {
     /// Run an agent.
     Run(Program),
     /// Wait for a start file in this directory of the host.
@@ -42,29 +57,29 @@ pub(crate) enum First {
 
 /// An agent's program.
 #[derive(Debug, Clone)]
-pub(crate) struct Program {
+pub struct Program {
     /// Program and arguments. No shell is involved.
-    pub(crate) argv: Vec<String>,
+    pub argv: Vec<String>,
     /// All environment variables besides the image's.
-    pub(crate) environment: BTreeMap<String, String>,
+    pub environment: BTreeMap<String, String>,
 }
 
 /// Limits of a sandbox.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub struct Limits {
     /// Memory in bytes, swap included.
-    pub(crate) memory: ByteSize,
+    pub memory: ByteSize,
     /// Number of processes and threads.
-    pub(crate) pids: u32,
+    pub pids: u32,
     /// Processor time, in thousandths of a core.
-    pub(crate) milli_cpu: u32,
+    pub milli_cpu: u32,
     /// Bytes captured of each of stdout and stderr.
-    pub(crate) output: ByteSize,
+    pub output: ByteSize,
 }
 
 impl Limits {
     /// Returns the limits of an agent.
-    pub(crate) const fn of(agent: &Agent) -> Self {
+    pub const fn of(agent: &Agent) -> Self {
         let Agent { memory, pids, milli_cpu, output, .. } = *agent;
         Self { memory, pids, milli_cpu, output }
     }
@@ -72,23 +87,23 @@ impl Limits {
 
 /// End of a sandbox.
 #[derive(Debug, Clone)]
-pub(crate) struct Ended {
+pub struct Ended {
     /// Exit code of the agent's process; absent if it never ran.
-    pub(crate) exit_code: Option<i64>,
+    pub exit_code: Option<i64>,
     /// Cause of the kill, if it did not end by itself.
-    pub(crate) killed_by: Option<KilledBy>,
+    pub killed_by: Option<KilledBy>,
     /// Set if one of its processes was killed for lack of memory. The agent may have survived that and exited with 0.
-    pub(crate) oom_seen: bool,
+    pub oom_seen: bool,
     /// Captured stdout.
-    pub(crate) stdout: Captured,
+    pub stdout: Captured,
     /// Captured stderr.
-    pub(crate) stderr: Captured,
+    pub stderr: Captured,
 }
 
 /// Cause of killing a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum KilledBy {
+pub enum KilledBy {
     /// Its time was up.
     Timeout,
     /// A cancellation was requested.
@@ -99,12 +114,12 @@ pub(crate) enum KilledBy {
 
 /// A piece of output as it comes.
 #[derive(Debug)]
-pub(crate) struct Piece {
-    pub(crate) stream: OutputStream,
-    pub(crate) text: String,
+pub struct Piece {
+    pub stream: OutputStream,
+    pub text: String,
     /// Position in the stream after the piece, in bytes.
-    pub(crate) to: u64,
+    pub to: u64,
 }
 
 /// Callback for output as it comes. It must not block.
-pub(crate) type Hear<'h> = &'h dyn Fn(Piece);
+pub type Hear<'h> = &'h dyn Fn(Piece);

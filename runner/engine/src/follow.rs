@@ -10,14 +10,12 @@ use std::{collections::VecDeque, time::Duration};
 
 use platform_core::{control::TapLine, event::AgentEvent, id::RunId};
 use platform_runtime::{report, settings::Stream};
+use runner_control_client::{DataPlane, Follow, Lines};
+use runner_model::live;
+use runner_store::{Error, Event, Store};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::{
-    data_plane::{DataPlane, Follow, Lines},
-    live,
-    request::RunRequest,
-    store::{Error, Event, Store},
-};
+use crate::request::RunRequest;
 
 /// Interval between two reads of the store.
 const LOOK: Duration = Duration::from_millis(200);
@@ -29,7 +27,7 @@ const TAP_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Follower of a run: a reader of its events.
 #[derive(Debug)]
-pub(crate) struct Follower {
+pub struct Follower {
     store: Store,
     run: RunId,
     follow: Follow,
@@ -56,7 +54,7 @@ struct Live {
 
 /// Item that a follower gets.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub enum Heard {
     /// A stored event.
     Stored(Event),
     /// Stored events that are kept no longer: so many, the last of them with this number.
@@ -67,7 +65,7 @@ pub(crate) enum Heard {
 
 impl Follower {
     /// Returns a follower of `run` after the event numbered `after`: up to the present end, or up to the run's end.
-    pub(crate) fn of(store: Store, run: &RunId, after: u64, follow: Follow) -> Self {
+    pub fn of(store: Store, run: &RunId, after: u64, follow: Follow) -> Self {
         let (read, look) = (VecDeque::new(), Some(Instant::now()));
         Self { store, run: run.clone(), follow, after, told: after, read, look, live: None }
     }
@@ -76,7 +74,7 @@ impl Follower {
     ///
     /// # Errors
     /// [`Error::Unknown`] if there is no such run.
-    pub(crate) async fn with_live(mut self, data_plane: DataPlane) -> Result<Self, Error> {
+    pub async fn with_live(mut self, data_plane: DataPlane) -> Result<Self, Error> {
         let record = self.store.record(&self.run).await?;
         // An order that cannot be read is no reason not to follow.
         let stream = RunRequest::stored(&record).map_or(Stream::Progress, |order| order.wanted.agent.stream);
@@ -89,7 +87,7 @@ impl Follower {
     ///
     /// # Errors
     /// [`Error::Unknown`] if there is no such run, and every other error that does not pass by itself.
-    pub(crate) async fn next(&mut self) -> Result<Option<Heard>, Error> {
+    pub async fn next(&mut self) -> Result<Option<Heard>, Error> {
         loop {
             if let Some(heard) = self.stored() {
                 return Ok(Some(heard));

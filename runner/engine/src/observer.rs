@@ -13,21 +13,21 @@ use std::{sync::Arc, time::Duration};
 
 use platform_core::control::Usage;
 use platform_runtime::settings::Settings;
-
-use crate::{
-    lifecycle::{Move, StartKind, State},
+use runner_model::lifecycle::{Move, StartKind, State};
+use runner_store::Run;
+use runner_telemetry::{
     metrics::Metrics,
-    request::RunRequest,
-    store::Run,
     traces::{self, Export, Traces},
 };
 
+use crate::request::RunRequest;
+
 /// Observer that reports the runs of this process to operators. Clones share their state.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Observer {
-    pub(crate) metrics: Arc<Metrics>,
+pub struct Observer {
+    pub metrics: Arc<Metrics>,
     /// Absent if traces are not exported.
-    pub(crate) traces: Option<Traces>,
+    pub traces: Option<Traces>,
 }
 
 /// A run that is being started, for as long as this guard exists.
@@ -37,7 +37,7 @@ pub(crate) struct Starting(Arc<Metrics>);
 impl Observer {
     /// Builds an observer that counts runs of the agents in `settings`, and exports traces if they say so; with the
     /// export task to run for that.
-    pub(crate) fn of(settings: &Settings) -> Result<(Self, Option<Export>), traces::Unusable> {
+    pub fn of(settings: &Settings) -> Result<(Self, Option<Export>), traces::Unusable> {
         let metrics = Arc::<Metrics>::default();
         metrics.know(settings.agents.keys());
         metrics.starting_at_most(u64::from(settings.worker.starts));

@@ -8,47 +8,44 @@ use platform_core::{
     traceparent::Traceparent,
 };
 use platform_runtime::settings::{Agent, Execution};
+use runner_model::conversation::Message;
+use runner_store::{NewRun, Record};
 use serde::{Deserialize, Serialize};
-
-use crate::{
-    conversation::Message,
-    store::{NewRun, Record},
-};
 
 /// A request to run an agent. Two requests that are equal ask for the same, however they are spelled where they are
 /// stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RunRequest {
-    pub(crate) run_id: RunId,
-    pub(crate) account: AccountId,
-    pub(crate) correlation: Correlation,
-    pub(crate) agent_id: AgentId,
-    pub(crate) priority: Priority,
-    pub(crate) wanted: RunSpec,
+pub struct RunRequest {
+    pub run_id: RunId,
+    pub account: AccountId,
+    pub correlation: Correlation,
+    pub agent_id: AgentId,
+    pub priority: Priority,
+    pub wanted: RunSpec,
 }
 
 /// Everything that changes what is run. The same id therefore never stands for two things, and a worker that takes the
 /// run over needs nothing else.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct RunSpec {
-    pub(crate) agent: Agent,
+pub struct RunSpec {
+    pub agent: Agent,
     /// Model that the agent is configured to request.
-    pub(crate) model: String,
-    pub(crate) messages: Vec<Message>,
+    pub model: String,
+    pub messages: Vec<Message>,
     /// Conversation that the run continues at a gateway; a new one if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) state_key: Option<ExternalId>,
+    pub state_key: Option<ExternalId>,
     #[serde(default)]
-    pub(crate) keep: Keep,
+    pub keep: Keep,
     /// Span of the caller. Changes nothing of what is run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) caller: Option<Traceparent>,
+    pub caller: Option<Traceparent>,
 }
 
 /// Resources that stay when the run has ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Keep {
+pub enum Keep {
     /// Nothing.
     #[default]
     Nothing,
@@ -58,28 +55,28 @@ pub(crate) enum Keep {
 
 /// Run, agent and account of a request, for display.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Subject<'o> {
-    pub(crate) run: &'o RunId,
-    pub(crate) agent: &'o AgentId,
-    pub(crate) account: &'o AccountId,
+pub struct Subject<'o> {
+    pub run: &'o RunId,
+    pub agent: &'o AgentId,
+    pub account: &'o AccountId,
 }
 
 /// A stored request that cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("the order of run {run} was stored by a program that is not compatible with this one")]
-pub(crate) struct Unreadable {
+pub struct Unreadable {
     run: RunId,
     #[source]
     source: serde_json::Error,
 }
 
 impl RunRequest {
-    pub(crate) const fn subject(&self) -> Subject<'_> {
+    pub const fn subject(&self) -> Subject<'_> {
         Subject { run: &self.run_id, agent: &self.agent_id, account: &self.account }
     }
 
     /// Returns the request as part of `caller`'s trace.
-    pub(crate) fn part_of(mut self, caller: Option<Traceparent>) -> Self {
+    pub fn part_of(mut self, caller: Option<Traceparent>) -> Self {
         let trace = caller.and_then(|caller| ExternalId::parse(&caller.trace.to_string()).ok());
         self.correlation.existing_trace = trace;
         self.wanted.caller = caller;

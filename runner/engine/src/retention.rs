@@ -4,9 +4,8 @@
 use std::time::Duration;
 
 use platform_runtime::{report, settings};
+use runner_store::{Error, Keep, Pruned, Store};
 use tokio::time::sleep;
-
-use crate::store::{Error, Keep, Pruned, Store};
 
 /// Maximum number of transactions in a pass, and the delay between two of them, in which others have their turn.
 const TRANSACTIONS: u32 = 64;

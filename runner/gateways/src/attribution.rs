@@ -14,16 +14,14 @@ use platform_core::{
     token::UnixSeconds,
 };
 use platform_runtime::{random, settings};
+use runner_control_client::{self as data_plane, DataPlane};
+use runner_model::away::Away;
 
 use super::{Error, Link, secrets};
-use crate::{
-    away::Away,
-    data_plane::{self, DataPlane},
-};
 
 /// Reason why a run's calls cannot be distinguished from others'.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unattributable {
+pub enum Unattributable {
     /// The proxy did not register the run.
     #[error("the data plane failed")]
     DataPlane(#[from] data_plane::Error),
@@ -45,9 +43,9 @@ impl Away for Unattributable {
 
 /// Identification that is sent to a gateway with a turn, and the slot to return when the turn is certainly over.
 #[derive(Debug)]
-pub(crate) struct Registered {
-    pub(crate) attribution: Attribution,
-    pub(crate) slot: Option<Correlation>,
+pub struct Registered {
+    pub attribution: Attribution,
+    pub slot: Option<Correlation>,
 }
 
 impl Registered {
@@ -58,7 +56,7 @@ impl Registered {
 
 /// Attributes calls that `link`'s gateway makes in a turn of `run` to that run, which is open at the proxy until
 /// `expiry`.
-pub(crate) async fn register(
+pub async fn register(
     link: &Link,
     data_plane: &DataPlane,
     (run, expiry): (&RunId, UnixSeconds),

@@ -11,7 +11,7 @@ use platform_runtime::{
 
 /// Reason why a run cannot be a session of a gateway.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
+pub enum Error {
     /// None of its agent's gateways is for its account.
     #[error(
         "none of the agent's gateways serves account {account}: [gateways.NAME] with `account = \"{account}\"`, or without one, does"
@@ -114,7 +114,7 @@ pub(crate) enum Error {
 impl Error {
     /// Returns whether the caller of the run may read the reason, and can fix it: the cause is in the request, not on
     /// this host.
-    pub(crate) const fn is_of_the_order(&self) -> bool {
+    pub const fn is_of_the_order(&self) -> bool {
         matches!(
             self,
             Self::ServesNot { .. }
@@ -128,7 +128,7 @@ impl Error {
     }
 
     /// Returns whether it may be possible a little later.
-    pub(crate) const fn is_away(&self) -> bool {
+    pub const fn is_away(&self) -> bool {
         matches!(self, Self::Away { .. } | Self::NoSlot(_))
     }
 }

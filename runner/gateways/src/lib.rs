@@ -1,16 +1,21 @@
-//! Finds OpenClaw gateways, connects to them, and attributes their calls to runs. A run that is a session of one is
-//! executed in `run::session`. What the end of its turn means is in `verdict::turn`.
+//! Finds OpenClaw gateways, connects to them, attributes their calls to runs, and keeps managed gateways.
+//!
+//! Does not run turns: the engine does. Does not trust what a gateway says about identity.
+//!
+//! Start reading at [`Links`] (connections), [`attribution`] and [`sealed`] (managed gateways).
+//!
+//! Invariants: a managed gateway has no network and one way in.
 
-pub(crate) mod attribution;
+pub mod attribution;
 mod error;
 mod links;
 mod openclaw;
 mod place;
-pub(crate) mod sealed;
+pub mod sealed;
 mod secrets;
 mod trust;
 
-pub(crate) use self::{
+pub use self::{
     error::Error,
     links::{Link, Links},
     place::{BRIDGE, Place, SOCKET, STATE, workspace_id},

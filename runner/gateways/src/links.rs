@@ -27,13 +27,13 @@ const PATIENCE: Duration = Duration::from_secs(40);
 
 /// Connections to all gateways that are configured.
 #[derive(Debug, Default)]
-pub(crate) struct Links(BTreeMap<GatewayId, Link>);
+pub struct Links(BTreeMap<GatewayId, Link>);
 
 /// Connection to one gateway, opened when it is needed.
 #[derive(Debug)]
-pub(crate) struct Link {
-    pub(crate) id: GatewayId,
-    pub(crate) gateway: settings::Gateway,
+pub struct Link {
+    pub id: GatewayId,
+    pub gateway: settings::Gateway,
     pub(crate) place: Place,
     token_secrets_file: Option<PathBuf>,
     open: Mutex<Option<gateway_bridge::Gateway>>,
@@ -43,7 +43,7 @@ pub(crate) struct Link {
 
 impl Links {
     /// Builds the connections to the gateways in `settings`; none is open yet.
-    pub(crate) fn of(settings: &Settings) -> Self {
+    pub fn of(settings: &Settings) -> Self {
         let link = |(id, gateway): (&GatewayId, &settings::Gateway)| {
             let link = Link {
                 id: id.clone(),
@@ -59,14 +59,14 @@ impl Links {
     }
 
     /// Returns the gateway of `agent` in which a run of `account` becomes a session.
-    pub(crate) fn of_run(&self, agent: &Agent, account: &AccountId) -> Result<&Link, Error> {
+    pub fn of_run(&self, agent: &Agent, account: &AccountId) -> Result<&Link, Error> {
         let configured = agent.gateways.iter().filter_map(|id| self.0.get(id));
         let mut serving = configured.filter(|link| link.gateway.serves(account));
         serving.next().ok_or_else(|| Error::ServesNot { account: account.clone() })
     }
 
     /// Returns the gateway of this name.
-    pub(crate) fn named(&self, id: &str) -> Result<&Link, Error> {
+    pub fn named(&self, id: &str) -> Result<&Link, Error> {
         let found = self.0.iter().find(|(known, _)| known.as_str() == id);
         let found = found.map(|(_, link)| link);
         Ok(found.ok_or_else(|| NoGateway::among(self.0.keys(), id))?)
@@ -75,7 +75,7 @@ impl Links {
 
 impl Link {
     /// Returns the proxy's listener at which its calls come in.
-    pub(crate) fn listener(&self) -> Listener {
+    pub fn listener(&self) -> Listener {
         if self.gateway.is_sealed() {
             Listener::Gateway { gateway: self.id.clone() }
         } else {
@@ -84,12 +84,12 @@ impl Link {
     }
 
     /// Waits for a permit for a session at work, held until it is dropped.
-    pub(crate) async fn place_at_work(&self) -> Result<SemaphorePermit<'_>, AcquireError> {
+    pub async fn place_at_work(&self) -> Result<SemaphorePermit<'_>, AcquireError> {
         self.places.acquire().await
     }
 
     /// Returns the connected gateway, and what it reports of itself.
-    pub(crate) async fn connected(&self) -> Result<(gateway_bridge::Gateway, Hello), Error> {
+    pub async fn connected(&self) -> Result<(gateway_bridge::Gateway, Hello), Error> {
         let gateway = {
             let mut open = self.open.lock().await;
             match &*open {
@@ -116,7 +116,7 @@ impl Link {
     }
 
     /// Returns the settings of a connection to it.
-    pub(crate) fn settings(&self) -> Result<gateway_bridge::Settings, Error> {
+    pub fn settings(&self) -> Result<gateway_bridge::Settings, Error> {
         let endpoint: Endpoint = self.place.endpoint().parse()?;
         let token = secrets::token(&self.place.token())?;
         let mut settings = gateway_bridge::Settings::new(endpoint, Some(token));

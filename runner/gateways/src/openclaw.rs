@@ -55,7 +55,7 @@ const TESTED: [Tested; 5] = [
 
 /// A version outside the range in which a use was tested.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Outside {
+pub struct Outside {
     version: String,
     tested: Tested,
     fails: bool,
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     fn text(file: &str) -> String {
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file)).unwrap()
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file)).unwrap()
     }
 
     #[test]

@@ -8,17 +8,17 @@ use platform_runtime::{
     settings::{Gateway, Settings},
     socket,
 };
+use runner_workspace as workspace;
 use tokio::{net::TcpStream, time::timeout};
 
 use super::{Error, secrets};
-use crate::workspace;
 
 /// Longest wait for a connection that only checks whether the gateway listens.
 const CONNECT: Duration = Duration::from_secs(2);
 
 /// Paths and endpoint of one gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub struct Place {
     dir: PathBuf,
     url: Option<String>,
     token: Option<PathBuf>,
@@ -37,7 +37,7 @@ impl Place {
     }
 
     /// Returns the paths of all gateways.
-    pub(crate) fn of_all(settings: &Settings) -> BTreeMap<GatewayId, Self> {
+    pub fn of_all(settings: &Settings) -> BTreeMap<GatewayId, Self> {
         let place = |(id, gateway): (&GatewayId, &Gateway)| (id.clone(), Self::of(settings, id, gateway));
         settings.gateways.iter().map(place).collect()
     }
@@ -49,7 +49,7 @@ impl Place {
     }
 
     /// Checks that the gateway listens at its endpoint, and that its token can be read.
-    pub(crate) async fn reach(&self) -> Result<(), Error> {
+    pub async fn reach(&self) -> Result<(), Error> {
         secrets::token(&self.token())?;
         let endpoint: Endpoint = self.endpoint().parse()?;
         let connected = async {
@@ -86,7 +86,7 @@ impl Place {
     }
 
     /// Returns the directory of its conversations, and of its agents' files.
-    pub(crate) fn state(&self) -> PathBuf {
+    pub fn state(&self) -> PathBuf {
         self.written(STATE)
     }
 
@@ -111,13 +111,13 @@ impl Place {
 }
 
 /// Directories of a gateway's workspace: one for its socket, and one for all else that it writes.
-pub(crate) const BRIDGE: &str = "bridge";
-pub(crate) const STATE: &str = "state";
+pub const BRIDGE: &str = "bridge";
+pub const STATE: &str = "state";
 
 /// Returns the id of a gateway's workspace: each gateway has a directory of workspaces for itself, and one in it.
-pub(crate) fn workspace_id() -> WorkspaceId {
+pub fn workspace_id() -> WorkspaceId {
     WorkspaceId::from_random(0)
 }
 
 /// Name of the socket at which a gateway's container listens.
-pub(crate) const SOCKET: &str = "gateway.sock";
+pub const SOCKET: &str = "gateway.sock";

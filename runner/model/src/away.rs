@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Reason why an operation was not done.
-pub(crate) trait Away {
+pub trait Away {
     /// Time for which the other side may be unavailable.
     const PATIENCE: Duration;
 

@@ -4,17 +4,17 @@ use serde::{Deserialize, Serialize};
 
 /// Message of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Message {
+pub struct Message {
     /// Role of the message's author.
-    pub(crate) role: Role,
+    pub role: Role,
     /// The text.
-    pub(crate) content: String,
+    pub content: String,
 }
 
 /// Author of a message in a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Role {
+pub enum Role {
     /// The author of the instructions.
     System,
     /// A person.
@@ -25,7 +25,7 @@ pub(crate) enum Role {
 
 impl Role {
     /// Returns its name, as programs and people read it.
-    pub(crate) const fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::System => "system",
             Self::User => "user",

@@ -11,12 +11,12 @@ const fn of(letter: char) -> usize {
 }
 
 /// Returns the bytes of `text`, without the quotes around it.
-pub(crate) fn length(text: &str) -> usize {
+pub fn length(text: &str) -> usize {
     text.chars().map(of).sum()
 }
 
 /// Returns as much of the beginning of `text` as `most` bytes hold.
-pub(crate) fn beginning(text: &str, most: usize) -> &str {
+pub fn beginning(text: &str, most: usize) -> &str {
     let mut taken = 0;
     let over = text.char_indices().find(|(_, letter)| {
         taken += of(*letter);
@@ -27,7 +27,7 @@ pub(crate) fn beginning(text: &str, most: usize) -> &str {
 
 /// Returns how many bytes at the beginning of `bytes` have to go so that `most` bytes hold the text of the rest. Bytes
 /// that are no text become a letter of three bytes.
-pub(crate) fn too_much(bytes: &[u8], most: usize) -> usize {
+pub fn too_much(bytes: &[u8], most: usize) -> usize {
     const REPLACED: usize = '\u{fffd}'.len_utf8();
     let replaced = |invalid: &[u8]| if invalid.is_empty() { 0 } else { REPLACED };
     let whole: usize =

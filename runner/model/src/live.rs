@@ -5,7 +5,7 @@ use platform_runtime::settings::Stream;
 
 /// Converts an `event` of a tap. `stream` is what the agent's entry says of streamed text. The end of a call gives no
 /// event: the run's own report sums them up.
-pub(crate) fn event(event: TapEvent, stream: Stream) -> Option<AgentEvent> {
+pub fn event(event: TapEvent, stream: Stream) -> Option<AgentEvent> {
     match event {
         TapEvent::Text { delta, .. } => Some(match stream {
             Stream::Answer => AgentEvent::TextDelta { delta },

@@ -11,10 +11,8 @@ use platform_core::{
     limit::Millis,
     priority::Priority,
 };
-use runner::{
-    lifecycle::{Ending, Move},
-    store::{Address, Change, Created, For, HostId, HostIdentity, Kind, NewRun, Step, Store, Worker},
-};
+use runner_model::lifecycle::{Ending, Move};
+use runner_store::{Address, Change, Created, For, HostId, HostIdentity, Kind, NewRun, Step, Store, Worker};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,13 +1,13 @@
 //! Records requests for a run to stop. The worker that holds the run finds them by itself.
 
 use platform_core::{event::RunErrorCode, id::RunId};
+use runner_model::lifecycle::{Failure, Move, State};
 
 use super::{
     Again, Store,
     error::{Error, failed},
     row::Run,
 };
-use crate::lifecycle::{Failure, Move, State};
 
 const ASK: &str = "UPDATE runs SET cancel_asked = COALESCE(cancel_asked, $1), changed = $1 \
      WHERE run = $2 AND installation = $3 AND ended IS NULL";

@@ -4,9 +4,9 @@ use std::{io, path::PathBuf};
 
 use platform_core::{id::RunId, limit::Millis};
 use platform_runtime::trust::Exposure;
+use runner_model::lifecycle::{Illegal, State};
 
 use super::{Class, bounds::Full, host::Served, identity::HostId};
-use crate::lifecycle::{Illegal, State};
 
 /// Reason why an operation of the store failed. No variant shows a password.
 #[derive(Debug, thiserror::Error)]

@@ -12,7 +12,12 @@
 //! Transient failures (a lock, a lost connection) are retried where a retry cannot do the operation twice. There are
 //! four retries, with two seconds between them in all. A step of a run can wait longer: [`Store::insist`].
 //!
-//! Not here: what a run's moves mean (`lifecycle`) and when they are made (`run`).
+//! Does not execute a run, and does not decide what may be removed. What a move means is in [`runner_model::lifecycle`];
+//! the engine makes the moves.
+//!
+//! Start reading at [`Store`], then `step` (a run's moves), `lease` (who may make them) and `queue`.
+//!
+//! Invariants: nothing acts before it is stored. An old epoch is fenced. A store serves one host.
 
 mod address;
 mod backend;

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use platform_core::{id::AccountId, priority::Priority};
+use runner_model::lifecycle::State;
 use serde::Serialize;
 use sqlx::Row;
 
@@ -13,7 +14,6 @@ use super::{
     error::{Error, failed},
     row::{count, rank},
 };
-use crate::lifecycle::State;
 
 /// Condition for a waiting run. All statements about such runs use it, because one index has exactly these rows.
 macro_rules! waiting {

@@ -2,6 +2,7 @@
 //! gone.
 
 use platform_core::id::RunId;
+use runner_model::lifecycle::State;
 use serde::Serialize;
 use sqlx::any::AnyRow;
 
@@ -10,7 +11,6 @@ use super::{
     error::{Error, failed},
     row::{Run, UnixMillis, count, number, parsed, storable, text},
 };
-use crate::lifecycle::State;
 
 /// Kind of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

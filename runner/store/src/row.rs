@@ -9,11 +9,11 @@ use platform_core::{
     id::{AccountId, AgentId, InstallationId, RunId},
     priority::Priority,
 };
+use runner_model::lifecycle::{Detail, Failure, State};
 use serde::{Serialize, Serializer};
 use sqlx::{Row, any::AnyRow};
 
 use super::error::{Error, failed};
-use crate::lifecycle::{Detail, Failure, State};
 
 /// Columns of a run, without its order and its answer, which may be large.
 macro_rules! columns {

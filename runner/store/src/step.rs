@@ -1,6 +1,10 @@
 //! Stores a run's steps: a move, and what is made or removed with it, in one transaction.
 
 use platform_core::{control::Usage, event::Phase, limit::ByteSize};
+use runner_model::{
+    escaped::beginning,
+    lifecycle::{Detail, Ending, Failure, Move, State},
+};
 
 use super::{
     Again, Batch, Change, Hold, INSIST, Store, Tx, UnixMillis, WarmContainer,
@@ -8,10 +12,6 @@ use super::{
     retrying,
     row::{Run, storable},
     tell::enters,
-};
-use crate::{
-    escaped::beginning,
-    lifecycle::{Detail, Ending, Failure, Move, State},
 };
 
 /// Largest part of an answer that is kept.

@@ -9,6 +9,7 @@ use platform_core::{
     id::RunId,
     limit::ByteSize,
 };
+use runner_model::lifecycle::Failure;
 use serde::{Deserialize, Serialize};
 use sqlx::Row;
 
@@ -18,7 +19,6 @@ use super::{
     read::Event,
     row::storable,
 };
-use crate::lifecycle::Failure;
 
 /// Longest payload of an event of a batch.
 const PAYLOAD: ByteSize = ByteSize::kib(64);

@@ -13,6 +13,7 @@ use platform_core::name::{
     SANDBOX_UID,
     path::{COGNI_DIR, CONVERSATION_FILE, MESSAGES_FILE, PROMPT_FILE},
 };
+use runner_model::conversation::Message;
 use rustix::{
     fs::{Gid, Mode, OFlags, Uid, fchmod, fchown, mkdirat, openat},
     io::Errno,
@@ -23,7 +24,6 @@ use super::{
     place::{DIRECTORY, FILE},
     reading,
 };
-use crate::conversation::Message;
 
 /// Writes `messages` into `tree`. The container's first process may be running already. What it has put in the way is
 /// an error: no link is followed, and no existing file is written to.
@@ -66,7 +66,7 @@ fn give(file: impl std::os::fd::AsFd, mode: u32) -> Result<(), Errno> {
 
 /// Formats each message as a heading and its unchanged text, between fences longer than any in the text: no text can
 /// end its block, so none can put words under another's heading.
-pub(crate) fn markdown(messages: &[Message]) -> String {
+pub fn markdown(messages: &[Message]) -> String {
     let mut text = "# Conversation\n".to_owned();
     for Message { role, content } in messages {
         let longest = content.split(|sign| sign != '`').map(str::len).max().unwrap_or_default();
@@ -80,9 +80,9 @@ pub(crate) fn markdown(messages: &[Message]) -> String {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use runner_model::conversation::Role;
 
     use super::*;
-    use crate::conversation::Role;
 
     fn message(role: Role, content: &str) -> Message {
         Message { role, content: content.to_owned() }

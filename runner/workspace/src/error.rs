@@ -11,7 +11,7 @@ use platform_runtime::socket;
 use super::Room;
 
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
+pub enum Error {
     /// A directory cannot be created.
     #[error("cannot make a directory of the workspace")]
     Directory(#[from] socket::Error),
@@ -109,7 +109,7 @@ pub(crate) enum Error {
 
 /// Reason not to read a file that an agent has left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unreadable {
+pub enum Unreadable {
     /// There is no such file.
     #[error("does not exist")]
     Missing,

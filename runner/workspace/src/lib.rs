@@ -11,6 +11,12 @@
 //! With an image, an agent can fill its own file system and nothing else. An unmount removes everything it leaves
 //! there. A tree belongs to its agent: the host reads it through [`Workspace::read`] alone. The store, not this
 //! module, records which run has which workspace and for how long.
+//!
+//! Does not follow a link that an agent created, and runs nothing in a workspace.
+//!
+//! Start reading at [`Workspaces`] and [`Workspace`].
+//!
+//! Invariants: reads go through `openat2` beneath the tree. Only plain files are read.
 
 mod conversation;
 mod error;
@@ -35,18 +41,18 @@ use platform_runtime::{
     settings::{Sandbox, WorkspaceForm},
     socket::private_dir,
 };
+use runner_model::conversation::Message;
 use tokio::{sync::oneshot, task::spawn_blocking};
 
 use self::place::Place;
-pub(crate) use self::{conversation::markdown as as_markdown, error::Error, room::Room, watch::Exceeded};
-use crate::conversation::Message;
+pub use self::{conversation::markdown as as_markdown, error::Error, room::Room, watch::Exceeded};
 
 /// Fewest files that any workspace may hold.
 const FEWEST_FILES: u64 = 64;
 
 /// Workspaces below one root, in the form this host allows. [`Workspaces::open`] decides the form once.
 #[derive(Debug, Clone)]
-pub(crate) struct Workspaces {
+pub struct Workspaces {
     site: Arc<Site>,
     /// Bounds of new workspaces, and of those that are adopted.
     bounds: Bounds,
@@ -64,7 +70,7 @@ struct Site {
 
 /// Reservation of disk space for a workspace until it is made. Released on drop.
 #[derive(Debug)]
-pub(crate) struct Reserved {
+pub struct Reserved {
     site: Arc<Site>,
     size: ByteSize,
 }
@@ -87,7 +93,7 @@ enum Form {
 
 /// Failures that a workspace has to survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lasting {
+pub enum Lasting {
     /// The end of its run, at most: if the machine goes down, its container is gone too.
     Run,
     /// A crash of the machine as well.
@@ -127,7 +133,7 @@ enum For {
 
 /// Workspace that exists. Dropping it changes nothing.
 #[derive(Debug)]
-pub(crate) struct Workspace {
+pub struct Workspace {
     tree: PathBuf,
     /// Directory in which a warm container waits for its start file.
     start: Option<PathBuf>,
@@ -140,12 +146,12 @@ impl Workspaces {
     ///
     /// # Panics
     /// Outside a tokio runtime.
-    pub(crate) fn open(settings: &Sandbox) -> Result<Self, Error> {
+    pub fn open(settings: &Sandbox) -> Result<Self, Error> {
         Self::lasting(settings, Lasting::Run)
     }
 
     /// Opens the root as [`Self::open`] does, for workspaces that survive what `lasting` says.
-    pub(crate) fn lasting(settings: &Sandbox, lasting: Lasting) -> Result<Self, Error> {
+    pub fn lasting(settings: &Sandbox, lasting: Lasting) -> Result<Self, Error> {
         let configured = &settings.workspace_dir;
         let root = absolute(configured).map_err(Error::io("find", configured))?;
         place::private_root(&root)?;
@@ -172,28 +178,28 @@ impl Workspaces {
 
     /// Returns the same place for workspaces of `size`, if one is given, with the number of files in the same
     /// proportion.
-    pub(crate) fn sized(&self, size: Option<ByteSize>) -> Self {
+    pub fn sized(&self, size: Option<ByteSize>) -> Self {
         let bounds = size.map_or(self.bounds, |size| self.bounds.sized(size));
         Self { site: Arc::clone(&self.site), bounds }
     }
 
     /// Returns an id for a new workspace.
-    pub(crate) fn new_id() -> WorkspaceId {
+    pub fn new_id() -> WorkspaceId {
         WorkspaceId::from_random(random::bits())
     }
 
     /// Returns whether workspaces bound themselves.
-    pub(crate) fn are_images(&self) -> bool {
+    pub fn are_images(&self) -> bool {
         self.site.form == Form::Image
     }
 
     /// Returns the directory that holds all workspaces.
-    pub(crate) fn root(&self) -> &Path {
+    pub fn root(&self) -> &Path {
         &self.site.root
     }
 
     /// Describes form, bounds and root for people.
-    pub(crate) fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         let (Site { root, form, .. }, Bounds { size, files }) = (&*self.site, self.bounds);
         let what = match form {
             Form::Image => "images".to_owned(),
@@ -207,22 +213,18 @@ impl Workspaces {
 
     /// Makes workspace `id` with `conversation` in it. A failure leaves nothing behind. If the future is dropped
     /// early, the workspace is removed once it is made.
-    pub(crate) async fn create(
-        &self,
-        id: &WorkspaceId,
-        conversation: &[Message],
-    ) -> Result<Workspace, Error> {
+    pub async fn create(&self, id: &WorkspaceId, conversation: &[Message]) -> Result<Workspace, Error> {
         self.create_for(id, For::Run(conversation.to_owned())).await
     }
 
     /// Makes an empty workspace as [`Self::create`] does, for a warm container that waits for its run.
-    pub(crate) async fn create_waiting(&self, id: &WorkspaceId) -> Result<Workspace, Error> {
+    pub async fn create_waiting(&self, id: &WorkspaceId) -> Result<Workspace, Error> {
         self.create_for(id, For::Waiting).await
     }
 
     /// Makes a workspace as [`Self::create`] does, for a gateway, which gets the directories `parts` and sees nothing
     /// else.
-    pub(crate) async fn create_for_gateway(
+    pub async fn create_for_gateway(
         &self,
         id: &WorkspaceId,
         parts: &'static [&'static str],
@@ -246,27 +248,27 @@ impl Workspaces {
 
     /// Returns workspace `id`, which exists. Where it needs a mount and has none, it is mounted again, and repaired
     /// before if the machine went down while it was in use.
-    pub(crate) async fn adopt(&self, id: &WorkspaceId) -> Result<Workspace, Error> {
+    pub async fn adopt(&self, id: &WorkspaceId) -> Result<Workspace, Error> {
         let (site, bounds, id) = (Arc::clone(&self.site), self.bounds, id.clone());
         blocking(move || site.adopt(&id, bounds)).await
     }
 
     /// Returns whether `id` belongs to a warm container that has no start file yet.
-    pub(crate) fn waits(&self, id: &WorkspaceId) -> bool {
+    pub fn waits(&self, id: &WorkspaceId) -> bool {
         let start = self.site.place(id).start;
         start.is_dir() && !start::was_told(&start)
     }
 
     /// Removes workspace `id` in whatever state it is; a missing one is no error. If a container still uses an image,
     /// the image lives on for that container alone, until its end; a directory is emptied under it.
-    pub(crate) async fn remove(&self, id: &WorkspaceId) -> Result<(), Error> {
+    pub async fn remove(&self, id: &WorkspaceId) -> Result<(), Error> {
         let place = self.site.place(id);
         blocking(move || place.remove()).await
     }
 
     /// Keeps workspace `id` for people to read: it becomes read-only and gives unused space back. Has no effect on a
     /// directory, which bounds nothing by itself.
-    pub(crate) async fn keep(&self, id: &WorkspaceId) -> Result<(), Error> {
+    pub async fn keep(&self, id: &WorkspaceId) -> Result<(), Error> {
         let place = self.site.place(id);
         blocking(move || {
             if !place.has_image() || !place.is_mounted()? {
@@ -279,7 +281,7 @@ impl Workspaces {
     }
 
     /// Reserves disk space for one more workspace while it is made.
-    pub(crate) fn reserve(&self) -> Result<Reserved, Error> {
+    pub fn reserve(&self) -> Result<Reserved, Error> {
         let (mut making, size) = (self.site.making(), self.bounds.size);
         self.room_beside(*making)?.enough()?;
         *making += size.0;
@@ -298,7 +300,7 @@ impl Workspaces {
     }
 
     /// Returns the disk space for one more workspace. Asked before a run begins.
-    pub(crate) fn room(&self) -> Result<Room, Error> {
+    pub fn room(&self) -> Result<Room, Error> {
         let making = *self.site.making();
         self.room_beside(making)
     }
@@ -323,26 +325,26 @@ impl Workspaces {
 }
 
 /// Removes trials below `root` whose processes were killed.
-pub(crate) async fn remove_forgotten(root: &Path) {
+pub async fn remove_forgotten(root: &Path) {
     let root = root.to_owned();
     drop(spawn_blocking(move || image::remove_forgotten(&root)).await);
 }
 
 /// Returns the tree of the workspace called `name` below `root`, which may not exist.
-pub(crate) fn tree(root: &Path, name: &str) -> PathBuf {
+pub fn tree(root: &Path, name: &str) -> PathBuf {
     Place::of(root, name).tree
 }
 
 /// Unmounts workspace `id` below `root`, which is not in use. It stays on disk, and [`Workspaces::adopt`] takes it up
 /// again. A missing one is no error.
-pub(crate) async fn put_away(root: &Path, id: &WorkspaceId) -> Result<(), Error> {
+pub async fn put_away(root: &Path, id: &WorkspaceId) -> Result<(), Error> {
     let place = Place::of(root, id.as_str());
     blocking(move || if place.tree.is_dir() { place.unmount() } else { Ok(()) }).await
 }
 
 /// Returns the bound that workspace `id` below `root`, made for `size`, exceeds, or as an image has nearly reached. A
 /// missing workspace counts as empty.
-pub(crate) async fn look(
+pub async fn look(
     root: &Path,
     id: &WorkspaceId,
     (settings, size): (&Sandbox, ByteSize),
@@ -362,18 +364,18 @@ pub(crate) async fn look(
 }
 
 /// Returns whether workspace `id` below `root` is an image and so bounds itself.
-pub(crate) fn is_image(root: &Path, id: &WorkspaceId) -> bool {
+pub fn is_image(root: &Path, id: &WorkspaceId) -> bool {
     Place::of(root, id.as_str()).has_image()
 }
 
 /// Returns whether workspace `id` below `root` is an image that is not mounted.
-pub(crate) fn is_away(root: &Path, id: &WorkspaceId) -> Result<bool, Error> {
+pub fn is_away(root: &Path, id: &WorkspaceId) -> Result<bool, Error> {
     let place = Place::of(root, id.as_str());
     Ok(place.has_image() && !place.is_mounted()?)
 }
 
 /// Removes workspace `id` below `root`, whatever form new ones would have.
-pub(crate) async fn remove(root: &Path, id: &WorkspaceId) -> Result<(), Error> {
+pub async fn remove(root: &Path, id: &WorkspaceId) -> Result<(), Error> {
     let place = Place::of(&absolute(root).map_err(Error::io("find", root))?, id.as_str());
     blocking(move || place.remove()).await
 }
@@ -441,24 +443,24 @@ impl Site {
 
 impl Workspace {
     /// Returns the directory that a container mounts as its workspace.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.tree
     }
 
     /// Returns the directory that a warm container mounts in addition, for its start file.
-    pub(crate) fn start_dir(&self) -> Option<&Path> {
+    pub fn start_dir(&self) -> Option<&Path> {
         self.start.as_deref()
     }
 
     /// Writes `conversation` into a workspace whose container is running and has no start file yet.
-    pub(crate) async fn furnish(&self, conversation: &[Message]) -> Result<(), Error> {
+    pub async fn furnish(&self, conversation: &[Message]) -> Result<(), Error> {
         let (tree, conversation) = (self.tree.clone(), conversation.to_owned());
         blocking(move || conversation::write(&tree, &conversation)).await
     }
 
     /// Places the start file `start` for the warm container that waits with this workspace. The first caller wins;
     /// for later callers, and without a waiting container, this has no effect.
-    pub(crate) async fn tell(&self, start: Start) -> Result<(), Error> {
+    pub async fn tell(&self, start: Start) -> Result<(), Error> {
         let Some(dir) = self.start.clone() else { return Ok(()) };
         blocking(move || start::tell(&dir, &start)).await
     }
@@ -472,7 +474,7 @@ impl Workspace {
 
     /// Returns when the workspace exceeds its bounds and its agent has to be stopped. An image bounds itself: then
     /// this never returns. Cancel safe.
-    pub(crate) async fn watch(&self) -> Exceeded {
+    pub async fn watch(&self) -> Exceeded {
         match &self.watched {
             Some(watched) => watched.exceeded().await,
             None => std::future::pending().await,

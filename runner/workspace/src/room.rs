@@ -12,7 +12,7 @@ use super::{Bounds, Error};
 
 /// Space on a disk, and the demands on it.
 #[derive(Debug, Clone)]
-pub(crate) struct Room {
+pub struct Room {
     root: PathBuf,
     /// Bytes that this process could use.
     free: ByteSize,
@@ -45,14 +45,14 @@ impl Room {
     }
 
     /// Returns whether one more workspace and all others could be filled without touching the reserve.
-    pub(crate) fn is_enough(&self) -> bool {
+    pub fn is_enough(&self) -> bool {
         let wanted = [self.promised.0, self.reserve.0, self.needed.size.0];
         let wanted = wanted.into_iter().fold(0_u64, u64::saturating_add);
         self.free.0 >= wanted && self.free_files.is_none_or(|files| files >= self.needed.files)
     }
 
     /// Returns an error that says what is missing, unless [`Self::is_enough`].
-    pub(crate) fn enough(self) -> Result<(), Error> {
+    pub fn enough(self) -> Result<(), Error> {
         if self.is_enough() { Ok(()) } else { Err(Error::NoRoom { root: self.root.clone(), room: self }) }
     }
 

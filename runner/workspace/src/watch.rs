@@ -28,7 +28,7 @@ const LONGEST: Duration = Duration::from_secs(5);
 
 /// Bound that was exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Exceeded {
+pub enum Exceeded {
     /// Number of bytes.
     Size(ByteSize),
     /// Number of files and directories.

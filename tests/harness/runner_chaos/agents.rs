@@ -1,7 +1,7 @@
 //! Defines the scripts of the runs in a play, and the end that each must have, whatever happens to the other processes.
 
 use platform_core::event::RunErrorCode;
-use runner::store::Record;
+use runner_store::Record;
 use serde_json::json;
 
 /// Behaviour of an agent.

@@ -14,7 +14,7 @@ use std::{
 };
 
 use platform_core::{id::RunId, name::label};
-use runner::store::{Filter, Store};
+use runner_store::{Filter, Store};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 

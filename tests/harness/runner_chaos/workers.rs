@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use runner::failpoint::Point;
+use runner_model::failpoint::Point;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::Child;
 

@@ -3,7 +3,7 @@
 use std::{fs, os::unix::process::ExitStatusExt, path::PathBuf};
 
 use harness::{Up, World, eventually::eventually_within};
-use runner::failpoint::Point;
+use runner_model::failpoint::Point;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 

@@ -9,7 +9,7 @@ use harness::{
     eventually::eventually_within,
     gateway::{Cue, Dialect, Step},
 };
-use runner::failpoint::Point;
+use runner_model::failpoint::Point;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{AGENT, Sessions, answer, code};

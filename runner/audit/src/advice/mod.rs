@@ -15,25 +15,25 @@ use serde::Serialize;
 
 /// Explanation of a refusal, with remedies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Advice {
+pub struct Advice {
     /// Reason in a sentence.
-    pub(crate) why: String,
+    pub why: String,
     /// Commands that would change the decision, or show more of it. `N` and `DOLLARS` stand for values that the
     /// operator chooses.
-    pub(crate) commands: Vec<String>,
+    pub commands: Vec<String>,
     /// Settings that would change the decision for good.
-    pub(crate) settings: Vec<Setting>,
+    pub settings: Vec<Setting>,
 }
 
 /// Place of a setting, and the value it would need, as far as that is known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Setting {
+pub struct Setting {
     /// Heading in TOML: `accounts."acct-7"`.
-    pub(crate) section: String,
-    pub(crate) key: &'static str,
+    pub section: String,
+    pub key: &'static str,
     /// Value to add or to choose.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) value: Option<String>,
+    pub value: Option<String>,
 }
 
 /// Subject of a record's rule.
@@ -68,7 +68,7 @@ impl<'r> Rule<'r> {
 }
 
 /// Returns why `record`'s call was refused, if it was, and what would change that.
-pub(crate) fn of(record: &ExchangeRecord) -> Option<Advice> {
+pub fn of(record: &ExchangeRecord) -> Option<Advice> {
     let refusal = record.refusal?;
     let (case, rule) = (Case { record }, Rule::of(record));
     Some(match refusal {
@@ -386,7 +386,7 @@ fn quoted(name: &str) -> String {
 }
 
 /// Returns the word quoted for a shell, if it needs quotes.
-pub(crate) fn shell(word: &str) -> String {
+pub fn shell(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_./:@-+=".contains(&byte);
     if word.bytes().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }

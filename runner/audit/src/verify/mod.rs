@@ -15,22 +15,22 @@ use serde::{Deserialize, Serialize};
 
 /// Cursor that another party holds.
 #[derive(Debug, Clone)]
-pub(crate) struct Known {
+pub struct Known {
     /// Name of the holder, for a sentence: "consumer billing".
-    pub(crate) who: String,
-    pub(crate) cursor: Cursor,
+    pub who: String,
+    pub cursor: Cursor,
 }
 
 /// Fault of a journal, at the place where it is first noticed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Fault {
+pub struct Fault {
     pub(crate) kind: Kind,
     /// Number of the faulty record.
     pub(crate) seq: u64,
     /// Call of that record, if the record is there.
     pub(crate) call: Option<String>,
     /// Description in words.
-    pub(crate) message: String,
+    pub message: String,
 }
 
 /// The kinds of faults.
@@ -57,21 +57,21 @@ pub(crate) enum Kind {
 
 /// Result of a verification.
 #[derive(Debug, Serialize)]
-pub(crate) struct Report {
+pub struct Report {
     /// Number of records that were read.
-    pub(crate) records: u64,
+    pub records: u64,
     /// Number of the first record.
-    pub(crate) first: Option<u64>,
+    pub first: Option<u64>,
     /// End of the journal, to be kept elsewhere; absent if the journal has a fault.
-    pub(crate) cursor: Option<Cursor>,
-    pub(crate) fault: Option<Fault>,
+    pub cursor: Option<Cursor>,
+    pub fault: Option<Fault>,
     /// Holders whose cursors agree.
-    pub(crate) agrees: Vec<String>,
+    pub agrees: Vec<String>,
 }
 
 /// Reader that verifies a journal line by line.
 #[derive(Debug)]
-pub(crate) struct Verifier {
+pub struct Verifier {
     journal: String,
     known: Vec<Known>,
     records: u64,
@@ -113,7 +113,7 @@ struct Link<'l> {
 
 impl Verifier {
     /// Starts the verification of the journal with the id `journal` against the cursors in `known`.
-    pub(crate) fn new(journal: String, known: Vec<Known>) -> Self {
+    pub fn new(journal: String, known: Vec<Known>) -> Self {
         let other = known.iter().find(|known| known.cursor.journal != journal).map(|known| {
             let theirs = &known.cursor.journal;
             let message = format!("{} knows journal {theirs}, and this is journal {journal}", known.who);
@@ -132,12 +132,12 @@ impl Verifier {
     }
 
     /// Returns the number of records that were read.
-    pub(crate) const fn records(&self) -> u64 {
+    pub const fn records(&self) -> u64 {
         self.records
     }
 
     /// Reads the next line, without its line feed.
-    pub(crate) fn line(&mut self, line: &[u8]) {
+    pub fn line(&mut self, line: &[u8]) {
         self.records += 1;
         let link: Link<'_> = match serde_json::from_slice(line) {
             Ok(link) => link,
@@ -163,7 +163,7 @@ impl Verifier {
     }
 
     /// Notes records that the proxy found lost.
-    pub(crate) fn lost(&mut self, lost: &[Lost]) {
+    pub fn lost(&mut self, lost: &[Lost]) {
         for lost in lost {
             if !self.lost.contains(lost) {
                 self.lost.push(*lost);
@@ -172,7 +172,7 @@ impl Verifier {
     }
 
     /// Reports the result after the last line. `end` is the last record's number, if the journal's writer reports one.
-    pub(crate) fn finish(mut self, end: Option<u64>) -> Report {
+    pub fn finish(mut self, end: Option<u64>) -> Report {
         if let Some((before, here)) = self.suspect.take() {
             let message = format!(
                 "record {} or record {} was changed: {}, the last, holds another hash of {}",

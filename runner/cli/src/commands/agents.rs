@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 
 use platform_runtime::terminal;
+use runner_engine::agents::{self, Looked, Obstacle, Places};
 use serde_json::json;
 
 use super::{Context, Error, exit::Exit, table::Table};
-use crate::agents::{self, Looked, Obstacle, Places};
 
 #[derive(clap::Args)]
 #[command(after_help = "\

@@ -5,8 +5,9 @@ use std::{
     path::PathBuf,
 };
 
+use runner_store::{Onto, Rows};
+
 use super::{Context, Error, exit::Exit};
-use crate::store::{Onto, Rows};
 
 #[derive(clap::Args)]
 pub(super) struct BackupArguments {

@@ -11,6 +11,10 @@ use platform_runtime::{
     settings::{Agent, DEFAULT_AGENT, Protocol, Template},
     terminal,
 };
+use runner_engine::{
+    reaper::{Act, Mode, Reaper},
+    request::{Keep, RunRequest, RunSpec},
+};
 
 use super::{
     Context, Error,
@@ -18,11 +22,7 @@ use super::{
     gc,
     run::{cancelled_by_signals, new_run_id},
 };
-use crate::{
-    doctor::{self, Check, Verdict},
-    reaper::{Act, Mode, Reaper},
-    request::{Keep, RunRequest, RunSpec},
-};
+use crate::doctor::{self, Check, Verdict};
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {

@@ -4,14 +4,12 @@ use std::io::{self, IsTerminal, Write};
 
 use platform_core::{event::AgentEvent, id::RunId};
 use platform_runtime::terminal;
+use runner_control_client::{DataPlane, Follow};
+use runner_engine::follow::{Follower, Heard};
+use runner_store::UnixMillis;
 use serde::Serialize;
 
 use super::{Context, Error, exit::Exit, runs::time_of_day};
-use crate::{
-    data_plane::{DataPlane, Follow},
-    follow::{Follower, Heard},
-    store::UnixMillis,
-};
 
 /// Bytes of live text after which it is shown, unless a line of it is whole before.
 const LINE: usize = 100;

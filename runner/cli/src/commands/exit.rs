@@ -7,10 +7,16 @@ use platform_runtime::{
     config::Mistakes,
     settings::{NoGateway, token_secrets},
 };
+use runner_api as api;
+use runner_control_client as data_plane;
+use runner_docker as docker;
+use runner_engine::run::BookingError;
+use runner_gateways::sealed;
+use runner_store as store;
+use runner_telemetry::traces;
+use runner_workspace as workspace;
 
-use crate::{
-    api, data_plane, gateway::sealed, run::BookingError, sandbox::docker, store, supervise, traces, workspace,
-};
+use crate::supervise;
 
 /// Exit code of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,6 +6,8 @@ use platform_core::{
     control::{FreezeChange, Frozen, UpstreamHealth},
     id::{AccountId, ModelName},
 };
+use runner_audit::advice::shell;
+use runner_control_client::DataPlane;
 use serde_json::json;
 
 use super::{
@@ -13,7 +15,6 @@ use super::{
     exit::{Exit, Misused},
     table::Table,
 };
-use crate::{audit::advice::shell, data_plane::DataPlane};
 
 /// Selection of calls to freeze or to thaw.
 #[derive(clap::Args)]

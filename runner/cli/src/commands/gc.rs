@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use platform_runtime::terminal;
+use runner_engine::reaper::{Act, Leftovers, Mode, Outcome, Reaper, Report};
 
 use super::{Context, Error, exit::Exit, table::Table};
-use crate::reaper::{Act, Leftovers, Mode, Outcome, Reaper, Report};
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {

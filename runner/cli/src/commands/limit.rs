@@ -8,13 +8,13 @@ use platform_core::{
     money::NanoDollars,
 };
 use platform_runtime::terminal;
+use runner_control_client::DataPlane;
 
 use super::{
     Context, Error,
     exit::{Exit, Misused, Unknown},
     spending::{self, Spending, Whose},
 };
-use crate::data_plane::DataPlane;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {

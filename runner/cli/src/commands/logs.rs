@@ -7,12 +7,10 @@ use platform_core::{
     id::RunId,
 };
 use platform_runtime::terminal::{Output, Sanitizer};
+use runner_docker::mark;
+use runner_engine::follow::{Follower, Heard};
 
 use super::{Context, Error, events::UpTo, exit::Exit};
-use crate::{
-    follow::{Follower, Heard},
-    sandbox::mark,
-};
 
 #[derive(clap::Args)]
 #[command(after_help = "\

@@ -11,10 +11,10 @@ use http_body_util::{BodyExt, Empty, Limited};
 use hyper::{body::Bytes, client::conn::http1};
 use hyper_util::rt::TokioIo;
 use platform_runtime::{report, task};
+use runner_control_client::DataPlane;
 use tokio::{net::TcpStream, time::timeout};
 
 use super::{Context, Error, exit::Exit};
-use crate::data_plane::DataPlane;
 
 /// Longest wait for an answer of `sluice up`.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -39,13 +39,11 @@ use platform_runtime::{
     settings::Settings,
     telemetry,
 };
+use runner_model::failpoint;
+use runner_store::{Address, Bounds, Error as StoreError, HostIdentity, Store};
 
 use self::exit::Exit;
-use crate::{
-    failpoint,
-    reload::{Origins, Purpose},
-    store::{Address, Bounds, Error as StoreError, HostIdentity, Store},
-};
+use crate::reload::{Origins, Purpose};
 
 /// Run untrusted coding agents in isolated containers: no network, no credentials, no identity of their own
 #[derive(Parser)]
@@ -240,7 +238,7 @@ pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let environment = Environment::capture();
     let mut quiet =
-        "warn,runner::supervise=info,runner::worker=info,runner::reaper=info,runner::reload=info".to_owned();
+        "warn,runner_cli::supervise=info,runner_engine::worker=info,runner_engine::reaper=info,runner_cli::reload=info".to_owned();
     if matches!(arguments.command, Command::Up) {
         // A service's log has to name its executions. With other commands a person sees the run.
         quiet.push_str(",sandbox=info");

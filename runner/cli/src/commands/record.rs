@@ -3,15 +3,13 @@
 use std::path::Path;
 
 use platform_runtime::terminal::{self, Output, Sanitizer};
+use runner_model::lifecycle::State;
+use runner_store::{Kind, Record, Run, Standing};
+use runner_workspace as workspace;
 
 use super::{
     runs::{at, span, state},
     table::Table,
-};
-use crate::{
-    lifecycle::State,
-    store::{Kind, Record, Run, Standing},
-    workspace,
 };
 
 /// Returns why a queued run waits, if it does.

@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use platform_core::control::{NotReady, Reloaded};
+use runner_control_client::DataPlane;
 
 use super::{Context, Error, exit::Exit};
-use crate::data_plane::DataPlane;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {

@@ -23,6 +23,18 @@ use platform_runtime::{
     settings::{Accounts, DEFAULT_AGENT, Image},
     shutdown, task,
 };
+use runner_control_client::DataPlane;
+use runner_docker::Docker;
+use runner_engine::{
+    context::EngineHandles,
+    observer::Observer,
+    request::{Keep, RunRequest, RunSpec},
+    run::{self, Booked, BookingError},
+};
+use runner_model::conversation::{Message, Role};
+use runner_store::{self as store, Created, Store};
+use runner_telemetry::traces;
+use runner_workspace::Workspaces;
 use tokio::{runtime::Handle, sync::mpsc};
 use tokio_util::sync::CancellationToken;
 
@@ -32,18 +44,6 @@ use super::{
     show::Show,
     status::TICK,
     wait,
-};
-use crate::{
-    context::EngineHandles,
-    conversation::{Message, Role},
-    data_plane::DataPlane,
-    observer::Observer,
-    request::{Keep, RunRequest, RunSpec},
-    run::{self, Booked, BookingError},
-    sandbox::docker::Docker,
-    store::{self, Created, Store},
-    traces,
-    workspace::Workspaces,
 };
 
 /// Capacity of the channel of events between the run and the terminal.

@@ -8,6 +8,8 @@ use std::{
 use clap::builder::PossibleValuesParser;
 use platform_core::id::{AccountId, AgentId, RunId};
 use platform_runtime::terminal;
+use runner_model::lifecycle::{Failure, State};
+use runner_store::{Filter, Record, Run, Standing, UnixMillis};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -18,10 +20,6 @@ use super::{
     run::{OutputArguments, cancelled_by_signals},
     table::Table,
     wait,
-};
-use crate::{
-    lifecycle::{Failure, State},
-    store::{Filter, Record, Run, Standing, UnixMillis},
 };
 
 #[derive(clap::Subcommand)]

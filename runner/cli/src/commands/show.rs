@@ -14,15 +14,12 @@ use platform_core::{
     event::{AgentEvent, OutputStream},
 };
 use platform_runtime::terminal::{self, Output, Sanitizer};
+use runner_docker::Captured;
+use runner_engine::{request::Subject, run::Finished};
+use runner_model::lifecycle::{Detail, Failure, StartKind};
 use serde_json::json;
 
 use super::{run::OutputArguments, status::Status};
-use crate::{
-    lifecycle::{Detail, Failure, StartKind},
-    request::Subject,
-    run::Finished,
-    sandbox::Captured,
-};
 
 /// Printer for one run.
 #[derive(Debug)]

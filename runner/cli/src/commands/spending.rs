@@ -9,10 +9,10 @@ use platform_core::{
     control::{AccountView, RunState, RunView, Usage},
     id::{AccountId, RunId},
 };
+use runner_control_client::DataPlane;
 use serde::Serialize;
 
 use super::{Error, exit::Unknown, table::Table};
-use crate::data_plane::DataPlane;
 
 /// Width of a bar in cells.
 const BAR: u64 = 20;

@@ -4,10 +4,10 @@ use std::io::{self, Write};
 
 use platform_core::name::label;
 use platform_runtime::terminal;
+use runner_store::{Adopted, Present, Served, Store};
 use serde_json::{Value, json};
 
 use super::{Context, Error, exit::Exit, runs::at};
-use crate::store::{Adopted, Present, Served, Store};
 
 #[derive(clap::Subcommand)]
 pub(super) enum Command {

@@ -14,13 +14,13 @@ use platform_core::{
     token::{Claims, Failure, RunToken, Secrets, SignedToken, UnixSeconds},
 };
 use platform_runtime::{settings::token_secrets, trust::Trusted};
+use runner_control_client::DataPlane;
 use serde_json::{Value, json};
 
 use super::{
     Context, Error,
     exit::{Exit, Misused},
 };
-use crate::data_plane::DataPlane;
 
 /// Longest input, which is more than any token has. A longer text fails as a token.
 const LONGEST_INPUT: u64 = 4096;

@@ -12,22 +12,24 @@ use platform_runtime::{
     shutdown::{Asked, RunBy, Signals},
     task,
 };
+use runner_api::Api;
+use runner_control_client::DataPlane;
+use runner_engine::{
+    agents::Catalog,
+    context::EngineHandles,
+    observer::Observer,
+    worker::{self, AtEnd},
+};
+use runner_gateways::sealed;
+use runner_store::Error as StoreError;
+use runner_telemetry::traces::{self, Export};
 use tokio::{task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{Context, Error, exit::Exit};
 use crate::{
-    agents::Catalog,
-    api::Api,
-    context::EngineHandles,
-    data_plane::DataPlane,
-    gateway::sealed,
-    observer::Observer,
     reload::Reloading,
-    store::Error as StoreError,
     supervise::{self, Plan, Proxy},
-    traces::{self, Export},
-    worker::{self, AtEnd},
 };
 
 /// Longest wait for the store before the proxy is started.

@@ -6,13 +6,13 @@ use std::{
 };
 
 use platform_runtime::terminal;
+use runner_control_client::DataPlane;
 
 use super::{
     Context, Error,
     exit::Exit,
     spending::{Spending, Whose},
 };
-use crate::data_plane::DataPlane;
 
 /// Interval between two reads of a view that follows.
 const REFRESH: Duration = Duration::from_secs(1);

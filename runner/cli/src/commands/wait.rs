@@ -6,15 +6,12 @@ use std::{
 };
 
 use platform_core::{event::AgentEvent, id::RunId};
+use runner_engine::{request::Subject, run::Finished};
+use runner_model::lifecycle::State;
+use runner_store::{Record, Run, Store};
 use tokio_util::sync::CancellationToken;
 
 use super::{Error, exit::Exit, run::OutputArguments, show::Show};
-use crate::{
-    lifecycle::State,
-    request::Subject,
-    run::Finished,
-    store::{Record, Run, Store},
-};
 
 /// Interval between two looks at the run.
 const LOOK: Duration = Duration::from_millis(200);

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use super::{
     AWAY, Error, PAUSE, is_away, is_gone, is_not_found, mend::Mend, output::Output, patiently, refused,
 };
-use crate::sandbox::{Ended, Hear, KilledBy};
+use crate::{Ended, Hear, KilledBy};
 
 /// Longest silence in the output of an ended container; after that the output counts as complete.
 const OUTPUT_GRACE: Duration = Duration::from_secs(5);
@@ -30,7 +30,7 @@ const STOP_GRACE_S: i32 = 2;
 
 /// A container. It exists until [`super::Docker::remove`].
 #[derive(Debug)]
-pub(crate) struct Container {
+pub struct Container {
     docker: Client,
     /// Id of the container: its name may later be another one's.
     id: String,
@@ -41,7 +41,7 @@ pub(crate) struct Container {
 
 /// Result of a search for a container by name.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub enum Found {
     /// There is none.
     Nothing,
     /// A container whose agent was never started.
@@ -95,13 +95,13 @@ impl Container {
     }
 
     /// Skips this many bytes of stdout and stderr: the run's earlier holder has passed them on.
-    pub(crate) const fn was_told(&mut self, stdout: u64, stderr: u64) {
+    pub const fn was_told(&mut self, stdout: u64, stderr: u64) {
         self.output.was_told(stdout, stderr);
     }
 
     /// Starts the agent. May be called again if Docker was unavailable: an agent that was started is not started
     /// again, not even if it has ended meanwhile.
-    pub(crate) async fn start(&self) -> Result<(), Error> {
+    pub async fn start(&self) -> Result<(), Error> {
         if self.was_asked.replace(true) && was_started(&self.inspect().await?) {
             return Ok(());
         }
@@ -110,7 +110,7 @@ impl Container {
     }
 
     /// Passes its output on as it comes, until the container has ended. Cancel safe: what was read is kept.
-    pub(crate) async fn over(&mut self, hear: Hear<'_>) -> Result<(), Error> {
+    pub async fn over(&mut self, hear: Hear<'_>) -> Result<(), Error> {
         loop {
             {
                 let waited = wait(&self.docker, &self.id);
@@ -137,7 +137,7 @@ impl Container {
     }
 
     /// Stops the agent, and kills it if it does not end. Returns when it has ended.
-    pub(crate) async fn stop(&mut self, hear: Hear<'_>) -> Result<(), Error> {
+    pub async fn stop(&mut self, hear: Hear<'_>) -> Result<(), Error> {
         let (docker, id) = (self.docker.clone(), self.id.clone());
         let stopped = async {
             let options = StopContainerOptionsBuilder::new().t(STOP_GRACE_S).build();
@@ -151,7 +151,7 @@ impl Container {
     }
 
     /// Returns the container's end; `killed_by` names the cause if it did not end by itself.
-    pub(crate) async fn ended(self, killed_by: Option<KilledBy>) -> Result<Ended, Error> {
+    pub async fn ended(self, killed_by: Option<KilledBy>) -> Result<Ended, Error> {
         let state = self.inspect().await?;
         let (stdout, stderr) = self.output.finish();
         Ok(Ended {

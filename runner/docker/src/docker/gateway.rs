@@ -23,51 +23,51 @@ use super::{
     request::{Access, bind, hardened},
     walls,
 };
-use crate::sandbox::Limits;
+use crate::Limits;
 
 /// Time beyond a gateway's drain that Docker may take to stop it.
 const SLACK: Duration = Duration::from_secs(60);
 
 /// Request for a gateway's container.
 #[derive(Debug)]
-pub(crate) struct GatewaySpec {
+pub struct GatewaySpec {
     /// Name of the container.
-    pub(crate) name: String,
+    pub name: String,
     /// Id of its image.
-    pub(crate) image: String,
-    pub(crate) labels: BTreeMap<&'static str, String>,
+    pub image: String,
+    pub labels: BTreeMap<&'static str, String>,
     /// Command that its first process starts.
-    pub(crate) command: Vec<String>,
-    pub(crate) environment: BTreeMap<&'static str, String>,
+    pub command: Vec<String>,
+    pub environment: BTreeMap<&'static str, String>,
     /// Host directories that it only reads, each with its path in the container.
-    pub(crate) reads: [(PathBuf, &'static str); 2],
+    pub reads: [(PathBuf, &'static str); 2],
     /// Host directories that it writes to, each with its path in the container.
-    pub(crate) writes: [(PathBuf, &'static str); 2],
-    pub(crate) limits: Limits,
+    pub writes: [(PathBuf, &'static str); 2],
+    pub limits: Limits,
     /// Longest time it may take to end.
-    pub(crate) drain: Duration,
+    pub drain: Duration,
 }
 
 /// A gateway's container that exists.
 #[derive(Debug)]
-pub(crate) struct GatewayFound {
-    pub(crate) is_running: bool,
-    pub(crate) labels: HashMap<String, String>,
+pub struct GatewayFound {
+    pub is_running: bool,
+    pub labels: HashMap<String, String>,
     /// Networks it is attached to; there should be none.
-    pub(crate) networks: Vec<String>,
+    pub networks: Vec<String>,
     now: ContainerInspectResponse,
 }
 
 impl GatewayFound {
     /// Returns Docker's names of the settings in which it differs from `spec`.
-    pub(crate) fn differences(&self, spec: &GatewaySpec) -> Vec<String> {
+    pub fn differences(&self, spec: &GatewaySpec) -> Vec<String> {
         walls::differences(&body(spec), &self.now)
     }
 }
 
 impl Docker {
     /// Returns the container called `name`, if there is one.
-    pub(crate) async fn gateway(&self, name: &str) -> Result<Option<GatewayFound>, Error> {
+    pub async fn gateway(&self, name: &str) -> Result<Option<GatewayFound>, Error> {
         match self.0.inspect_container(name, None::<InspectContainerOptions>).await {
             Ok(now) => Ok(Some(GatewayFound {
                 is_running: now.state.as_ref().and_then(|state| state.running).unwrap_or(false),
@@ -81,7 +81,7 @@ impl Docker {
     }
 
     /// Makes a container and starts it. No container of its name may exist.
-    pub(crate) async fn start_gateway(&self, spec: &GatewaySpec) -> Result<(), Error> {
+    pub async fn start_gateway(&self, spec: &GatewaySpec) -> Result<(), Error> {
         let options = CreateContainerOptionsBuilder::new().name(&spec.name).build();
         let made = self.0.create_container(Some(options), body(spec)).await;
         made.map_err(refused("create", &spec.name))?;
@@ -89,14 +89,14 @@ impl Docker {
     }
 
     /// Starts the container called `name` again, unchanged.
-    pub(crate) async fn resume_gateway(&self, name: &str) -> Result<(), Error> {
+    pub async fn resume_gateway(&self, name: &str) -> Result<(), Error> {
         let started = self.0.start_container(name, None::<StartContainerOptions>).await;
         started.map_err(refused("start", name))
     }
 
     /// Stops the container called `name`, waiting at most `drain` for its end, and removes it. A missing one is no
     /// error.
-    pub(crate) async fn end_gateway(&self, name: &str, drain: Duration) -> Result<(), Error> {
+    pub async fn end_gateway(&self, name: &str, drain: Duration) -> Result<(), Error> {
         let seconds = i32::try_from(drain.as_secs()).unwrap_or(i32::MAX);
         let options = StopContainerOptionsBuilder::new().t(seconds).build();
         let patient = self.0.clone().with_timeout(drain + SLACK);
@@ -107,7 +107,7 @@ impl Docker {
     }
 
     /// Returns the last lines that the container called `name` has printed.
-    pub(crate) async fn tail(&self, name: &str, lines: u32) -> Result<String, Error> {
+    pub async fn tail(&self, name: &str, lines: u32) -> Result<String, Error> {
         let options = LogsOptionsBuilder::new().stdout(true).stderr(true).tail(&lines.to_string()).build();
         let pieces: Vec<_> = self
             .0

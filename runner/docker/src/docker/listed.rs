@@ -21,22 +21,22 @@ use super::{Docker, Error, is_gone, is_not_found, refused};
 
 /// A container that exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Listed {
+pub struct Listed {
     /// Id of the container, which never changes: a name may be given to another one.
-    pub(crate) id: String,
+    pub id: String,
     /// Name of the container.
-    pub(crate) name: String,
+    pub name: String,
     /// All labels.
-    pub(crate) labels: HashMap<String, String>,
+    pub labels: HashMap<String, String>,
     /// Time of creation.
-    pub(crate) created: SystemTime,
+    pub created: SystemTime,
     /// Mounts: the path on the host, and the path in the container.
-    pub(crate) mounts: Vec<(PathBuf, String)>,
+    pub mounts: Vec<(PathBuf, String)>,
 }
 
 /// Result of a removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Removal {
+pub enum Removal {
     /// The container is removed now.
     Done,
     /// Another process had removed it.
@@ -47,32 +47,32 @@ pub(crate) enum Removal {
 
 impl Listed {
     /// Returns the installation named on its label.
-    pub(crate) fn installation(&self) -> Option<&str> {
+    pub fn installation(&self) -> Option<&str> {
         self.label(label::INSTALLATION)
     }
 
     /// Returns the run named on its label.
-    pub(crate) fn run(&self) -> Option<&str> {
+    pub fn run(&self) -> Option<&str> {
         self.label(label::RUN_ID)
     }
 
     /// Returns the gateway named on its label.
-    pub(crate) fn gateway(&self) -> Option<&str> {
+    pub fn gateway(&self) -> Option<&str> {
         self.label(label::GATEWAY)
     }
 
     /// Returns whether its labels say that it was made to wait for a run.
-    pub(crate) fn is_warm(&self) -> bool {
+    pub fn is_warm(&self) -> bool {
         self.label(label::TEMPLATE).is_some()
     }
 
     /// Returns the epoch of its run on its label; 0 if it is older than that label.
-    pub(crate) fn epoch(&self) -> u64 {
+    pub fn epoch(&self) -> u64 {
         self.label(label::EPOCH).and_then(|epoch| epoch.parse().ok()).unwrap_or_default()
     }
 
     /// Returns the name of the directory that its run's socket is mounted from.
-    pub(crate) fn socket_dir(&self) -> Option<&str> {
+    pub fn socket_dir(&self) -> Option<&str> {
         let (source, _) = self.mounts.iter().find(|(_, target)| target == path::SOCKET_DIR)?;
         source.file_name()?.to_str()
     }
@@ -101,7 +101,7 @@ impl From<ContainerSummary> for Listed {
 
 impl Docker {
     /// Returns all containers on this Docker, foreign ones too: they may use our resources.
-    pub(crate) async fn containers(&self) -> Result<Vec<Listed>, Error> {
+    pub async fn containers(&self) -> Result<Vec<Listed>, Error> {
         let options = ListContainersOptionsBuilder::new().all(true).build();
         let listed = self.0.list_containers(Some(options)).await.map_err(refused("list", "every"))?;
         Ok(listed.into_iter().map(Listed::from).collect())
@@ -109,10 +109,7 @@ impl Docker {
 
     /// Returns the names of the running containers of `installation` that were made to wait for a run, in whatever
     /// state they are now.
-    pub(crate) async fn running_warm_containers(
-        &self,
-        installation: &InstallationId,
-    ) -> Result<Vec<String>, Error> {
+    pub async fn running_warm_containers(&self, installation: &InstallationId) -> Result<Vec<String>, Error> {
         let labels = vec![format!("{}={installation}", label::INSTALLATION), label::TEMPLATE.to_owned()];
         let filters =
             HashMap::from([("label".to_owned(), labels), ("status".to_owned(), vec!["running".to_owned()])]);
@@ -122,7 +119,7 @@ impl Docker {
     }
 
     /// Removes `found`, running or not, if it has not changed since it was listed.
-    pub(crate) async fn remove_listed(&self, found: &Listed) -> Result<Removal, Error> {
+    pub async fn remove_listed(&self, found: &Listed) -> Result<Removal, Error> {
         let now = match self.0.inspect_container(&found.id, None::<InspectContainerOptions>).await {
             Ok(now) => now,
             Err(error) if is_not_found(&error) => return Ok(Removal::GoneBefore),

@@ -26,16 +26,16 @@ use platform_runtime::{
     report,
     settings::{Image, Volume},
 };
+use runner_model::away::Away;
 use tokio::time::Instant;
 
-pub(crate) use self::{
+pub use self::{
     container::{Container, Found},
     gateway::{GatewayFound, GatewaySpec},
     listed::{Listed, Removal},
     request::{labels, warm_labels},
 };
 use super::SandboxSpec;
-use crate::away::Away;
 
 /// Longest time Docker may take to answer, in seconds. It does not limit how long a container may run.
 const PATIENCE_S: u64 = 60;
@@ -46,7 +46,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 /// Errors of requests to Docker.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
+pub enum Error {
     /// Docker does not answer.
     #[error("Docker does not answer on {socket}: start it, or set sandbox.docker_socket")]
     Unreachable {
@@ -103,11 +103,11 @@ impl Away for Error {
 
 /// Client of Docker's API.
 #[derive(Debug, Clone)]
-pub(crate) struct Docker(Client);
+pub struct Docker(Client);
 
 /// Behaviour of an image's containers when they get no command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Waits {
+pub enum Waits {
     /// The container waits for a start file.
     ForStartFile,
     /// The container does something else.
@@ -116,21 +116,21 @@ pub(crate) enum Waits {
 
 /// Docker's own description of its version.
 #[derive(Debug)]
-pub(crate) struct Version {
-    pub(crate) engine: String,
-    pub(crate) api: String,
+pub struct Version {
+    pub engine: String,
+    pub api: String,
 }
 
 impl Docker {
     /// Connects, speaking the daemon's own version of the API.
-    pub(crate) async fn connect(socket: &Path) -> Result<Self, Error> {
+    pub async fn connect(socket: &Path) -> Result<Self, Error> {
         let unreachable = |source| Error::Unreachable { socket: socket.display().to_string(), source };
         let client = Client::connect_with_unix(&socket.to_string_lossy(), PATIENCE_S, API_DEFAULT_VERSION)
             .map_err(unreachable)?;
         Ok(Self(client.negotiate_version().await.map_err(unreachable)?))
     }
 
-    pub(crate) async fn version(&self) -> Result<Version, Error> {
+    pub async fn version(&self) -> Result<Version, Error> {
         let version = self.0.version().await.map_err(refused("tell the version of", "engine"))?;
         Ok(Version {
             engine: version.version.unwrap_or_default(),
@@ -139,14 +139,14 @@ impl Docker {
     }
 
     /// Returns the id of `image`, which never comes to mean another image.
-    pub(crate) async fn image(&self, image: &Image) -> Result<String, Error> {
+    pub async fn image(&self, image: &Image) -> Result<String, Error> {
         self.image_that_waits(image).await.map(|(id, _)| id)
     }
 
     /// Returns the id of `image`, and whether its containers wait for a start file. They do if a label names the
     /// image's first process as one that waits, the image still has it as its entrypoint, and it brings no command.
     /// An image inherits the labels of its base, but not always the entrypoint.
-    pub(crate) async fn image_that_waits(&self, image: &Image) -> Result<(String, Waits), Error> {
+    pub async fn image_that_waits(&self, image: &Image) -> Result<(String, Waits), Error> {
         let no_image = || Error::NoImage { image: image.clone() };
         match self.0.inspect_image(image.as_str()).await {
             Ok(found) => {
@@ -165,7 +165,7 @@ impl Docker {
     }
 
     /// Checks that `volume` is on this host.
-    pub(crate) async fn volume(&self, volume: &str) -> Result<(), Error> {
+    pub async fn volume(&self, volume: &str) -> Result<(), Error> {
         match self.0.inspect_volume(volume).await {
             Ok(_) => Ok(()),
             Err(error) if is_not_found(&error) => Err(Error::NoVolume { volume: volume.to_owned() }),
@@ -175,7 +175,7 @@ impl Docker {
 
     /// Makes a container, or finds it made, and attaches to its output. After an error there is none, unless Docker
     /// is unavailable.
-    pub(crate) async fn create(&self, spec: &SandboxSpec) -> Result<Container, Error> {
+    pub async fn create(&self, spec: &SandboxSpec) -> Result<Container, Error> {
         let id = self.make(spec).await?;
         match Container::attach(&self.0, id, (&spec.name, spec.limits.output)).await {
             Err(error) if !error.is_away() => {
@@ -189,7 +189,7 @@ impl Docker {
     }
 
     /// Makes a warm container, or finds it made, and starts it to wait for its start file.
-    pub(crate) async fn wait(&self, spec: &SandboxSpec) -> Result<(), Error> {
+    pub async fn wait(&self, spec: &SandboxSpec) -> Result<(), Error> {
         let id = self.make(spec).await?;
         let started = self.0.start_container(&id, None::<StartContainerOptions>).await;
         started.map_err(refused("start", &spec.name))
@@ -197,7 +197,7 @@ impl Docker {
 
     /// Attaches to a warm container that still waits and has printed nothing; `None` if it no longer waits. `output`
     /// limits the capture of each output. Docker subscribes before it answers, so no later output is missed.
-    pub(crate) async fn waiting(&self, name: &str, output: ByteSize) -> Result<Option<Container>, Error> {
+    pub async fn waiting(&self, name: &str, output: ByteSize) -> Result<Option<Container>, Error> {
         Container::waiting(&self.0, name, output).await
     }
 
@@ -229,12 +229,12 @@ impl Docker {
 
     /// Finds the container called `name`, and its progress, for a process that did not make it. `output` limits the
     /// capture of each output.
-    pub(crate) async fn find(&self, name: &str, output: ByteSize) -> Result<Found, Error> {
+    pub async fn find(&self, name: &str, output: ByteSize) -> Result<Found, Error> {
         Container::find(&self.0, name, output).await
     }
 
     /// Removes the container called `name`, running or not. A missing one is no error. It is gone when this returns.
-    pub(crate) async fn remove(&self, name: &str) -> Result<(), Error> {
+    pub async fn remove(&self, name: &str) -> Result<(), Error> {
         let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
         match self.0.remove_container(name, Some(options)).await {
             Err(error) if !is_gone(&error) => Err(refused("remove", name)(error)),
@@ -244,7 +244,7 @@ impl Docker {
 
     /// Removes the container called `name` unless its agent runs. A missing one is no error. The caller checks the
     /// result with [`Self::find`].
-    pub(crate) async fn discard(&self, name: &str) -> Result<(), Error> {
+    pub async fn discard(&self, name: &str) -> Result<(), Error> {
         let options = RemoveContainerOptionsBuilder::new().v(true).build();
         match self.0.remove_container(name, Some(options)).await {
             // It runs, or is being removed.

@@ -7,7 +7,7 @@ use futures_util::{Stream, StreamExt};
 use platform_core::{event::OutputStream, limit::ByteSize};
 use tokio::time::timeout;
 
-use crate::sandbox::{Capture, Captured, Hear, Piece, letters::Letters};
+use crate::{Capture, Captured, Hear, Piece, letters::Letters};
 
 /// Most bytes of a piece that is passed on.
 const PIECE: usize = 8 << 10;

@@ -11,7 +11,7 @@ use platform_core::{
 };
 use platform_runtime::settings::Volume;
 
-use crate::sandbox::{First, Limits, Program, SandboxSpec};
+use crate::{First, Limits, Program, SandboxSpec};
 
 /// Builds the whole request.
 pub(super) fn body(spec: &SandboxSpec) -> ContainerCreateBody {
@@ -124,14 +124,14 @@ fn volume(Volume { volume, container_path, read_only }: &Volume) -> Mount {
 }
 
 /// Labels a container that is made in `epoch` for an installation, a run and an agent, with a workspace.
-pub(crate) fn labels(of: [&str; 4], epoch: u64) -> BTreeMap<&'static str, String> {
+pub fn labels(of: [&str; 4], epoch: u64) -> BTreeMap<&'static str, String> {
     let keys = [name::label::INSTALLATION, name::label::RUN_ID, name::label::AGENT, name::label::WORKSPACE];
     let pairs = keys.into_iter().zip(of.map(str::to_owned));
     pairs.chain([(name::label::EPOCH, epoch.to_string())]).collect()
 }
 
 /// Labels a warm container, made for an installation and an agent from a template, with a workspace.
-pub(crate) fn warm_labels(of: [&str; 4]) -> BTreeMap<&'static str, String> {
+pub fn warm_labels(of: [&str; 4]) -> BTreeMap<&'static str, String> {
     let keys = [name::label::INSTALLATION, name::label::AGENT, name::label::TEMPLATE, name::label::WORKSPACE];
     keys.into_iter().zip(of.map(str::to_owned)).collect()
 }

@@ -13,7 +13,7 @@ const FRESH: Duration = Duration::from_secs(2);
 
 /// Agents that `sluice up` reports.
 #[derive(Debug)]
-pub(crate) struct Catalog {
+pub struct Catalog {
     /// Locked during a look, so that concurrent callers share its result.
     known: Mutex<Known>,
 }
@@ -38,12 +38,12 @@ impl Known {
 }
 
 impl Catalog {
-    pub(crate) fn of(settings: &Settings) -> Self {
+    pub fn of(settings: &Settings) -> Self {
         Self { known: Mutex::new(Known::of(settings)) }
     }
 
     /// Replaces the agents with those in `settings`. Addresses of Docker, proxy and gateways stay until a restart.
-    pub(crate) async fn replace(&self, settings: &Settings) {
+    pub async fn replace(&self, settings: &Settings) {
         let mut known = self.known.lock().await;
         let places = known.places.clone();
         *known = Known { places, ..Known::of(settings) };
@@ -55,7 +55,7 @@ impl Catalog {
     }
 
     /// Returns all agents with their obstacles, looked up at most once per `FRESH`.
-    pub(crate) async fn looked(&self) -> Arc<Vec<Looked>> {
+    pub async fn looked(&self) -> Arc<Vec<Looked>> {
         let mut known = self.known.lock().await;
         if let Some((at, looked)) = &known.seen
             && at.elapsed() < FRESH

@@ -16,14 +16,12 @@ use platform_runtime::{
     report,
     settings::{Agent, Execution, Image, Settings},
 };
+use runner_control_client::DataPlane;
+use runner_docker::{self as docker, Docker};
+use runner_gateways as gateway;
 use tokio::time::timeout;
 
 use super::Obstacle;
-use crate::{
-    data_plane::DataPlane,
-    gateway,
-    sandbox::docker::{self, Docker},
-};
 
 /// Longest wait for the upstream's models. A list of agents does not wait longer.
 const MODELS: Duration = Duration::from_secs(2);
@@ -32,7 +30,7 @@ const DOCKER: Duration = Duration::from_secs(10);
 
 /// Addresses of the backends that agents need.
 #[derive(Debug, Clone)]
-pub(crate) struct Places {
+pub struct Places {
     docker: PathBuf,
     data_plane: DataPlane,
     gateways: Arc<BTreeMap<GatewayId, gateway::Place>>,
@@ -40,7 +38,7 @@ pub(crate) struct Places {
 
 /// Findings about the backends.
 #[derive(Debug)]
-pub(crate) struct Facts {
+pub struct Facts {
     /// Images and volumes that Docker lacks, or the reason why it does not answer.
     pub(crate) docker: Result<OnDocker, String>,
     /// Models that the upstream offers, if it answered.
@@ -57,7 +55,7 @@ pub(crate) struct OnDocker {
 }
 
 impl Places {
-    pub(crate) fn of(settings: &Settings) -> Self {
+    pub fn of(settings: &Settings) -> Self {
         Self {
             docker: settings.sandbox.docker_socket.clone(),
             data_plane: DataPlane::at(&settings.proxy.control_socket()),
@@ -66,7 +64,7 @@ impl Places {
     }
 
     /// Looks up everything that `agents` need. It cannot fail: an unavailable backend is a fact, too.
-    pub(crate) async fn look(&self, agents: &BTreeMap<AgentId, Agent>) -> Facts {
+    pub async fn look(&self, agents: &BTreeMap<AgentId, Agent>) -> Facts {
         let (docker, models, gateways) =
             tokio::join!(timeout(DOCKER, self.docker(agents)), self.models(), self.gateways(agents));
         let silent = |_elapsed| Err(format!("Docker did not answer within {} s", DOCKER.as_secs()));

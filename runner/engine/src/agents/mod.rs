@@ -13,7 +13,7 @@ use platform_core::id::AgentId;
 use platform_runtime::settings::{Agent, DEFAULT_AGENT};
 use serde_json::{Value, json};
 
-pub(crate) use self::{
+pub use self::{
     catalog::Catalog,
     facts::{Facts, Places},
     obstacle::{Obstacle, obstacles},
@@ -21,20 +21,20 @@ pub(crate) use self::{
 
 /// An agent with its obstacles.
 #[derive(Debug, Clone)]
-pub(crate) struct Looked {
-    pub(crate) id: AgentId,
-    pub(crate) agent: Agent,
+pub struct Looked {
+    pub id: AgentId,
+    pub agent: Agent,
     /// Reasons why it cannot run; it can if there are only notes.
-    pub(crate) obstacles: Vec<Obstacle>,
+    pub obstacles: Vec<Obstacle>,
 }
 
 impl Looked {
-    pub(crate) fn can_run(&self) -> bool {
+    pub fn can_run(&self) -> bool {
         self.obstacles.iter().all(Obstacle::is_note)
     }
 
     /// Returns the agent as an entry of the catalogue.
-    pub(crate) fn to_json(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         let Self { id, agent: Agent { name, description, tools, .. }, .. } = self;
         let mut entry = json!({ "agentId": id, "graphId": id, "name": name, "description": description });
         if let Some(tools) = tools {
@@ -45,7 +45,7 @@ impl Looked {
 }
 
 /// Judges all `agents` by `facts`, in the order of their ids. `model` serves agents that name none.
-pub(crate) fn judge(agents: &BTreeMap<AgentId, Agent>, model: Option<&str>, facts: &Facts) -> Vec<Looked> {
+pub fn judge(agents: &BTreeMap<AgentId, Agent>, model: Option<&str>, facts: &Facts) -> Vec<Looked> {
     let looked = |(id, agent): (&AgentId, &Agent)| Looked {
         id: id.clone(),
         agent: agent.clone(),
@@ -55,7 +55,7 @@ pub(crate) fn judge(agents: &BTreeMap<AgentId, Agent>, model: Option<&str>, fact
 }
 
 /// Returns the catalogue: the agents that can run, and the default one.
-pub(crate) fn listing(looked: &[Looked]) -> Value {
+pub fn listing(looked: &[Looked]) -> Value {
     let runnable: Vec<_> = looked.iter().filter(|agent| agent.can_run()).collect();
     let default = runnable.iter().map(|agent| &agent.id).find(|id| id.as_str() == DEFAULT_AGENT);
     json!({

@@ -4,13 +4,13 @@ use std::fmt;
 
 use platform_core::id::{GatewayId, ModelName};
 use platform_runtime::settings::{Agent, Execution, Image};
+use runner_docker as docker;
 
 use super::Facts;
-use crate::sandbox::docker;
 
 /// Reason why an agent cannot run, or runs only with certain orders. Its text says how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Obstacle {
+pub enum Obstacle {
     /// None of its gateways can be reached. This is the first of them.
     NoGateway {
         /// The gateway.
@@ -52,7 +52,7 @@ pub(crate) enum Obstacle {
 
 impl Obstacle {
     /// Returns the code of the obstacle.
-    pub(crate) const fn code(&self) -> &'static str {
+    pub const fn code(&self) -> &'static str {
         match self {
             Self::NoGateway { .. } => "gateway_unavailable",
             Self::NoDocker { .. } => "docker_unavailable",
@@ -66,22 +66,22 @@ impl Obstacle {
     }
 
     /// Returns whether the obstacle could not be looked up, and may not exist.
-    pub(crate) const fn is_unknown(&self) -> bool {
+    pub const fn is_unknown(&self) -> bool {
         matches!(self, Self::NoDocker { .. } | Self::Unknown { .. })
     }
 
     /// Returns whether some orders run in spite of the obstacle.
-    pub(crate) const fn is_note(&self) -> bool {
+    pub const fn is_note(&self) -> bool {
         matches!(self, Self::NoModel)
     }
 
     /// Returns whether this host or its configuration has a fault.
-    pub(crate) const fn is_fault(&self) -> bool {
+    pub const fn is_fault(&self) -> bool {
         !matches!(self, Self::NoModel)
     }
 
     /// Returns whether the obstacle keeps a container from being made.
-    pub(crate) const fn is_on_docker(&self) -> bool {
+    pub const fn is_on_docker(&self) -> bool {
         self.is_unknown() || matches!(self, Self::NoImage(_) | Self::NoVolume(_))
     }
 }
@@ -115,7 +115,7 @@ impl fmt::Display for Obstacle {
 const SOME: usize = 5;
 
 /// Returns the known obstacles of `agent`; `model` serves an agent that names none. Unknown facts are no obstacle.
-pub(crate) fn obstacles(agent: &Agent, model: Option<&str>, facts: &Facts) -> Vec<Obstacle> {
+pub fn obstacles(agent: &Agent, model: Option<&str>, facts: &Facts) -> Vec<Obstacle> {
     let mut found = match agent.mode {
         Execution::Ephemeral => on_docker(agent, facts),
         Execution::Gateway => no_gateway(agent, facts).into_iter().collect(),

@@ -2,16 +2,13 @@
 
 use platform_core::id::SocketDirName;
 use platform_runtime::random;
+use runner_docker::{self as docker, First, Limits, SandboxSpec};
+use runner_model::failpoint::Point;
+use runner_store::WarmContainer;
+use runner_workspace::Workspaces;
 
 use super::{Error, Pool, Want};
-use crate::{
-    context::EngineHandles,
-    failpoint::Point,
-    lease_clock::boot_now,
-    sandbox::{First, Limits, SandboxSpec, docker},
-    store::WarmContainer,
-    workspace::Workspaces,
-};
+use crate::{context::EngineHandles, lease_clock::boot_now};
 
 impl Pool<'_> {
     /// Creates a warm container from `template`. What this leaves behind when it fails is removed at once, or later by

@@ -17,19 +17,19 @@ use std::{cell::Cell, collections::BTreeMap, convert::Infallible, time::Duration
 use futures_util::{StreamExt, stream};
 use platform_core::id::AgentId;
 use platform_runtime::{report, settings::Agent};
+use runner_control_client as data_plane;
+use runner_docker::{self as docker, Waits};
+use runner_model::away::Away;
+use runner_store::{self as store, PoolStage, Pooled};
+use runner_workspace as workspace;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::{removing::remove, template::template};
 use crate::{
     agents::Catalog,
-    away::Away,
     context::EngineHandles,
-    data_plane,
     lease_clock::{RENEWALS_PER_LEASE, boot_now, held_until},
-    sandbox::docker::{self, Waits},
-    store::{self, PoolStage, Pooled},
-    workspace,
 };
 
 /// Interval between checks whether a run has claimed one.
@@ -45,7 +45,7 @@ const AT_A_TIME: usize = 4;
 
 /// Reason why there is no warm container.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
+pub enum Error {
     #[error("the store failed")]
     Store(#[from] store::Error),
     #[error("the data plane failed")]

@@ -2,10 +2,13 @@
 
 use std::path::Path;
 
+use runner_control_client::DataPlane;
+use runner_docker::Docker;
+use runner_store::WarmContainer;
+use runner_workspace as workspace;
+
 use super::{Error, Pool};
-use crate::{
-    context::EngineHandles, data_plane::DataPlane, sandbox::docker::Docker, store::WarmContainer, workspace,
-};
+use crate::context::EngineHandles;
 
 /// Removes all parts of `warm`, which no run can claim any more. None of them need exist.
 pub(crate) async fn remove(

@@ -5,6 +5,10 @@ use platform_core::{
     limit::Millis,
 };
 use platform_runtime::report;
+use runner_control_client as data_plane;
+use runner_docker::{self as docker, Docker, Removal};
+use runner_store::{self as store, Hold, Kind, Resource, Stage, WarmContainer};
+use runner_workspace as workspace;
 
 use super::{
     Reaper,
@@ -12,12 +16,7 @@ use super::{
     evidence::{Standing, Thing, containers, with_users},
     report::Outcome,
 };
-use crate::{
-    data_plane, pool,
-    sandbox::docker::{self, Docker, Removal},
-    store::{self, Hold, Kind, Resource, Stage, WarmContainer},
-    workspace,
-};
+use crate::pool;
 
 /// Reason that something dead still exists.
 #[derive(Debug, thiserror::Error)]

@@ -20,16 +20,14 @@ use platform_core::{
     control::RunState,
     id::{InstallationId, RunId},
 };
+use runner_docker::Listed;
+use runner_gateways as gateway;
+use runner_model::lifecycle::State;
+use runner_store::{Kind, PoolStage, Pooled, Resource, Stage};
 
 use super::{
     evidence::{Grant, Standing, Thing},
     space::Space,
-};
-use crate::{
-    gateway,
-    lifecycle::State,
-    sandbox::docker::Listed,
-    store::{Kind, PoolStage, Pooled, Resource, Stage},
 };
 
 /// Least age of a resource without a row before it is removed on demand: another process may be about to use it.
@@ -37,15 +35,15 @@ pub(super) const GRACE: Duration = Duration::from_mins(10);
 
 /// Options of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Mode {
-    pub(crate) act: Act,
-    pub(crate) unknown: Leftovers,
-    pub(crate) kept: Leftovers,
+pub struct Mode {
+    pub act: Act,
+    pub unknown: Leftovers,
+    pub kept: Leftovers,
 }
 
 /// Effect of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Act {
+pub enum Act {
     /// Carries out what is decided.
     #[default]
     Do,
@@ -55,7 +53,7 @@ pub(crate) enum Act {
 
 /// Treatment of resources that the reaper does not remove by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Leftovers {
+pub enum Leftovers {
     /// The resources stay.
     #[default]
     Leave,

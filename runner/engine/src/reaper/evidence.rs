@@ -13,16 +13,16 @@ use platform_core::{
     id::{RunId, SocketDirName},
 };
 use platform_runtime::report;
+use runner_docker::{Docker, Listed};
+use runner_model::lifecycle::{Outcome, State};
+use runner_store::{
+    self as store, Filter, Kind, PoolStage, Pooled, Resource, Run, Stage, Store, WarmContainer,
+};
 use serde::Serialize;
 
 use super::{
     Reaper,
     space::{self, Space},
-};
-use crate::{
-    lifecycle::{Outcome, State},
-    sandbox::docker::{Docker, Listed},
-    store::{self, Filter, Kind, PoolStage, Pooled, Resource, Run, Stage, Store, WarmContainer},
 };
 
 /// Number of runs in a page of the store's list.
@@ -104,11 +104,11 @@ impl Standing {
 
 /// A source of evidence that could not be read: nothing is decided about its resources.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Blind {
+pub struct Blind {
     /// Name of the source.
-    pub(crate) part: &'static str,
+    pub part: &'static str,
     /// Error that prevented it.
-    pub(crate) error: String,
+    pub error: String,
 }
 
 impl Blind {
@@ -260,7 +260,7 @@ impl Seen {
 }
 
 /// Returns all containers.
-pub(super) async fn containers(socket: &Path) -> Result<Vec<Listed>, crate::sandbox::docker::Error> {
+pub(super) async fn containers(socket: &Path) -> Result<Vec<Listed>, runner_docker::Error> {
     Docker::connect(socket).await?.containers().await
 }
 

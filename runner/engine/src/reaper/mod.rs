@@ -23,8 +23,11 @@ use std::{
 
 use platform_core::id::RunId;
 use platform_runtime::settings::{Sandbox, Settings};
+use runner_control_client::DataPlane;
+use runner_store::{Store, Worker};
+use runner_workspace as workspace;
 
-pub(crate) use self::{
+pub use self::{
     decision::{Act, Leftovers, Mode},
     report::{Entry, Outcome, Report},
 };
@@ -33,15 +36,10 @@ use self::{
     evidence::{Evidence, Thing},
     report::Told,
 };
-use crate::{
-    data_plane::DataPlane,
-    store::{Store, Worker},
-    workspace,
-};
 
 /// Finds leftover resources, and removes them.
 #[derive(Debug)]
-pub(crate) struct Reaper {
+pub struct Reaper {
     data_plane: DataPlane,
     store: Store,
     sandbox: Sandbox,
@@ -53,7 +51,7 @@ pub(crate) struct Reaper {
 
 impl Reaper {
     /// Returns a reaper for the installation in `settings`.
-    pub(crate) fn of(settings: &Settings, store: Store) -> Self {
+    pub fn of(settings: &Settings, store: Store) -> Self {
         Self {
             data_plane: DataPlane::at(&settings.proxy.control_socket()),
             store,
@@ -66,7 +64,7 @@ impl Reaper {
 
     /// Checks everything once, and removes what is dead. Two passes at once do no harm. Cancel safe: the next pass
     /// finds a resource whose removal was begun.
-    pub(crate) async fn pass(&self, mode: Mode) -> Report {
+    pub async fn pass(&self, mode: Mode) -> Report {
         if mode.act == Act::Do {
             workspace::remove_forgotten(&self.sandbox.workspace_dir).await;
         }
@@ -86,7 +84,7 @@ impl Reaper {
             }
             let decision = judge(&thing, run.as_ref().and_then(|run| runs.get(run)), &terms);
             let dead = matches!(decision, Decision::Remove(_));
-            if dead && thing.kind() == crate::store::Kind::Container {
+            if dead && thing.kind() == runner_store::Kind::Container {
                 dying.insert(thing.name().to_owned());
             }
             let (decision, outcome) = match mode.act {

@@ -3,42 +3,43 @@
 use std::collections::BTreeSet;
 
 use platform_core::id::RunId;
+use runner_store::Kind;
+use runner_telemetry::metrics::GcCounts;
 use serde::{Serialize, Serializer};
 
 use super::{
     decision::{Act, Decision},
     evidence::{Blind, Thing},
 };
-use crate::{metrics::GcCounts, store::Kind};
 
 /// Outcome of a pass.
 #[derive(Debug, Serialize)]
-pub(crate) struct Report {
+pub struct Report {
     #[serde(rename = "dry_run", serialize_with = "dry_run")]
     pub(crate) act: Act,
     /// Sources that could not be read.
-    pub(crate) blind: Vec<Blind>,
+    pub blind: Vec<Blind>,
     /// All resources that were judged.
     #[serde(rename = "things")]
-    pub(crate) entries: Vec<Entry>,
+    pub entries: Vec<Entry>,
 }
 
 /// A resource and its outcome.
 #[derive(Debug, Serialize)]
-pub(crate) struct Entry {
-    pub(crate) kind: Kind,
-    pub(crate) name: String,
+pub struct Entry {
+    pub kind: Kind,
+    pub name: String,
     /// Run it belongs to, by its label or by its row.
-    pub(crate) run: Option<RunId>,
+    pub run: Option<RunId>,
     #[serde(flatten)]
-    pub(crate) outcome: Outcome,
-    pub(crate) why: String,
+    pub outcome: Outcome,
+    pub why: String,
 }
 
 /// Outcome for a resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-pub(crate) enum Outcome {
+pub enum Outcome {
     /// The resource stays.
     Kept,
     /// The resource stays, because nothing proves which run owns it.
@@ -67,7 +68,7 @@ impl Outcome {
     }
 
     /// Returns its name in a word or three.
-    pub(crate) const fn name(&self) -> &'static str {
+    pub const fn name(&self) -> &'static str {
         match self {
             Self::Kept => "kept",
             Self::Unknown => "unknown",
@@ -103,7 +104,7 @@ impl Report {
     }
 
     /// Counts the resources with `outcome`, by its name.
-    pub(crate) fn count(&self, outcome: &str) -> usize {
+    pub fn count(&self, outcome: &str) -> usize {
         self.entries.iter().filter(|entry| entry.outcome.name() == outcome).count()
     }
 }

@@ -11,7 +11,7 @@ use crate::request::RunRequest;
 
 /// Reason why a request is not stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refused {
+pub enum Refused {
     /// The request names a conversation to continue, and its agent has none.
     #[error(
         "each run of {agent} begins anew, in a container of its own: only agents with `mode = \"gateway\"` have conversations to go on with"

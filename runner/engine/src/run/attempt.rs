@@ -8,6 +8,11 @@
 use std::time::Duration;
 
 use platform_core::id::WorkspaceId;
+use runner_control_client::Lines;
+use runner_docker::{Container, Ended, Found, Hear, KilledBy, Piece};
+use runner_model::{away::Away, failpoint::Point, lifecycle::State};
+use runner_store::{Change, Kind, Stage};
+use runner_workspace::Workspace;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -15,18 +20,6 @@ use super::{
     making::{make, register, tell},
     relay::relay,
     things::{self, Things},
-};
-use crate::{
-    away::Away,
-    data_plane::Lines,
-    failpoint::Point,
-    lifecycle::State,
-    sandbox::{
-        Ended, Hear, KilledBy, Piece,
-        docker::{Container, Found},
-    },
-    store::{Change, Kind, Stage},
-    workspace::Workspace,
 };
 
 /// Longest wait for deltas after the container's end.

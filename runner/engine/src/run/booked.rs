@@ -8,6 +8,13 @@ use std::{
 
 use platform_core::limit::Millis;
 use platform_runtime::{report, settings::Accounts};
+use runner_docker::KilledBy;
+use runner_model::{
+    away::Away,
+    failpoint::Point,
+    lifecycle::{Ending, Move, StartKind, State},
+};
+use runner_store::{self as store, Batch, Change, Created, For, Hold, Run, Step, Store, Told, WarmContainer};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -16,15 +23,10 @@ use super::{
     things::Things,
 };
 use crate::{
-    away::Away,
     context::EngineHandles,
-    failpoint::Point,
     lease_clock::{RENEWALS_PER_LEASE, boot_now, held_until},
-    lifecycle::{Ending, Move, StartKind, State},
     observer::{Observer, Starting},
     request::{RunRequest, Unreadable},
-    sandbox::KilledBy,
-    store::{self, Batch, Change, Created, For, Hold, Run, Step, Store, Told, WarmContainer},
 };
 
 /// Interval between checks whether a cancel was requested.
@@ -36,7 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Reason why this process does not execute a run.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
+pub enum Error {
     /// The request is not admitted.
     #[error(transparent)]
     Refused(#[from] Refused),
@@ -56,8 +58,8 @@ pub(crate) enum Error {
 
 /// A stored run on which this process holds the lease.
 #[derive(Debug)]
-pub(crate) struct Booked {
-    pub(crate) order: RunRequest,
+pub struct Booked {
+    pub order: RunRequest,
     store: Store,
     hold: Hold,
     lease: Millis,
@@ -93,7 +95,7 @@ pub(super) struct Past {
 
 impl Booked {
     /// Stores `order` as a run of this process. Nothing may act for it before.
-    pub(crate) async fn book(host: &EngineHandles, order: RunRequest) -> Result<Self, Error> {
+    pub async fn book(host: &EngineHandles, order: RunRequest) -> Result<Self, Error> {
         admit(&order, &host.accounts)?;
         let before = boot_now();
         let who = For::Me(&host.worker, host.lease);
@@ -104,11 +106,7 @@ impl Booked {
     }
 
     /// Stores `order` as a queued run that any worker may claim.
-    pub(crate) async fn leave(
-        store: &Store,
-        order: &RunRequest,
-        accounts: &Accounts,
-    ) -> Result<Created, Error> {
+    pub async fn leave(store: &Store, order: &RunRequest, accounts: &Accounts) -> Result<Created, Error> {
         admit(order, accounts)?;
         create(store, order, For::Anybody).await
     }

@@ -4,13 +4,11 @@ use std::{cell::Cell, time::Duration};
 
 use platform_core::{id::RunId, record::CallEnd, trace::TraceEvent};
 use platform_runtime::report;
+use runner_control_client::{DataPlane, Lines};
+use runner_model::away::Away;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::Scene;
-use crate::{
-    away::Away,
-    data_plane::{DataPlane, Lines},
-};
 
 /// Delay before the data plane is asked again.
 const PAUSE: Duration = Duration::from_millis(200);

@@ -12,6 +12,16 @@ use platform_core::{
     id::{SocketDirName, WorkspaceId},
 };
 use platform_runtime::{random, report, settings::WorkspaceSetup};
+use runner_control_client::{self as data_plane, Lines};
+use runner_docker::Container;
+use runner_model::{
+    away::Away,
+    conversation::Message,
+    failpoint::Point,
+    lifecycle::{Move, StartKind, State},
+};
+use runner_store::{self as store, Change, Kind, Stage, WarmContainer};
+use runner_workspace::{Workspace, Workspaces};
 
 use super::{
     Error, Scene,
@@ -20,17 +30,7 @@ use super::{
     plan::{self, Around},
     things::{self, Things},
 };
-use crate::{
-    away::Away,
-    conversation::Message,
-    data_plane::{self, Lines},
-    failpoint::Point,
-    lifecycle::{Move, StartKind, State},
-    pool,
-    sandbox::docker::Container,
-    store::{self, Change, Kind, Stage, WarmContainer},
-    workspace::{Workspace, Workspaces},
-};
+use crate::pool;
 
 /// Resources that exist before the agent may run.
 struct Prepared {

@@ -32,55 +32,51 @@ use platform_runtime::{
     report,
     settings::{Execution, Stream},
 };
+use runner_control_client as data_plane;
+use runner_docker::{self as docker, Ended};
+use runner_gateways::{self as gateway, attribution::Unattributable};
+use runner_model::{
+    away::Away,
+    failpoint::Point,
+    lifecycle::{Detail, Ending, Failure, Move, StartKind, State},
+};
+use runner_store::{self as store, Record};
+use runner_workspace::{self as workspace, Exceeded};
 use tokio::sync::{SemaphorePermit, mpsc};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::booked::{Booked, Error as BookingError};
+pub use self::booked::{Booked, Error as BookingError};
 use self::{attempt::attempt, relay::announce, telling::Telling, things::Things};
 pub(crate) use crate::request::RunRequest;
-use crate::{
-    away::Away,
-    context::EngineHandles,
-    data_plane::{self},
-    failpoint::Point,
-    gateway::{self, attribution::Unattributable},
-    lifecycle::{Detail, Ending, Failure, Move, StartKind, State},
-    sandbox::{
-        Ended,
-        docker::{self},
-    },
-    store::{self, Record},
-    verdict,
-    workspace::{self, Exceeded},
-};
+use crate::{context::EngineHandles, verdict};
 
 /// Capacity of the channel for events that no reader consumes.
 const UNHEARD: usize = 16;
 
 /// Result of a run.
 #[derive(Debug)]
-pub(crate) struct Finished {
+pub struct Finished {
     /// Exit code of the agent's process; absent if it never ran.
-    pub(crate) exit_code: Option<i64>,
+    pub exit_code: Option<i64>,
     /// Exit of the container; absent if it never ran, or another process observed the exit.
-    pub(crate) ended: Option<Ended>,
+    pub ended: Option<Ended>,
     /// True if a process in it was killed for lack of memory; absent if that is not known.
-    pub(crate) oom_seen: Option<bool>,
+    pub oom_seen: Option<bool>,
     /// Answer, or the reason why there is none.
-    pub(crate) answer: Result<String, Failure>,
+    pub answer: Result<String, Failure>,
     /// Usage that the data plane counted; absent if the data plane could not be asked.
-    pub(crate) usage: Option<Usage>,
+    pub usage: Option<Usage>,
     /// Origin of the container; absent if none was started here.
-    pub(crate) from: Option<StartKind>,
+    pub from: Option<StartKind>,
     /// Time from the request to the start of the container.
-    pub(crate) start: Option<Duration>,
+    pub start: Option<Duration>,
     /// Time from the request to the end.
-    pub(crate) duration: Duration,
+    pub duration: Duration,
 }
 
 impl Finished {
     /// Builds the result of an ended run that another process executed.
-    pub(crate) fn elsewhere(record: Record) -> Self {
+    pub fn elsewhere(record: Record) -> Self {
         let Record { run, answer, .. } = record;
         Self {
             exit_code: run.exit_code,
@@ -225,7 +221,7 @@ impl Scene<'_> {
 ///
 /// # Errors
 /// The store's answer which shows that another worker has taken the run over and continues it.
-pub(crate) async fn execute(
+pub async fn execute(
     host: &EngineHandles,
     booked: &Booked,
     events: &mpsc::Sender<AgentEvent>,
@@ -247,7 +243,7 @@ pub(crate) async fn execute(
 }
 
 /// Executes the run as [`execute`] does, without a reader of its events: the end is stored.
-pub(crate) async fn execute_unheard(
+pub async fn execute_unheard(
     host: &EngineHandles,
     booked: &Booked,
     cancel: &CancellationToken,

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use platform_runtime::report;
+use runner_workspace::{self as workspace, Reserved, Workspaces};
 
 use super::{Error, Scene};
-use crate::workspace::{self, Reserved, Workspaces};
 
 /// Delay between checks for disk space.
 const PAUSE: Duration = Duration::from_millis(500);

@@ -15,12 +15,12 @@ use platform_core::{
     token::UnixSeconds,
 };
 use platform_runtime::settings::Filling;
+use runner_docker::{self as docker, First, Limits, Program, SandboxSpec};
 
 use super::Scene;
 use crate::{
     context::EngineHandles,
     request::{RunRequest, RunSpec},
-    sandbox::{First, Limits, Program, SandboxSpec, docker},
 };
 
 /// Time that a run may take to start and to end beyond its own time, a take-over or two included.

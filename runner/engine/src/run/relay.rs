@@ -3,15 +3,12 @@
 use std::time::Duration;
 
 use platform_core::{control::Usage, event::AgentEvent, id::RunId};
+use runner_control_client::{DataPlane, Lines};
+use runner_model::{away::Away, lifecycle::Failure};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{Finished, telling::Telling};
-use crate::{
-    away::Away,
-    data_plane::{DataPlane, Lines},
-    lifecycle::Failure,
-};
 
 /// Delay before a tap is opened again.
 const PAUSE: Duration = Duration::from_millis(200);

@@ -16,17 +16,15 @@ use platform_core::{
     limit::{ByteSize, events as limit},
 };
 use platform_runtime::{report, settings::Stream};
+use runner_docker::{Captured, Ended, Piece};
+use runner_model::{escaped, live};
+use runner_store::{Batch, Told};
 use tokio::{
     sync::{Notify, mpsc},
     time::sleep,
 };
 
 use super::Booked;
-use crate::{
-    escaped, live,
-    sandbox::{Captured, Ended, Piece},
-    store::{Batch, Told},
-};
 
 /// Shortest time for which events are gathered into a batch. It grows for an agent that goes on.
 const GATHER: Duration = Duration::from_millis(250);
@@ -274,9 +272,9 @@ impl Pending {
 #[cfg(test)]
 mod tests {
     use platform_core::control::TapEvent;
+    use runner_docker::Capture;
 
     use super::*;
-    use crate::sandbox::Capture;
 
     const STDOUT: OutputStream = OutputStream::Stdout;
 

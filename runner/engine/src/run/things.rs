@@ -6,13 +6,11 @@ use platform_core::{
     limit::Millis,
 };
 use platform_runtime::report;
+use runner_model::failpoint::Point;
+use runner_store::{Change, Kind, Resource, Stage};
 
 use super::{Error, Scene};
-use crate::{
-    failpoint::Point,
-    request::Keep,
-    store::{Change, Kind, Resource, Stage},
-};
+use crate::request::Keep;
 
 /// Time that calls may continue once their container is gone. No client is left to read their answers.
 const DRAIN: Millis = Millis(100);

@@ -5,8 +5,7 @@ use platform_core::{
     record::{CallEnd, Outcome},
     refusal::Refusal,
 };
-
-use crate::lifecycle::Failure;
+use runner_model::lifecycle::Failure;
 
 /// Returns the failure that `last` explains; `None` if the call was answered, or its agent abandoned it.
 pub(crate) fn failure(last: Option<CallEnd>) -> Option<Failure> {

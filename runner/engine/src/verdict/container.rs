@@ -2,13 +2,11 @@
 
 use platform_core::{event::RunErrorCode as Code, record::CallEnd};
 use platform_runtime::settings::{Agent, Protocol};
+use runner_docker::{Ended, KilledBy};
+use runner_model::lifecycle::Failure;
 
 use super::call;
-use crate::{
-    envelope::{self, Said},
-    lifecycle::Failure,
-    sandbox::{Ended, KilledBy},
-};
+use crate::envelope::{self, Said};
 
 /// Returns the result of the run whose container ended, and whose last call ended as `last` says, if there was one. If
 /// an agent failed for lack of a model, the end of that call is the reason; the agent's own words come after it.
@@ -87,10 +85,10 @@ mod tests {
         config::Sources,
         settings::{DEFAULT_AGENT, Settings},
     };
+    use runner_docker::{Capture, Captured};
     use serde_json::json;
 
     use super::*;
-    use crate::sandbox::{Capture, Captured};
 
     const REFUSED: Option<CallEnd> = Some(CallEnd { outcome: Outcome::Complete, status: 400, refusal: None });
     const ANSWERED: Option<CallEnd> =

@@ -4,9 +4,10 @@
 use gateway_bridge::{Ending, Failure as Frames, Generation};
 use platform_core::{event::RunErrorCode as Code, record::CallEnd};
 use platform_runtime::settings::Agent;
+use runner_docker::KilledBy;
+use runner_model::lifecycle::Failure;
 
 use super::call;
-use crate::{lifecycle::Failure, sandbox::KilledBy};
 
 /// Facts about the end of a turn besides its frames.
 #[derive(Debug, Clone, Copy)]

@@ -13,6 +13,9 @@ use std::{
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use platform_core::id::RunId;
 use platform_runtime::{report, settings::Settings};
+use runner_docker::{self as docker, Docker};
+use runner_store::{self as store, Run, Store};
+use runner_workspace::{self as workspace, Workspaces};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
@@ -24,9 +27,6 @@ use crate::{
     reaper::{Mode, Reaper},
     retention,
     run::{self, Booked, BookingError, Finished},
-    sandbox::docker::{self, Docker},
-    store::{self, Run, Store},
-    workspace::{self, Workspaces},
 };
 
 /// Interval between polls of the queue: on average a queued run waits half of that.
@@ -38,7 +38,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 
 /// Treatment of the runs in progress when work stops.
 #[derive(Debug, Clone)]
-pub(crate) enum AtEnd {
+pub enum AtEnd {
     /// The runs go on; the next worker takes them over.
     Leave,
     /// The runs are cancelled; those that have not ended when the token is triggered are left after all.
@@ -50,7 +50,7 @@ type Lived = RefCell<Vec<RunId>>;
 
 /// Reason why no run can be executed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
+pub enum Error {
     /// The store cannot be opened.
     #[error("the store")]
     Store(#[from] store::Error),
@@ -73,7 +73,7 @@ struct Work {
 ///
 /// # Errors
 /// If the store serves another host: trying again would not change that.
-pub(crate) async fn surroundings(
+pub async fn surroundings(
     settings: &Settings,
     open: impl AsyncFn() -> Result<Store, store::Error>,
     stop: &CancellationToken,
@@ -108,7 +108,7 @@ pub(crate) async fn surroundings(
 ///
 /// # Errors
 /// If the store was moved to another host meanwhile: its runs are that host's.
-pub(crate) async fn work(
+pub async fn work(
     host: &EngineHandles,
     (settings, catalog): (&Settings, &Catalog),
     stop: &CancellationToken,

@@ -5,12 +5,10 @@
 use std::{fs, io, path::PathBuf};
 
 use platform_runtime::settings::{Gateway, Sandbox};
+use runner_workspace::{self as workspace, Exceeded, Lasting, Workspaces};
 
 use super::Error;
-use crate::{
-    gateway::{BRIDGE, Place, STATE, workspace_id},
-    workspace::{self, Exceeded, Lasting, Workspaces},
-};
+use crate::{BRIDGE, Place, STATE, workspace_id};
 
 /// Disk of one gateway.
 #[derive(Debug)]

@@ -4,17 +4,15 @@ use std::{io, path::PathBuf};
 
 use platform_core::id::GatewayId;
 use platform_runtime::{settings::NoGateway, socket};
+use runner_control_client as data_plane;
+use runner_docker as docker;
+use runner_workspace::{self as workspace, Exceeded};
 
 use super::{Finding, life::START};
-use crate::{
-    data_plane,
-    sandbox::docker,
-    workspace::{self, Exceeded},
-};
 
 /// Reason why a gateway is not in the requested state.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
+pub enum Error {
     #[error(transparent)]
     Unknown(#[from] NoGateway),
     #[error("gateway {id} does not run here but at {url}: start it there")]
@@ -35,7 +33,7 @@ pub(crate) enum Error {
     #[error(transparent)]
     Dir(#[from] socket::Error),
     #[error(transparent)]
-    Secret(#[from] crate::gateway::Error),
+    Secret(#[from] crate::Error),
     #[error(transparent)]
     Disk(#[from] workspace::Error),
     #[error(transparent)]

@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::{Error, Finding, Sealed, check as judge, probe::Answer};
-use crate::gateway::{Links, Place, openclaw, secrets};
+use crate::{Links, Place, openclaw, secrets};
 
 /// Longest wait for a gateway's configuration.
 const ANSWER: Duration = Duration::from_secs(20);
 
 /// State of a gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum State {
+pub enum State {
     /// The gateway takes work; one elsewhere accepts connections.
     Up,
     /// The container runs, and does not answer yet, or no more.
@@ -30,7 +30,7 @@ pub(crate) enum State {
 
 impl State {
     /// Returns the state in a word.
-    pub(crate) const fn word(self) -> &'static str {
+    pub const fn word(self) -> &'static str {
         match self {
             Self::Up => "up",
             Self::Starting => "starting",
@@ -40,7 +40,7 @@ impl State {
 }
 
 /// Returns the state of the gateway `id`.
-pub(crate) async fn state(settings: &Settings, id: &GatewayId, gateway: &Gateway) -> Result<State, Error> {
+pub async fn state(settings: &Settings, id: &GatewayId, gateway: &Gateway) -> Result<State, Error> {
     if !gateway.is_sealed() {
         let reached = Place::of(settings, id, gateway).reach().await;
         return Ok(if reached.is_ok() { State::Up } else { State::Down });
@@ -56,7 +56,7 @@ pub(crate) async fn state(settings: &Settings, id: &GatewayId, gateway: &Gateway
 
 /// Returns what is wrong with the gateway `id`. Checks the configuration that the gateway reports; if it reports none,
 /// the one in its file.
-pub(crate) async fn check(settings: &Settings, id: &GatewayId, gateway: &Gateway) -> Vec<Finding> {
+pub async fn check(settings: &Settings, id: &GatewayId, gateway: &Gateway) -> Vec<Finding> {
     let place = Place::of(settings, id, gateway);
     let mut found = Vec::new();
     let mut written = None;

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Error, shape::Setup};
-use crate::gateway::{Place, secrets};
+use crate::{Place, secrets};
 
 /// Files of the plugin that adds a session's own headers to its calls, as the container has them.
 const PLUGIN: [(&str, &str); 4] = [

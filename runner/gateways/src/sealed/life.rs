@@ -16,6 +16,8 @@ use platform_runtime::{
     report,
     settings::{Attribution, Gateway, Settings},
 };
+use runner_control_client::DataPlane;
+use runner_docker::{Docker, GatewayFound};
 use serde_json::{Value, json};
 
 use super::{
@@ -27,11 +29,7 @@ use super::{
     setup,
     shape::container,
 };
-use crate::{
-    data_plane::DataPlane,
-    gateway::{Place, SOCKET},
-    sandbox::docker::{Docker, GatewayFound},
-};
+use crate::{Place, SOCKET};
 
 /// Longest wait for a gateway's first answer. Alone on two cores OpenClaw 2026.9 takes 11 s.
 pub(super) const START: Duration = Duration::from_secs(180);
@@ -44,7 +42,7 @@ const TAIL: u32 = 20;
 
 /// Result of starting a gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Done {
+pub enum Done {
     Started,
     /// The gateway ran with the same setup.
     Unchanged,
@@ -54,7 +52,7 @@ pub(crate) enum Done {
 
 /// Progress of a command that takes its time.
 #[derive(Debug)]
-pub(crate) enum Event<'e> {
+pub enum Event<'e> {
     /// Another command is at work on the gateway, and this one waits for it.
     Waiting,
     /// These settings differ, so the gateway is stopped, which may take this long.
@@ -63,7 +61,7 @@ pub(crate) enum Event<'e> {
 
 /// Data that stays of a gateway that is ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub enum Kept {
     /// Its conversations, its token and its slots.
     State,
     Nothing,
@@ -71,7 +69,7 @@ pub(crate) enum Kept {
 
 /// A gateway that runs here.
 #[derive(Debug)]
-pub(crate) struct Sealed<'s> {
+pub struct Sealed<'s> {
     pub(super) settings: &'s Settings,
     pub(super) id: &'s GatewayId,
     pub(super) gateway: &'s Gateway,
@@ -82,7 +80,7 @@ pub(crate) struct Sealed<'s> {
 
 impl<'s> Sealed<'s> {
     /// Opens the gateway of this name.
-    pub(crate) async fn open(settings: &'s Settings, id: &GatewayId) -> Result<Self, Error> {
+    pub async fn open(settings: &'s Settings, id: &GatewayId) -> Result<Self, Error> {
         let (id, gateway) = settings.gateway(id)?;
         if let Some(url) = &gateway.url {
             return Err(Error::Elsewhere { id: id.clone(), url: url.clone() });
@@ -99,7 +97,7 @@ impl<'s> Sealed<'s> {
 
     /// Starts the gateway as it is configured now. Does nothing if it runs so. Only one process at a time acts on a
     /// gateway. Not cancel safe: a repeated call continues.
-    pub(crate) async fn up(&self, tell: &dyn Fn(Event<'_>)) -> Result<Done, Error> {
+    pub async fn up(&self, tell: &dyn Fn(Event<'_>)) -> Result<Done, Error> {
         let _alone = self.alone(tell).await?;
         let image = self.docker.image(&self.gateway.sealed.image).await?;
         let files = Files { place: &self.place };
@@ -169,7 +167,7 @@ impl<'s> Sealed<'s> {
     }
 
     /// Waits until the gateway answers; returns how long that took.
-    pub(crate) async fn until_ready(&self) -> Result<Duration, Error> {
+    pub async fn until_ready(&self) -> Result<Duration, Error> {
         let begun = Instant::now();
         loop {
             if matches!(self.ask().await, Ok(Answer::Ready)) {
@@ -187,7 +185,7 @@ impl<'s> Sealed<'s> {
 
     /// Ends the gateway, once its sessions have ended or its time is up. Returns whether it existed. Only one process
     /// at a time, likewise.
-    pub(crate) async fn down(&self, kept: Kept, tell: &dyn Fn(Event<'_>)) -> Result<bool, Error> {
+    pub async fn down(&self, kept: Kept, tell: &dyn Fn(Event<'_>)) -> Result<bool, Error> {
         let _alone = self.alone(tell).await?;
         let was_there = self.docker.gateway(&self.name()).await?.is_some();
         self.end(self.drain()).await?;

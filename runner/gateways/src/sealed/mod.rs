@@ -17,7 +17,7 @@ mod shape;
 mod tend;
 mod tools;
 
-pub(crate) use self::{
+pub use self::{
     check::Finding,
     error::Error,
     facts::{State, check, state},

@@ -8,13 +8,11 @@ use platform_core::{
     limit::{self, ByteSize, Millis},
     name::{env, label, path},
 };
+use runner_docker::{GatewaySpec, Limits};
 use serde::{Deserialize, Serialize};
 
 use super::{config::PORT, life::Sealed};
-use crate::{
-    gateway::SOCKET,
-    sandbox::{Limits, docker::GatewaySpec},
-};
+use crate::SOCKET;
 
 /// Paths in the container.
 const CONFIG_DIR: &str = "/config";
@@ -22,7 +20,7 @@ const BRIDGE_DIR: &str = "/bridge";
 const OPENCLAW: &str = "/opt/openclaw/node_modules/openclaw/openclaw.mjs";
 
 /// Returns the name of a gateway's container.
-pub(crate) fn container(installation: &InstallationId, gateway: &str) -> String {
+pub fn container(installation: &InstallationId, gateway: &str) -> String {
     format!("sluice-{installation}-gateway-{gateway}")
 }
 

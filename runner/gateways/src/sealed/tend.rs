@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use platform_core::id::GatewayId;
 use platform_runtime::{report, settings::Settings};
+use runner_workspace::Exceeded;
 
 use super::{Error, life::Sealed};
-use crate::workspace::Exceeded;
 
 /// Interval between checks.
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// Monitors all gateways of `settings`, for as long as it is polled.
-pub(crate) async fn tend(settings: &Settings) {
+pub async fn tend(settings: &Settings) {
     let own: Vec<_> = settings.gateways.iter().filter(|(_, gateway)| gateway.is_sealed()).collect();
     loop {
         for (id, _) in &own {

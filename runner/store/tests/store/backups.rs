@@ -3,11 +3,9 @@
 use std::fs;
 
 use platform_core::{control::Cursor, limit::Millis, priority::Priority};
-use runner::{
-    lifecycle::Move,
-    store::{
-        Change, Created, Error, Filter, For, Kind, NewRun, Onto, Record, Rows, SCHEMA, Step, Store, Worker,
-    },
+use runner_model::lifecycle::Move;
+use runner_store::{
+    Change, Created, Error, Filter, For, Kind, NewRun, Onto, Record, Rows, SCHEMA, Step, Store, Worker,
 };
 
 use crate::place::{Place, id, moves, order};

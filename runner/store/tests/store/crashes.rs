@@ -7,10 +7,8 @@ use std::{
 };
 
 use platform_core::limit::Millis;
-use runner::{
-    lifecycle::{Move, State},
-    store::{Filter, For, Worker},
-};
+use runner_model::lifecycle::{Move, State};
+use runner_store::{Filter, For, Worker};
 use sqlx::{AnyConnection, Connection, Row};
 
 use crate::place::{Place, eventually, id, moves, order};
@@ -92,6 +90,6 @@ async fn a_writer_waits_for_its_turn() {
         sqlx::raw_sql("COMMIT").execute(&mut other).await.unwrap();
     };
     let (created, ()) = tokio::join!(waiting, letting_go);
-    let runner::store::Created::New(run) = created.unwrap() else { panic!("it is new") };
+    let runner_store::Created::New(run) = created.unwrap() else { panic!("it is new") };
     store.step(&run.hold(), &Move::Prepare.into()).await.unwrap();
 }

@@ -5,10 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use platform_core::{control::Usage, limit::Millis};
-use runner::{
-    lifecycle::{Ending, Move, Outcome, State},
-    store::{Change, Created, Error, For, Hold, Kind, Run, Stage, Step, Store, Worker},
-};
+use runner_model::lifecycle::{Ending, Move, Outcome, State};
+use runner_store::{Change, Created, Error, For, Hold, Kind, Run, Stage, Step, Store, Worker};
 
 use crate::place::{Place, cancelled, eventually, id, moves, order};
 
@@ -285,8 +283,8 @@ async fn a_run_is_asked_to_stop_wherever_it_is(place: Place) {
     assert!(matches!(store.ask_cancel(&id("nobody")).await.unwrap_err(), Error::Unknown { .. }));
 }
 
-fn cancelled_early() -> runner::lifecycle::Failure {
-    runner::lifecycle::Failure { message: "cancelled before it began".to_owned(), ..cancelled() }
+fn cancelled_early() -> runner_model::lifecycle::Failure {
+    runner_model::lifecycle::Failure { message: "cancelled before it began".to_owned(), ..cancelled() }
 }
 
 async fn what_is_kept_stays_when_its_run_has_ended(place: Place) {

@@ -2,7 +2,7 @@
 
 use futures_util::future::join_all;
 use platform_core::{id::InstallationId, limit::Millis};
-use runner::store::{Adopted, Class, Created, Error, For, HostIdentity, Onto, Served, Store, Worker};
+use runner_store::{Adopted, Class, Created, Error, For, HostIdentity, Onto, Served, Store, Worker};
 
 use crate::{
     backups::populate,

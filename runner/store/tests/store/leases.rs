@@ -3,10 +3,8 @@
 use std::collections::BTreeSet;
 
 use platform_core::{event::AgentEvent, limit::Millis};
-use runner::{
-    lifecycle::Move,
-    store::{Batch, Change, Error, For, Hold, Kind, Run, Stage, Store, Told, Worker},
-};
+use runner_model::lifecycle::Move;
+use runner_store::{Batch, Change, Error, For, Hold, Kind, Run, Stage, Store, Told, Worker};
 
 use crate::place::{Place, eventually, moves, order};
 
@@ -53,7 +51,7 @@ async fn the_run_that_waits_longest_is_claimed_first(place: Place) {
         let before = store.create(&order(run), For::Anybody).await.unwrap();
         // Runs of the same millisecond are of the same age.
         eventually("the clock moves", async || {
-            let page = store.list(&runner::store::Filter::default(), 1).await.unwrap();
+            let page = store.list(&runner_store::Filter::default(), 1).await.unwrap();
             (page.now > page.runs[0].created).then_some(())
         })
         .await;
@@ -79,7 +77,7 @@ async fn who_was_taken_over_is_fenced_in_everything(place: Place) {
     let (first, second, stale) = left(&place).await;
     // Past its lease, and no other worker has the run: it may go on.
     let workspace = Change::wanted(Kind::Workspace, "/w/r1");
-    first.step(&stale, &runner::store::Step::from(Move::Prepare).with([workspace.clone()])).await.unwrap();
+    first.step(&stale, &runner_store::Step::from(Move::Prepare).with([workspace.clone()])).await.unwrap();
     let run = taken_over(&second).await;
     assert_eq!((run.epoch, run.attempt, run.state.name()), (2, 0, "preparing"));
     let batch = Batch { number: 1, events: vec![AgentEvent::Done], told: Told::default() };

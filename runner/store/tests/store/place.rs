@@ -16,10 +16,8 @@ use platform_core::{
     priority::Priority,
     secret::Secret,
 };
-use runner::{
-    lifecycle::{Ending, Failure, Move},
-    store::{Address, HostId, HostIdentity, NewRun, Store},
-};
+use runner_model::lifecycle::{Ending, Failure, Move};
+use runner_store::{Address, HostId, HostIdentity, NewRun, Store};
 use rustix::process::{Pid, Signal, kill_process};
 use sqlx::{AnyConnection, AssertSqlSafe, Connection};
 use tempfile::TempDir;
@@ -203,7 +201,7 @@ pub(crate) fn secret() -> Secret {
     Secret::new(SECRET.to_owned())
 }
 
-pub(crate) async fn open(address: &Address) -> Result<Store, runner::store::Error> {
+pub(crate) async fn open(address: &Address) -> Result<Store, runner_store::Error> {
     Store::open(address, InstallationId::parse("here").unwrap()).await
 }
 

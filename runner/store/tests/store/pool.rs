@@ -6,10 +6,8 @@ use platform_core::{
     id::{AgentId, SocketDirName, WorkspaceId},
     limit::Millis,
 };
-use runner::{
-    lifecycle::{Move, State},
-    store::{Error, For, Kind, PoolStage, Run, Stage, Step, Store, WarmContainer, Worker},
-};
+use runner_model::lifecycle::{Move, State};
+use runner_store::{Error, For, Kind, PoolStage, Run, Stage, Step, Store, WarmContainer, Worker};
 
 use crate::place::{Place, eventually, order};
 
@@ -123,7 +121,7 @@ async fn what_is_taken_is_no_longer_in_the_pool_and_not_without_its_run(place: P
     let store = place.open().await;
     let warm = ready(&store, 1).await;
     let run = claimed(&store, "r1").await;
-    let stale = runner::store::Hold { epoch: run.epoch + 1, ..run.hold() };
+    let stale = runner_store::Hold { epoch: run.epoch + 1, ..run.hold() };
     let fenced = store.step(&stale, &taking(&warm)).await;
     assert!(matches!(fenced, Err(Error::Fenced { .. })), "{fenced:?}");
     assert_eq!(stages(&store).await, [PoolStage::Ready]);

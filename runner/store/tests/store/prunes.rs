@@ -5,10 +5,8 @@ use platform_core::{
     id::AccountId,
     limit::{Millis, events::PRUNE_EVENTS},
 };
-use runner::{
-    lifecycle::{Ending, Move},
-    store::{Batch, Created, For, Hold, Keep, NewRun, Pruned, Record, Step, Store, Told, Worker},
-};
+use runner_model::lifecycle::{Ending, Move};
+use runner_store::{Batch, Created, For, Hold, Keep, NewRun, Pruned, Record, Step, Store, Told, Worker};
 
 use crate::place::{Place, cancelled, eventually, id, moves, order};
 

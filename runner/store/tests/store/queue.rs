@@ -11,9 +11,9 @@ use platform_core::{
     limit::Millis,
     priority::Priority,
 };
-use runner::{
-    lifecycle::Move,
-    store::{Bound, Bounds, Created, Error, Filter, For, Full, NewRun, Queue, Run, Store, Waiting, Worker},
+use runner_model::lifecycle::Move;
+use runner_store::{
+    Bound, Bounds, Created, Error, Filter, For, Full, NewRun, Queue, Run, Store, Waiting, Worker,
 };
 
 use crate::place::{Place, cancelled, id, order};

@@ -8,12 +8,9 @@ use platform_core::{
     priority::Priority,
     record::Tokens,
 };
-use runner::{
-    lifecycle::{Ending, Failure, Move, Outcome, State},
-    store::{
-        Batch, Change, Created, Error, Event, Filter, For, Hold, Kind, NewRun, Stage, Step, Store, Told,
-        Worker,
-    },
+use runner_model::lifecycle::{Ending, Failure, Move, Outcome, State};
+use runner_store::{
+    Batch, Change, Created, Error, Event, Filter, For, Hold, Kind, NewRun, Stage, Step, Store, Told, Worker,
 };
 
 use crate::place::{Place, cancelled, eventually, id, moves, order};

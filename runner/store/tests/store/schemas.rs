@@ -7,7 +7,7 @@ use platform_core::{
     event::{AgentEvent, Phase},
     priority::Priority,
 };
-use runner::store::{Error, Onto, SCHEMA};
+use runner_store::{Error, Onto, SCHEMA};
 
 use crate::{
     backups::populate,

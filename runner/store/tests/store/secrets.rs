@@ -8,7 +8,7 @@ use std::{
 
 use platform_core::limit::Millis;
 use platform_runtime::{report, settings};
-use runner::store::{Address, Error};
+use runner_store::{Address, Error};
 
 use crate::{
     backups::populate,

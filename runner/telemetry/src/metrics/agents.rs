@@ -11,9 +11,9 @@ use std::{
 
 use platform_core::id::AgentId;
 use platform_runtime::metrics::{Bound, Cells, Distribution, Histograms};
+use runner_model::lifecycle::Outcome;
 
 use super::micros;
-use crate::lifecycle::Outcome;
 
 /// Bounds of run times: from an agent that prints a word to one that works for an hour.
 const RUNS: [Bound; 14] = [

@@ -26,13 +26,11 @@ use std::{
 
 use platform_core::id::AgentId;
 use platform_runtime::metrics::{Bound, Histograms};
+use runner_model::lifecycle::{Outcome, StartKind};
+use runner_store::Store;
 
 use self::{agents::Agents, present::Looked, reaper::Reaped, spans::Spans};
-pub(crate) use self::{reaper::GcCounts, spans::Dropped};
-use crate::{
-    lifecycle::{Outcome, StartKind},
-    store::Store,
-};
+pub use self::{reaper::GcCounts, spans::Dropped};
 
 /// Bounds of start times: from a warm container to a long queue.
 const STARTS: [Bound; 14] = [
@@ -57,7 +55,7 @@ const FROM: [StartKind; 2] = [StartKind::Cold, StartKind::Warm];
 
 /// Counters, and values that are looked up when metrics are read.
 #[derive(Debug)]
-pub(crate) struct Metrics {
+pub struct Metrics {
     agents: Agents,
     /// Times from the order to the start of the container.
     starts: Histograms,
@@ -85,57 +83,57 @@ impl Default for Metrics {
 
 impl Metrics {
     /// Gives these agents series of their own from now on. Other agents keep theirs.
-    pub(crate) fn know<'a>(&self, agents: impl Iterator<Item = &'a AgentId>) {
+    pub fn know<'a>(&self, agents: impl Iterator<Item = &'a AgentId>) {
         self.agents.know(agents);
     }
 
     /// Asks `store` for the number of runs when metrics are read, for as long as this is polled.
-    pub(crate) async fn ask(&self, store: &Store) {
+    pub async fn ask(&self, store: &Store) {
         self.looked.answer(store).await;
     }
 
     /// Sets the limit of runs that are prepared and started at a time.
-    pub(crate) fn starting_at_most(&self, bound: u64) {
+    pub fn starting_at_most(&self, bound: u64) {
         self.starting_at_most.store(bound, Ordering::Relaxed);
     }
 
     /// Counts a run whose container is being made or claimed, until [`Metrics::started_or_not`].
-    pub(crate) fn starting(&self) {
+    pub fn starting(&self) {
         self.starting.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Ends a start: the container runs, or will not.
-    pub(crate) fn started_or_not(&self) {
+    pub fn started_or_not(&self) {
         self.starting.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Counts a started container, and the time since its run was ordered.
-    pub(crate) fn started(&self, start: StartKind, after: Duration) {
+    pub fn started(&self, start: StartKind, after: Duration) {
         self.starts.observe(start as usize, micros(after));
     }
 
     /// Counts an ended run, and the time since it was ordered.
-    pub(crate) fn ended(&self, agent: &AgentId, outcome: Outcome, after: Duration) {
+    pub fn ended(&self, agent: &AgentId, outcome: Outcome, after: Duration) {
         self.agents.of(agent).ended(outcome, after);
     }
 
     /// Sets an agent's warm containers: those that are ready, and those that are being made.
-    pub(crate) fn pool_has(&self, agent: &AgentId, ready: u64, filling: u64) {
+    pub fn pool_has(&self, agent: &AgentId, ready: u64, filling: u64) {
         self.agents.of(agent).pool_has(ready, filling);
     }
 
     /// Counts a warm container that was claimed.
-    pub(crate) fn pool_claimed(&self, agent: &AgentId) {
+    pub fn pool_claimed(&self, agent: &AgentId) {
         self.agents.of(agent).claimed();
     }
 
     /// Counts a warm container that was removed unused: its image or entry changed, or it was too old, or broken.
-    pub(crate) fn pool_expired(&self, agent: &AgentId) {
+    pub fn pool_expired(&self, agent: &AgentId) {
         self.agents.of(agent).expired();
     }
 
     /// Counts a pass of the reaper.
-    pub(crate) fn reaped(&self, counts: GcCounts) {
+    pub fn reaped(&self, counts: GcCounts) {
         self.reaped.count(counts);
     }
 
@@ -145,7 +143,7 @@ impl Metrics {
     }
 
     /// Renders the exposition. A store that does not answer soon is reported as such.
-    pub(crate) async fn render(&self) -> String {
+    pub async fn render(&self) -> String {
         render::render(self, self.looked.look().await)
     }
 }

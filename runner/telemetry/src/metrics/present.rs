@@ -2,12 +2,11 @@
 
 use std::{sync::OnceLock, time::Duration};
 
+use runner_store::{Metered, Present, Queue, Store};
 use tokio::{
     sync::{Notify, watch},
     time::{Instant, timeout},
 };
-
-use crate::store::{Metered, Present, Queue, Store};
 
 /// Time for which the store's answer is reused.
 const FRESH: Duration = Duration::from_secs(1);

@@ -3,8 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use platform_runtime::metrics::Cells;
-
-use crate::store::Kind;
+use runner_store::Kind;
 
 /// Passes of the reaper, and their results.
 #[derive(Debug)]
@@ -17,15 +16,15 @@ pub(super) struct Reaped {
 
 /// Counts of one pass of the reaper, each by kind of resource.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct GcCounts {
+pub struct GcCounts {
     /// Parts that could not be looked at.
-    pub(crate) blind: Vec<&'static str>,
+    pub blind: Vec<&'static str>,
     /// Dead resources that were removed.
-    pub(crate) removed: [u64; Kind::ALL.len()],
+    pub removed: [u64; Kind::ALL.len()],
     /// Dead resources that could not be removed.
-    pub(crate) failed: [u64; Kind::ALL.len()],
+    pub failed: [u64; Kind::ALL.len()],
     /// Resources without proof of an owner.
-    pub(crate) unknown: [u64; Kind::ALL.len()],
+    pub unknown: [u64; Kind::ALL.len()],
 }
 
 /// Parts that a pass looks at.

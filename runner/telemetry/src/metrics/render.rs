@@ -4,6 +4,8 @@ use std::sync::{Arc, atomic::Ordering};
 
 use platform_core::priority::Priority;
 use platform_runtime::metrics::{Exposition, Kind, seconds};
+use runner_model::lifecycle::{Outcome, State};
+use runner_store as store;
 
 use super::{
     FROM, Metrics,
@@ -11,10 +13,6 @@ use super::{
     micros,
     present::Shown,
     reaper::{PARTS, Reaped},
-};
-use crate::{
-    lifecycle::{Outcome, State},
-    store,
 };
 
 /// Renders all metrics as text.

@@ -4,7 +4,7 @@ use platform_runtime::metrics::Cells;
 
 /// Reason why spans were dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Dropped {
+pub enum Dropped {
     /// The queue of the exporter was full.
     QueueFull,
     /// The collector was unavailable for too long.

@@ -3,12 +3,10 @@
 use std::time::Duration;
 
 use platform_core::id::AgentId;
+use runner_model::lifecycle::{Outcome, StartKind};
+use runner_store::Kind;
 
 use super::{GcCounts, Metrics};
-use crate::{
-    lifecycle::{Outcome, StartKind},
-    store::Kind,
-};
 
 fn agent(id: &str) -> AgentId {
     AgentId::parse(id).unwrap()

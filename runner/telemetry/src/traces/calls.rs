@@ -15,6 +15,8 @@ use platform_core::{
     traceparent::SpanId,
 };
 use platform_runtime::{report, settings::Settings};
+use runner_control_client::{DataPlane, Follow, Lines};
+use runner_store::Store;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{
@@ -22,10 +24,6 @@ use super::{
     export::{BATCH, GATHER, Teller},
     runs,
     span::{Kind, Span, Value},
-};
-use crate::{
-    data_plane::{DataPlane, Follow, Lines},
-    store::Store,
 };
 
 /// Name of the cursor.

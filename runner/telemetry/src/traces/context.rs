@@ -4,8 +4,7 @@ use platform_core::{
     id::{InstallationId, RunId},
     traceparent::{SpanId, TraceId, Traceparent},
 };
-
-use crate::store::{Error, Record, Run, Store};
+use runner_store::{Error, Record, Run, Store};
 
 /// Trace context of a run. Every process that knows the run derives the same one.
 #[derive(Debug, Clone)]

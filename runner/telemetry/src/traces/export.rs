@@ -4,6 +4,8 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use platform_core::id::{InstallationId, RunId};
 use platform_runtime::{report, settings::Settings};
+use runner_control_client::DataPlane;
+use runner_store::{Store, Worker};
 use tokio::{
     sync::mpsc,
     time::{sleep, timeout, timeout_at},
@@ -16,11 +18,7 @@ use super::{
     runs,
     span::{self, Span, Value},
 };
-use crate::{
-    data_plane::DataPlane,
-    metrics::{Dropped, Metrics},
-    store::{Store, Worker},
-};
+use crate::metrics::{Dropped, Metrics};
 
 /// Most items in the queue. A span is some 500 bytes, a run its id.
 const QUEUE: usize = 2048;
@@ -43,14 +41,14 @@ enum Item {
 
 /// Handle that queues spans. Never waits.
 #[derive(Debug, Clone)]
-pub(crate) struct Traces {
+pub struct Traces {
     to: mpsc::Sender<Item>,
     metrics: Arc<Metrics>,
 }
 
 /// Receiver of the queue, with the exporter.
 #[derive(Debug)]
-pub(crate) struct Export {
+pub struct Export {
     from: mpsc::Receiver<Item>,
     teller: Teller,
 }
@@ -70,10 +68,7 @@ pub(super) struct Teller {
 ///
 /// # Errors
 /// If `settings` cannot be used.
-pub(crate) fn open(
-    settings: &Settings,
-    metrics: &Arc<Metrics>,
-) -> Result<Option<(Traces, Export)>, Unusable> {
+pub fn open(settings: &Settings, metrics: &Arc<Metrics>) -> Result<Option<(Traces, Export)>, Unusable> {
     let Some(collector) = Collector::of(&settings.telemetry)? else { return Ok(None) };
     let (to, from) = mpsc::channel(QUEUE);
     let installation = settings.sandbox.installation.clone();
@@ -90,12 +85,12 @@ pub(crate) fn open(
 
 impl Traces {
     /// Queues the spans of a run whose end is stored.
-    pub(crate) fn ended(&self, run: &RunId) {
+    pub fn ended(&self, run: &RunId) {
         self.hand_in(Item::Run(run.clone()));
     }
 
     /// Queues the span of an answered request to the API.
-    pub(crate) fn answered(&self, asked: Asked, status: u16) {
+    pub fn answered(&self, asked: Asked, status: u16) {
         if let Some(span) = asked.answered(status) {
             self.hand_in(Item::Span(Box::new(span)));
         }
@@ -110,7 +105,7 @@ impl Traces {
 
 /// Does `work` while `export`, if there is one, exports the queued spans of runs in `store`. With a `data_plane`, it
 /// exports the model calls of its journal as well. Afterwards the queue is exported for a second and a half more.
-pub(crate) async fn beside<T>(
+pub async fn beside<T>(
     export: Option<Export>,
     (store, data_plane): (&Store, Option<&DataPlane>),
     work: impl Future<Output = T>,

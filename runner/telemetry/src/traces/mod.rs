@@ -20,7 +20,7 @@ mod request;
 mod runs;
 mod span;
 
-pub(crate) use self::{
+pub use self::{
     export::{Export, Traces, beside, open},
     otlp::Unusable,
     request::Asked,

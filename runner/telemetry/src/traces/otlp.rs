@@ -31,7 +31,7 @@ const LARGEST: usize = 64 << 10;
 
 /// Reason why the telemetry settings cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unusable {
+pub enum Unusable {
     /// The file cannot be read.
     #[error("cannot read telemetry.otlp_headers_file {}", path.display())]
     Unreadable {

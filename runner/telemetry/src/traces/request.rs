@@ -9,7 +9,7 @@ use super::span::{Kind, Span, Value, now};
 
 /// Request to the API that is being answered.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub struct Asked {
     method: &'static str,
     /// Route of the API; absent for any other path.
     route: Option<&'static str>,
@@ -19,11 +19,7 @@ pub(crate) struct Asked {
 
 impl Asked {
     /// Starts a request. `method` and `route` are constants of the API; the span is part of `caller` if there is one.
-    pub(crate) fn now(
-        method: &'static str,
-        route: Option<&'static str>,
-        caller: Option<Traceparent>,
-    ) -> Self {
+    pub fn now(method: &'static str, route: Option<&'static str>, caller: Option<Traceparent>) -> Self {
         Self { method, route, caller, start: now() }
     }
 

@@ -6,12 +6,12 @@ use platform_core::{
     control::Usage,
     event::{AgentEvent, Phase},
 };
+use runner_store::{Record, UnixMillis};
 
 use super::{
     context::Context,
     span::{Kind, Span, Value},
 };
-use crate::store::{Record, UnixMillis};
 
 /// Name of the run's own span.
 pub(super) const RUN: &str = "run";

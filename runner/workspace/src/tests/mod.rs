@@ -21,9 +21,9 @@ use platform_runtime::{
     report,
     settings::{Sandbox, WorkspaceForm},
 };
+use runner_model::conversation::Role;
 
 use super::{Error, Message, Workspace, Workspaces};
-use crate::conversation::Role;
 
 const BOTH: [WorkspaceForm; 2] = [WorkspaceForm::Image, WorkspaceForm::Directory];
 

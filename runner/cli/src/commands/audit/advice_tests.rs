@@ -1,9 +1,10 @@
 //! Tests that the commands which advice names are commands of this program.
 
 use platform_core::{budget::Limit, capability::Capability, record::ExchangeRecord, refusal::Refusal};
+use runner_audit::advice;
 use serde_json::json;
 
-use crate::{audit::advice, cli::parses};
+use crate::commands::parses;
 
 /// Returns a refused call of an account whose name needs quotes in a shell.
 fn record(refusal: Refusal, rule: Option<&str>) -> ExchangeRecord {

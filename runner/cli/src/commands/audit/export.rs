@@ -7,18 +7,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use runner_audit::csv;
+use runner_control_client::DataPlane;
+
 use super::{Picked, Span, Whose, filter, record};
-use crate::{
-    audit::csv,
-    cli::{
-        Error,
-        exit::{Exit, Misused},
-    },
-    data_plane::DataPlane,
+use crate::commands::{
+    Error,
+    exit::{Exit, Misused},
 };
 
 #[derive(clap::Args)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::commands) struct Arguments {
     /// Output format
     #[arg(long, value_enum)]
     format: Format,

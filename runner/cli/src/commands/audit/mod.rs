@@ -16,13 +16,11 @@ use platform_core::{
     id::{AccountId, RunId},
     record::JournalLine,
 };
+use runner_audit::{Entry, Filter, When};
+use runner_control_client::{self as data_plane, DataPlane, Follow, Lines};
 use serde::de::DeserializeOwned;
 
 use super::{Context, Error, exit::Exit};
-use crate::{
-    audit::{Entry, Filter, When},
-    data_plane::{self, DataPlane, Follow, Lines},
-};
 
 #[derive(clap::Subcommand)]
 pub(super) enum Command {

@@ -12,20 +12,18 @@ use platform_core::{
     untrusted::JournalText,
 };
 use platform_runtime::terminal;
+use runner_audit::advice::{self, Advice};
+use runner_control_client::{DataPlane, Follow};
 use serde_json::{Value, json};
 
 use super::{milliseconds, record};
-use crate::{
-    audit::advice::{self, Advice},
-    cli::{
-        Error,
-        exit::{Exit, Misused, Unknown},
-    },
-    data_plane::{DataPlane, Follow},
+use crate::commands::{
+    Error,
+    exit::{Exit, Misused, Unknown},
 };
 
 #[derive(clap::Args)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::commands) struct Arguments {
     /// Id of the call, as in records and in `x-litellm-call-id` of answers, or its end as `sluice audit tail` shows it
     #[arg(value_name = "CALL")]
     call: CallEnd,

@@ -3,20 +3,18 @@
 use std::io::{self, IsTerminal, Write};
 
 use platform_runtime::terminal;
+use runner_audit::{By, Groups, Sort, Sums};
+use runner_control_client::DataPlane;
 use serde_json::{Value, json};
 
 use super::{Picked, Span, Whose, brief, entry, filter};
-use crate::{
-    audit::{By, Groups, Sort, Sums},
-    cli::{Error, exit::Exit, table::Table},
-    data_plane::DataPlane,
-};
+use crate::commands::{Error, exit::Exit, table::Table};
 
 /// Width of a bar in cells.
 const BAR: u64 = 12;
 
 #[derive(clap::Args)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::commands) struct Arguments {
     /// Grouping of calls
     #[arg(long, value_enum, default_value = "run")]
     by: By,

@@ -5,19 +5,19 @@ use std::{
     io::{self, BufWriter, IsTerminal, Write},
 };
 
-use platform_core::record::{ExchangeRecord, Kind, Outcome, TokensSource};
-use platform_core::refusal::Refusal;
+use platform_core::{
+    record::{ExchangeRecord, Kind, Outcome, TokensSource},
+    refusal::Refusal,
+};
 use platform_runtime::terminal;
+use runner_audit::Filter;
+use runner_control_client::{self as data_plane, DataPlane, Follow};
 
 use super::{Whose, entry, journal_word, milliseconds, record};
-use crate::{
-    audit::Filter,
-    cli::{Error, exit::Exit},
-    data_plane::{self, DataPlane, Follow},
-};
+use crate::commands::{Error, exit::Exit};
 
 #[derive(clap::Args)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::commands) struct Arguments {
     #[command(flatten)]
     whose: Whose,
     /// Only calls with this outcome, as in the journal: `complete`, `timed_out`, `refused`

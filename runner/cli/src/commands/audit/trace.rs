@@ -8,18 +8,16 @@ use platform_core::{
     trace::{Connection, Step, TraceEvent},
 };
 use platform_runtime::terminal;
+use runner_control_client::DataPlane;
 
 use super::milliseconds;
-use crate::{
-    cli::{
-        Error,
-        exit::{Exit, Unknown},
-    },
-    data_plane::DataPlane,
+use crate::commands::{
+    Error,
+    exit::{Exit, Unknown},
 };
 
 #[derive(clap::Args)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::commands) struct Arguments {
     /// Id of the run
     #[arg(value_name = "RUN")]
     run: RunId,

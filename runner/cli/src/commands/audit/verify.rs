@@ -9,21 +9,19 @@ use std::{
 
 use platform_core::control::Cursor;
 use platform_runtime::terminal;
+use runner_audit::{
+    files::{self, Files, Piece},
+    verify::{Known, Report, Verifier},
+};
+use runner_control_client::{DataPlane, Follow};
 
-use crate::{
-    audit::{
-        files::{self, Files, Piece},
-        verify::{Known, Report, Verifier},
-    },
-    cli::{
-        Error,
-        exit::{Exit, Misused},
-    },
-    data_plane::{DataPlane, Follow},
+use crate::commands::{
+    Error,
+    exit::{Exit, Misused},
 };
 
 #[derive(clap::Args)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::commands) struct Arguments {
     /// Read the files of a stopped proxy, or a copy of them, instead of asking the proxy
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,

@@ -4,13 +4,13 @@ use std::io::{self, Write};
 
 use platform_core::id::GatewayId;
 use platform_runtime::terminal;
+use runner_gateways::sealed::{self, Finding};
 use serde_json::json;
 
 use super::{Context, Error, Exit};
-use crate::gateway::sealed::{self, Finding};
 
 #[derive(clap::Args)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::commands) struct Arguments {
     /// Only this gateway
     #[arg(value_name = "NAME")]
     id: Option<GatewayId>,

@@ -4,13 +4,14 @@ use std::io::{self, Write};
 
 use platform_core::id::GatewayId;
 use platform_runtime::{report, settings::Gateway, terminal};
+use runner_gateways::sealed;
 use serde_json::{Value, json};
 
 use super::{Context, Error, Exit};
-use crate::{cli::table::Table, gateway::sealed};
+use crate::commands::table::Table;
 
 #[derive(clap::Args)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::commands) struct Arguments {
     /// Print JSON instead of a table
     #[arg(long)]
     json: bool,

@@ -7,9 +7,10 @@ use std::{
 
 use gateway_bridge::{DeviceKey, Error as Bridge, Gateway, Settings};
 use platform_runtime::settings;
+use runner_gateways::Links;
 
 use super::{Context, Error, Exit, Named};
-use crate::{cli::exit::Misused, gateway::Links};
+use crate::commands::exit::Misused;
 
 /// Pause between two attempts to connect.
 const PAUSE: Duration = Duration::from_secs(3);
@@ -17,7 +18,7 @@ const PAUSE: Duration = Duration::from_secs(3);
 const ATTEMPT: Duration = Duration::from_secs(30);
 
 #[derive(clap::Args)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::commands) struct Arguments {
     #[command(flatten)]
     gateway: Named,
     /// Longest wait for the approval, in seconds; 0 sends the request and returns

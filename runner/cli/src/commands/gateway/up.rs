@@ -3,13 +3,13 @@
 use std::io::{self, Write};
 
 use platform_core::id::GatewayId;
+use runner_gateways::sealed::{Done, Event, Kept, Sealed};
 use serde_json::json;
 
 use super::{Context, Error, Exit, Named};
-use crate::gateway::sealed::{Done, Event, Kept, Sealed};
 
 #[derive(clap::Args)]
-pub(in crate::cli) struct UpArguments {
+pub(in crate::commands) struct UpArguments {
     #[command(flatten)]
     gateway: Named,
     /// Wait until the gateway answers
@@ -21,7 +21,7 @@ pub(in crate::cli) struct UpArguments {
 }
 
 #[derive(clap::Args)]
-pub(in crate::cli) struct DownArguments {
+pub(in crate::commands) struct DownArguments {
     #[command(flatten)]
     gateway: Named,
     /// Also remove its conversations, token and slots

@@ -23,20 +23,18 @@ use proptest::{
     prelude::{Just, Strategy, any, prop_oneof, proptest},
     sample::select,
 };
+use runner_docker::Listed;
+use runner_model::lifecycle::{Ending, Failure, Move, Outcome, State};
+use runner_store::{
+    Address, Change, Created, For, Hold, HostIdentity, Kind, NewRun, Resource, Stage, Step, Store,
+    UnixMillis, Worker,
+};
 
 use super::{
     Outcome as Became, Reaper,
     decision::{Act, Dead, Decision, GRACE, Kept, Leftovers, Mode, Strange, Terms, judge},
     evidence::{Grant, Standing, Thing},
     space::Space,
-};
-use crate::{
-    lifecycle::{Ending, Failure, Move, Outcome, State},
-    sandbox::docker::Listed,
-    store::{
-        Address, Change, Created, For, Hold, HostIdentity, Kind, NewRun, Resource, Stage, Step, Store,
-        UnixMillis, Worker,
-    },
 };
 
 const ENDED: State = State::Ended(Outcome::Failed);

@@ -1,7 +1,8 @@
 //! Warm containers that wait for a run, and those that waited for one.
 
+use runner_store::{PoolStage, Pooled, WarmContainer};
+
 use super::*;
-use crate::store::{PoolStage, Pooled, WarmContainer};
 
 /// Returns a warm container in `stage`.
 fn warm(stage: PoolStage) -> Pooled {

@@ -14,6 +14,14 @@ use std::time::Duration;
 use gateway_bridge::{Begun, Ending, Failure as Frames, Gateway, Generation, Hello, SessionKey, Taken};
 use platform_core::event::Phase;
 use platform_runtime::report;
+use runner_control_client::Lines;
+use runner_docker::KilledBy;
+use runner_gateways::{self as gateway, Link};
+use runner_model::{
+    failpoint::Point,
+    lifecycle::{Failure, Move},
+};
+use runner_store::{Change, Kind, Stage};
 use tokio::time::timeout;
 
 use self::{
@@ -21,15 +29,7 @@ use self::{
     watch::{stop, watch},
 };
 use super::{Error, Scene, making::opened, things::Things};
-use crate::{
-    data_plane::Lines,
-    failpoint::Point,
-    gateway::{self, Link},
-    lifecycle::{Failure, Move},
-    sandbox::KilledBy,
-    store::{Change, Kind, Stage},
-    verdict::turn as verdict,
-};
+use crate::verdict::turn as verdict;
 
 /// Longest wait for a gateway to confirm the end of an aborted turn.
 const ABORT: Duration = Duration::from_secs(6);

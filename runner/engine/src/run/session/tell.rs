@@ -4,20 +4,17 @@ use std::time::Duration;
 
 use gateway_bridge::{Attribution, Begun, Running, Taken, Turn};
 use platform_core::{control::Correlation, event::Phase, grant::RunGrant, id::ModelName, token::UnixSeconds};
+use runner_gateways::{
+    self as gateway,
+    attribution::{self, Registered},
+};
+use runner_model::{failpoint::Point, lifecycle::Move};
+use runner_store::{Change, Kind, Stage};
+use runner_workspace::as_markdown;
 use tokio::time::Instant;
 
 use super::At;
-use crate::{
-    failpoint::Point,
-    gateway::{
-        self,
-        attribution::{self, Registered},
-    },
-    lifecycle::Move,
-    run::{Error, Scene, things::Things},
-    store::{Change, Kind, Stage},
-    workspace::as_markdown,
-};
+use crate::run::{Error, Scene, things::Things};
 
 /// Time by which the gateway's own deadline is later than ours, which is what ends a turn.
 const LATER: Duration = Duration::from_secs(10);

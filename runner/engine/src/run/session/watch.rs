@@ -6,22 +6,20 @@ use futures_util::{FutureExt, future::LocalBoxFuture};
 use gateway_bridge::{Ending, Event, Failure as Frames, Phase as Reached, Running};
 use platform_core::{control::Correlation, id::ToolName, limit::Millis};
 use platform_runtime::report;
+use runner_docker::KilledBy;
+use runner_model::{away::Away, failpoint::Point, lifecycle::Failure};
+use runner_store::{self as store, Change, Kind, Stage};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{ABORT, At, tell::Told};
 use crate::{
-    away::Away,
-    failpoint::Point,
-    lifecycle::Failure,
     run::{
         Error, Scene,
         calls::{self, Calls},
         relay::relay,
         things::Things,
     },
-    sandbox::KilledBy,
-    store::{self, Change, Kind, Stage},
     verdict::turn as verdict,
 };
 

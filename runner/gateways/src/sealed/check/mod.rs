@@ -6,11 +6,11 @@ use platform_runtime::settings::{Attribution, Gateway};
 use serde_json::Value;
 
 use super::tools;
-use crate::gateway::openclaw::Outside;
+use crate::openclaw::Outside;
 
 /// Defect because of which runs should not be sessions of a gateway. Its text says how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Finding {
+pub enum Finding {
     /// Accounts share the gateway, and its agents have these tools.
     SharedTools(Vec<String>),
     /// Accounts share the gateway, and its configuration does not say what its agents may not use.
@@ -46,7 +46,7 @@ pub(crate) enum Finding {
 
 impl Finding {
     /// Returns the finding as a code.
-    pub(crate) fn code(&self) -> &'static str {
+    pub fn code(&self) -> &'static str {
         match self {
             Self::SharedTools(_) => "shared_tools",
             Self::SharedUndenied => "shared_tools_not_denied",
@@ -70,12 +70,12 @@ impl Finding {
     }
 
     /// Returns whether it is merely unknown whether something is wrong.
-    pub(crate) const fn is_unknown(&self) -> bool {
+    pub const fn is_unknown(&self) -> bool {
         matches!(self, Self::Unknown(_))
     }
 
     /// Returns whether its version was only not tested: that is no reason for a check to fail.
-    pub(crate) fn is_untested(&self) -> bool {
+    pub fn is_untested(&self) -> bool {
         matches!(self, Self::Version(outside) if !outside.fails())
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::gateway::sealed::config::{self, Parts, tests::gateway};
+use crate::sealed::config::{self, Parts, tests::gateway};
 
 fn made(gateway: &Gateway) -> Value {
     let parts = Parts { models: &["fake".to_owned()], token: "t", slots: &[] };
@@ -128,7 +128,7 @@ fn an_older_ones_list_of_agents_is_looked_at() {
 
 #[test]
 fn a_version_that_was_not_tested_fails_no_check() {
-    use crate::gateway::openclaw::Use;
+    use crate::openclaw::Use;
     let of = |what: Use, version| Finding::Version(what.outside(version).unwrap());
     let newer = of(Use::Plugin, "2027.1.1");
     assert_eq!((newer.code(), newer.is_untested()), ("version_untested", true));

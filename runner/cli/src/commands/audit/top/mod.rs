@@ -11,21 +11,19 @@ use platform_runtime::{
     shutdown::{RunBy, signalled},
     terminal,
 };
+use runner_audit::{By, Groups, Sort};
+use runner_control_client::{self as data_plane, DataPlane, Follow, Lines};
 use serde_json::json;
 
 use self::view::{Key, Then, View};
 use super::{entry, stats};
-use crate::{
-    audit::{By, Groups, Sort},
-    cli::{Error, exit::Exit, screen::Screen},
-    data_plane::{self, DataPlane, Follow, Lines},
-};
+use crate::commands::{Error, exit::Exit, screen::Screen};
 
 /// Interval between two drawings.
 const REFRESH: Duration = Duration::from_secs(1);
 
 #[derive(clap::Args)]
-pub(in crate::cli) struct Arguments {
+pub(in crate::commands) struct Arguments {
     /// Sort order of rows
     #[arg(long, value_enum, default_value = "tokens")]
     by: Sort,

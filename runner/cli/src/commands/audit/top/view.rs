@@ -1,12 +1,10 @@
 //! Renders `sluice audit top`, and handles its keys. Pure: no terminal.
 
 use platform_runtime::terminal;
+use runner_audit::{By, Groups, Sort, Sums};
 
 use super::super::brief;
-use crate::{
-    audit::{By, Groups, Sort, Sums},
-    cli::screen::Size,
-};
+use crate::commands::screen::Size;
 
 /// Longest filter that can be typed.
 const LONGEST: usize = 64;
@@ -235,7 +233,7 @@ mod tests {
                 "model_answered":null,"status":200,"outcome":"complete","refusal":null,"ttfb_us":null,"duration_us":5,
                 "tokens":{{"input":1,"output":1,"cached":0,"reasoning":0}},"tokens_source":"exact","kind":"model","cost_nanodollars":7}}"#
             );
-            groups.add(&crate::audit::Entry::parse(line.as_bytes()).unwrap());
+            groups.add(&runner_audit::Entry::parse(line.as_bytes()).unwrap());
         }
         let screen = View::new(By::Model, Sort::Cost).screen(&groups, 0, Size { rows: 10, columns: 60 });
         assert_eq!(screen.len(), 10);

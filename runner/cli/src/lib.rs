@@ -1,0 +1,14 @@
+//! The program `sluice`: its commands, their output and exit codes, the doctor, supervision of the proxy, and reload.
+//!
+//! Does not hold logic that another crate of the control plane could hold. Commands turn arguments into calls of those.
+//!
+//! Start reading at `commands`: one file per command.
+//!
+//! Invariants: stdout in a pipe is the answer and nothing else. Text of agents is sanitised unless `--raw`.
+
+mod commands;
+mod doctor;
+mod reload;
+mod supervise;
+
+pub use commands::main;
