@@ -6,7 +6,11 @@ use platform_core::{id::RunId, limit::Millis};
 use platform_runtime::trust::Exposure;
 use runner_model::lifecycle::{Illegal, State};
 
-use super::{Class, bounds::Full, host::Served, identity::HostId};
+use super::{
+    class::Class,
+    identity::{HostId, Served},
+    queue_full::Full,
+};
 
 /// Reason why an operation of the store failed. No variant shows a password.
 #[derive(Debug, thiserror::Error)]

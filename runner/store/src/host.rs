@@ -4,11 +4,6 @@
 //! another host may neither order runs nor take them over. Every transaction that takes a run checks this again at its
 //! end. On Postgres the row is locked there until the commit, and a move of the store locks it first.
 
-use std::{
-    fmt,
-    time::{Duration, UNIX_EPOCH},
-};
-
 use platform_core::limit::Millis;
 use sqlx::{AssertSqlSafe, any::AnyRow};
 
@@ -16,28 +11,9 @@ use super::{
     Again, Store, Tx, UnixMillis,
     backend::Backend,
     error::{Error, failed},
-    identity::{HostId, HostIdentity},
+    identity::{HostId, HostIdentity, Served},
     row::{number, parsed, text},
 };
-
-/// The host that a store serves.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Served {
-    /// Its identity, with the name it had when it was last seen.
-    pub host: HostIdentity,
-    /// Time since which the store serves it.
-    pub since: UnixMillis,
-    /// Time at which a command of that host last used the store.
-    pub seen: UnixMillis,
-}
-
-impl fmt::Display for Served {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seen = Duration::from_millis(u64::try_from(self.seen.0).unwrap_or_default());
-        let seen = humantime::format_rfc3339_seconds(UNIX_EPOCH + seen);
-        write!(f, "host {} (`{}`, last seen {seen})", self.host.id, self.host.name)
-    }
-}
 
 /// Outcome of moving a store to a host.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -25,22 +25,27 @@ mod backup;
 mod bounds;
 mod cancel;
 mod claim;
+mod class;
 mod cursors;
 mod error;
 mod host;
+mod host_file;
 mod identity;
 mod lease;
 mod meter;
 mod pool;
+mod position;
 mod present;
 mod prune;
 mod queue;
+mod queue_full;
 mod read;
 mod resource;
 mod row;
 mod schema;
 mod step;
 mod tell;
+mod time;
 
 use std::{
     sync::Arc,
@@ -58,23 +63,27 @@ use sqlx::{
 pub use self::{
     address::Address,
     backup::{Onto, Rows},
-    bounds::{Bound, Bounds, Full},
+    bounds::Bounds,
+    class::Class,
     cursors::Acknowledged,
     error::{Done, Error, IdFault},
-    host::{Adopted, Served},
-    identity::{HostId, HostIdentity},
+    host::Adopted,
+    identity::{HostId, HostIdentity, Served},
     lease::{Created, For, Hold, NewRun, Worker},
-    meter::{Class, Metered},
+    meter::Metered,
     pool::{PoolStage, Pooled, WarmContainer},
+    position::{Printed, Told},
     present::Present,
     prune::{Keep, Pruned},
     queue::{Queue, Standing, Waiting},
+    queue_full::{Bound, Full},
     read::{Event, Filter, Page, Record},
     resource::{Change, Kind, Resource, Stage},
-    row::{Lease, Run, UnixMillis},
+    row::{Lease, Run},
     schema::SCHEMA,
     step::Step,
-    tell::{Batch, Printed, Told},
+    tell::Batch,
+    time::UnixMillis,
 };
 use self::{backend::Backend, error::failed, meter::Meter};
 

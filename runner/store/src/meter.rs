@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use platform_runtime::metrics::{Bound, Cells, Distribution, Histograms};
 
-use super::Error;
+use super::{Class, Error};
 
 /// Bounds of the histogram, from a row that is in memory to a lock that is waited for to the last.
 const BOUNDS: [Bound; 13] = [
@@ -22,35 +22,6 @@ const BOUNDS: [Bound; 13] = [
     (10_000_000, "10"),
     (60_000_000, "60"),
 ];
-
-/// Kinds of failures, distinguished by who has to act.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Class {
-    /// The store did not answer, or was too busy. That passes by itself, or the operator has to look.
-    Away,
-    /// Another worker has the run by now: no action is needed.
-    Fenced,
-    /// The request cannot be met: no such run, another order of this id, out of order.
-    Refused,
-    /// The store is not what it should be.
-    Broken,
-}
-
-impl Class {
-    /// All of them, in the order in which they are declared.
-    pub const ALL: [Self; 4] = [Self::Away, Self::Fenced, Self::Refused, Self::Broken];
-
-    /// Returns the class in a word.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Away => "away",
-            Self::Fenced => "fenced",
-            Self::Refused => "refused",
-            Self::Broken => "broken",
-        }
-    }
-}
 
 /// The counters.
 #[derive(Debug)]

@@ -10,8 +10,8 @@ use sqlx::Row;
 
 use super::{
     Again, Run, Store, Tx, UnixMillis,
-    bounds::Bound,
     error::{Error, failed},
+    queue_full::Bound,
     row::{count, rank},
 };
 

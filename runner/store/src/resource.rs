@@ -9,7 +9,8 @@ use sqlx::any::AnyRow;
 use super::{
     Again, Store, Tx,
     error::{Error, failed},
-    row::{Run, UnixMillis, count, number, parsed, storable, text},
+    row::{Run, count, number, parsed, storable, text},
+    time::UnixMillis,
 };
 
 /// Kind of a resource.

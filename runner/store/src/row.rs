@@ -1,7 +1,5 @@
 //! Reads a run from its row.
 
-use std::time::Duration;
-
 use platform_core::{
     control::Usage,
     event::RunErrorCode,
@@ -13,7 +11,10 @@ use runner_model::lifecycle::{Detail, Failure, State};
 use serde::{Serialize, Serializer};
 use sqlx::{Row, any::AnyRow};
 
-use super::error::{Error, failed};
+use super::{
+    UnixMillis,
+    error::{Error, failed},
+};
 
 /// Columns of a run, without its order and its answer, which may be large.
 macro_rules! columns {
@@ -24,19 +25,6 @@ macro_rules! columns {
     };
 }
 pub(super) use columns;
-
-/// Milliseconds since the epoch, by the database's clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(transparent)]
-pub struct UnixMillis(pub i64);
-
-impl UnixMillis {
-    /// Returns the time from this one to `later`; zero if that is not later.
-    #[must_use]
-    pub fn until(self, later: Self) -> Duration {
-        Duration::from_millis(u64::try_from(later.0 - self.0).unwrap_or_default())
-    }
-}
 
 /// A run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

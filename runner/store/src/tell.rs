@@ -5,17 +5,17 @@
 //! Followers read the very rows.
 
 use platform_core::{
-    event::{AgentEvent, OutputStream, Phase},
+    event::{AgentEvent, Phase},
     id::RunId,
     limit::ByteSize,
 };
 use runner_model::lifecycle::Failure;
-use serde::{Deserialize, Serialize};
 use sqlx::Row;
 
 use super::{
     Again, Hold, Run, Store, Tx,
     error::{Error, failed},
+    position::{SoFar, Told},
     read::Event,
     row::storable,
 };
@@ -35,32 +35,6 @@ const IMAGE: &str = "UPDATE runs SET image = $1 WHERE run = $2";
 const AFTER: &str =
     "SELECT seq, at, kind, payload FROM events WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3";
 
-/// Position up to which a run's events between its moves are recorded.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
-    /// Position in what its agent printed on standard output.
-    pub stdout: Printed,
-    /// Position in what its agent printed on standard error.
-    pub stderr: Printed,
-    /// Number of tool calls.
-    pub tools: u64,
-    /// Number of the last event of the data plane's tap that is accounted for.
-    pub tap: u64,
-}
-
-/// Position up to which an output is recorded.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Printed {
-    /// Bytes from its beginning.
-    pub bytes: u64,
-    /// Number of events for these bytes.
-    pub events: u64,
-    /// Bytes of the events' texts, as they are stored. Older rows have none; for those no more bytes were stored than
-    /// printed.
-    #[serde(default)]
-    pub kept: u64,
-}
-
 /// Events that are stored together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Batch {
@@ -70,33 +44,6 @@ pub struct Batch {
     pub events: Vec<AgentEvent>,
     /// Position of the run once these events are recorded.
     pub told: Told,
-}
-
-/// Recorded position, with the hold and the batch that recorded it.
-#[derive(Serialize, Deserialize)]
-struct SoFar {
-    epoch: u64,
-    batch: u64,
-    #[serde(flatten)]
-    told: Told,
-}
-
-impl Told {
-    /// Returns the position of one of the two outputs.
-    #[must_use]
-    pub const fn of(&mut self, stream: OutputStream) -> &mut Printed {
-        match stream {
-            OutputStream::Stdout => &mut self.stdout,
-            OutputStream::Stderr => &mut self.stderr,
-        }
-    }
-
-    /// Reads the position from its column.
-    pub(super) fn read(text: Option<&str>) -> Result<Self, Error> {
-        let Some(text) = text else { return Ok(Self::default()) };
-        let corrupt = |_error| Error::Corrupt { what: "told", value: text.to_owned() };
-        serde_json::from_str::<SoFar>(text).map(|so_far| so_far.told).map_err(corrupt)
-    }
 }
 
 impl Store {
