@@ -7,7 +7,7 @@
 #
 # OPENCLAW_VERSION chooses which: the newest that was tested (the default), which set-up installs, or any other of npm's,
 # which only `make test-openclaw VERSION=...` installs. What was tested with which version:
-# runner/src/gateway/openclaw.rs. The newer protocol's JSON schema, a package of its own, comes with each.
+# runner/gateways/src/openclaw.rs. The newer protocol's JSON schema, a package of its own, comes with each.
 set -euo pipefail
 
 NEWEST=2026.9.6

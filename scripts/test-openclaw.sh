@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tests what is claimed of one version of OpenClaw: installs it (about 800 MB) and runs the tests of each use of it for which
-# it is in the range. The ranges are those of runner/src/gateway/openclaw.rs, whose tests compare them.
+# it is in the range. The ranges are those of runner/gateways/src/openclaw.rs, whose tests compare them.
 #
 # usage: test-openclaw.sh VERSION
 set -euo pipefail

@@ -83,6 +83,7 @@ pub struct Api {
 }
 
 impl Api {
+    /// Binds `address`. Connections wait there until [`Self::serve`] accepts them.
     pub async fn bind(address: SocketAddr) -> Result<Self, Unbound> {
         let unbound = |source| Unbound { address, source };
         let listener = TcpListener::bind(address).await.map_err(unbound)?;

@@ -15,6 +15,7 @@ use serde::Deserialize;
 pub struct Entry<'l> {
     #[serde(rename = "v", deserialize_with = "known_version")]
     _version: u32,
+    /// Number of the record's line in the journal, from 1.
     pub seq: u64,
     #[serde(borrow)]
     ts: Text<'l>,
@@ -27,6 +28,7 @@ pub struct Entry<'l> {
     #[serde(borrow)]
     model_answered: Option<Text<'l>>,
     pub(crate) status: u16,
+    /// Outcome of the call.
     pub outcome: Outcome,
     pub(crate) refusal: Option<Refusal>,
     pub(crate) ttfb_us: Option<u64>,
@@ -34,6 +36,7 @@ pub struct Entry<'l> {
     pub(crate) tokens: Tokens,
     pub(crate) tokens_source: TokensSource,
     pub(crate) cost_nanodollars: Option<NanoDollars>,
+    /// Kind of call that the record describes.
     pub kind: Kind,
     #[serde(default = "one")]
     pub(crate) calls: u64,

@@ -76,7 +76,7 @@ impl Files {
     }
 
     /// Returns the next piece, or `None` after the last.
-    pub fn next(&mut self) -> Result<Option<Piece<'_>>, Error> {
+    pub fn next_piece(&mut self) -> Result<Option<Piece<'_>>, Error> {
         loop {
             let Some((path, reader)) = &mut self.now else {
                 let Some(path) = self.ahead.pop() else { return Ok(None) };
@@ -117,10 +117,10 @@ mod tests {
         }
         let mut files = Files::open(dir.path()).unwrap();
         for line in [b"a", b"b", b"c"] {
-            assert_eq!(files.next().unwrap(), Some(Piece::Line(line)));
+            assert_eq!(files.next_piece().unwrap(), Some(Piece::Line(line)));
         }
-        assert_eq!(files.next().unwrap(), Some(Piece::Unfinished(b"d")));
-        assert_eq!(files.next().unwrap(), None);
+        assert_eq!(files.next_piece().unwrap(), Some(Piece::Unfinished(b"d")));
+        assert_eq!(files.next_piece().unwrap(), None);
         assert_eq!(Files::journal_id(dir.path()).as_deref(), Some("0123"));
         let empty = tempfile::tempdir().unwrap();
         assert!(matches!(Files::open(empty.path()), Err(Error::NoJournal { .. })));

@@ -16,11 +16,17 @@ use super::Entry;
 /// Conditions on a record. An absent one matches every record.
 #[derive(Debug, Default)]
 pub struct Filter {
+    /// Run that made the call.
     pub run: Option<RunId>,
+    /// Account that pays for the call.
     pub account: Option<AccountId>,
+    /// Outcome of the call.
     pub outcome: Option<Outcome>,
+    /// Reason why Sluicegate answered the call itself. Calls that it did not answer itself do not match.
     pub refusal: Option<Refusal>,
+    /// Accuracy of the record's token counts.
     pub tokens: Option<TokensSource>,
+    /// Kind of the call: of the model API or of a tool.
     pub kind: Option<Kind>,
     /// Earliest time at which the call began.
     pub from: Option<When>,

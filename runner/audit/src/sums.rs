@@ -24,11 +24,15 @@ pub enum By {
 /// By what sums are put in order, the largest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Sort {
+    /// The tokens of prompts and answers
     Tokens,
+    /// The cost of the calls
     Cost,
+    /// The failed calls among those that were not refused
     Errors,
     /// The slowest hundredth of the calls
     Latency,
+    /// The calls that were not refused
     Calls,
 }
 
@@ -40,10 +44,13 @@ const RECENT: u64 = 60;
 pub struct Sums {
     /// Calls that were not refused.
     pub calls: u64,
+    /// Calls that were refused.
     pub refused: u64,
     /// Failed calls among those that were not refused.
     pub errors: u64,
+    /// Tokens of all records, those of refused calls included.
     pub tokens: Tokens,
+    /// Cost of all records. A record without a known cost adds nothing.
     pub cost: NanoDollars,
     /// Microseconds until the first byte of the upstream's answer.
     pub first: Histogram,
@@ -61,6 +68,7 @@ pub struct Groups {
 }
 
 impl By {
+    /// All groupings, in the order in which they are declared.
     pub const ALL: [Self; 3] = [Self::Run, Self::Account, Self::Model];
 
     /// Returns the word for one group.
@@ -82,10 +90,12 @@ impl By {
 }
 
 impl Groups {
+    /// Returns empty sums, to be grouped by `by`.
     pub fn new(by: By) -> Self {
         Self { by, sums: HashMap::new() }
     }
 
+    /// Adds a record to the sums of its run, account or model.
     pub fn add(&mut self, entry: &Entry<'_>) {
         let name = self.by.name(entry);
         match self.sums.get_mut(name) {
@@ -101,12 +111,14 @@ impl Groups {
         all
     }
 
+    /// Returns the property by which the records are grouped.
     pub const fn by(&self) -> By {
         self.by
     }
 }
 
 impl Sums {
+    /// Adds a record, which counts as many calls as it stands for.
     pub fn add(&mut self, entry: &Entry<'_>) {
         if entry.outcome == platform_core::record::Outcome::Refused {
             self.refused = self.refused.saturating_add(entry.calls);

@@ -196,7 +196,7 @@ fn workspaces_check(workspaces: Result<&Workspaces, &workspace::Error>) -> Check
         Ok(workspaces) => workspaces,
         Err(error) => return broken(error),
     };
-    match workspaces.room() {
+    match workspaces.disk_space() {
         Ok(room) if room.is_enough() => Check::ok(WORKSPACES, format!("{}; {room}", workspaces.describe())),
         Ok(room) => Check::broken(
             WORKSPACES,

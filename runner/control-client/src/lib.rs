@@ -136,6 +136,7 @@ pub struct Lines {
 }
 
 impl DataPlane {
+    /// Returns a client of the control socket at the path `socket`. It connects with each request, not here.
     pub fn at(socket: &Path) -> Self {
         Self { socket: socket.to_owned() }
     }
@@ -145,6 +146,7 @@ impl DataPlane {
         &self.socket
     }
 
+    /// Returns the health of the proxy: its version, open runs, calls in flight and journal.
     pub async fn health(&self) -> Result<Health, Error> {
         self.ask(Method::GET, "/v1/health", None::<&()>).await
     }
@@ -155,10 +157,12 @@ impl DataPlane {
         String::from_utf8(text).map_err(|error| Error::Unexpected(error.to_string()))
     }
 
+    /// Returns the upstream's answer to a health check, with the models that it offers.
     pub async fn upstream(&self) -> Result<UpstreamHealth, Error> {
         self.ask(Method::GET, "/v1/upstream", None::<&()>).await
     }
 
+    /// Registers a run, and returns the socket directory or the shared listener at which its calls come in.
     pub async fn register(&self, register: &Register) -> Result<Registered, Error> {
         self.ask(Method::PUT, &run_path(&register.grant.run_id), Some(register)).await
     }

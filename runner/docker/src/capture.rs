@@ -32,10 +32,12 @@ pub struct Rest {
 }
 
 impl Capture {
+    /// Returns an empty capture. It keeps at most `limit` bytes: one half from the beginning, the other from the end.
     pub fn new(limit: ByteSize) -> Self {
         Self { half: limit.as_usize() / 2, head: Vec::new(), tail: VecDeque::new(), cut: 0 }
     }
 
+    /// Adds the next bytes of the output.
     pub fn push(&mut self, bytes: &[u8]) {
         let room = self.half - self.head.len();
         let (head, rest) = bytes.split_at(room.min(bytes.len()));
@@ -47,6 +49,7 @@ impl Capture {
         self.cut += (rest.len() - kept.len() + over) as u64;
     }
 
+    /// Ends the capture, and returns the part of the output that was kept.
     pub fn finish(self) -> Captured {
         Captured { head: self.head, tail: self.tail.into(), cut: self.cut }
     }

@@ -43,6 +43,7 @@ pub struct SandboxSpec {
     pub workspace: PathBuf,
     /// Host directory of the run's socket.
     pub socket_dir: PathBuf,
+    /// Limits of its memory, processes, processor time and captured output.
     pub limits: Limits,
 }
 
@@ -115,7 +116,9 @@ pub enum KilledBy {
 /// A piece of output as it comes.
 #[derive(Debug)]
 pub struct Piece {
+    /// Output that the agent printed it on.
     pub stream: OutputStream,
+    /// Text of the piece. Bytes that are not UTF-8 are replaced.
     pub text: String,
     /// Position in the stream after the piece, in bytes.
     pub to: u64,

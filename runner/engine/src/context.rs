@@ -16,13 +16,19 @@ use crate::observer::Observer;
 /// Connections, settings and permits that runs of this process share.
 #[derive(Debug, Clone)]
 pub struct EngineHandles {
+    /// Client of the data plane's control socket.
     pub data_plane: DataPlane,
+    /// Client of the Docker that runs the containers.
     pub docker: Docker,
+    /// Store of the runs, their resources and their events.
     pub store: Store,
+    /// Worker in whose name this process holds leases.
     pub worker: Worker,
     /// Time after the last renewal at which the runs of this process may be taken over.
     pub lease: Millis,
+    /// Workspaces below this host's root, for runs and warm containers.
     pub workspaces: Workspaces,
+    /// Name of this installation, which is part of container names.
     pub installation: InstallationId,
     /// Limits that the configuration sets for accounts.
     pub accounts: Accounts,
@@ -31,6 +37,7 @@ pub struct EngineHandles {
     /// Permits for runs that are being provisioned and started. Docker starts many containers at once more slowly than
     /// one after the other.
     pub starts: Arc<Semaphore>,
+    /// Observer that reports the runs of this process to operators.
     pub observer: Observer,
 }
 

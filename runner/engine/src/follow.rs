@@ -57,8 +57,13 @@ struct Live {
 pub enum Heard {
     /// A stored event.
     Stored(Event),
-    /// Stored events that are kept no longer: so many, the last of them with this number.
-    Pruned { count: u64, upto: u64 },
+    /// Stored events that are kept no longer.
+    Pruned {
+        /// Number of events that are missing.
+        count: u64,
+        /// Sequence number of the last of them.
+        upto: u64,
+    },
     /// Live text: it has no number, and no place among stored events.
     Live(AgentEvent),
 }

@@ -25,6 +25,7 @@ use crate::request::RunRequest;
 /// Observer that reports the runs of this process to operators. Clones share their state.
 #[derive(Debug, Clone, Default)]
 pub struct Observer {
+    /// Metrics in which the runs are counted.
     pub metrics: Arc<Metrics>,
     /// Absent if traces are not exported.
     pub traces: Option<Traces>,

@@ -16,11 +16,17 @@ use serde::{Deserialize, Serialize};
 /// stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRequest {
+    /// Id of the run that is requested.
     pub run_id: RunId,
+    /// Account that pays for the run.
     pub account: AccountId,
+    /// Ids of the application around Sluicegate: its user, session and trace.
     pub correlation: Correlation,
+    /// Id of the agent to run.
     pub agent_id: AgentId,
+    /// Urgency of the run in the queue.
     pub priority: Priority,
+    /// Agent, model, messages and options of the run.
     pub wanted: RunSpec,
 }
 
@@ -28,13 +34,16 @@ pub struct RunRequest {
 /// run over needs nothing else.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunSpec {
+    /// Settings of the agent, with the limits and the image that the request changes.
     pub agent: Agent,
     /// Model that the agent is configured to request.
     pub model: String,
+    /// Conversation for the agent; the last message is the question.
     pub messages: Vec<Message>,
     /// Conversation that the run continues at a gateway; a new one if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_key: Option<ExternalId>,
+    /// Resources that stay when the run has ended.
     #[serde(default)]
     pub keep: Keep,
     /// Span of the caller. Changes nothing of what is run.
@@ -56,8 +65,11 @@ pub enum Keep {
 /// Run, agent and account of a request, for display.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'o> {
+    /// Id of the requested run.
     pub run: &'o RunId,
+    /// Id of the agent to run.
     pub agent: &'o AgentId,
+    /// Account that pays for the run.
     pub account: &'o AccountId,
 }
 
@@ -71,6 +83,7 @@ pub struct Unreadable {
 }
 
 impl RunRequest {
+    /// Returns the run, agent and account of the request.
     pub const fn subject(&self) -> Subject<'_> {
         Subject { run: &self.run_id, agent: &self.agent_id, account: &self.account }
     }

@@ -44,7 +44,9 @@ impl Away for Unattributable {
 /// Identification that is sent to a gateway with a turn, and the slot to return when the turn is certainly over.
 #[derive(Debug)]
 pub struct Registered {
+    /// Identification to send with the turn.
     pub attribution: Attribution,
+    /// Slot that the run has leased; absent if its calls are attributed in another way.
     pub slot: Option<Correlation>,
 }
 

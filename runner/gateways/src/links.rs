@@ -32,7 +32,9 @@ pub struct Links(BTreeMap<GatewayId, Link>);
 /// Connection to one gateway, opened when it is needed.
 #[derive(Debug)]
 pub struct Link {
+    /// Name of the gateway in the configuration.
     pub id: GatewayId,
+    /// Settings of the gateway.
     pub gateway: settings::Gateway,
     pub(crate) place: Place,
     token_secrets_file: Option<PathBuf>,

@@ -110,8 +110,9 @@ impl Place {
     }
 }
 
-/// Directories of a gateway's workspace: one for its socket, and one for all else that it writes.
+/// Name of the directory in a gateway's workspace that holds its socket.
 pub const BRIDGE: &str = "bridge";
+/// Name of the directory in a gateway's workspace for all else that it writes.
 pub const STATE: &str = "state";
 
 /// Returns the id of a gateway's workspace: each gateway has a directory of workspaces for itself, and one in it.

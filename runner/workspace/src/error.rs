@@ -8,8 +8,9 @@ use std::{
 use platform_core::{id::WorkspaceId, limit::ByteSize};
 use platform_runtime::socket;
 
-use super::Room;
+use super::disk_space::InsufficientDisk;
 
+/// Reason why a workspace cannot be made, kept or read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A directory cannot be created.
@@ -87,13 +88,8 @@ pub enum Error {
         root: PathBuf,
     },
     /// The disk is too full for another workspace.
-    #[error("{} has too little room: {room}; free some, or lower sandbox.disk_reserve or sandbox.workspace_size", root.display())]
-    NoRoom {
-        /// Root on that disk.
-        root: PathBuf,
-        /// Space on the disk, and the demands on it.
-        room: Room,
-    },
+    #[error(transparent)]
+    InsufficientDisk(#[from] InsufficientDisk),
     /// A file of the agent's cannot be read safely.
     #[error("{} in the workspace {why}", path.display())]
     Unreadable {

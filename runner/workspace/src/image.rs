@@ -10,10 +10,8 @@ use std::{
     os::unix::{
         fs::{MetadataExt, PermissionsExt},
         net::UnixStream,
-        process::CommandExt,
     },
     path::Path,
-    process::{Command, Stdio},
     thread,
     time::Duration,
 };
@@ -21,10 +19,8 @@ use std::{
 use platform_core::limit::ByteSize;
 use platform_runtime::{lock::Lock, random};
 
-use super::{Bounds, Error, Lasting, place::Place};
+use super::{Bounds, Error, Lasting, place::Place, program::run};
 
-/// `PATH` that programs are looked up in. They get no other variable of our environment.
-const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 /// Mount options of a run's image. Without barriers and order: the content need not survive the machine, and an
 /// agent's fsync(2) must not become the host's. Without `discard`: it makes deleting five times as slow. Inode tables
 /// are zero already, in a file that was just made.
@@ -132,7 +128,7 @@ pub(super) fn make(place: &Place, bounds: Bounds) -> Result<(), Error> {
     let options = ["-F", "-q", "-N", &files];
     let arguments: Vec<_> =
         options.iter().chain(&FEATURES).map(OsStr::new).chain([image.as_os_str()]).collect();
-    program("mkfs.ext4", image, &arguments)
+    run("mkfs.ext4", image, &arguments)
 }
 
 /// Mounts the image of `place` on its tree, which then holds only what an agent and this process put there.
@@ -144,7 +140,7 @@ pub(super) fn mount(place: &Place, lasting: Lasting) -> Result<(), Error> {
     let options = ["-n", "-i", "-t", "ext4", "-o", how, "--"];
     let paths = [place.image.as_os_str(), place.tree.as_os_str()];
     let arguments: Vec<_> = options.iter().map(OsStr::new).chain(paths).collect();
-    let mount = || program("mount", &place.image, &arguments);
+    let mount = || run("mount", &place.image, &arguments);
     let mut mounted = mount();
     for _ in 1..TRIES {
         if let Err(error) = &mounted {
@@ -161,7 +157,7 @@ pub(super) fn mount(place: &Place, lasting: Lasting) -> Result<(), Error> {
 
 /// Returns deleted blocks of the mounted image of `place` to the host.
 pub(super) fn trim(place: &Place) -> Result<(), Error> {
-    program("fstrim", &place.tree, &[place.tree.as_os_str()])
+    run("fstrim", &place.tree, &[place.tree.as_os_str()])
 }
 
 /// Repairs the image of `place` if the machine went down while it was mounted. The last writes may be lost. Does
@@ -170,7 +166,7 @@ pub(super) fn mend(place: &Place) -> Result<(), Error> {
     if is_attached(&place.image) {
         return Ok(());
     }
-    program("e2fsck", &place.image, &[OsStr::new("-p"), place.image.as_os_str()])
+    run("e2fsck", &place.image, &[OsStr::new("-p"), place.image.as_os_str()])
 }
 
 /// Returns whether a loop device is backed by the file.
@@ -178,21 +174,4 @@ fn is_attached(image: &Path) -> bool {
     let devices = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let backing = devices.map(|device| fs::read_to_string(device.path().join("loop/backing_file")));
     backing.flatten().any(|backing| Path::new(backing.trim_end_matches('\n')) == image)
-}
-
-/// Runs a program that works on `path` to its end. It gets a process group of its own: Ctrl-C is for this process to
-/// act upon.
-pub(super) fn program(program: &'static str, path: &Path, arguments: &[&OsStr]) -> Result<(), Error> {
-    let mut command = Command::new(program);
-    command.args(arguments).env_clear().env("PATH", PATH).stdin(Stdio::null()).process_group(0);
-    let output = command.output().map_err(|source| Error::NoProgram { program, source })?;
-    // e2fsck: 1 is "errors corrected".
-    if output.status.success() || (program == "e2fsck" && output.status.code() == Some(1)) {
-        return Ok(());
-    }
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    let says = |line: &&str| !line.is_empty() && !line.starts_with("dmesg(1)");
-    let said = stderr.lines().map(str::trim).rfind(says);
-    let said = said.map_or_else(|| output.status.to_string(), |line| line.chars().take(300).collect());
-    Err(Error::Program { program, path: path.to_owned(), said })
 }

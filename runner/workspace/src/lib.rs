@@ -19,11 +19,12 @@
 //! Invariants: reads go through `openat2` beneath the tree. Only plain files are read.
 
 mod conversation;
+mod disk_space;
 mod error;
 mod image;
 mod place;
+mod program;
 mod reading;
-mod room;
 mod start;
 #[cfg(test)]
 mod tests;
@@ -45,7 +46,12 @@ use runner_model::conversation::Message;
 use tokio::{sync::oneshot, task::spawn_blocking};
 
 use self::place::Place;
-pub use self::{conversation::markdown as as_markdown, error::Error, room::Room, watch::Exceeded};
+pub use self::{
+    conversation::markdown as as_markdown,
+    disk_space::{DiskSpace, InsufficientDisk},
+    error::Error,
+    watch::Exceeded,
+};
 
 /// Fewest files that any workspace may hold.
 const FEWEST_FILES: u64 = 64;
@@ -283,7 +289,7 @@ impl Workspaces {
     /// Reserves disk space for one more workspace while it is made.
     pub fn reserve(&self) -> Result<Reserved, Error> {
         let (mut making, size) = (self.site.making(), self.bounds.size);
-        self.room_beside(*making)?.enough()?;
+        self.disk_space_beside(*making)?.enough()?;
         *making += size.0;
         Ok(Reserved { site: Arc::clone(&self.site), size })
     }
@@ -300,12 +306,12 @@ impl Workspaces {
     }
 
     /// Returns the disk space for one more workspace. Asked before a run begins.
-    pub fn room(&self) -> Result<Room, Error> {
+    pub fn disk_space(&self) -> Result<DiskSpace, Error> {
         let making = *self.site.making();
-        self.room_beside(making)
+        self.disk_space_beside(making)
     }
 
-    fn room_beside(&self, making: u64) -> Result<Room, Error> {
+    fn disk_space_beside(&self, making: u64) -> Result<DiskSpace, Error> {
         let Site { root, form, reserve, .. } = &*self.site;
         let promised = match form {
             Form::Image => {
@@ -320,7 +326,8 @@ impl Workspaces {
             Form::Directory { .. } => self.bounds.files,
         };
         let needed = Bounds { size: self.bounds.size, files };
-        Room::of(root, needed, ByteSize(promised), *reserve)
+        DiskSpace::measure(root, needed, ByteSize(promised), *reserve)
+            .map_err(Error::io("ask for the room in", root))
     }
 }
 

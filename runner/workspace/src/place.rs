@@ -17,7 +17,7 @@ use rustix::{
     mount::{MountFlags, UnmountFlags, mount_remount, unmount},
 };
 
-use super::{Error, image::program, watch::Exceeded};
+use super::{Error, program::run, watch::Exceeded};
 
 /// Mode of a directory that belongs to an agent.
 pub(super) const DIRECTORY: u32 = 0o755;
@@ -145,7 +145,7 @@ impl Place {
         // It holds files of an agent. `rm` needs few descriptors however deep it is, and follows no link.
         let arguments =
             [OsStr::new("-rf"), OsStr::new("--one-file-system"), OsStr::new("--"), self.dir.as_os_str()];
-        program("rm", &self.dir, &arguments)
+        run("rm", &self.dir, &arguments)
     }
 }
 

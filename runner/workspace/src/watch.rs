@@ -19,7 +19,7 @@ use rustix::{
 };
 use tokio::{task::spawn_blocking, time::sleep};
 
-use super::{Bounds, Room, reading};
+use super::{Bounds, DiskSpace, reading};
 
 /// Shortest and longest pause between two measurements. Measuring takes a tenth of the time at most, up to the
 /// longest pause.
@@ -81,7 +81,7 @@ impl Watched {
 
     /// Returns the bound that is exceeded now.
     pub(super) fn look(&self) -> io::Result<Option<Exceeded>> {
-        let room = Room::of(&self.tree, self.bounds, ByteSize(0), self.reserve);
+        let room = DiskSpace::measure(&self.tree, self.bounds, ByteSize(0), self.reserve);
         if room.is_ok_and(|room| room.is_critical()) {
             return Ok(Some(Exceeded::Disk));
         }

@@ -10,19 +10,77 @@ use tidy::{
 };
 
 /// The crates of this repository that each crate, by its directory, may depend on.
-const BELOW: [(&str, &[&str]); 10] = [
+const BELOW: [(&str, &[&str]); 20] = [
     ("platform/core", &[]),
     ("platform/runtime", &["platform-core"]),
     ("gateway-bridge", &["platform-core", "platform-runtime"]),
     ("proxy", &["platform-core", "platform-runtime"]),
-    ("runner", &["platform-core", "platform-runtime", "gateway-bridge"]),
+    ("runner/model", &["platform-core", "platform-runtime"]),
+    ("runner/store", &["platform-core", "platform-runtime", "runner-model"]),
+    ("runner/docker", &["platform-core", "platform-runtime", "runner-model"]),
+    ("runner/workspace", &["platform-core", "platform-runtime", "runner-model"]),
+    ("runner/control-client", &["platform-core", "platform-runtime", "runner-model"]),
+    ("runner/audit", &["platform-core", "platform-runtime"]),
+    (
+        "runner/gateways",
+        &[
+            "platform-core",
+            "platform-runtime",
+            "gateway-bridge",
+            "runner-model",
+            "runner-docker",
+            "runner-workspace",
+            "runner-control-client",
+        ],
+    ),
+    (
+        "runner/telemetry",
+        &["platform-core", "platform-runtime", "runner-model", "runner-store", "runner-control-client"],
+    ),
+    ("runner/engine", &BELOW_ENGINE),
+    ("runner/api", &["platform-runtime", "runner-engine", "runner-telemetry"]),
+    ("runner/cli", &BELOW_CLI),
     ("services/sandbox-init", &["platform-core"]),
     ("bench", &[]),
     ("fuzz", &["platform-core", "proxy", "gateway-bridge"]),
-    // Failpoints and what is stored from the runner, the handle from the bridge; all else is seen from outside.
-    ("tests", &["platform-core", "platform-runtime", "bench", "gateway-bridge", "runner"]),
+    // Failpoints, and what is stored, from the runner, the handle from the bridge; all else is seen from outside.
+    (
+        "tests",
+        &["platform-core", "platform-runtime", "bench", "gateway-bridge", "runner-model", "runner-store"],
+    ),
     // The settings' schema is compared with its file; all else is text here.
     ("tests/tidy", &["platform-runtime"]),
+];
+
+/// Crates below the engine. Billing, tools and the API will stand above it.
+const BELOW_ENGINE: [&str; 10] = [
+    "platform-core",
+    "platform-runtime",
+    "gateway-bridge",
+    "runner-model",
+    "runner-store",
+    "runner-docker",
+    "runner-workspace",
+    "runner-control-client",
+    "runner-gateways",
+    "runner-telemetry",
+];
+
+/// Crates below the command line: all of the control plane.
+const BELOW_CLI: [&str; 13] = [
+    "platform-core",
+    "platform-runtime",
+    "gateway-bridge",
+    "runner-model",
+    "runner-store",
+    "runner-docker",
+    "runner-workspace",
+    "runner-control-client",
+    "runner-gateways",
+    "runner-telemetry",
+    "runner-engine",
+    "runner-audit",
+    "runner-api",
 ];
 
 fn repository() -> Repository {

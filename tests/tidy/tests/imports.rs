@@ -29,7 +29,7 @@ const ENVIRONMENT: [&str; 4] = ["std::env::var", "std::env::var_os", "std::env::
 const READERS: [&str; 2] = ["platform/runtime/src/config/mod.rs", "services/sandbox-init/src/settings.rs"];
 
 /// The module that speaks to Docker.
-const DOCKER: &str = "runner/src/sandbox/docker/";
+const DOCKER: &str = "runner/docker/src/docker/";
 
 fn repository() -> Repository {
     Repository::open().expect("the repository is read")

@@ -30,6 +30,7 @@ pub struct Advice {
 pub struct Setting {
     /// Heading in TOML: `accounts."acct-7"`.
     pub section: String,
+    /// Key of the setting in that section, such as `max_connections`.
     pub key: &'static str,
     /// Value to add or to choose.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 pub struct Known {
     /// Name of the holder, for a sentence: "consumer billing".
     pub who: String,
+    /// Cursor that the holder has kept.
     pub cursor: Cursor,
 }
 
@@ -64,6 +65,7 @@ pub struct Report {
     pub first: Option<u64>,
     /// End of the journal, to be kept elsewhere; absent if the journal has a fault.
     pub cursor: Option<Cursor>,
+    /// Fault of the journal; absent if none was noticed.
     pub fault: Option<Fault>,
     /// Holders whose cursors agree.
     pub agrees: Vec<String>,

@@ -137,7 +137,7 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit,
     }
     let docker = Docker::connect(&settings.sandbox.docker_socket).await?;
     let workspaces = Workspaces::open(&settings.sandbox)?;
-    workspaces.sized(order.wanted.agent.disk).room()?.enough()?;
+    workspaces.sized(order.wanted.agent.disk).disk_space()?.enough()?;
     let (observer, export) = Observer::of(settings)?;
     let host = EngineHandles { observer, ..EngineHandles::of(settings, docker, store, workspaces) };
     host.data_plane.health().await?;

@@ -35,14 +35,17 @@ pub struct GatewaySpec {
     pub name: String,
     /// Id of its image.
     pub image: String,
+    /// Labels that find the container again, and name the setup that it was made from.
     pub labels: BTreeMap<&'static str, String>,
     /// Command that its first process starts.
     pub command: Vec<String>,
+    /// Environment variables, set in addition to the image's.
     pub environment: BTreeMap<&'static str, String>,
     /// Host directories that it only reads, each with its path in the container.
     pub reads: [(PathBuf, &'static str); 2],
     /// Host directories that it writes to, each with its path in the container.
     pub writes: [(PathBuf, &'static str); 2],
+    /// Limits of its memory, processes, processor time and kept output.
     pub limits: Limits,
     /// Longest time it may take to end.
     pub drain: Duration,
@@ -51,7 +54,9 @@ pub struct GatewaySpec {
 /// A gateway's container that exists.
 #[derive(Debug)]
 pub struct GatewayFound {
+    /// True if Docker reports that it runs.
     pub is_running: bool,
+    /// Labels that it was made with.
     pub labels: HashMap<String, String>,
     /// Networks it is attached to; there should be none.
     pub networks: Vec<String>,

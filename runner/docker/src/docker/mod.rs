@@ -117,7 +117,9 @@ pub enum Waits {
 /// Docker's own description of its version.
 #[derive(Debug)]
 pub struct Version {
+    /// Version of the Docker engine; empty if it states none.
     pub engine: String,
+    /// Latest version of the API that the engine speaks; empty if it states none.
     pub api: String,
 }
 
@@ -130,6 +132,7 @@ impl Docker {
         Ok(Self(client.negotiate_version().await.map_err(unreachable)?))
     }
 
+    /// Returns the versions of Docker and of its API. The answer also shows that Docker is available.
     pub async fn version(&self) -> Result<Version, Error> {
         let version = self.0.version().await.map_err(refused("tell the version of", "engine"))?;
         Ok(Version {

@@ -38,6 +38,7 @@ impl Known {
 }
 
 impl Catalog {
+    /// Returns a catalog of the agents in `settings`; nothing is looked up yet.
     pub fn of(settings: &Settings) -> Self {
         Self { known: Mutex::new(Known::of(settings)) }
     }

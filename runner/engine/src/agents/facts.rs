@@ -55,6 +55,7 @@ pub(crate) struct OnDocker {
 }
 
 impl Places {
+    /// Returns the addresses in `settings`, and connects to none of them.
     pub fn of(settings: &Settings) -> Self {
         Self {
             docker: settings.sandbox.docker_socket.clone(),

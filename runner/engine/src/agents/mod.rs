@@ -22,13 +22,16 @@ pub use self::{
 /// An agent with its obstacles.
 #[derive(Debug, Clone)]
 pub struct Looked {
+    /// Id of the agent in the configuration.
     pub id: AgentId,
+    /// Settings of the agent.
     pub agent: Agent,
     /// Reasons why it cannot run; it can if there are only notes.
     pub obstacles: Vec<Obstacle>,
 }
 
 impl Looked {
+    /// Returns whether the agent can run here: it has no obstacles except notes.
     pub fn can_run(&self) -> bool {
         self.obstacles.iter().all(Obstacle::is_note)
     }

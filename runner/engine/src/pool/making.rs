@@ -45,7 +45,7 @@ impl Pool<'_> {
         let workspaces = workspaces.sized(want.entry.disk);
         let room = workspaces.reserve()?;
         // Beside it there must be disk space for a run that needs a workspace of its own.
-        self.host.workspaces.room()?.enough()?;
+        self.host.workspaces.disk_space()?.enough().map_err(runner_workspace::Error::from)?;
         let workspace = workspaces.create_waiting(&warm.workspace).await?;
         drop(room);
         Point::WarmWorkspaceMade.reach();

@@ -46,23 +46,39 @@ const AT_A_TIME: usize = 4;
 /// Reason why there is no warm container.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// The store failed.
     #[error("the store failed")]
     Store(#[from] store::Error),
+    /// The data plane failed.
     #[error("the data plane failed")]
     DataPlane(#[from] data_plane::Error),
+    /// The workspace failed, or the disk has no space for another.
     #[error("the workspace failed")]
     Workspace(#[from] workspace::Error),
+    /// Docker failed.
     #[error("the sandbox failed")]
     Docker(#[from] docker::Error),
+    /// The image is not made for warm containers.
     #[error(
         "containers of image {image} do not wait for a start file: an image that does names its entrypoint on the label `{}` and has no command; or set `warm` to 0",
         platform_core::name::label::ENTRYPOINT
     )]
-    NeverWaits { image: String },
+    NeverWaits {
+        /// Image in the agent's settings.
+        image: String,
+    },
+    /// Workspaces are not images here, so nothing bounds the disk use of a warm container.
     #[error("workspaces are directories here, and nothing would bound what waits: they have to be images")]
     Unbounded,
+    /// A warm container ended while it waited for a run.
     #[error("container {container} of image {image} has ended while it waited")]
-    Ended { container: String, image: String },
+    Ended {
+        /// Name of the container.
+        container: String,
+        /// Id of its image.
+        image: String,
+    },
+    /// The warm container may belong to another process by now.
     #[error("it is another's by now: this process was held up for longer than its lease")]
     Lost,
 }
@@ -232,8 +248,11 @@ impl<'h> Pool<'h> {
         if !(glance.wants.is_empty() && self.is_empty.get()) {
             glance.running = Some(docker.running_warm_containers(installation).await?);
             // Runs have priority for disk space.
-            glance.room =
-                workspaces.room().and_then(|room| room.enough()).err().map(|error| report::chain(&error));
+            glance.room = workspaces
+                .disk_space()
+                .and_then(|space| Ok(space.enough()?))
+                .err()
+                .map(|error| report::chain(&error));
         }
         Ok(glance)
     }

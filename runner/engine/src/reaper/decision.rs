@@ -36,8 +36,11 @@ pub(super) const GRACE: Duration = Duration::from_mins(10);
 /// Options of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Mode {
+    /// Effect of its decisions.
     pub act: Act,
+    /// Treatment of resources that nothing proves to be a run's.
     pub unknown: Leftovers,
+    /// Treatment of workspaces that were kept on purpose when their runs ended.
     pub kept: Leftovers,
 }
 

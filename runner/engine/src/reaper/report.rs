@@ -27,12 +27,16 @@ pub struct Report {
 /// A resource and its outcome.
 #[derive(Debug, Serialize)]
 pub struct Entry {
+    /// Kind of the resource: a container, a workspace or another.
     pub kind: Kind,
+    /// Name of the resource, or its id if its kind goes by ids.
     pub name: String,
     /// Run it belongs to, by its label or by its row.
     pub run: Option<RunId>,
+    /// Outcome of the pass for the resource.
     #[serde(flatten)]
     pub outcome: Outcome,
+    /// Reason of the decision, in words.
     pub why: String,
 }
 

@@ -59,6 +59,7 @@ pub enum Error {
 /// A stored run on which this process holds the lease.
 #[derive(Debug)]
 pub struct Booked {
+    /// Request that is stored for the run.
     pub order: RunRequest,
     store: Store,
     hold: Hold,

@@ -26,7 +26,7 @@ use runner_workspace::{Workspace, Workspaces};
 use super::{
     Error, Scene,
     attempt::AtWork,
-    needs::{image, room},
+    needs::{disk_space, image},
     plan::{self, Around},
     things::{self, Things},
 };
@@ -132,7 +132,7 @@ async fn claim(
 async fn prepare(scene: &Scene<'_>, things: &mut Things, image: String) -> Result<Prepared, Error> {
     let Scene { host, booked, .. } = *scene;
     let workspaces = host.workspaces.sized(scene.order().wanted.agent.disk);
-    let room = room(scene, &workspaces).await?;
+    let room = disk_space(scene, &workspaces).await?;
     let id = Workspaces::new_id();
     let mut wanted = vec![Change::wanted(Kind::Workspace, id.as_str())];
     if things.last(Kind::Listener).is_none() {

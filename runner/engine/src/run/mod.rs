@@ -144,7 +144,7 @@ impl Error {
                 (Code::DataPlaneUnavailable, "the data plane did not answer")
             }
             Self::DataPlane(_) => (Code::DataPlaneFailed, "the data plane refused the run"),
-            Self::Workspace(workspace::Error::NoRoom { .. }) => {
+            Self::Workspace(workspace::Error::InsufficientDisk(_)) => {
                 (Code::InsufficientDisk, "there was no room for its workspace")
             }
             Self::Workspace(_) => (Code::WorkspaceFailed, "its workspace could not be made or kept"),

@@ -25,12 +25,12 @@ pub(super) async fn image(scene: &Scene<'_>) -> Result<String, Error> {
 }
 
 /// Waits for disk space for a workspace: runs that were admitted at the same moment may have taken it.
-pub(super) async fn room(scene: &Scene<'_>, workspaces: &Workspaces) -> Result<Reserved, Error> {
+pub(super) async fn disk_space(scene: &Scene<'_>, workspaces: &Workspaces) -> Result<Reserved, Error> {
     let deadline = Instant::now() + ROOM;
     loop {
         scene.go_on()?;
         match workspaces.reserve() {
-            Err(error @ workspace::Error::NoRoom { .. }) if Instant::now() < deadline => {
+            Err(error @ workspace::Error::InsufficientDisk(_)) if Instant::now() < deadline => {
                 let (run, error) = (&scene.order().run_id, report::chain(&error));
                 tracing::warn!(%run, error, "it waits for room");
                 tokio::time::sleep(PAUSE).await;

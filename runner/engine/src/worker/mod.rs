@@ -220,7 +220,7 @@ async fn queued(host: &EngineHandles, places: &Arc<Semaphore>) -> Result<Taken, 
     if !host.store.is_anything_queued().await.map_err(BookingError::NotStored)? {
         return Ok(Taken::Nothing);
     }
-    if let Err(error) = host.workspaces.room().and_then(|room| room.enough()) {
+    if let Err(error) = host.workspaces.disk_space().and_then(|space| Ok(space.enough()?)) {
         tracing::warn!(error = %report::chain(&error), "runs wait");
         return Ok(Taken::NotNow);
     }

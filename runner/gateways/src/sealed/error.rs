@@ -13,42 +13,85 @@ use super::{Finding, life::START};
 /// Reason why a gateway is not in the requested state.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// No gateway of this name is configured.
     #[error(transparent)]
     Unknown(#[from] NoGateway),
+    /// The gateway runs elsewhere: its settings name an address.
     #[error("gateway {id} does not run here but at {url}: start it there")]
-    Elsewhere { id: GatewayId, url: String },
+    Elsewhere {
+        /// Name of the gateway.
+        id: GatewayId,
+        /// Address in its settings.
+        url: String,
+    },
+    /// No model is known that the gateway's agents may call.
     #[error(
         "there is no model for gateway {0}: name some in `models` of an agent with `gateways = [\"{0}\"]`, or start the proxy and its upstream"
     )]
     NoModel(GatewayId),
+    /// The configuration that the gateway would have is not safe.
     #[error("gateway {id} is not started like this: {}", list(.findings))]
-    Unsafe { id: GatewayId, findings: Vec<Finding> },
+    Unsafe {
+        /// Name of the gateway.
+        id: GatewayId,
+        /// Defects of that configuration; at least one.
+        findings: Vec<Finding>,
+    },
+    /// An operation on a file or directory failed.
     #[error("cannot {action} {}", path.display())]
     File {
+        /// Operation that failed, as a verb.
         action: &'static str,
+        /// Path that it was applied to.
         path: PathBuf,
+        /// Cause reported by the system.
         #[source]
         source: io::Error,
     },
+    /// A directory of the gateway cannot be created, or is not private.
     #[error(transparent)]
     Dir(#[from] socket::Error),
+    /// The gateway's token or slots cannot be read.
     #[error(transparent)]
     Secret(#[from] crate::Error),
+    /// The workspace that the gateway writes to failed.
     #[error(transparent)]
     Disk(#[from] workspace::Error),
+    /// Docker failed.
     #[error(transparent)]
     Docker(#[from] docker::Error),
+    /// The data plane failed.
     #[error(transparent)]
     DataPlane(#[from] data_plane::Error),
+    /// The disk that the gateway writes to is full.
     #[error(
         "gateway {id} is not started: {exceeded}; remove what its agents left in {}, or all of it (`sluice gateway down {id} --purge`)",
         state.display()
     )]
-    Full { id: GatewayId, exceeded: Exceeded, state: PathBuf },
+    Full {
+        /// Name of the gateway.
+        id: GatewayId,
+        /// Bound that its disk exceeds.
+        exceeded: Exceeded,
+        /// Directory of its conversations, and of its agents' files.
+        state: PathBuf,
+    },
+    /// The gateway runs, and did not answer in time.
     #[error("gateway {id} did not answer within {} s; its output ends:\n{tail}", START.as_secs())]
-    Silent { id: GatewayId, tail: String },
+    Silent {
+        /// Name of the gateway.
+        id: GatewayId,
+        /// Last lines of its output; empty if they could not be read.
+        tail: String,
+    },
+    /// The gateway ended before it answered.
     #[error("gateway {id} has ended; its output ends:\n{tail}")]
-    Ended { id: GatewayId, tail: String },
+    Ended {
+        /// Name of the gateway.
+        id: GatewayId,
+        /// Last lines of its output; empty if they could not be read.
+        tail: String,
+    },
 }
 
 fn list(findings: &[Finding]) -> String {

@@ -43,6 +43,7 @@ const TAIL: u32 = 20;
 /// Result of starting a gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Done {
+    /// The gateway did not run, and was started.
     Started,
     /// The gateway ran with the same setup.
     Unchanged,
@@ -64,6 +65,7 @@ pub enum Event<'e> {
 pub enum Kept {
     /// Its conversations, its token and its slots.
     State,
+    /// No data: its disk and its files are removed.
     Nothing,
 }
 

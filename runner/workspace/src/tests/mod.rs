@@ -281,23 +281,23 @@ async fn a_root_that_others_can_enter_is_refused_and_left_as_it_is() {
 #[tokio::test]
 async fn room_counts_what_was_promised_and_what_is_in_reserve() {
     let ground = Ground::of(WorkspaceForm::Image).await;
-    let room = ground.all.room().unwrap();
+    let room = ground.all.disk_space().unwrap();
     assert!(room.is_enough() && room.to_string().contains("of it promised to runs"), "{room}");
     ground.all.keep(&ground.id).await.unwrap();
-    let room = ground.all.room().unwrap();
+    let room = ground.all.disk_space().unwrap();
     assert!(!room.to_string().contains("promised"), "what is kept does not grow: {room}");
     let reserved = ground.all.reserve().unwrap();
-    let room = ground.all.room().unwrap();
+    let room = ground.all.disk_space().unwrap();
     assert!(room.to_string().contains("promised"), "what is being made will: {room}");
     drop(reserved);
-    let large = ground.all.sized(Some(ByteSize(1 << 60))).room().unwrap();
+    let large = ground.all.sized(Some(ByteSize(1 << 60))).disk_space().unwrap();
     assert!(!large.is_enough(), "one that is larger than others needs more: {large}");
-    assert!(!ground.all.room().unwrap().to_string().contains("promised"));
+    assert!(!ground.all.disk_space().unwrap().to_string().contains("promised"));
     ground.remove().await;
     for form in BOTH {
         let dir = tempfile::tempdir().unwrap();
         let greedy = Sandbox { disk_reserve: ByteSize(1 << 60), ..settings(dir.path(), form) };
-        let refused = Workspaces::open(&greedy).unwrap().room().unwrap().enough().unwrap_err();
+        let refused = Workspaces::open(&greedy).unwrap().disk_space().unwrap().enough().unwrap_err();
         assert!(refused.to_string().contains("sandbox.disk_reserve"), "{refused}");
     }
 }

@@ -87,7 +87,7 @@ fn of_files(dir: &Path, known: Vec<Known>) -> Result<Report, Error> {
     let id = Files::journal_id(dir).or_else(|| known.first().map(|known| known.cursor.journal.clone()));
     let mut verifier = Verifier::new(id.unwrap_or_default(), known);
     let mut progress = Progress::new();
-    while let Some(piece) = files.next().map_err(unusable)? {
+    while let Some(piece) = files.next_piece().map_err(unusable)? {
         match piece {
             Piece::Line(line) => verifier.line(line),
             Piece::Unfinished(rest) => writeln!(

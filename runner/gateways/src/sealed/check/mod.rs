@@ -15,10 +15,13 @@ pub enum Finding {
     SharedTools(Vec<String>),
     /// Accounts share the gateway, and its configuration does not say what its agents may not use.
     SharedUndenied,
+    /// The control UI is on.
     ControlUi,
+    /// Cron is on: its calls belong to no run.
     Cron,
     /// An agent, or all of them, wake without a run.
     Heartbeat(String),
+    /// Elevated tools are on.
     Elevated,
     /// The gateway may call models elsewhere, or its provider is missing or has another address.
     Provider(String),

@@ -1,18 +1,18 @@
 //! Measures the space on the disk of workspaces. Admission asks, so that no run fills the disk.
 
 use std::{
-    fmt,
+    fmt, io,
     path::{Path, PathBuf},
 };
 
 use platform_core::limit::ByteSize;
 use rustix::fs::statvfs;
 
-use super::{Bounds, Error};
+use super::Bounds;
 
 /// Space on a disk, and the demands on it.
 #[derive(Debug, Clone)]
-pub struct Room {
+pub struct DiskSpace {
     root: PathBuf,
     /// Bytes that this process could use.
     free: ByteSize,
@@ -26,14 +26,26 @@ pub struct Room {
     needed: Bounds,
 }
 
-impl Room {
-    pub(super) fn of(
+/// The disk is too full for another workspace.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error(
+    "{} has too little room: {space}; free some, or lower sandbox.disk_reserve or sandbox.workspace_size",
+    space.root.display()
+)]
+pub struct InsufficientDisk {
+    /// Space on the disk, and the demands on it.
+    pub space: DiskSpace,
+}
+
+impl DiskSpace {
+    /// Measures the disk of `root`.
+    pub(super) fn measure(
         root: &Path,
         needed: Bounds,
         promised: ByteSize,
         reserve: ByteSize,
-    ) -> Result<Self, Error> {
-        let found = statvfs(root).map_err(|error| Error::io("ask for the room in", root)(error.into()))?;
+    ) -> io::Result<Self> {
+        let found = statvfs(root)?;
         Ok(Self {
             root: root.to_owned(),
             free: ByteSize(found.f_bavail.saturating_mul(found.f_frsize)),
@@ -52,8 +64,8 @@ impl Room {
     }
 
     /// Returns an error that says what is missing, unless [`Self::is_enough`].
-    pub fn enough(self) -> Result<(), Error> {
-        if self.is_enough() { Ok(()) } else { Err(Error::NoRoom { root: self.root.clone(), room: self }) }
+    pub fn enough(self) -> Result<(), InsufficientDisk> {
+        if self.is_enough() { Ok(()) } else { Err(InsufficientDisk { space: self }) }
     }
 
     /// Returns whether all users of this disk are in danger: half of the reserve is gone.
@@ -62,7 +74,7 @@ impl Room {
     }
 }
 
-impl fmt::Display for Room {
+impl fmt::Display for DiskSpace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} free", about(self.free))?;
         if let Some(files) = self.free_files.filter(|files| *files < self.needed.files) {

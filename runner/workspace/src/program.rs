@@ -1,0 +1,30 @@
+//! Runs the programs of the host that make, mount and remove file systems.
+
+use std::{
+    ffi::OsStr,
+    os::unix::process::CommandExt,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use super::Error;
+
+/// `PATH` that programs are looked up in. They get no other variable of our environment.
+const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Runs a program that works on `path` to its end. It gets a process group of its own: Ctrl-C is for this process to
+/// act upon.
+pub(super) fn run(program: &'static str, path: &Path, arguments: &[&OsStr]) -> Result<(), Error> {
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear().env("PATH", PATH).stdin(Stdio::null()).process_group(0);
+    let output = command.output().map_err(|source| Error::NoProgram { program, source })?;
+    // e2fsck: 1 is "errors corrected".
+    if output.status.success() || (program == "e2fsck" && output.status.code() == Some(1)) {
+        return Ok(());
+    }
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let says = |line: &&str| !line.is_empty() && !line.starts_with("dmesg(1)");
+    let said = stderr.lines().map(str::trim).rfind(says);
+    let said = said.map_or_else(|| output.status.to_string(), |line| line.chars().take(300).collect());
+    Err(Error::Program { program, path: path.to_owned(), said })
+}
