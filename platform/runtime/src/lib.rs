@@ -3,17 +3,21 @@
 //!
 //! Knows nothing of proxies, containers or agents beyond the names of their settings.
 
+pub mod accept;
 pub mod config;
 pub mod file;
 pub mod kept;
 pub mod lock;
 pub mod metrics;
 pub mod notify;
+pub mod poll;
 pub mod random;
 pub mod report;
+pub mod retry;
 pub mod settings;
 pub mod shutdown;
 pub mod socket;
+pub mod sync;
 pub mod task;
 pub mod telemetry;
 pub mod terminal;

@@ -1,0 +1,65 @@
+//! Waits for something that does not notify, by asking again and again.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+/// Asks `probe` every `interval` until it returns a value. The first time at once.
+pub async fn poll<T>(interval: Duration, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
+    loop {
+        if let Some(value) = probe().await {
+            return value;
+        }
+        sleep(interval).await;
+    }
+}
+
+/// Asks `probe` every `interval` until it returns a value or `deadline` has passed; then returns `None`. Asks at least
+/// once, and the deadline does not interrupt the probe.
+pub async fn poll_until<T>(
+    deadline: Instant,
+    interval: Duration,
+    mut probe: impl AsyncFnMut() -> Option<T>,
+) -> Option<T> {
+    loop {
+        if let Some(value) = probe().await {
+            return Some(value);
+        }
+        if Instant::now() >= deadline {
+            return None;
+        }
+        sleep(interval).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_probe_is_asked_until_it_answers() {
+        let (began, mut left) = (Instant::now(), 3);
+        let value = poll(SECOND, async || {
+            left -= 1;
+            (left == 0).then_some("here")
+        });
+        assert_eq!((value.await, began.elapsed()), ("here", 2 * SECOND));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deadline_ends_the_wait_after_one_probe() {
+        let (began, mut asked) = (Instant::now(), 0);
+        for (wait, expected) in [(0, 1), (3, 4)] {
+            asked = 0;
+            let probe = async || {
+                asked += 1;
+                None::<()>
+            };
+            assert_eq!(poll_until(Instant::now() + wait * SECOND, SECOND, probe).await, None);
+            assert_eq!(asked, expected);
+        }
+        assert_eq!((began.elapsed(), asked), (3 * SECOND, 4));
+    }
+}

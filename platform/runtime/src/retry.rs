@@ -1,0 +1,143 @@
+//! Repeats operations whose failures pass, with delays between the tries.
+//!
+//! Behaviour while a backend is unavailable is decided here: which failures are repeated ([`Transient`]), how long
+//! ([`Transient::GIVE_UP_AFTER`] or a deadline), and how often ([`Backoff`]).
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+/// Failure of an operation, which may be worth another try.
+pub trait Transient {
+    /// Time after which callers stop repeating an operation on this backend.
+    const GIVE_UP_AFTER: Duration;
+
+    /// Returns whether the backend did not answer: the operation may have been done or not, and may be repeated.
+    fn is_transient(&self) -> bool;
+}
+
+/// Delays between tries, which double up to a longest one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backoff {
+    first: Duration,
+    longest: Duration,
+    next: Duration,
+}
+
+impl Backoff {
+    /// Starts with `first`, and doubles up to `longest`.
+    #[must_use]
+    pub const fn new(first: Duration, longest: Duration) -> Self {
+        Self { first, longest, next: first }
+    }
+
+    /// Waits the same time before each try.
+    #[must_use]
+    pub const fn constant(delay: Duration) -> Self {
+        Self::new(delay, delay)
+    }
+
+    /// Returns the delay before the next try.
+    pub fn next_delay(&mut self) -> Duration {
+        let delay = self.next;
+        self.next = (delay * 2).min(self.longest);
+        delay
+    }
+
+    /// Starts with the first delay again, after a success.
+    pub const fn reset(&mut self) {
+        self.next = self.first;
+    }
+
+    /// Waits before the next try. Cancel safe.
+    pub async fn wait(&mut self) {
+        sleep(self.next_delay()).await;
+    }
+}
+
+/// Repeats `operation` until it succeeds, fails for good, or [`Transient::GIVE_UP_AFTER`] has passed.
+///
+/// # Errors
+/// The last failure.
+pub async fn retry_transient<T, E: Transient>(
+    backoff: Backoff,
+    operation: impl AsyncFnMut() -> Result<T, E>,
+) -> Result<T, E> {
+    retry_until(Instant::now() + E::GIVE_UP_AFTER, backoff, E::is_transient, operation).await
+}
+
+/// Repeats `operation` until it succeeds, its failure is not `retryable`, or `deadline` has passed. The deadline does
+/// not interrupt a try.
+///
+/// # Errors
+/// The last failure.
+pub async fn retry_until<T, E>(
+    deadline: Instant,
+    mut backoff: Backoff,
+    retryable: impl Fn(&E) -> bool,
+    mut operation: impl AsyncFnMut() -> Result<T, E>,
+) -> Result<T, E> {
+    loop {
+        match operation().await {
+            Err(error) if retryable(&error) && Instant::now() < deadline => backoff.wait().await,
+            done => return done,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[derive(Debug, PartialEq, Eq)]
+    enum Failed {
+        Away,
+        Refused,
+    }
+
+    impl Transient for Failed {
+        const GIVE_UP_AFTER: Duration = Duration::from_secs(10);
+
+        fn is_transient(&self) -> bool {
+            *self == Self::Away
+        }
+    }
+
+    #[test]
+    fn delays_double_up_to_the_longest() {
+        let mut backoff = Backoff::new(SECOND, 5 * SECOND);
+        let delays: Vec<_> = (0..5).map(|_| backoff.next_delay().as_secs()).collect();
+        assert_eq!(delays, [1, 2, 4, 5, 5]);
+        backoff.reset();
+        assert_eq!(backoff.next_delay(), SECOND);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_transient_failures_are_repeated() {
+        let began = Instant::now();
+        for (answers, expected, seconds) in [
+            (vec![Ok(1)], Ok(1), 0),
+            (vec![Err(Failed::Away), Err(Failed::Away), Ok(2)], Ok(2), 3),
+            (vec![Err(Failed::Away), Err(Failed::Refused)], Err(Failed::Refused), 1),
+        ] {
+            let (mut answers, began) = (answers.into_iter(), Instant::now());
+            let backoff = Backoff::new(SECOND, 4 * SECOND);
+            let done = retry_transient(backoff, async || answers.next().expect("no more tries")).await;
+            assert_eq!((done, began.elapsed().as_secs()), (expected, seconds));
+        }
+        assert!(began.elapsed() < 5 * SECOND);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_backend_that_stays_away_is_given_up() {
+        let (began, mut tries) = (Instant::now(), 0);
+        let failed = retry_transient(Backoff::constant(SECOND), async || {
+            tries += 1;
+            Err::<(), _>(Failed::Away)
+        });
+        assert_eq!(failed.await, Err(Failed::Away));
+        assert_eq!((tries, began.elapsed().as_secs()), (11, 10));
+    }
+}
